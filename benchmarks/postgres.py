@@ -110,9 +110,9 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     from superarm.journal.lease import try_acquire
     from superarm.journal.postgres import PostgresStore
     from superarm.service.handler import DecisionRequest, OutcomeRequest
-    from superarm.service.learning import SharedLearning
     from superarm.service.service import Service
     from superarm.service.settings import Settings
+    from superarm.service.shared import SharedLearning
     from superarm.service.turns import Call
 
     gc.collect()
@@ -125,9 +125,9 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     began = time.perf_counter()
     for start in range(0, pairs, 250):
         asked = [DecisionRequest(rows[(start + i) % 1000]) for i in range(250)]
-        made = service.run_turn([Call(service.decide_now, one) for one in asked])
+        made = service.run_turn([Call(service.handler.decide, one) for one in asked])
         told = [OutcomeRequest(done.result["id"], hit=i % 2 == 0) for i, done in enumerate(made)]
-        service.run_turn([Call(service.outcome_now, one) for one in told])
+        service.run_turn([Call(service.handler.outcome, one) for one in told])
     written = time.perf_counter() - began
     address = service.model.address
     service.close()

@@ -16,9 +16,8 @@ from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, Groups, coverage_by, pooled, wilson, worst_first
 from superarm.journal.errors import JournalForeign
 from superarm.journal.projector import Projector
-from superarm.journal.stats import MOST_GROUPS, OTHERS
 from superarm.journal.store import open_store
-from superarm.journal.totals import Totals
+from superarm.journal.totals import MOST_GROUPS, OTHERS, Totals
 from superarm.logs import Log, Policy, Writer, evaluate, survey
 from superarm.service import Service
 from superarm.service.handler import DecisionRequest, OutcomeRequest
@@ -225,8 +224,8 @@ def served(path: Any, named: bool, **options: Any) -> Service:
     for i, row in enumerate(frame(100, 2).to_dicts()):
         kind = row.pop("kind")
         context = None if i % 2 else {"site": row.pop("site")}
-        decision = service.call(service.handler.decide, DecisionRequest(row, f"d{i}", context=context)).body
-        told = {"label": kind} if named else {"hit": kind in decision.labels}
+        shown = service.call(service.handler.decide, DecisionRequest(row, f"d{i}", context=context))
+        told = {"label": kind} if named else {"hit": kind in shown["labels"]}
         service.call(service.handler.outcome, OutcomeRequest(f"d{i}", **told))
     return service
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from superarm.comparison import Comparison
     from superarm.decisions.decision import Decision
     from superarm.decisions.decisions import Decisions
-    from superarm.learners.info import LearnerInfo
+    from superarm.learners.algorithm import Algorithm
     from superarm.logs import Evaluation, Log, Verdict
     from superarm.simulation import Trace
 
@@ -126,10 +126,10 @@ def sparkline(x: Any, y: Any, width: int = 220, height: int = 44) -> Markup:
 # ---------------------------------------------------------------- our objects
 
 
-def learner_html(learner: LearnerInfo) -> Markup:
+def learner_html(learner: Algorithm) -> Markup:
     most = "at most " if learner.inputs.sizes_vary else ""
     sizes = ("n_labels", "labels", "n_features", "set_size")
-    labels = first_few(learner.known.all())
+    labels = first_few(learner.label_set.all())
     pairs = [
         ("shows", f"{most}{learner.set_size} of {learner.n_labels:,} labels: {labels}"),
         ("rows", _describe_rows(learner)),
@@ -138,13 +138,13 @@ def learner_html(learner: LearnerInfo) -> Markup:
     for training in learner.notes.get("training", ()):
         files = first_few([*training["logs"].values()])
         pairs.append(("trained", f"on {training['rows']:,} rows of {files}, {training['passes']} times"))
-    pairs += [(name, repr(value)) for name, value in learner.chosen.items() if name not in sizes]
+    pairs += [(name, repr(value)) for name, value in learner.nondefault_params.items() if name not in sizes]
     return key_value_table(type(learner).__name__, pairs)
 
 
-def _describe_rows(learner: LearnerInfo) -> str:
+def _describe_rows(learner: Algorithm) -> str:
     if learner.columns is not None:
-        kinds = [f"{name} ({kind})" for name, kind in learner.columns.described.items()]
+        kinds = [f"{name} ({kind})" for name, kind in learner.columns.descriptions.items()]
         more = ", and more names as they come" if learner.columns.is_open else ""
         return f"with names: {first_few(kinds)}{more}" if kinds else "with names, all of them words"
     if learner.n_features is None:
@@ -242,7 +242,7 @@ def evaluation_html(evaluation: Evaluation) -> Markup:
 
 
 def log_html(log: Log) -> Markup:
-    kinds = [f"{name} ({kind})" for name, kind in log.features.described.items()]
+    kinds = [f"{name} ({kind})" for name, kind in log.features.descriptions.items()]
     out = [f"{name} ({why})" for name, why in log.features.left_out.items() if why]
     text = key_value_table(
         f"Log of {first_few(log.names)}",

@@ -62,7 +62,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def columns(table: Path) -> sa.Columns:
-    found = sa.Columns.look(table, taken={"team": "the label"})
+    found = sa.Columns.infer(table, reserved={"team": "the label"})
     kinds = ["text", "words", "numbers", "numbers", "dates", "yes or no"]
     assert found.kinds == dict(zip(FEATURES, kinds, strict=True))
     return found.for_labels(4)
@@ -155,12 +155,12 @@ def test_the_service(tmp_path: Path, table: Path, columns: sa.Columns, expected:
     try:
         for row in rows:
             x = {name: row[name] for name in FEATURES}
-            shown = service.call(service.decide_now, DecisionRequest(x))
+            shown = service.call(service.handler.decide, DecisionRequest(x))
             assert "warnings" not in shown
             hit = row["team"] in shown["labels"]
-            service.call(service.outcome_now, OutcomeRequest(shown["id"], hit))
+            service.call(service.handler.outcome, OutcomeRequest(shown["id"], hit))
         assert state(service.model.serving().learner) == expected
-        strange = service.call(service.decide_now, DecisionRequest({"age": "old", "size": 3}))
+        strange = service.call(service.handler.decide, DecisionRequest({"age": "old", "size": 3}))
         assert strange["warnings"] == [
             "column 'age' holds numbers, got 'old': a missing number, and a word",
             "column 'size' is new: it is left out",

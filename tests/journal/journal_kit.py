@@ -45,7 +45,7 @@ class StoredDecision:
 
     @property
     def status(self) -> str:
-        return self.record.status.value
+        return self.record.status
 
     @property
     def erased(self) -> bool:
@@ -54,14 +54,14 @@ class StoredDecision:
     @property
     def outcome(self) -> dict[str, Any] | None:
         record = self._read()
-        return record.outcome_summary(self.driver.service.learnt_of(record))
+        return record.outcome_summary(self.driver.service.model.was_learnt(record))
 
     def shown(self) -> dict[str, Any]:
         return self.record.summary()
 
     def full(self) -> dict[str, Any]:
         record = self._read()
-        return record.details(self.driver.service.learnt_of(record))
+        return record.details(self.driver.service.model.was_learnt(record))
 
 
 class Driver:
@@ -76,13 +76,16 @@ class Driver:
         return self.service.call(method, argument)
 
     def decide(self, request: DecisionRequest) -> StoredDecision:
-        return StoredDecision(self, self.call(self.service.decide_now, request)["id"])
+        return StoredDecision(self, self.call(self.service.handler.decide, request)["id"])
 
     def outcome(self, request: OutcomeRequest) -> StoredDecision:
-        return StoredDecision(self, self.call(self.service.outcome_now, request)["id"])
+        return StoredDecision(self, self.call(self.service.handler.outcome, request)["id"])
 
     def expire(self) -> int:
-        return int(self.call(self.service.upkeep.expire))
+        before = self.stats.timeouts
+        while self.call(self.service.upkeep.check):
+            pass
+        return int(self.stats.timeouts - before)
 
     def snapshot(self) -> None:
         self.call(lambda _: self.service.model.snapshot())
@@ -91,7 +94,7 @@ class Driver:
         return StoredDecision(self, id_) if self.store.find([id_]) else None
 
     def change(self, **change: Any) -> None:
-        seq = self.call(self.service.change_now, change)
+        seq = self.call(self.service.handler.change, change)
         refused = self.projector.totals.refused.get(seq)
         assert refused is None, refused
 
@@ -108,14 +111,13 @@ class Driver:
         self.change(what="unfreeze")
 
     def set_explore(self, explore: Any = None, uniform: Any = None) -> None:
-        params = {"explore": explore, "uniform": uniform}
-        self.change(what="set_explore", params={k: v for k, v in params.items() if v is not None})
+        self.change(what="set_explore", explore=explore, uniform=uniform)
 
     def rollback(self, to: int) -> None:
         self.change(what="rollback", to=to)
 
     def erase(self, ids: Any = None, before: float | None = None) -> int:
-        seq = self.call(self.service.erase_now, (ids, before))
+        seq = self.call(self.service.handler.change, {"what": "erase", "ids": ids, "before": before})
         return int(self.service.model.erased(seq)[0])
 
     def recover(self) -> None:

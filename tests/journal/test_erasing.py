@@ -144,7 +144,7 @@ def test_nobody_of_that_name(drive):
 def test_retention_while_it_runs(drive, tmp_path):
     """In turns, beside requests; see upkeep.py."""
     clock = Clock()
-    session = drive(keep_snapshots=1, snapshot_every=100, retain=500.0, clock=clock, steady=Clock())
+    session = drive(keep_snapshots=1, snapshot_every=100, retain=500.0, clock=clock)
     session.decide(DecisionRequest(SECRET, "person", context={"name": WORD}))
     session.outcome(OutcomeRequest("person", hit=True))
     fill(session, 120)
@@ -203,11 +203,11 @@ def test_an_unfinished_erasure_is_finished_by_the_next_start(drive, tmp_path):
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM events").fetchone()
     session.erase(ids=["person"])
-    assert session.service.model.erasing() is not None
+    assert session.service.model.unfinished_erasure() is not None
     session.store.close()
     reader.close()
     again = drive()
-    assert again.service.model.erasing() is None
+    assert again.service.model.unfinished_erasure() is None
     nowhere(tmp_path)
 
 

@@ -107,13 +107,13 @@ def test_changes_and_erasing_are_made_by_whoever_learns(shared):
     for i, x in enumerate(rows(30)):
         one.decide(DecisionRequest(x, f"d{i}"))
         one.outcome(OutcomeRequest(f"d{i}", hit=True))
-    one.call(one.service.change_now, {"what": "add_labels", "labels": ["new"]})
-    seq = one.call(one.service.erase_now, (["d3"], None))
+    one.call(one.service.handler.change, {"what": "add_labels", "labels": ["new"]})
+    seq = one.call(one.service.handler.change, {"what": "erase", "ids": ["d3"]})
     assert "new" in caught_up(one).learner.labels
     assert one.service.model.erased(seq) == (1, True)
     assert one.find("d3").erased
     with pytest.raises(Refused):
-        two.call(two.service.change_now, {"what": "add_labels", "labels": ["label-1"]})
+        two.call(two.service.handler.change, {"what": "add_labels", "labels": ["label-1"]})
     found = verify(one.url)
     assert found.sound, found.problems
     assert found.erased == 1
@@ -123,10 +123,10 @@ def test_an_erased_decision_is_forgotten_by_every_process(shared):
     one, learns = shared(may_learn=False), shared()
     for i, x in enumerate(rows(22)):
         one.decide(DecisionRequest(x, f"d{i}"))
-        one.call(one.service.erase_now, ([f"d{i}"], None))
+        one.call(one.service.handler.change, {"what": "erase", "ids": [f"d{i}"]})
     caught_up(one)
     one.decide(DecisionRequest(rows(1)[0], "late"))
-    one.call(one.service.erase_now, (["late"], None))
+    one.call(one.service.handler.change, {"what": "erase", "ids": ["late"]})
     caught_up(one)
     for driver in (one, learns):
         with pytest.raises(Erased):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from journal_kit import Driver, replayed, sha256_of
@@ -16,7 +18,8 @@ from service_kit import LABELS, D, rows
 
 from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalDown, JournalForeign, JournalFull, JournalHeld
-from superarm.journal.store import open_store
+from superarm.journal.events import ANSWER, AnswerBody, Event
+from superarm.journal.store import Snapshot, create_journal, open_store
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 # ---------------------------------------------------------------- one holder
@@ -357,3 +360,16 @@ def test_erasing_by_id_looks_the_ids_up(drive):
     (update,) = [statement for statement in done if statement.startswith("UPDATE events")]
     plan = session.store._select(f"EXPLAIN QUERY PLAN {update}")
     assert any("USING INDEX events_id" in row[3] for row in plan), plan
+
+
+def test_answers_that_are_in_the_log_only_are_no_damage(tmp_path):
+    """As a kill leaves the journal of a labelling: answers have no index by their ids."""
+    meta = {"kind": "labelling", "made": 1.0}
+    create_journal(tmp_path / "l.db", meta, Snapshot(0, 1.0, {}, {}, {}))
+    with closing(open_store(tmp_path / "l.db")) as store:
+        store.append([Event.new(2.0, ANSWER, AnswerBody(0, "ann", True), f"row {i}") for i in range(5)])
+        assert store.log_bytes() > 0
+        for name in ("l.db", "l.db-wal", "l.db-mark"):
+            shutil.copy(tmp_path / name, tmp_path / f"killed-{name}")
+    with closing(open_store(tmp_path / "killed-l.db")) as store:
+        assert store.head().seq == 5

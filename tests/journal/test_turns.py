@@ -205,11 +205,14 @@ def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
     X[1] = 1e20
     made = [twin.decide(x) for x in X]
     session.service.run_turn(
-        [Call(session.service.decide_now, DecisionRequest(x, id_)) for id_, x in zip("abc", X, strict=True)]
+        [
+            Call(session.service.handler.decide, DecisionRequest(x, id_))
+            for id_, x in zip("abc", X, strict=True)
+        ]
     )
     answers = [OutcomeRequest(id_, hit=True) for id_ in "abc"]
     told = session.service.run_turn(
-        [Call(session.service.outcome_now, one) for one in answers]
+        [Call(session.service.handler.outcome, one) for one in answers]
     )  # in one turn
     assert [done.result["outcome"]["learnt"] for done in told] == [True, False, True]
     assert (session.stats.refused, session.stats.outcomes, session.stats.learnt) == (1, 3, 2)

@@ -19,7 +19,7 @@ from service_kit import rows
 from superarm.errors import InvalidInput
 from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalError
-from superarm.journal.mark import read_mark
+from superarm.journal.sqlite_mark import read_mark
 from superarm.journal.store import open_store
 from superarm.journal.verify import verify
 from superarm.service.handler import DecisionRequest, OutcomeRequest

@@ -144,3 +144,9 @@ def _exists(user: str) -> bool:
     except KeyError:
         return False
     return True
+
+
+def grants_in_docs(role: str) -> str:
+    """The SQL of docs/scale.md: what a process that serves may do."""
+    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text(encoding="utf-8")
+    return page.split("```sql\n")[2].partition("```")[0].replace("TO serve", f"TO {role}")

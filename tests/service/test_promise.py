@@ -27,7 +27,8 @@ def rounds(service: Any, start: int, stop: int, **asked: Any) -> list[Any]:
     made = []
     for i in range(start, stop):
         x = random.normal(size=D).astype(np.float32)
-        decision = service.call(handler.decide, DecisionRequest(x, f"d{i}", **asked)).body
+        service.call(handler.decide, DecisionRequest(x, f"d{i}", **asked))
+        decision = service.model.records.get(f"d{i}").body
         made.append(decision)
         label = LABELS[int(np.argmax([*x, 0.3]))]
         hit = label in decision.labels
@@ -115,8 +116,8 @@ def test_by_label_and_by_group_count_the_services_own_coverage_only(tmp_path):
 
     def round_(id_: str, **asked: Any) -> None:
         request = DecisionRequest(np.ones(D, np.float32), id_, context={"site": "rome"}, **asked)
-        service.call(service.decide_now, request)
-        service.call(service.outcome_now, OutcomeRequest(id_, label=LABELS[0]))
+        service.call(service.handler.decide, request)
+        service.call(service.handler.outcome, OutcomeRequest(id_, label=LABELS[0]))
 
     for n in range(10):
         round_(f"own.{n}")

@@ -40,9 +40,10 @@ def erase(
     try:
         if service.down is not None:
             raise service.down
-        for asked in ((id_, None), (None, before)):
-            if any(asked):
-                erased, finished = service.model.erased(service.call(service.erase_now, asked))
+        for field, value in (("ids", id_), ("before", before)):
+            if value:
+                seq = service.call(service.handler.change, {"what": "erase", field: value})
+                erased, finished = service.model.erased(seq)
                 count += erased
     finally:
         service.close()
@@ -51,5 +52,8 @@ def erase(
     else:
         print(f"features and context of {count:,} decisions erased")
     if not finished:
-        print(f"superarm: not finished: {service.model.erasing()}; the next start goes on", file=sys.stderr)
+        print(
+            f"superarm: not finished: {service.model.unfinished_erasure()}; the next start goes on",
+            file=sys.stderr,
+        )
         sys.exit(1)

@@ -16,9 +16,8 @@ from superarm._files import BESIDE_JOURNAL, sync
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalDown
 from superarm.journal.journal_files import PRIVATE_FILE, discard, real_path
-from superarm.journal.mark import Marker
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.sqlite_log import COPY
+from superarm.journal.sqlite_mark import COPY, Marker
 from superarm.journal.sqlite_schema import connect
 from superarm.journal.verify import Verified, verify
 
@@ -64,7 +63,7 @@ def _copy(source: Path, part: Path) -> None:
     if end is not None:
         marker = Marker(part)
         seq, chain = end
-        marker.begin(seq, chain, copy)
+        marker.reset(seq, chain, copy)
         marker.sync()
         marker.close()
     sync(part)

@@ -15,7 +15,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from superarm.errors import InvalidInput
 from superarm.journal.errors import Refused
 from superarm.journal.snapshots import learner_from
 from superarm.journal.store import Store
@@ -34,57 +33,49 @@ class LabelSettings(Struct):
     def frozen(self) -> bool:
         return len(self.switches) % 2 == 1
 
-    def frozen_at(self, seq: int) -> bool:
+    def was_frozen_at(self, seq: int) -> bool:
         return bisect_right(self.switches, seq) % 2 == 1
 
-    def apply(self, learner: Learner, change: dict[str, Any], seq: int, store: Store) -> Learner:
-        """Make a change that was checked; the learner that goes on from here."""
-        what = change["what"]
+    def apply(self, change: dict[str, Any], learner: Learner, seq: int, store: Store) -> Learner | None:
+        """Make a change, event ``seq``; the learner that goes on from here, or None if there was nothing to do.
+
+        What cannot be made is refused, before anything has changed: Refused, or InvalidInput of the learner.
+        """
+        what, known = change["what"], set(learner.labels or ())
         if what == "add_labels":
-            new = [label for label in change["labels"] if label not in self.disabled]
-            if new:
+            labels = distinct_labels(change["labels"])
+            for label in labels:
+                if label in known and label not in self.disabled:
+                    raise Refused.must("labels", "change", "new, or disabled", label)
+            if new := [label for label in labels if label not in self.disabled]:
                 learner.add_labels(new)
-            self.disabled = tuple(label for label in self.disabled if label not in change["labels"])
+            self.disabled = tuple(label for label in self.disabled if label not in labels)
         elif what == "disable_labels":
-            self.disabled = (*self.disabled, *change["labels"])
+            labels = distinct_labels(change["labels"])
+            for label in labels:
+                if label not in known or label in self.disabled:
+                    raise Refused.must("labels", "change", "known, and not disabled yet", label)
+            size = learner.set_size
+            if len(known) - len(self.disabled) - len(labels) <= size:
+                wanted = f"so few that more than {size} are left, as many as are shown"
+                raise Refused.must("labels", "change", wanted, labels)
+            self.disabled = (*self.disabled, *labels)
         elif what in ("freeze", "unfreeze"):
-            if self.frozen != (what == "freeze"):
-                self.switches.append(seq)
+            if self.frozen == (what == "freeze"):
+                return None
+            self.switches.append(seq)
         elif what == "set_explore":
+            if not change["params"]:
+                raise Refused.must("explore", "change", "given, or uniform", None)
             return learner.with_params(**change["params"])
         elif what == "rollback":
+            if change["to"] not in [kept.seq for kept in store.snapshots()]:
+                raise Refused.must("to", "change", "the event of a kept snapshot", change["to"])
             return learner.rolled_back_to(learner_from(store.snapshot(change["to"]).parts["model"]))
         return learner
 
 
-def check_change(change: dict[str, Any], learner: Learner, settings: LabelSettings, store: Store) -> bool:
-    """Refuse a change that cannot be made; whether there is anything to do."""
-    what, disabled = change["what"], set(settings.disabled)
-    known = set(learner.labels or ())
-    if what in ("add_labels", "disable_labels"):
-        labels = distinct(change["labels"])
-        for label in labels:
-            if what == "add_labels" and label in known and label not in disabled:
-                raise Refused.must("labels", "change", "new, or disabled", label)
-            if what == "disable_labels" and (label not in known or label in disabled):
-                raise Refused.must("labels", "change", "known, and not disabled yet", label)
-        left, size = len(known) - len(disabled) - len(labels), learner.set_size
-        if what == "disable_labels" and left < size + 1:
-            wanted = f"so few that more than {size} are left, as many as are shown"
-            raise Refused.must("labels", "change", wanted, labels)
-    elif what == "set_explore":
-        if not change["params"]:
-            raise Refused.must("explore", "change", "given, or uniform", None)
-        try:
-            learner.with_params(**change["params"])
-        except InvalidInput as error:
-            raise Refused(str(error), field=error.field) from error
-    elif what == "rollback" and change["to"] not in [note.seq for note in store.snapshots()]:
-        raise Refused.must("to", "change", "the event of a kept snapshot", change["to"])
-    return what not in ("freeze", "unfreeze") or settings.frozen != (what == "freeze")
-
-
-def distinct(names: Sequence[str]) -> list[str]:
+def distinct_labels(names: Sequence[str]) -> list[str]:
     """The names as a list, or a refusal: each must be a text, not too long, and there once."""
     labels = list(names) if not isinstance(names, str) else [names]
     good = all(isinstance(label, str) and 0 < len(label) <= LONGEST_LABEL for label in labels)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,69 +21,90 @@ UNIFORM = 0.02
 EXPLORES = {"explore", "uniform", "coverage"}  # parameters that say something else
 
 
-def check_same_purpose(where: object, meta: dict[str, Any], asked: dict[str, Any]) -> None:
-    """Refuse to use a journal, or a model, for something else than it was made for."""
-    for name, value in asked.items():
-        if value is None:
-            continue
-        is_, was = (list(one) if isinstance(one, tuple) else one for one in (value, meta.get(name)))
-        if name == "learner" and is_own_class(value) and is_own_class(meta[name]):  # the file may have moved
-            is_, was = value.partition(":")[2], meta[name].partition(":")[2]
-        if is_ != was:
-            wanted = f"left out or {meta.get(name)!r}, which {where} was made for"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalOptions:
+    """What a journal is made for, as far as the caller says so; see `Service.open`."""
+
+    learner: str | None = None
+    labels: Sequence[str] | None = None
+    n_features: int | None = None
+    set_size: int | None = None
+    coverage: float | None = None
+    seed: int | None = None
+    columns: dict[str, Any] | None = None
+    group: str | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Those that are not None."""
+        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in pairs if value is not None}
+
+
+def check_same_options(where: object, meta: Mapping[str, Any], options: JournalOptions) -> None:
+    """Refuse to use a journal for something else than it was made for."""
+    given = options.given()
+    own = given.get("learner")
+    if own is not None and is_own_class(own) and is_own_class(meta["learner"]):  # the file may have moved
+        given["learner"] = f"{meta['learner'].partition(':')[0]}:{own.partition(':')[2]}"
+    _check_same(where, meta, given)
+
+
+def _check_same(where: object, expected: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    for name, value in given.items():
+        if (list(value) if isinstance(value, tuple) else value) != expected.get(name):
+            wanted = f"left out or {expected.get(name)!r}, which {where} was made for"
             raise JournalForeign.must(name, "superarm serve", wanted, value)
 
 
-def new_journal(asked: dict[str, Any], model: str | Path | None) -> tuple[dict[str, Any], Snapshot]:
+def new_journal(options: JournalOptions, model: str | Path | None) -> tuple[dict[str, Any], Snapshot]:
     """The meta and the first snapshot of a new journal."""
-    learner, spec = _from_model(asked, model) if model is not None else _from_options(asked)
-    now, purpose = time.time(), _purpose_of(learner)
-    meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, **purpose}
-    meta |= {"columns": asked["columns"], "group": asked["group"]}
-    totals = Totals.of(purpose["labels"]).to_dict()
+    learner, spec = _from_options(options) if model is None else _from_model(options, model)
+    now, fixed = time.time(), _fixed_by(learner)
+    meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, **fixed}
+    meta |= {"columns": options.columns, "group": options.group}
+    totals = Totals.of(fixed["labels"]).to_dict()
     return meta, Snapshot(0, now, {"model": model_bytes(learner)}, totals, made_by())
 
 
-def _purpose_of(learner: Learner) -> dict[str, Any]:
-    """What a journal with this learner is for."""
-    purpose = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
+def _fixed_by(learner: Learner) -> dict[str, Any]:
+    """The options of a journal that its learner fixes."""
+    fixed = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
     promised = None if learner.coverage is None else learner.coverage.promised
-    return {"labels": list(learner.known.all()), **purpose, "coverage": promised}
+    return {"labels": list(learner.label_set.all()), **fixed, "coverage": promised}
 
 
-def _from_model(asked: dict[str, Any], model: str | Path) -> tuple[Learner, str]:
-    if asked["learner"] is not None:
-        parse(asked["learner"])  # a class of the user's own must be imported before it can be loaded
+def _from_model(options: JournalOptions, model: str | Path) -> tuple[Learner, str]:
+    if options.learner is not None:
+        parse(options.learner)  # a class of the user's own must be imported before it can be loaded
     learner = load(model)
-    labels = learner.known.all()
+    labels = learner.label_set.all()
     if not all(isinstance(label, str) for label in labels):  # JSON and journals have names: 3 becomes "3"
         learner = learner.with_params(labels=[str(label) for label in labels])
-    if asked["columns"] is not None:
+    if options.columns is not None:
         raise JournalForeign.must("--columns", "superarm serve", f"left out: {model} has its own", "a file")
-    purpose = _purpose_of(learner)
-    check_same_purpose(model, purpose, {name: asked[name] for name in purpose})
-    spec = asked["learner"] or learner.name
+    fixed = _fixed_by(learner)
+    _check_same(model, fixed, {name: value for name, value in options.given().items() if name in fixed})
+    spec = options.learner or learner.name
     cls, params = parse(spec)
     if type(learner) is not cls:
         wanted = f"the class in {model}, {type(learner).__name__}"
         raise JournalForeign.must("--learner", "superarm serve", wanted, spec)
-    check_same_purpose(model, params | learner.params, params)
-    chosen = learner.chosen | params
-    if isinstance(learner, SetLogit | Scores) and not chosen.keys() & EXPLORES:
+    _check_same(model, params | learner.params, params)
+    if isinstance(learner, SetLogit | Scores) and not (learner.nondefault_params | params).keys() & EXPLORES:
         learner = learner.with_params(uniform=UNIFORM)
     return learner, spec
 
 
-def _from_options(asked: dict[str, Any]) -> tuple[Learner, str]:
-    if asked["labels"] is None:
+def _from_options(options: JournalOptions) -> tuple[Learner, str]:
+    if options.labels is None:
         raise JournalForeign.must("--labels", "superarm serve", "given for a new journal", None)
-    spec = asked["learner"] or "set-logit"
-    common = {"labels": list(asked["labels"]), "n_features": asked["n_features"], "seed": asked["seed"] or 0}
-    common |= {name: asked[name] for name in ("set_size", "coverage") if asked[name] is not None}
-    cls, given = parse(spec)
-    if issubclass(cls, SetLogit | Scores) and not (given | common).keys() & EXPLORES:
-        common["uniform"] = UNIFORM
-    learner = make(spec, **common)
-    if asked["columns"] is not None:
-        learner.use_columns(asked["columns"])
+    spec, given = options.learner or "set-logit", options.given()
+    params: dict[str, Any] = {name: given[name] for name in ("set_size", "coverage") if name in given}
+    params |= {"labels": list(options.labels), "n_features": options.n_features, "seed": options.seed or 0}
+    cls, of_spec = parse(spec)
+    if issubclass(cls, SetLogit | Scores) and not (of_spec | params).keys() & EXPLORES:
+        params["uniform"] = UNIFORM
+    learner = make(spec, **params)
+    if options.columns is not None:
+        learner.use_columns(options.columns)
     return learner, spec

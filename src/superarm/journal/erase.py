@@ -29,10 +29,11 @@ ERASED, SCRUBBED = "erased", "scrubbed"  # progress: the last erasure that was m
 
 
 class Eraser:
-    """Makes the erasures of a projector; it is its ``on_erasure``."""
+    """Makes the erasures of a projector."""
 
     def __init__(self, store: Store, projector: Projector) -> None:
         self.store, self.projector = store, projector
+        projector.erase_content = None if store.read_only else self
         self.counts: dict[int, int] = {}  # decisions erased, by their erasures, in this process
         self.problem: str | None = None  # why the last one is not finished
 

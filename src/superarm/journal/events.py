@@ -42,15 +42,6 @@ if TYPE_CHECKING:
     from superarm.learners import Learner
 
 DECISION, OUTCOME, TIMEOUT, ANSWER, CORRECTION, CHANGE, ERASURE = range(1, 8)
-KINDS = {
-    DECISION: "decision",
-    OUTCOME: "outcome",
-    TIMEOUT: "timeout",
-    ANSWER: "answer",
-    CORRECTION: "correction",
-    CHANGE: "change",
-    ERASURE: "erasure",
-}
 _LENGTH, _HEAD, _SEQ = Packer("<q"), Packer("<dBB"), Packer(">q")
 
 
@@ -63,8 +54,8 @@ class DecisionBody(Struct, omit_defaults=True, gc=False):
         version: how many outcomes it had learnt.
         k: how many labels it had.
         width: the layout that `unpack_row` needs: None for a dense row, "names", or the columns of both parts.
-        asked, among, coverage: the set size, the labels and the promise of the request. (A promise that was given is in
-            the rule.)
+        set_size, requested, coverage: the set size, the eligible labels and the promise of the request. (A promise that
+            was given is in the rule.)
         cursor: what deciding had moved in the rule, where many processes decide.
     """
 
@@ -81,8 +72,8 @@ class DecisionBody(Struct, omit_defaults=True, gc=False):
     belief: float = 0.0
     eligible: list[str] | None = None
     width: list[int] | str | None = None
-    asked: int | None = None
-    among: list[str] | None = None
+    set_size: int | None = field(default=None, name="asked")
+    requested: list[str] | None = field(default=None, name="among")
     coverage: float | None = None
     cursor: list[float] | None = None
 
@@ -123,7 +114,7 @@ class Event(Struct, eq=False):
     Attributes:
         seq: its number, from 1.
         time: seconds since 1970.
-        kind: one of `KINDS`.
+        kind: DECISION, OUTCOME, …
         id: of the decision or row that it is about; empty for changes.
         x, context: content, as bytes; None if there is none, or none any more.
         text: the rest, as JSON; `body` is what it holds.
@@ -215,7 +206,7 @@ class Event(Struct, eq=False):
         )
 
     def __repr__(self) -> str:
-        return f"Event({self.seq}, {KINDS.get(self.kind)}, {self.id!r})"
+        return f"Event({self.seq}, kind {self.kind}, {self.id!r})"
 
 
 def digest(data: bytes) -> bytes:
@@ -266,17 +257,14 @@ def unpack_row(data: bytes, width: list[int] | str | None) -> AnyRow | dict[str,
     dense, rest = data[: 4 * d], data[4 * d :]
     half = len(rest) // 2
     index, value = np.frombuffer(rest[:half], "<i4"), np.frombuffer(rest[half:], "<f4")
-    return Row.of(np.frombuffer(dense, "<f4"), index, value, columns)
+    return Row.from_parts(np.frombuffer(dense, "<f4"), index, value, columns)
 
 
-def decision_event(time: float, id_: str, decision: Decision, context: bytes | None, **facts: Any) -> Event:
-    """The event of a decision that was just made; ``facts`` are those that the Decision itself does not carry."""
-    x, size, known = decision.x, decision.size, decision.known
-    labels, ordered, of_set = (
-        known.public(decision.sets),
-        decision.log_ordered_propensity,
-        decision.log_propensity,
-    )
+def decision_event(time: float, id_: str, decision: Decision, context: bytes | None, **fields: Any) -> Event:
+    """The event of a decision that was just made; ``fields`` are those that the Decision itself does not carry."""
+    x, size, label_set = decision.x, decision.size, decision.label_set
+    labels = label_set.decode(decision.sets)
+    ordered, of_set = decision.log_ordered_propensity, decision.log_propensity
     body = DecisionBody(
         labels=labels[:size],
         drawn=labels[size : 2 * size],
@@ -288,7 +276,7 @@ def decision_event(time: float, id_: str, decision: Decision, context: bytes | N
         log_ordered_propensity=None if isnan(ordered) else ordered,
         round=decision.round,
         width=widths(x),
-        **facts,
+        **fields,
     )
     packed = pack_row(x)
     content = content_digest(packed, context)

@@ -22,6 +22,11 @@ def real_path(path: str | Path) -> Path:
         raise JournalForeign(f"journal of superarm must be a file, got a loop of links: {path}") from error
 
 
+def beside(journal: Path, ending: str) -> Path:
+    """The file beside a journal whose name has this ending."""
+    return journal.with_name(journal.name + ending)
+
+
 def discard(*paths: Path) -> None:
     """Take files away if that can be done; what is left over, `clear_parts` finds."""
     for path in paths:
@@ -41,9 +46,8 @@ class FileLock:
         if journal.is_file() and journal.stat().st_nlink > 1:  # the lock goes by the name
             wanted = "a file with one name: two processes could hold it by different ones"
             raise JournalHeld.must("journal", "superarm", wanted, f"{journal}, which has hard links")
-        path = journal.with_name(journal.name + ".lock")
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+            self._file = os.open(beside(journal, ".lock"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
         except OSError as error:
             raise JournalDown(f"journal {journal} cannot be opened for writing: {error.strerror}") from error
         try:

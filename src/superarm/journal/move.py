@@ -12,7 +12,7 @@ from superarm.errors import InvalidInput
 from superarm.journal.erase import ERASED, SCRUBBED
 from superarm.journal.events import DECISION
 from superarm.journal.postgres import execute_all
-from superarm.journal.postgres_address import Address, failures
+from superarm.journal.postgres_address import Address, database_errors
 from superarm.journal.postgres_schema import BLOCK, has_journal, make_tables
 from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite import SqliteStore
@@ -32,13 +32,13 @@ def move(
     source = SqliteStore(path)  # holds the lock: no service can write it meanwhile
     try:
         load_class(source.meta(), learner)
-        with address.connect("superarm moves") as connection, failures(address):
+        with address.connect("superarm moves") as connection, database_errors(address):
             if has_journal(connection, address):
                 wanted = "a database without a superarm journal"
                 raise InvalidInput.must("TO", "superarm move", wanted, str(address))
         make_tables(address)
         connecting = address.connect("superarm moves", patience=0.0)
-        with connecting as connection, failures(address), connection.transaction():
+        with connecting as connection, database_errors(address), connection.transaction():
             execute_all(connection, meta_statements(source.meta()))
             rounds = 0
             with connection.cursor().copy(f"COPY events ({COLUMNS}) FROM STDIN (FORMAT BINARY)") as copy:

@@ -16,7 +16,7 @@ from orjson import loads
 from superarm.journal.clock import NOW
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
-from superarm.journal.postgres_address import Address, Connection, failures, psycopg
+from superarm.journal.postgres_address import Address, Connection, database_errors, psycopg
 from superarm.journal.postgres_schema import check, make_tables
 from superarm.journal.statements import Statement, meta_statements, snapshot_statements
 from superarm.journal.store import Head, Snapshot, Store
@@ -30,26 +30,26 @@ class PostgresStore(Store):
     """An open journal.
 
     Args:
-        where: its address, ``postgresql://user@host/name``.
+        url: its address, ``postgresql://user@host/name``.
         read_only: one moment of it, for replay, verify and export.
         patience: seconds that a statement may take before it counts as failed.
     """
 
-    AMONG = "e.id = ANY(?)"
+    ID_IN = "e.id = ANY(?)"
 
-    def __init__(self, where: str | Address, *, read_only: bool = False, patience: float = 5.0) -> None:
-        self.address = where if isinstance(where, Address) else Address(where, patience=patience)
+    def __init__(self, url: str | Address, *, read_only: bool = False, patience: float = 5.0) -> None:
+        self.address = url if isinstance(url, Address) else Address(url, patience=patience)
         self.name, self.read_only = str(self.address), read_only
         # what a full disk has refused: it is full until these can be written
-        self._no_room_for: list[Event] = []
-        self._moment: Connection | None = None
-        self._of_thread = local()  # each thread has a connection of its own
+        self._refused_by_full_disk: list[Event] = []
+        self._frozen: Connection | None = None
+        self._per_thread = local()  # each thread has a connection of its own
         self._opened: set[Connection] = set()
         try:
             if read_only:
-                self._moment = self.address.connect("superarm reads", patience=0.0)
-                self._moment.autocommit = False
-                self._moment.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                self._frozen = self.address.connect("superarm reads", patience=0.0)
+                self._frozen.autocommit = False
+                self._frozen.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             with self._connected() as connection:
                 if not check(connection, self.address) or not self.meta():
                     wanted = "a superarm journal (superarm serve with --labels makes one)"
@@ -61,17 +61,17 @@ class PostgresStore(Store):
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
         """This thread's connection. After a failure it is not known what was written: it is dropped."""
-        if self._moment is not None:
-            with failures(self.address):
-                yield self._moment
+        if self._frozen is not None:
+            with database_errors(self.address):
+                yield self._frozen
             return
-        connection: Connection | None = getattr(self._of_thread, "connection", None)
+        connection: Connection | None = getattr(self._per_thread, "connection", None)
         try:
             if connection is None or _is_closed(connection):
                 self._drop(connection)
-                connection = self._of_thread.connection = self.address.connect("superarm")
+                connection = self._per_thread.connection = self.address.connect("superarm")
                 self._opened.add(connection)
-            with failures(self.address):
+            with database_errors(self.address):
                 yield connection
         except BaseException:
             self._drop(connection)
@@ -81,17 +81,17 @@ class PostgresStore(Store):
         if connection is not None:
             connection.close()
             self._opened.discard(connection)
-        self._of_thread.connection = None
+        self._per_thread.connection = None
 
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._connected() as connection:
             return connection.execute(sql.replace("?", "%s"), values, binary=True).fetchall()
 
-    def _ids(self, ids: Sequence[str]) -> list[str]:
+    def _id_list(self, ids: Sequence[str]) -> list[str]:
         return list(ids)
 
     def close(self) -> None:
-        for connection in (self._moment, *self._opened):
+        for connection in (self._frozen, *self._opened):
             if connection is not None:
                 connection.close()
 
@@ -104,7 +104,7 @@ class PostgresStore(Store):
         with self._connected() as connection:
             yield connection
 
-    def _write_all(self, statements: Iterable[Statement]) -> list[int]:
+    def _execute_all(self, statements: Iterable[Statement]) -> list[int]:
         with self.writing() as connection, connection.transaction():
             return execute_all(connection, statements)
 
@@ -115,7 +115,7 @@ class PostgresStore(Store):
             try:
                 row = connection.execute(APPEND, _columns(events), binary=True).fetchone()
             except psycopg.errors.DiskFull:
-                self._no_room_for = list(events)
+                self._refused_by_full_disk = list(events)
                 raise
         assert row is not None
         lost = []
@@ -132,10 +132,10 @@ class PostgresStore(Store):
     def probe(self) -> None:
         with self.writing() as connection:
             check(connection, self.address)
-            if self._no_room_for:  # there is room when these can be written; they are taken back
+            if self._refused_by_full_disk:  # there is room when these can be written; they are taken back
                 with connection.transaction(force_rollback=True):
-                    connection.execute(APPEND, _columns(self._no_room_for), binary=True)
-                self._no_room_for = []
+                    connection.execute(APPEND, _columns(self._refused_by_full_disk), binary=True)
+                self._refused_by_full_disk = []
             else:
                 connection.execute(APPEND, _columns(()), binary=True)
 
@@ -187,7 +187,7 @@ class PostgresStore(Store):
         return [dict(zip(names, row, strict=True)) for row in self._select(PROCESSES)]
 
     def remove_process(self, process: str) -> None:
-        self._write_all([("DELETE FROM processes WHERE process = ?", (process,))])
+        self._execute_all([("DELETE FROM processes WHERE process = ?", (process,))])
 
     def problems(self) -> Iterator[str]:
         last = self._select("SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1")
@@ -200,7 +200,7 @@ class PostgresStore(Store):
         return int(self._select(sql)[0][0] or 0)
 
 
-ALIVE = f"""
+HEARTBEAT = f"""
 INSERT INTO processes VALUES (%s, %s, {NOW}, %s, %s) ON CONFLICT (process) DO UPDATE SET
   beat = excluded.beat, model = excluded.model"""
 
@@ -215,17 +215,21 @@ SET seq = excluded.seq, time = excluded.time, data = excluded.data, totals = exc
 WHERE published.seq <= excluded.seq"""
 
 
-def show_alive(connection: Connection, process: str, began: float, model: int) -> None:
+def send_heartbeat(connection: Connection, process: str, began: float, model: int) -> None:
     """The heartbeat of a process, which decides with the model of event ``model``."""
     from superarm import __version__
 
-    connection.execute(ALIVE, (process, began, model, __version__))
+    connection.execute(HEARTBEAT, (process, began, model, __version__))
 
 
 def create(address: Address, meta: dict[str, Any], first: Snapshot) -> bool:
     """A new journal with its first snapshot; False if another process was faster."""
     make_tables(address)
-    with address.connect("superarm creates") as connection, failures(address), connection.transaction():
+    with (
+        address.connect("superarm creates") as connection,
+        database_errors(address),
+        connection.transaction(),
+    ):
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('superarm journal'))")
         if connection.execute("SELECT 1 FROM meta").fetchone() is not None:
             return False

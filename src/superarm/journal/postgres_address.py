@@ -17,12 +17,12 @@ need("postgres")
 import psycopg  # noqa: E402
 from psycopg import conninfo  # noqa: E402
 
-__all__ = ["Address", "Connection", "down", "failures", "psycopg"]
+__all__ = ["Address", "Connection", "database_errors", "psycopg"]
 
 SECRETS = ("password", "sslpassword")
 CONNECT_SECONDS = 2  # the least that libpq knows
 GRACE_SECONDS = 1.0  # for the server's own timeout, before it counts as silent
-NOWHERE = "postgresql://…"
+HIDDEN = "postgresql://…"
 ADDRESS = re.compile(
     r"(?P<scheme>postgres(?:ql)?)://(?:(?P<user>[^:@/?]*)(?::(?P<secret>.*))?@)?(?P<rest>[^?#@]*)"
 )
@@ -82,7 +82,7 @@ class Address:
     def connect(self, application: str = "superarm", *, patience: float | None = None) -> Connection:
         """A connection of its own; statements commit by themselves, and end after ``patience`` (0: never)."""
         wait = self.patience if patience is None else patience
-        with failures(self):
+        with database_errors(self):
             connection = Connection.connect(
                 **self._options(application, wait), autocommit=True, prepare_threshold=1
             )
@@ -92,27 +92,29 @@ class Address:
     def _options(self, application: str, patience: float) -> dict[str, Any]:
         wait = int(1e3 * patience)
         # what the role or the database has for these would end statements that have time left
-        set_ = f"-c statement_timeout={wait} -c lock_timeout=0 -c idle_in_transaction_session_timeout={wait}"
+        timeouts = (
+            f"-c statement_timeout={wait} -c lock_timeout=0 -c idle_in_transaction_session_timeout={wait}"
+        )
         theirs = self._info.get("options", "")
         # whatever the environment says, and whatever the database is in: both sides use UTF-8
         options = {**OPTIONS, **self._info, "application_name": application, "client_encoding": "UTF8"}
         # no statement here is worth compiling, whatever the estimates of rows say that nobody has counted
-        return options | {"options": f"{theirs} {set_} -c jit=off -c search_path=superarm".strip()}
+        return options | {"options": f"{theirs} {timeouts} -c jit=off -c search_path=superarm".strip()}
 
 
 def redacted(text: str) -> str:
     """An address without user's secrets and without options; whatever it is, nothing secret is left."""
     match = ADDRESS.match(text)
     if match is None:
-        return NOWHERE
+        return HIDDEN
     user = f"{match['user']}@" if match["user"] else ""
     address = f"{match['scheme']}://{user}{match['rest']}"
     # one that is also the name of the user, the host or the database
     secrets = [*OPTION.findall(text), match["secret"], os.environ.get("PGPASSWORD")]
-    return NOWHERE if any(secret and unquote(secret) in unquote(address) for secret in secrets) else address
+    return HIDDEN if any(secret and unquote(secret) in unquote(address) for secret in secrets) else address
 
 
-def down(where: object, error: BaseException) -> JournalDown:
+def journal_down(where: object, error: BaseException) -> JournalDown:
     """The JournalDown for an error of the database or of the connection: its first line, without secrets."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     line = re.sub(r"password\s*=\s*\S+", "password=…", lines[0])
@@ -123,7 +125,7 @@ def down(where: object, error: BaseException) -> JournalDown:
 
 
 @contextmanager
-def failures(where: object) -> Iterator[None]:
+def database_errors(where: object) -> Iterator[None]:
     """Errors of psycopg become JournalDown, JournalFull or JournalForeign."""
     try:
         yield
@@ -136,6 +138,6 @@ def failures(where: object) -> Iterator[None]:
             "role", "superarm", "one that may do this (docs/scale.md)", reason
         ) from error
     except psycopg.errors.DiskFull as error:
-        raise JournalFull(str(down(where, error))) from error
+        raise JournalFull(str(journal_down(where, error))) from error
     except psycopg.Error as error:
-        raise down(where, error) from error
+        raise journal_down(where, error) from error

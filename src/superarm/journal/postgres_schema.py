@@ -1,4 +1,4 @@
-"""The tables of a PostgreSQL journal, their number, and the two roles.
+"""The tables of a PostgreSQL journal, and their number. (docs/scale.md: what the role of a service may do with them)
 
 Beside the tables that all journals have (statements.py):
 
@@ -14,7 +14,7 @@ rounds      a sequence that hands out blocks of rounds
 from __future__ import annotations
 
 from superarm.journal.errors import JournalForeign
-from superarm.journal.postgres_address import Address, Connection, failures
+from superarm.journal.postgres_address import Address, Connection, database_errors
 from superarm.journal.statements import TABLES
 
 FORMAT = 3  # the same events as in a file of that format; 1 was superarm 0.2
@@ -83,20 +83,6 @@ BEGIN
 END $$;
 """
 
-# What a process that serves may do: append events; it takes nothing away but features and context, models, and itself.
-# The role `operate` owns the tables.
-GRANTS = """
-GRANT USAGE ON SCHEMA superarm TO {role};
-GRANT SELECT ON ALL TABLES IN SCHEMA superarm TO {role};
-GRANT INSERT ON superarm.events, superarm.meta TO {role};
-GRANT INSERT, UPDATE ON superarm.head TO {role};
-GRANT UPDATE (x, context, erased) ON superarm.events TO {role};
-GRANT INSERT, UPDATE ON superarm.lease, superarm.snapshots, superarm.parts, superarm.progress TO {role};
-GRANT INSERT, UPDATE, DELETE ON superarm.published, superarm.processes, superarm.pending TO {role};
-GRANT DELETE ON superarm.snapshots, superarm.parts TO {role};
-GRANT USAGE, UPDATE ON ALL SEQUENCES IN SCHEMA superarm TO {role};
-"""
-
 
 def check(connection: Connection, where: object) -> bool:
     """Whether there are tables; refuses those, and databases, that this superarm cannot work with."""
@@ -123,7 +109,7 @@ def has_journal(connection: Connection, where: object) -> bool:
 def make_tables(address: Address) -> bool:
     """Create the tables, if they are missing, in one transaction; whether they are new."""
     connecting = address.connect("superarm migrate", patience=600.0)
-    with connecting as connection, failures(address), connection.transaction():
+    with connecting as connection, database_errors(address), connection.transaction():
         # two that begin at the same moment: the second one waits, and finds the tables
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('superarm tables'))")
         if check(connection, address):

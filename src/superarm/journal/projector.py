@@ -17,18 +17,8 @@ from orjson import loads
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.groups import group_names
-from superarm.journal.changes import check_change
 from superarm.journal.errors import JournalDamaged, Refused
-from superarm.journal.events import (
-    ANSWER,
-    CHANGE,
-    CORRECTION,
-    DECISION,
-    OUTCOME,
-    TIMEOUT,
-    DecisionBody,
-    Event,
-)
+from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, DecisionBody, Event
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.shadows import Shadow, make_shadows
 from superarm.journal.snapshots import learner_from
@@ -38,7 +28,7 @@ from superarm.learners import Learner
 from superarm.learners.stored_updates import StoredUpdates
 
 
-class ErasedPast(Exception):
+class ContentErased(Exception):
     """An event cannot be applied again: the content it needs was erased since."""
 
     def __init__(self, seq: int) -> None:
@@ -56,22 +46,21 @@ class Projector:
             whole past first.
 
     Attributes:
-        on_erasure: erases content, before the events after the erasure are applied; None to erase nothing.
+        erase_content: erases content, before the events after the erasure are applied; None to erase nothing.
         learner, totals, shadows: as of event ``seq``.
-        jumps: snapshots that were taken over, since events before them were erased.
+        loaded_snapshots: those that were loaded on the way, since events before them were erased.
     """
 
     def __init__(self, store: Store, snapshot: Snapshot, shadows: Sequence[str] = ()) -> None:
         self.store = store
-        self.on_erasure: Callable[[Event], None] | None = None
+        self.erase_content: Callable[[Event], None] | None = None
         meta = store.meta()
-        self._column: str | None = meta.get("group")
+        self._group_column: str | None = meta.get("group")
         self._promised: float | None = meta.get("coverage")
         self._spec = str(meta["learner"])
-        self.records = Records()
+        self.records = Records(store)
         self.shadows: dict[str, Shadow] = {}
-        self.jumps: list[int] = []
-        self.teaches_model = True
+        self.loaded_snapshots: list[int] = []
         self.load(snapshot)
         if shadows:
             self.shadows = self._load_shadows(shadows, snapshot)
@@ -104,9 +93,9 @@ class Projector:
 
     def copy(self) -> Projector:
         """One that stays as it is now."""
-        twin = copy.copy(self)
-        twin.learner, twin.totals, twin.shadows = copy.deepcopy((self.learner, self.totals, self.shadows))
-        return twin
+        other = copy.copy(self)
+        other.learner, other.totals, other.shadows = copy.deepcopy((self.learner, self.totals, self.shadows))
+        return other
 
     def reports(self) -> list[dict[str, Any]]:
         """Estimated hit rates of top sets: the model's, and its shadows'."""
@@ -125,21 +114,20 @@ class Projector:
                     self.project(chunk)
                     if tick is not None:
                         tick(len(chunk))
-            except ErasedPast as erased:
-                self.jump(erased.seq, until)
+            except ContentErased as erased:
+                self.load_next_snapshot(erased.seq, until)
 
-    def jump(self, seq: int, until: int) -> None:
+    def load_next_snapshot(self, seq: int, until: int) -> None:
         """Go on from the first snapshot after an event whose content was erased."""
         for note in self.store.snapshots():
             if max(seq, self.seq) <= note.seq <= until:
                 self.load(self.store.snapshot(note.seq))
-                self.jumps.append(note.seq)
+                self.loaded_snapshots.append(note.seq)
                 return
         raise JournalDamaged(f"event {seq} was erased, and no snapshot after it is left", event=seq)
 
     def project(self, events: Sequence[Event]) -> None:
         """Apply these events, the next ones in order."""
-        self.records.next_turn()
         self._prefetch(events)
         for event in events:
             kind = event.kind
@@ -149,11 +137,9 @@ class Projector:
                 self._on_outcome(event)
             else:
                 self._learn_staged()
-                if kind in (ANSWER, CORRECTION):
-                    self._on_answer(event)
-                elif kind == CHANGE:
+                if kind == CHANGE:
                     self._on_change(event)
-                elif self.on_erasure is not None:
+                elif kind == ERASURE and self.erase_content is not None:
                     self._on_erasure(event)
                 self.seq = event.seq
         self._learn_staged()
@@ -164,10 +150,9 @@ class Projector:
     # ------------------------------------------------------------ each kind of event
 
     def _on_decision(self, event: Event) -> None:
-        if self.teaches_model:
-            if event.x is None:
-                raise ErasedPast(event.seq)
-            self._updates.add_decision(event)
+        if event.x is None:
+            raise ContentErased(event.seq)
+        self._updates.add_decision(event)
         body = event.body
         log = body.log_propensity
         self.totals.stats.count_decision(event.time, body.labels, body.top, None if log is None else exp(log))
@@ -189,60 +174,43 @@ class Projector:
             record.timeout = event
         else:
             record.outcome = event
-        teaches, default_learnt, refused = hit is not None and not self.totals.settings.frozen, False, None
-        if teaches and expired is not None:
+        learns, default_learnt, refused = hit is not None and not self.totals.settings.frozen, False, None
+        if learns and expired is not None:
             self._learn_staged()  # whether the default was learnt must be known
             default_learnt = self.totals.was_learnt(expired, record)
-            teaches = not default_learnt or expired.body.hit != hit
+            learns = not default_learnt or expired.body.hit != hit
         # a label that could not be shown at the time counts as a miss
         named = label is not None and "label" in feedback and self._was_eligible(record.body, label)
-        if teaches and record.event.x is None:
-            if self.teaches_model and erased is not None and erased > event.seq:
-                raise ErasedPast(event.seq)
+        if learns and record.event.x is None:
+            if erased is not None and erased > event.seq:
+                raise ContentErased(event.seq)
             refused = "its features were erased"
-        elif teaches and default_learnt:
-            refused = self._learn_given(record, record.body.drawn, hit)
-        elif teaches and not named and "hit" not in feedback:
+        elif learns and default_learnt:
+            refused = self._learn_in_addition(record, hit)
+        elif learns and not named and "hit" not in feedback:
             refused = "the label is disabled"
-        elif teaches and self.teaches_model:
+        elif learns:
             self._staged_updates.append(len(self._staged))
             self._updates.add_answer(record.event, hit, label if named else None)
         if refused is not None:
             self.totals.refuse(event.seq, refused)
-        self._staged.append((event, record, teaches and refused is None, refused is not None))
+        self._staged.append((event, record, learns and refused is None, refused is not None))
 
     def _was_eligible(self, body: DecisionBody, label: str) -> bool:
         if body.eligible is not None:
             return label in body.eligible
         return self._updates.number.get(label, body.k) < body.k
 
-    def _on_answer(self, event: Event) -> None:
-        """A person's answer about a row, or the correction of an earlier event."""
-        record, body = self._record(event), event.body
-        refused = None
-        if record.event.x is None:
-            refused = "its features were erased"
-        elif body.hit is not None and not self.totals.settings.frozen:
-            refused = self._learn_given(record, body.labels or record.body.drawn, body.hit)
-        if refused is not None:
-            self.totals.refuse(event.seq, refused)
-        learnt = self.totals.was_learnt(event, record)
-        self.totals.stats.count_answer(event.kind == CORRECTION, learnt)
-
-    def _learn_given(self, record: DecisionRecord, labels: Sequence[str], hit: bool) -> str | None:
-        """Learn a bit about a set and the row of a decision, beside its own outcome; why that was not possible."""
+    def _learn_in_addition(self, record: DecisionRecord, hit: bool) -> str | None:
+        """Learn the outcome of a decision whose default was learnt before; why that was not possible."""
         body, learner = record.body, self.learner
-        if not self.teaches_model:
-            return None
-        same = labels == body.drawn
-        log = body.log_propensity if same else None
         given = Decision.given(
             record.event.row(),
-            labels,
-            None if log is None else exp(log) or None,
-            top=body.top if same else None,
+            body.drawn,
+            record.propensity or None,
+            top=body.top,
             eligible=body.eligible if body.eligible is not None else self.labels[: body.k],
-            rule=body.rule if same else None,
+            rule=body.rule,
         )
         if "hit" not in learner.feedback or not learner.learns_from(given):
             return f"{learner.owner} learns from an answer once, and from no set but its own"
@@ -256,20 +224,21 @@ class Projector:
         change = event.body
         settings, store = self.totals.settings, self.store
         try:
-            if check_change(change, self.learner, settings, store):
-                self._set_learner(settings.apply(self.learner, change, event.seq, store))
+            learner = settings.apply(change, self.learner, event.seq, store)
         except (Refused, InvalidInput) as error:  # of two processes that changed the same, the second
             self.totals.refuse(event.seq, str(error), error.field)
             return
+        if learner is not None:
+            self._set_learner(learner)
         self.totals.stats.grow(self.labels)
         for shadow in self.shadows.values():
             shadow.change(change)
 
     def _on_erasure(self, event: Event) -> None:
-        assert self.on_erasure is not None
+        assert self.erase_content is not None
         self.seq = event.seq
         try:
-            self.on_erasure(event)
+            self.erase_content(event)
         except BaseException:  # it comes again, with the next attempt
             self.seq = event.seq - 1
             raise
@@ -279,36 +248,35 @@ class Projector:
 
     def _group(self, event: Event) -> str | None:
         """The group of a decision's row, where the journal has a column for it: in the row, or in its context."""
-        if self._column is None:
+        if self._group_column is None:
             return None
         context = None if event.context is None else loads(event.context)
-        for held in (event.row(), context):
-            if isinstance(held, dict) and held.get(self._column) is not None:
-                return group_names([held[self._column]])[0]
+        for fields in (event.row(), context):
+            if isinstance(fields, dict) and fields.get(self._group_column) is not None:
+                return group_names([fields[self._group_column]])[0]
         return group_names([None])[0]
 
     def _learn_staged(self) -> None:
         """Learn what was gathered, in one compiled loop, and count it."""
         for number, reason in self._updates.apply().items():
-            at = self._staged_updates[number]
-            event, record, *_ = self._staged[at]
+            index = self._staged_updates[number]
+            event, record, *_ = self._staged[index]
             self.totals.refuse(event.seq, reason)
-            self._staged[at] = event, record, False, True
+            self._staged[index] = event, record, False, True
         for counted in self._staged:
-            self._count(*counted)
+            self._count_outcome(*counted)
         self._staged_updates.clear()
         self._staged.clear()
 
-    def _count(self, event: Event, record: DecisionRecord, taught: bool, refused: bool) -> None:
+    def _count_outcome(self, event: Event, record: DecisionRecord, learnt: bool, refused: bool) -> None:
         shown, outcome, timeout = record.body, event.body, event.kind == TIMEOUT
         expired = None if timeout else record.timeout
-        self.records.mark_answered(event.id)
         if timeout:
-            self.totals.stats.count_timeout(taught, refused)
+            self.totals.stats.count_timeout(learnt, refused)
         else:
             age = max(0.0, event.time - record.event.time)
             self.totals.stats.count_outcome(
-                event.time, age, shown.labels, outcome.hit, expired is not None, taught, refused
+                event.time, age, shown.labels, outcome.hit, expired is not None, learnt, refused
             )
         if record.event.x is None:
             return
@@ -329,29 +297,19 @@ class Projector:
         promised = self._promised
         return rule is None or (rule.get("counts", True) and rule.get("coverage", promised) == promised)
 
-    def _record(self, event: Event) -> DecisionRecord:
-        record = self.records.get(event.id)
-        # it may be gone: an erasure or a rollback has come in between
-        return self._fetch([event.id], event.seq - 1) if record is None else record
-
     def _prefetch(self, events: Sequence[Event]) -> None:
         """Load the earlier decisions that these events are about."""
         here = {event.id for event in events if event.kind == DECISION}
-        wanted = dict.fromkeys(event.id for event in events if event.kind in (OUTCOME, TIMEOUT))
-        missing = [id_ for id_ in wanted if id_ not in here and id_ not in self.records]
-        if missing:
-            self._fetch(missing, self.seq)
+        outcomes = (event.id for event in events if event.kind in (OUTCOME, TIMEOUT))
+        self.records.load((id_ for id_ in outcomes if id_ not in here), self.seq)
 
-    def _fetch(self, ids: Sequence[str], until: int) -> DecisionRecord:
-        """Read decisions as they were after an event; the last of them."""
-        events = self.store.find(ids)
-        record: DecisionRecord | None = None
-        for id_ in ids:
-            record = DecisionRecord.of(event for event in events.get(id_, ()) if event.seq <= until)
-            if record is None:
-                raise JournalDamaged(f"decision {id_}, which was answered, is missing")
-            self.records.put(record)
-        assert record is not None  # nobody asks for none
+    def _record(self, event: Event) -> DecisionRecord:
+        record = self.records.get(event.id)
+        if record is None:  # an erasure or a rollback has come in between
+            self.records.load([event.id], event.seq - 1)
+            record = self.records.get(event.id)
+        if record is None:
+            raise JournalDamaged(f"decision {event.id}, which was answered, is missing")
         return record
 
     # ------------------------------------------------------------ shadows
@@ -366,7 +324,6 @@ class Projector:
         new = [shadow.spec for name, shadow in new_shadows.items() if name not in loaded]
         if new:
             past = Projector(self.store, self.store.snapshot(0))
-            past.teaches_model = False
             past.shadows = make_shadows(new, past.learner)
             past.catch_up(snapshot.seq)
             loaded |= past.shadows

@@ -1,24 +1,19 @@
-"""The record of a decision, put together from its events; and those that are in memory."""
+"""The record of a decision, put together from its events; and the newest of them, in memory."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from enum import Enum
-from math import exp
-from typing import Any
+from math import exp, inf
+from typing import TYPE_CHECKING, Any
 
 from orjson import loads
 
-from superarm.data.row_json import row_to_json
+from superarm.data.rows import row_to_json
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
 
-
-class DecisionStatus(Enum):
-    PENDING = "pending"
-    ANSWERED = "answered"
-    EXPIRED = "expired"
-    LATE = "answered late"
+if TYPE_CHECKING:
+    from superarm.journal.store import Store
 
 
 class DecisionRecord:
@@ -40,10 +35,10 @@ class DecisionRecord:
         return None if decision is None else cls(decision, by_kind.get(OUTCOME), by_kind.get(TIMEOUT))
 
     @property
-    def status(self) -> DecisionStatus:
+    def status(self) -> str:
         if self.outcome is None:
-            return DecisionStatus.PENDING if self.timeout is None else DecisionStatus.EXPIRED
-        return DecisionStatus.ANSWERED if self.timeout is None else DecisionStatus.LATE
+            return "pending" if self.timeout is None else "expired"
+        return "answered" if self.timeout is None else "answered late"
 
     @property
     def body(self) -> DecisionBody:
@@ -92,7 +87,7 @@ class DecisionRecord:
         return {
             **self.summary(),
             "time": event.time,
-            "state": self.status.value,
+            "state": self.status,
             "features": features,
             "top": body.top,
             "eligible": body.eligible,
@@ -104,14 +99,13 @@ class DecisionRecord:
 
 
 class Records:
-    """The newest pending decisions in memory, as many as fit into so many bytes."""
+    """The newest decisions in memory, as many as fit into so many bytes."""
 
     OVERHEAD = 3_000  # bytes of a record beside its row, its context and its body
 
-    def __init__(self, most_bytes: int = 64 << 20) -> None:
-        self.most_bytes, self.bytes = most_bytes, 0
+    def __init__(self, store: Store, most_bytes: int = 32 << 20) -> None:
+        self.store, self.most_bytes, self.bytes = store, most_bytes, 0
         self._records: OrderedDict[str, tuple[DecisionRecord, int]] = OrderedDict()
-        self._answered: list[str] = []
 
     def __len__(self) -> int:
         return len(self._records)
@@ -123,24 +117,21 @@ class Records:
         entry = self._records.get(id_)
         return entry[0] if entry else None
 
-    def put(self, record: DecisionRecord) -> DecisionRecord:
+    def load(self, ids: Iterable[str], until: float = inf) -> None:
+        """Read decisions that are not here, as they were after event ``until``."""
+        missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self._records]
+        for events in self.store.find(missing).values():
+            record = DecisionRecord.of(event for event in events if event.seq <= until)
+            if record is not None:
+                self.put(record)
+
+    def put(self, record: DecisionRecord) -> None:
         event = record.event
         # a row is kept as bytes and as an array, the body as text and read
         size = self.OVERHEAD + 2 * len(event.x or b"") + len(event.context or b"") + 4 * len(event.text)
         self.drop(event.id)
         self._records[event.id] = record, size
         self.bytes += size
-        return record
-
-    def mark_answered(self, id_: str) -> None:
-        """Drop the record of a decision with the next turn."""
-        self._answered.append(id_)
-
-    def next_turn(self) -> None:
-        """Drop the records of answered decisions."""
-        for id_ in self._answered:
-            self.drop(id_)
-        self._answered.clear()
 
     def trim(self) -> None:
         """Drop the oldest records that do not fit."""

@@ -20,7 +20,7 @@ import numpy as np
 from superarm.decisions import Decision
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, DecisionBody, Event
-from superarm.journal.projector import ErasedPast, Projector
+from superarm.journal.projector import ContentErased, Projector
 from superarm.journal.snapshots import load_class, model_bytes
 from superarm.journal.store import Store
 from superarm.learners import Learner
@@ -120,10 +120,13 @@ class Replay:
         while self.projector.seq < self.until:
             try:
                 self._compare_all()
-            except ErasedPast as erased:
-                self.projector.jump(erased.seq, self.until)
+            except ContentErased as erased:
+                self.projector.load_next_snapshot(erased.seq, self.until)
         result = self.result
-        result.learner, result.snapshots_loaded = self.projector.learner, tuple(self.projector.jumps)
+        result.learner, result.snapshots_loaded = (
+            self.projector.learner,
+            tuple(self.projector.loaded_snapshots),
+        )
         result.sha256 = hashlib.sha256(model_bytes(result.learner)).hexdigest()
         return result
 
@@ -180,7 +183,7 @@ class Replay:
         if body.cursor is not None:
             cursor = Cursor(body.round, body.cursor)
         decision = learner.decide(
-            event.row(), eligible=body.eligible, set_size=body.asked, coverage=body.coverage, at=cursor
+            event.row(), eligible=body.eligible, set_size=body.set_size, coverage=body.coverage, cursor=cursor
         )
         difference, result = compare(decision, body), self.result
         result.decisions += 1
@@ -195,7 +198,7 @@ class Replay:
         try:
             self._old.catch_up(model)
             self._compare_decision(event, self._old)
-        except (ErasedPast, JournalDamaged):
+        except (ContentErased, JournalDamaged):
             self.result.unchecked += 1
 
     def _compare_snapshot(self, seq: int) -> None:

@@ -9,13 +9,12 @@ rebuilt from the journal, and kept with the snapshots to make that quick.
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Sequence
 from math import exp, isnan, nan
 from typing import Any
 
 import numpy as np
+from msgspec import msgpack
 
 from superarm.decisions import Decision
 from superarm.errors import FeedbackError, InvalidInput, SuperarmError
@@ -128,19 +127,15 @@ class Shadow:
     # ------------------------------------------------------------ in snapshots
 
     def to_bytes(self) -> bytes:
-        notes = {"estimate": self.estimate.to_dict(), "learnt": self.learnt, "broken": self.broken}
-        model = np.frombuffer(model_bytes(self.learner), np.uint8)
-        out = io.BytesIO()
-        np.savez(out, notes=np.frombuffer(json.dumps(notes).encode(), np.uint8), model=model)
-        return out.getvalue()
+        counts = {"estimate": self.estimate.to_dict(), "learnt": self.learnt, "broken": self.broken}
+        return msgpack.encode({**counts, "model": model_bytes(self.learner)})
 
     @classmethod
     def from_bytes(cls, spec: str, data: bytes) -> Shadow:
-        with np.load(io.BytesIO(data)) as file:
-            notes, model = json.loads(file["notes"].tobytes()), file["model"].tobytes()
-        shadow = cls(spec, learner_from(model))
-        shadow.estimate = HitRateEstimate.from_dict(notes["estimate"])
-        shadow.learnt, shadow.broken = notes["learnt"], notes["broken"]
+        kept = msgpack.decode(data)
+        shadow = cls(spec, learner_from(kept["model"]))
+        shadow.estimate = HitRateEstimate.from_dict(kept["estimate"])
+        shadow.learnt, shadow.broken = kept["learnt"], kept["broken"]
         return shadow
 
 
@@ -155,7 +150,7 @@ def _given(decision: Decision) -> Decision:
 def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
     """New shadows of a model, by the name of their part of a snapshot."""
     common = {name: model.params[name] for name in ("labels", "n_features", "seed")}
-    example = model.example_row()
+    example = model.inputs.example_row()
     if isinstance(example, dict):  # rows with names: the columns, or the first row, fix it
         common["n_features"] = None
     shadows = {}
@@ -164,7 +159,7 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
         learner = make(spec, **common, **own)
         if model.columns is not None:
             learner.use_columns(model.columns)
-        decision = model.decide(example, at=model.cursor())
+        decision = model.decide(example, cursor=model.cursor())
         if "hit" not in learner.feedback or not learner.learns_from(_given(decision)):
             wanted = "a learner that learns from sets that another learner chose, such as set-logit"
             raise InvalidInput.must("shadow", "superarm serve", wanted, spec)

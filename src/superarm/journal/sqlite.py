@@ -1,7 +1,7 @@
 """A journal in one SQLite file. (sqlite_schema.py: its tables; store.py: what each method promises)
 
 Write-ahead log, synchronous=FULL: `append` returns after the log has reached the disk. One process at a time may
-write (journal_files.py); a mark outside of the log says how far it had come (mark.py).
+write (journal_files.py); a mark outside of the log says how far it had come (sqlite_mark.py).
 """
 
 from __future__ import annotations
@@ -18,10 +18,17 @@ from orjson import dumps
 from superarm._files import sync
 from superarm.journal.errors import JournalDamaged, JournalDown, JournalForeign
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, link
-from superarm.journal.journal_files import FileLock, clear_parts, real_path
-from superarm.journal.mark import Marker, is_damaged, read_mark
-from superarm.journal.sqlite_log import COPY, check_log, check_mark, foreign_log, log_of
-from superarm.journal.sqlite_schema import check_format, connect, down
+from superarm.journal.journal_files import FileLock, beside, clear_parts, real_path
+from superarm.journal.sqlite_mark import (
+    COPY,
+    Marker,
+    check_log,
+    check_mark,
+    log_damaged,
+    mark_is_damaged,
+    read_mark,
+)
+from superarm.journal.sqlite_schema import check_format, connect, journal_down
 from superarm.journal.statements import Statement
 from superarm.journal.store import Head, Store
 
@@ -36,7 +43,7 @@ class SqliteStore(Store):
         accept_loss: open it although the mark says that its last events are lost.
     """
 
-    AMONG = "e.id IN (SELECT value FROM json_each(?))"
+    ID_IN = "e.id IN (SELECT value FROM json_each(?))"
 
     def __init__(
         self,
@@ -48,12 +55,12 @@ class SqliteStore(Store):
     ) -> None:
         self.path, self.read_only, self.max_mb = real_path(path), read_only, max_mb
         self.name = str(self.path)
-        self._log_path = log_of(self.path)
+        self._log_path = beside(self.path, "-wal")
         self._lock: FileLock | None = None
         self._marker: Marker | None = None
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
-        self._retired: list[sqlite3.Connection] = []
+        self._closing: list[sqlite3.Connection] = []
         self._reader_lock = Lock()
         self._files: list[tuple[int, int]] = []  # log and lock, when it was opened
         self._stamp: tuple[int, ...] = ()  # the file after our last write
@@ -68,7 +75,7 @@ class SqliteStore(Store):
             check_format(self._reader, self.path)
             if read_only:
                 self._reader.execute("BEGIN")
-            self._head = self._find_head()
+            self._head = self._read_head()
             if not accept_loss:
                 check_mark(self.path, self._head)
             if not read_only:
@@ -88,11 +95,11 @@ class SqliteStore(Store):
         try:
             self._marker = Marker(self.path)
         except OSError as error:
-            raise down(self.path, error) from error
-        self._marker.begin(self._head.seq, self._head.digest, self.progress(COPY))
+            raise journal_down(self.path, error) from error
+        self._marker.reset(self._head.seq, self._head.digest, self.progress(COPY))
         clear_parts(self.path)
         # parts of snapshots that were never finished; (and the log is there now)
-        self._write_all([("DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)", ())])
+        self._execute_all([("DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)", ())])
         self._files = self._file_ids()
 
     def _file_ids(self) -> list[tuple[int, int]]:
@@ -100,7 +107,7 @@ class SqliteStore(Store):
         stats = [os.stat(f"{self.name}{end}") for end in ("-wal", ".lock")]  # noqa: PTH116
         return [(file.st_dev, file.st_ino) for file in stats]
 
-    def _find_stamp(self) -> tuple[int, ...]:
+    def _file_stamp(self) -> tuple[int, ...]:
         """The file under the journal's name: only commits and `scrub` change it, any other change is not ours."""
         try:
             stat = os.stat(self.path)  # noqa: PTH116
@@ -108,9 +115,9 @@ class SqliteStore(Store):
             return ()
         return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
 
-    def _wrote(self) -> None:
+    def _note_write(self) -> None:
         """We have changed the file, unless it was replaced or deleted meanwhile: that is for `check` to find."""
-        now = self._find_stamp()
+        now = self._file_stamp()
         if not self._stamp or now[:2] == self._stamp[:2]:
             self._stamp = now
 
@@ -118,11 +125,11 @@ class SqliteStore(Store):
         if not self._files:
             return
         try:
-            same = self._file_ids() == self._files and self._find_stamp() == self._stamp
+            same = self._file_ids() == self._files and self._file_stamp() == self._stamp
         except FileNotFoundError:
             same = False
         except OSError as error:
-            raise down(self.path, error) from error
+            raise journal_down(self.path, error) from error
         if not same:
             raise JournalDown(
                 f"journal {self.path}, its log or its lock was replaced, overwritten or deleted while the service "
@@ -142,18 +149,18 @@ class SqliteStore(Store):
             reader.close()
             raise
         # another thread may still read through the old ones: they close next time
-        for connection in self._retired:
+        for connection in self._closing:
             connection.close()
-        self._retired, self.read_only = old, False
-        self._head = self._find_head()
+        self._closing, self.read_only = old, False
+        self._head = self._read_head()
         if self._marker is None:
             self._begin_writing()
 
     def close(self) -> None:
-        for connection in (self._reader, self._writer, *self._retired):
+        for connection in (self._reader, self._writer, *self._closing):
             if connection is not None:
                 connection.close()
-        self._reader, self._writer, self._retired = None, None, []
+        self._reader, self._writer, self._closing = None, None, []
         if self._marker is not None:
             self._marker.sync()
             self._marker.close()
@@ -169,7 +176,7 @@ class SqliteStore(Store):
         writer = self._writer
         if writer is None:
             raise JournalDown(f"journal {self.path} was opened to be read only")
-        if self._stamp and self._find_stamp() != self._stamp:
+        if self._stamp and self._file_stamp() != self._stamp:
             self.check()
         try:
             writer.execute("BEGIN IMMEDIATE")
@@ -182,9 +189,9 @@ class SqliteStore(Store):
                     writer.execute("ROLLBACK")
             except sqlite3.Error:
                 pass  # reopen() begins anew
-            raise down(self.path, error) from error
+            raise journal_down(self.path, error) from error
         finally:
-            self._wrote()
+            self._note_write()
 
     def head(self) -> Head:
         return self._head
@@ -215,7 +222,7 @@ class SqliteStore(Store):
             self._transaction(write)
             self._head = Head(seq, events[-1].time, chain)
             if self._marker is not None:
-                self._marker.put(seq, chain)
+                self._marker.write(seq, chain)
             self.check()  # what is not under the journal's name must not be acknowledged
         return []
 
@@ -226,9 +233,9 @@ class SqliteStore(Store):
             # else a power cut may bring back what it held; (SQLite has no locks on this file to be lost)
             sync(self._log_path)
         except (sqlite3.Error, OSError) as error:
-            raise down(self.path, error) from error
+            raise journal_down(self.path, error) from error
         finally:
-            self._wrote()
+            self._note_write()
         if busy:
             raise JournalDown(
                 f"the log of journal {self.path} cannot be emptied while another process reads it"
@@ -236,9 +243,9 @@ class SqliteStore(Store):
 
     def probe(self) -> None:
         for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
-            self._write_all([(sql, ())])
+            self._execute_all([(sql, ())])
 
-    def _write_all(self, statements: Iterable[Statement]) -> list[int]:
+    def _execute_all(self, statements: Iterable[Statement]) -> list[int]:
         def work(writer: sqlite3.Connection) -> list[int]:
             return [writer.execute(sql, values).rowcount for sql, values in statements]
 
@@ -255,15 +262,15 @@ class SqliteStore(Store):
         except sqlite3.Error as error:
             raise self._unreadable(error) from error
 
-    def _ids(self, ids: Sequence[str]) -> str:
+    def _id_list(self, ids: Sequence[str]) -> str:
         return dumps(list(ids)).decode()
 
     def _unreadable(self, error: Exception) -> JournalDamaged | JournalDown:
         if isinstance(error, sqlite3.OperationalError):
-            return down(self.path, error)
-        return foreign_log(self.path, error)
+            return journal_down(self.path, error)
+        return log_damaged(self.path, error)
 
-    def _find_head(self) -> Head:
+    def _read_head(self) -> Head:
         rows = self._select("SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1")
         return Head(*rows[0]) if rows else Head(0, 0.0, chain_start(self.meta()))
 
@@ -279,7 +286,7 @@ class SqliteStore(Store):
         yield from self.integrity()
         mark, seq = read_mark(self.path), self._head.seq
         if mark is None:
-            if is_damaged(self.path):
+            if mark_is_damaged(self.path):
                 yield f"the mark {self.path}-mark is damaged (the next start writes it anew)"
         elif mark.seq > seq:
             yield f"the last events are lost: {mark.seq} were durable, the journal ends after {seq}"

@@ -13,7 +13,7 @@ from typing import Any
 from superarm._files import sync
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 from superarm.journal.events import chain_start
-from superarm.journal.journal_files import PRIVATE_FILE, FileLock, clear_parts, real_path
+from superarm.journal.journal_files import PRIVATE_FILE, FileLock, beside, clear_parts, real_path
 from superarm.journal.statements import TABLES, meta_statements, snapshot_statements
 from superarm.journal.store import Snapshot
 
@@ -25,8 +25,8 @@ TYPES |= {"real": "REAL", "blob": "BLOB", "by_key": " WITHOUT ROWID"}
 NAMES = frozenset({"meta", "events", "snapshots"})
 
 
-def down(path: Path, error: Exception) -> JournalDown:
-    """The refusal for an error of SQLite or of the file system."""
+def journal_down(path: Path, error: Exception) -> JournalDown:
+    """The JournalDown for an error of SQLite or of the file system."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return JournalFull(f"journal {path} cannot be written: its disk or its size limit is full")
@@ -35,8 +35,7 @@ def down(path: Path, error: Exception) -> JournalDown:
 
 def connect(path: Path, *, write: bool, max_mb: int | None = None) -> sqlite3.Connection:
     uri = f"{path.as_uri()}?mode={'rw' if write else 'ro'}"
-    log = path.with_name(path.name + "-wal")
-    if not write and not os.access(path.parent, os.W_OK) and not log.exists():
+    if not write and not os.access(path.parent, os.W_OK) and not beside(path, "-wal").exists():
         uri += "&immutable=1"  # a read-only disk: SQLite could not make its index of the (empty) log
     # one thread at a time uses a connection
     options: dict[str, Any] = {"uri": True, "isolation_level": None, "check_same_thread": False}
@@ -54,7 +53,7 @@ def connect(path: Path, *, write: bool, max_mb: int | None = None) -> sqlite3.Co
     except sqlite3.Error as error:
         if connection is not None:
             connection.close()
-        raise down(path, error) from error
+        raise journal_down(path, error) from error
 
 
 def check_format(connection: sqlite3.Connection, path: Path) -> None:
@@ -63,7 +62,7 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     except sqlite3.OperationalError as error:
-        raise down(path, error) from error
+        raise journal_down(path, error) from error
     except sqlite3.DatabaseError as error:
         raise JournalForeign.must("journal", "superarm", "a superarm journal", str(path)) from error
     if not tables >= NAMES:

@@ -48,7 +48,6 @@ CREATE TABLE events (
   x {blob}, context {blob}, body {blob} NOT NULL, content {blob} NOT NULL, digest {blob} NOT NULL, erased {integer}
 );
 CREATE UNIQUE INDEX events_id ON events (id, kind) WHERE kind < 4;
-CREATE INDEX events_answers ON events (id) WHERE kind IN (4, 5);
 CREATE INDEX events_changes ON events (seq) WHERE kind > 5;
 CREATE TABLE pending (seq {integer} PRIMARY KEY, time {real} NOT NULL, id {text} NOT NULL);
 CREATE TABLE snapshots (

@@ -52,7 +52,7 @@ class Pending(NamedTuple):
     id: str
 
 
-class SnapshotNote(NamedTuple):
+class SnapshotInfo(NamedTuple):
     seq: int
     time: float
     made_by: dict[str, str]
@@ -77,16 +77,16 @@ class Store(Protocol):
 
     name: str  # as messages call it
     read_only: bool
-    AMONG: str  # the condition of a statement for some ids
+    ID_IN: str  # the condition of a statement for some ids
 
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of a statement that reads."""
 
-    def _write_all(self, statements: Iterable[Statement]) -> list[int]:
+    def _execute_all(self, statements: Iterable[Statement]) -> list[int]:
         """Do statements in one transaction, durable when this returns, or not done; how many rows each has changed."""
 
-    def _ids(self, ids: Sequence[str]) -> Any:
-        """Ids as the value in `AMONG`."""
+    def _id_list(self, ids: Sequence[str]) -> Any:
+        """Ids as the value in `ID_IN`."""
 
     def head(self) -> Head:
         """The last event that is durable."""
@@ -162,14 +162,10 @@ class Store(Protocol):
             after = rows[-1][0]
 
     def find(self, ids: Sequence[str]) -> dict[str, list[Event]]:
-        """All events about these ids, in order."""
+        """The decisions, outcomes and timeouts of these ids, in order."""
         by_id: dict[str, list[Event]] = {}
         if ids:
-            among = (self._ids(ids),)
-            kinds = (f"< {ANSWER}", f"IN ({ANSWER}, {CORRECTION})")
-            for event in [
-                e for kind in kinds for e in self._checked(f"{self.AMONG} AND e.kind {kind}", among)
-            ]:
+            for event in self._checked(f"{self.ID_IN} AND e.kind < {ANSWER}", (self._id_list(ids),)):
                 by_id.setdefault(event.id, []).append(event)
         return by_id
 
@@ -194,7 +190,7 @@ class Store(Protocol):
     def _damaged(self, seq: int, how: str) -> JournalDamaged:
         return JournalDamaged(f"event {seq} of journal {self.name} {how}", event=seq)
 
-    def recent(self, limit: int) -> list[Event]:
+    def recent_decisions(self, limit: int) -> list[Event]:
         """The newest decisions, newest first."""
         sql = f"SELECT {COLUMNS} FROM events WHERE kind = {DECISION} ORDER BY seq DESC LIMIT ?"
         return [Event(*row) for row in self._select(sql, (limit,))]
@@ -225,13 +221,13 @@ class Store(Protocol):
             sql, values = f"{ERASE} AND e.time < ?", (seq, clean, seq, body["before"])
         else:
             sql, values = (
-                f"{ERASE} AND {self.AMONG} AND e.kind < {ANSWER}",
-                (seq, clean, seq, self._ids(body["ids"])),
+                f"{ERASE} AND {self.ID_IN} AND e.kind < {ANSWER}",
+                (seq, clean, seq, self._id_list(body["ids"])),
             )
         now_clean = (NOW_CLEAN, (CLEAN, clean, self.head().seq))
-        return self._write_all([(sql, values), now_clean, *drop_statements(drop)])[0]
+        return self._execute_all([(sql, values), now_clean, *drop_statements(drop)])[0]
 
-    def content_before(self, time: float) -> bool:
+    def has_content_before(self, time: float) -> bool:
         """Whether a decision made before a time still has content."""
         where = f"kind = {DECISION} AND seq > ? AND x IS NOT NULL AND time < ?"
         sql = f"SELECT 1 FROM events WHERE {where} LIMIT 1"
@@ -249,19 +245,19 @@ class Store(Protocol):
         return int(rows[0][0]) if rows else 0
 
     def set_progress(self, key: str, value: int) -> None:
-        self._write_all([(SET_PROGRESS, (key, value))])
+        self._execute_all([(SET_PROGRESS, (key, value))])
 
     # ------------------------------------------------------------ snapshots
 
     def write_snapshot(self, snapshot: Snapshot) -> Iterator[None]:
         """Keep a snapshot, piece by piece: it counts when the iterator has ended."""
         for statement in snapshot_statements(snapshot, self.digest_at(snapshot.seq)):
-            self._write_all([statement])
+            self._execute_all([statement])
             yield
 
     def drop_snapshots(self, seqs: Iterable[int]) -> None:
         """Take snapshots away; pinned ones, and the first one, stay."""
-        self._write_all(drop_statements(seqs))
+        self._execute_all(drop_statements(seqs))
 
     def drop_old_snapshots(self, keep: int) -> None:
         """Keep only the newest few, and pinned ones; 0 keeps all."""
@@ -271,12 +267,16 @@ class Store(Protocol):
 
     def pin_snapshot(self, seq: int) -> None:
         """Keep it for ever: a replay will need it."""
-        self._write_all([("UPDATE snapshots SET pinned = true WHERE seq = ?", (seq,))])
+        self._execute_all([("UPDATE snapshots SET pinned = true WHERE seq = ?", (seq,))])
 
-    def snapshots(self) -> list[SnapshotNote]:
+    def snapshots(self) -> list[SnapshotInfo]:
         """The kept snapshots, oldest first, without their content."""
         rows = self._select("SELECT seq, time, made_by, pinned FROM snapshots ORDER BY seq")
-        return [SnapshotNote(seq, at, loads(made_by), bool(pinned)) for seq, at, made_by, pinned in rows]
+        return [SnapshotInfo(seq, at, loads(made_by), bool(pinned)) for seq, at, made_by, pinned in rows]
+
+    def newest_snapshot(self) -> int:
+        """The event of the newest snapshot."""
+        return int(self._select("SELECT coalesce(max(seq), 0) FROM snapshots")[0][0])
 
     def snapshot(self, seq: int) -> Snapshot:
         """The snapshot of an event, checked."""
@@ -337,11 +337,11 @@ def journal_exists(journal: str | Path) -> bool:
     """Whether there is a journal in a file, or behind an address."""
     if not is_url(journal):
         return Path(journal).exists()
-    from superarm.journal.postgres_address import Address, failures
+    from superarm.journal.postgres_address import Address, database_errors
     from superarm.journal.postgres_schema import has_journal
 
     address = Address(str(journal))
-    with address.connect("superarm looks") as connection, failures(address):
+    with address.connect("superarm looks") as connection, database_errors(address):
         return has_journal(connection, address)
 
 

@@ -1,9 +1,11 @@
-"""Totals: what the events add up to beside the model. A snapshot keeps them with it."""
+"""Totals: what the events add up to beside the model. A snapshot keeps them with it, so they survive a restart."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any
+from math import sqrt
+from typing import Any, ClassVar
 
 from msgspec import Struct, convert, field, to_builtins
 
@@ -11,9 +13,178 @@ from superarm.journal.changes import LabelSettings
 from superarm.journal.events import OUTCOME, Event
 from superarm.journal.records import DecisionRecord
 from superarm.journal.shadows import HitRateEstimate
-from superarm.journal.stats import Stats
 
 MOST_REFUSED = 1_000  # refusals that are remembered
+# seconds
+AGES = (
+    0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0
+)  # fmt: skip
+MOST_SLOTS = 240  # points of the curves
+MOST_GROUPS, OTHERS = 200, "(others)"  # groups beyond these are counted together
+RECENT, USUAL = 300, 20_000  # answers over which the hit rate is smoothed, for `falling`
+
+# what is counted in a slot of the curves
+DECISIONS, EXPLORED, OUTCOMES, HITS = range(4)
+
+
+class Stats(Struct, dict=True):
+    """Running counts; `grow` gives them their labels.
+
+    The curves have at most 240 slots, first of a quarter of a second each; when they run out, the
+    width doubles and neighbours merge.
+
+    Attributes:
+        floor: the least propensity of all sets so far.
+        recent, usual: hit rates of the last outcomes, and of many more.
+        ages, age_sum: of outcomes, in seconds.
+        shown, answered, hit: for each label: the sets that showed it, those with an outcome, those with a hit.
+        sizes: sets of 0, 1, 2 … labels.
+        named: for each right label, of outcomes that count for the promise and name it: how many, how many hits, how
+            many labels were shown.
+        unnamed: outcomes that count for the promise and name no label.
+        groups: as ``named``, for each group.
+        start, width, slots: the curves: seconds since 1970, seconds, and counts.
+    """
+
+    COUNTS: ClassVar = (
+        "decisions", "explored", "outcomes", "hits", "timeouts", "late", "learnt", "refused"
+    )  # fmt: skip
+
+    decisions: int = 0
+    explored: int = 0
+    outcomes: int = 0
+    hits: int = 0
+    timeouts: int = 0
+    late: int = 0
+    learnt: int = 0
+    refused: int = 0
+    floor: float | None = None
+    recent: float = 0.0
+    usual: float = 0.0
+    age_sum: float = 0.0
+    ages: list[int] = field(default_factory=lambda: [0] * (len(AGES) + 1))
+    shown: list[int] = []
+    answered: list[int] = []
+    hit: list[int] = []
+    sizes: list[int] = []
+    named: list[list[int]] = []
+    unnamed: int = 0
+    groups: dict[str, list[int]] = {}
+    start: float = 0.0
+    width: float = 0.25
+    slots: list[list[int]] = []
+
+    def __post_init__(self) -> None:  # what a snapshot does not keep
+        self.labels: tuple[str, ...] = ()
+        self.positions: dict[str, int] = {}
+        self._at, self._last = -1.0, [0]
+
+    def grow(self, labels: Sequence[str]) -> None:
+        """All labels, of which some at the end may be new."""
+        if len(labels) > len(self.labels):
+            self.labels = tuple(labels)
+            self.positions = {label: i for i, label in enumerate(self.labels)}
+            for counts in (self.shown, self.answered, self.hit):
+                counts.extend([0] * (len(labels) - len(counts)))
+            self.named.extend([0, 0, 0] for _ in range(len(labels) - len(self.named)))
+
+    @property
+    def pending(self) -> int:
+        return self.decisions - self.outcomes - self.timeouts
+
+    def count_decision(
+        self, at: float, labels: Sequence[str], top: Sequence[str], propensity: float | None
+    ) -> None:
+        self.decisions += 1
+        slot = self._slot(at)
+        slot[DECISIONS] += 1
+        if labels != top and set(labels) != set(top):
+            self.explored += 1
+            slot[EXPLORED] += 1
+        while len(self.sizes) <= len(labels):
+            self.sizes.append(0)
+        self.sizes[len(labels)] += 1
+        shown, positions = self.shown, self.positions
+        for label in labels:
+            shown[positions[label]] += 1
+        if propensity is not None and (self.floor is None or propensity < self.floor):
+            self.floor = propensity
+
+    def count_outcome(
+        self, at: float, age: float, labels: Sequence[str], hit: bool, late: bool, learnt: bool, refused: bool
+    ) -> None:
+        """An outcome, in time or late."""
+        if late:
+            self.late += 1
+        else:
+            self.outcomes += 1
+        self.learnt += learnt
+        self.refused += refused
+        self.age_sum += age
+        self.ages[bisect_left(AGES, age)] += 1
+        slot = self._slot(at)
+        slot[OUTCOMES] += 1
+        self.hits += hit
+        slot[HITS] += hit
+        answered, hits, positions = self.answered, self.hit, self.positions
+        for label in labels:
+            at_label = positions[label]
+            answered[at_label] += 1
+            hits[at_label] += hit
+        count = self.outcomes + self.late
+        self.recent += (hit - self.recent) / min(count, RECENT)
+        self.usual += (hit - self.usual) / min(count, USUAL)
+
+    def count_for_promise(self, hit: bool, size: int, right: str | None, group: str | None) -> None:
+        """An outcome that counts for the promised coverage: of which label, where it is named, and of which group."""
+        parts = []
+        if right is None:
+            self.unnamed += 1
+        elif right in self.positions:
+            parts.append(self.named[self.positions[right]])
+        if group is not None:
+            known = group in self.groups or len(self.groups) < MOST_GROUPS
+            parts.append(self.groups.setdefault(group if known else OTHERS, [0, 0, 0]))
+        for part in parts:
+            part[0] += 1
+            part[1] += hit
+            part[2] += size
+
+    def count_timeout(self, learnt: bool, refused: bool) -> None:
+        self.timeouts += 1
+        self.learnt += learnt
+        self.refused += refused
+
+    @property
+    def falling(self) -> bool:
+        """Whether the hit rate of the last answers is below the usual one by more than chance would have it.
+
+        The mean over about 300 answers has a standard error of sqrt(p (1 - p) / 600) (its weights fall off
+        exponentially); five of them come by chance about once in a million answers.
+        """
+        if self.outcomes + self.late < 2 * RECENT:
+            return False
+        error = sqrt(max(self.usual * (1.0 - self.usual), 0.01) / (2 * RECENT))
+        return self.recent < self.usual - 5.0 * error
+
+    def _slot(self, at: float) -> list[int]:
+        if at == self._at and self.slots:  # all events of a turn have one time
+            return self._last
+        self._at, self._last = at, self._find_slot(at)
+        return self._last
+
+    def _find_slot(self, at: float) -> list[int]:
+        if not self.slots:
+            self.start = float(int(at))
+        index = max(int((at - self.start) / self.width), 0)
+        while index >= MOST_SLOTS:
+            pairs = [self.slots[i : i + 2] for i in range(0, len(self.slots), 2)]
+            self.slots = [[sum(column) for column in zip(*pair, strict=True)] for pair in pairs]
+            self.width *= 2.0
+            index = int((at - self.start) / self.width)
+        while len(self.slots) <= index:
+            self.slots.append([0, 0, 0, 0])
+        return self.slots[index]
 
 
 class Totals(Struct):
@@ -49,9 +220,9 @@ class Totals(Struct):
             del self.refused[next(iter(self.refused))]
 
     def was_learnt(self, event: Event, record: DecisionRecord) -> bool:
-        """Whether an outcome, a timeout, an answer or a correction that was projected has moved the model."""
+        """Whether an outcome or a timeout that was projected has moved the model."""
         hit = event.body.hit
-        if hit is None or event.seq in self.refused or self.settings.frozen_at(event.seq):
+        if hit is None or event.seq in self.refused or self.settings.was_frozen_at(event.seq):
             return False
         expired = record.timeout if event.kind == OUTCOME else None
         if expired is not None and expired.body.hit == hit:  # the default was that already

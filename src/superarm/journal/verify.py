@@ -10,8 +10,8 @@ from pathlib import Path
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT
 from superarm.journal.journal_files import real_path
-from superarm.journal.mark import read_mark
 from superarm.journal.replay import Replayed, replay
+from superarm.journal.sqlite_mark import read_mark
 from superarm.journal.store import Store, open_store
 
 MOST_LISTED = 20  # of one kind of damage
@@ -33,7 +33,7 @@ class Verified:
         return not self.problems
 
     @contextmanager
-    def noting(self) -> Iterator[None]:
+    def noting_damage(self) -> Iterator[None]:
         """Damage in here is one more problem."""
         try:
             yield
@@ -71,27 +71,27 @@ def verify_store(
     tick: Callable[[int], object] | None = None,
 ) -> Verified:
     """Look at everything in an open journal."""
-    result, waiting = Verified(store.head().seq), dict[int, str]()
-    with result.noting():
+    result, pending = Verified(store.head().seq), dict[int, str]()
+    with result.noting_damage():
         result.problems += store.problems()
-    with result.noting():
-        _verify_events(store, result, waiting)
+    with result.noting_damage():
+        _verify_events(store, result, pending)
     if result.sound:
-        with result.noting():
-            result.problems += _differences_of_index(store, waiting)
-    with result.noting():
+        with result.noting_damage():
+            result.problems += _check_pending_index(store, pending)
+    with result.noting_damage():
         for note in store.snapshots():
             result.snapshots += 1
-            with result.noting():
+            with result.noting_damage():
                 store.snapshot(note.seq)
     if result.sound and with_replay:
-        with result.noting():
+        with result.noting_damage():
             result.replayed = replay(store, from_start=True, learner=learner, tick=tick)
-            result.problems += _differences(result.replayed)
+            result.problems += _describe_differences(result.replayed)
     return result
 
 
-def _verify_events(store: Store, result: Verified, waiting: dict[int, str]) -> None:
+def _verify_events(store: Store, result: Verified, pending: dict[int, str]) -> None:
     for event, number, fault in store.chain():
         if event is None or fault is not None:
             result.damaged.append(number)
@@ -99,25 +99,25 @@ def _verify_events(store: Store, result: Verified, waiting: dict[int, str]) -> N
                 result.problems.append(f"event {number} {fault}")
         elif event.kind == DECISION:
             result.erased += event.x is None
-            waiting[event.seq] = event.id
+            pending[event.seq] = event.id
         elif event.kind in (OUTCOME, TIMEOUT):
-            waiting.pop(event.body.about, None)
+            pending.pop(event.body.about, None)
 
 
-def _differences_of_index(store: Store, waiting: dict[int, str]) -> Iterator[str]:
+def _check_pending_index(store: Store, pending: dict[int, str]) -> Iterator[str]:
     """The index of pending decisions must agree with the events."""
     after = 0
     while page := store.pending(5_000, after):
         for listed in page:
-            if waiting.pop(listed.seq, None) != listed.id:
+            if pending.pop(listed.seq, None) != listed.id:
                 yield f"decision {listed.id} is listed as pending, and is not"
                 return
         after = page[-1].seq
-    if waiting:
-        yield f"{len(waiting)} pending decisions are not listed, such as {min(waiting)}"
+    if pending:
+        yield f"{len(pending)} pending decisions are not listed, such as {min(pending)}"
 
 
-def _differences(done: Replayed) -> Iterator[str]:
+def _describe_differences(done: Replayed) -> Iterator[str]:
     for count, what in ((done.sets_differ, "set"), (done.propensities_differ, "propensity")):
         if count:
             yield f"{count} decisions come out with another {what} when replayed"

@@ -1,7 +1,7 @@
 """Decisions and outcomes over HTTP, with a journal that loses nothing.
 
 service.py   Service: turns of requests, each committed to a journal and then projected; no HTTP in it
-learning.py  Learning: what projects a journal, of a file (local.py) or of a database (shared.py)
+model.py     ServedModel: what it decides with, of this process alone or of many (shared.py); learning.py learns it
 http/        what each route does, who is let in, views, metrics, the dashboard
 client/      the Python client (it needs no extra), and simulated users of it
 """

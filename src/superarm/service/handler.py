@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from superarm.data.rows import AnyRow, as_row, fitted
-from superarm.data.values import plain_row
+from superarm.data.cells import plain_row
+from superarm.data.rows import AnyRow, as_row, conform_row
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
-from superarm.journal.changes import check_change
 from superarm.journal.errors import Conflict, Erased, JournalDamaged, Refused, UnknownDecision
 from superarm.journal.events import (
     CHANGE,
     DECISION,
     ERASURE,
     OUTCOME,
-    TIMEOUT,
     Event,
     OutcomeBody,
     decision_event,
@@ -35,8 +33,7 @@ from superarm.journal.records import DecisionRecord
 from superarm.service.turns import Call
 
 if TYPE_CHECKING:
-    from superarm.service.local import LocalModel
-    from superarm.service.shared import SharedModel
+    from superarm.service.model import ServedModel
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 IDS_AT_ONCE = 64
@@ -72,12 +69,12 @@ class RetryNextPass(Exception):
 class RequestHandler:
     """The requests of one turn after another."""
 
-    def __init__(self, host: LocalModel | SharedModel) -> None:
-        self.host, self.store, self.records = host, host.store, host.records
+    def __init__(self, model: ServedModel) -> None:
+        self.model, self.store, self.records = model, model.store, model.records
         self._staged: dict[tuple[int, str], Event] = {}
-        self._more: list[Event] = []
-        self._random: list[str] = []  # ends of ids that nobody has yet
-        self._at: float | None = None
+        self._staged_changes: list[Event] = []
+        self._id_suffixes: list[str] = []  # random
+        self._now: float | None = None
         self.notices: dict[str, str] = {}  # of the last decision: columns that are not what was declared
         self.warnings: dict[str, str] = {}  # the same of all decisions, each column once, the first ones
         self.warned = 0  # decisions with such columns
@@ -85,77 +82,70 @@ class RequestHandler:
 
     def begin(self, calls: Sequence[Call]) -> None:
         """Begin a turn with the model at hand; decisions that these calls are about are looked up."""
-        self.model = self.host.serving()
-        self.cursor, self.disabled = self.model.learner.cursor(), self.model.totals.settings.disabled
-        self._staged, self._more, self._damaged = {}, [], {}
-        self._at = None
-        self.records.next_turn()
+        self.serving, self.records = self.model.serving(), self.model.records
+        self.cursor, self.disabled = self.serving.learner.cursor(), self.serving.totals.settings.disabled
+        self._staged, self._staged_changes, self._damaged = {}, [], {}
+        self._now = None
         kinds = (DecisionRequest, OutcomeRequest)
         requests = [call.argument for call in calls if isinstance(call.argument, kinds)]
         self.load_records([request.id for request in requests if request.id is not None])
 
     def load_records(self, ids: Sequence[str]) -> None:
-        missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.records]
         try:
-            by_id = self.store.find(missing) if missing else {}
+            self.records.load(ids)
         except JournalDamaged:  # at one of them: the others go on
-            by_id = {}
-            for id_ in missing:
+            for id_ in ids:
                 try:
-                    by_id |= self.store.find([id_])
+                    self.records.load([id_])
                 except JournalDamaged as error:
                     self._damaged[id_] = error
-        for events in by_id.values():
-            record = DecisionRecord.of(events)
-            if record is not None:
-                self.records.put(record)
 
     def staged_events(self) -> list[Event]:
         """The events that the turn has to write, in their order."""
-        return sorted([*self._staged.values(), *self._more], key=attrgetter("kind"))
+        return sorted([*self._staged.values(), *self._staged_changes], key=attrgetter("kind"))
 
     def now(self) -> float:
         """The time of this turn's events: one for all of them, since all are durable together."""
-        if self._at is None:
-            self._at = self.host.now()
-        return self._at
+        if self._now is None:
+            self._now = self.model.clock()
+        return self._now
 
-    def _new_id(self, at: float) -> str:
+    def _new_id(self, time: float) -> str:
         """Grows with time, as an index likes it; the rest is random."""
-        if not self._random:
-            drawn = os.urandom(6 * IDS_AT_ONCE).hex()
-            self._random = [drawn[i : i + 12] for i in range(0, len(drawn), 12)]
-        return f"{int(at * 1e3):011x}{self._random.pop()}"
-
-    def stage(self, event: Event) -> Event:
-        self._more.append(event)
-        return event
+        if not self._id_suffixes:
+            digits = os.urandom(6 * IDS_AT_ONCE).hex()
+            self._id_suffixes = [digits[i : i + 12] for i in range(0, len(digits), 12)]
+        return f"{int(time * 1e3):011x}{self._id_suffixes.pop()}"
 
     # ------------------------------------------------------------ decisions and outcomes
 
-    def decide(self, request: DecisionRequest) -> Event:
+    def decide(self, request: DecisionRequest) -> dict[str, Any]:
         """Choose a set; the same request with the same id gives the same set again."""
-        context = context_bytes(request.context)
         self.notices = {}
+        response = DecisionRecord(self._decide(request, context_bytes(request.context))).summary()
+        return response | {"warnings": list(self.notices.values())} if self.notices else response
+
+    def _decide(self, request: DecisionRequest, context: bytes | None) -> Event:
         if request.id is not None:
             self._check_readable(request.id)
             known = self._staged.get((DECISION, request.id))
             record = self.records.get(request.id)
             if known is not None or record is not None:
                 return self._check_same_request(known or record.event, request, context)  # type: ignore[union-attr]
-        model, cursor, moved = self.model, self.cursor, None
+        serving, cursor, drawn_at = self.serving, self.cursor, None
         if isinstance(request.x, dict):
             self._check_named(request.x)
-        if self.host.next_round is not None:  # many processes decide: the event keeps the cursor, too
-            cursor.round = self.host.next_round()
-            moved = cursor.numbers.tolist()
+        round_ = self.model.next_round()
+        if round_ is not None:  # many processes decide: the event keeps the cursor, too
+            cursor.round = round_
+            drawn_at = cursor.rule_state.tolist()
         try:
-            decision = model.learner.decide(
+            decision = serving.learner.decide(
                 request.x,
                 eligible=self._eligible(request),
                 set_size=request.set_size,
                 coverage=request.coverage,
-                at=cursor,
+                cursor=cursor,
             )
         except InvalidInput as error:
             if isinstance(request.x, dict) and error.field is not None and error.field.startswith("x["):
@@ -167,31 +157,43 @@ class RequestHandler:
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
             raise Refused.must("features", "decision", wanted, "an overflow") from error
-        if isinstance(request.x, dict) and model.learner.notices:
-            self.notices = model.learner.notices
+        if isinstance(request.x, dict) and serving.learner.notices:
+            self.notices = serving.learner.notices
             if len(self.warnings) < MOST_WARNINGS:  # names come from callers
                 self.warnings = dict([*(self.warnings | self.notices).items()][:MOST_WARNINGS])
             self.warned += 1
-        at = self.now()
-        id_ = request.id or self._new_id(at)
+        now = self.now()
+        id_ = request.id or self._new_id(now)
         event = self._staged[DECISION, id_] = decision_event(
-            at,
+            now,
             id_,
             decision,
             context,
-            asked=request.set_size,
-            among=None if request.eligible is None else list(request.eligible),
-            model=model.seq,
-            version=model.totals.stats.learnt,
-            k=model.learner.n_labels,
+            set_size=request.set_size,
+            requested=None if request.eligible is None else list(request.eligible),
+            model=serving.seq,
+            version=serving.totals.stats.learnt,
+            k=serving.learner.n_labels,
             coverage=request.coverage,
-            cursor=moved,
+            cursor=drawn_at,
         )
         return event
 
-    def outcome(self, request: OutcomeRequest) -> str:
-        """Take an outcome, once; the id that it is about."""
+    def outcome(self, request: OutcomeRequest) -> Callable[[], dict[str, Any]]:
+        """Take an outcome, once; the response follows when it is durable."""
         id_ = request.id
+        self._stage_outcome(id_, request)
+
+        def response() -> dict[str, Any]:
+            record = self.records.get(id_)
+            assert record is not None
+            # of a shared journal, another process projects it, and may have written a timeout before it
+            learnt = None if self.model.shared else self.model.was_learnt(record)
+            return {"id": id_, "outcome": record.outcome_summary(learnt)}
+
+        return response
+
+    def _stage_outcome(self, id_: str, request: OutcomeRequest) -> None:
         self._check_readable(id_)
         record, staged = self.records.get(id_), self._staged.get((DECISION, id_))
         if record is None and staged is None:
@@ -200,57 +202,63 @@ class RequestHandler:
             raise RetryNextPass  # its decision gets its number with the commit
         decision = record.event
         body, label = decision.body, request.label
-        among = body.among
-        if label is not None and among is not None and label not in among:
+        if label is not None and body.requested is not None and label not in body.requested:
             raise Refused.must("label", "outcome", "one of the eligible labels", label)
         hit = label in body.labels if request.hit is None else request.hit
         kept = self._staged.get((OUTCOME, id_)) or record.outcome
         if kept is not None:
             self._check_same_outcome(kept.body, request, hit)
-            return id_
-        if label is None and "hit" not in self.model.learner.feedback:
-            name = type(self.model.learner).__name__
+            return
+        if label is None and "hit" not in self.serving.learner.feedback:
+            name = type(self.serving.learner).__name__
             raise FeedbackError.must("feedback", name, "label=...", f"hit={request.hit!r}")
-        body_ = OutcomeBody(decision.seq, hit, label)
-        self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, body_, id_)
-        return id_
-
-    def expire(self, timeouts: Sequence[Event]) -> int:
-        """Stage timeouts, but for decisions that this turn has an outcome of; how many."""
-        staged = self._staged
-        due = {(TIMEOUT, event.id): event for event in timeouts if (OUTCOME, event.id) not in staged}
-        staged |= due
-        return len(due)
+        event = Event.new(self.now(), OUTCOME, OutcomeBody(decision.seq, hit, label), id_)
+        self._staged[OUTCOME, id_] = event
 
     # ------------------------------------------------------------ what operators change
 
-    def change(self, change: dict[str, Any]) -> Event | None:
-        """Stage a change, or refuse it; None if there is nothing to do."""
-        model = self.model
-        if not check_change(change, model.learner, model.totals.settings, self.store):
-            return None
-        if change["what"] == "add_labels":
-            new = [label for label in change["labels"] if label not in self.disabled]
-            try:
-                copy.deepcopy(model.learner).add_labels(new) if new else None
-            except InvalidInput as error:
-                raise Refused(str(error), field=error.field) from error
-        if change["what"] == "rollback":
-            self.store.pin_snapshot(change["to"])
-        return self.stage(Event.new(self.now(), CHANGE, change))
+    def change(self, change: dict[str, Any]) -> Callable[[], int | None]:
+        """Stage a change or an erasure, or refuse it; its number follows, None if there is nothing to do."""
+        what = change["what"]
+        if what == "erase":
+            event = Event.new(
+                self.now(), ERASURE, self._check_erasure(change.get("ids"), change.get("before"))
+            )
+        else:
+            change = {name: value for name, value in change.items() if value is not None}
+            if what == "set_explore":
+                params = {name: change[name] for name in ("explore", "uniform") if name in change}
+                change = {"what": what, "params": params}
+            if not self._has_effect(change):
+                return lambda: None
+            if what == "rollback":
+                self.store.pin_snapshot(change["to"])
+            event = Event.new(self.now(), CHANGE, change)
+        self._staged_changes.append(event)
+        return lambda: event.seq
 
-    def erase(self, ids: Sequence[str] | None, before: float | None) -> Event:
-        """Stage an erasure; each id must be that of a decision."""
+    def _has_effect(self, change: dict[str, Any]) -> bool:
+        """Try a change on a copy, or refuse it; whether there is anything to do."""
+        learner, settings = copy.deepcopy((self.serving.learner, self.serving.totals.settings))
+        try:
+            return settings.apply(change, learner, self.serving.seq + 1, self.store) is not None
+        except InvalidInput as error:
+            raise Refused(str(error), field=error.field) from error
+
+    def _check_erasure(self, ids: Sequence[str] | None, before: float | None) -> dict[str, Any]:
+        """The body of an erasure; each id must be that of a decision."""
+        if (ids is None) == (before is None):
+            raise Refused.must("ids", "change", "given, or before in its place, and not both", ids)
         if ids is None:
             if before is None or before > self.now() + CLOCKS_DIFFER:  # in milliseconds it would be all
                 raise Refused.must("before", "erase", "a time in the past, in seconds since 1970", before)
-            return self.stage(Event.new(self.now(), ERASURE, {"before": before}))
+            return {"before": before}
         names = list(dict.fromkeys(ids))
         self.load_records(names)
         for id_ in names:
             if id_ not in self.records:
                 raise UnknownDecision.must("id", "erase", "that of a decision", id_)
-        return self.stage(Event.new(self.now(), ERASURE, {"ids": names}))
+        return {"ids": names}
 
     # ------------------------------------------------------------ inside
 
@@ -263,7 +271,7 @@ class RequestHandler:
         if not self.disabled:
             return request.eligible
         disabled = frozenset(self.disabled)
-        among = request.eligible or self.model.learner.labels or ()
+        among = request.eligible or self.serving.learner.labels or ()
         eligible = tuple(str(label) for label in among if label not in disabled)
         if not eligible:
             wanted = "a list with labels that are not disabled"
@@ -286,8 +294,8 @@ class RequestHandler:
         body, kept = event.body, event.context
         checks = {
             "features": self._has_same_row(request.x, event),
-            "eligible": eligible == (None if body.among is None else sorted(body.among)),
-            "set_size": request.set_size == body.asked,
+            "eligible": eligible == (None if body.requested is None else sorted(body.requested)),
+            "set_size": request.set_size == body.set_size,
             "coverage": request.coverage == body.coverage,
             "context": context == kept
             or (None not in (context, kept) and _same_json(request.context, loads(kept or b""))),
@@ -299,11 +307,11 @@ class RequestHandler:
         return event
 
     def _has_same_row(self, x: Any, event: Event) -> bool:
-        width, layout = event.body.width, self.model.learner.inputs.layout
+        width, layout = event.body.width, self.serving.learner.inputs.layout
         if isinstance(x, dict) or isinstance(width, str):
             return isinstance(x, dict) and _same_json(plain_row(x), loads(event.x or b"{}"))
-        row = as_row(x, self.model.learner.n_features, "decision")
-        return pack_row(row if layout is None else fitted(row, layout, "decision")) == event.x
+        row = as_row(x, self.serving.learner.n_features, "decision")
+        return pack_row(row if layout is None else conform_row(row, layout, "decision")) == event.x
 
     def _check_same_outcome(self, kept: OutcomeBody, request: OutcomeRequest, hit: bool) -> None:
         if hit == kept.hit and request.label in (None, kept.label):

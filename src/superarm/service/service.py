@@ -3,7 +3,7 @@
     a turn: look up ids ─▶ decide with the model at hand, gather outcomes ─▶ append (durable) ─▶ project ─▶ answer
 
 Nothing moves before the commit: a turn that cannot be written has not happened. The journal is a file, and this
-process projects it (local.py), or a database that many processes share, of which one projects (shared.py).
+process projects it (model.py), or a database that many processes share, of which one projects (shared.py).
 """
 
 from __future__ import annotations
@@ -14,23 +14,19 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from superarm.data.columns import Columns
 from superarm.errors import SuperarmError
+from superarm.journal.create import JournalOptions
 from superarm.journal.errors import JournalDown, JournalForeign, Refused
-from superarm.journal.events import DECISION, OUTCOME
-from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import model_bytes
 from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryNextPass
-from superarm.service.local import LocalModel
-from superarm.service.opening import open_service
+from superarm.service.model import LocalModel, ServedModel
+from superarm.service.opening import create_if_missing, open_model
 from superarm.service.settings import Settings
-from superarm.service.turns import Call, Done, Turns
+from superarm.service.turns import Call, CallResult, Turns
 from superarm.service.upkeep import Upkeep
-
-if TYPE_CHECKING:
-    from superarm.service.shared import SharedModel
 
 log = logging.getLogger("superarm.service")
 
@@ -46,7 +42,7 @@ class Service:
     everything that is awaited needs it.
     """
 
-    def __init__(self, model: LocalModel | SharedModel, settings: Settings) -> None:
+    def __init__(self, model: ServedModel, settings: Settings) -> None:
         self.model, self.settings = model, settings
         self.store, self.meta = model.store, model.store.meta()
         self.down: JournalDown | None = None
@@ -54,7 +50,7 @@ class Service:
         self.restart_seconds = 0.0
         self._retry_at = 0.0
         self.handler = RequestHandler(model)
-        self.upkeep = Upkeep(self, model if isinstance(model, LocalModel) else None)
+        self.upkeep = Upkeep(self)
         self.turns: Turns | None = None
 
     @classmethod
@@ -94,24 +90,30 @@ class Service:
             create: make a journal if there is none; False refuses.
             settings: see `superarm.service.settings.Settings`.
         """
-        declared = None if columns is None else Columns.of(columns).to_dict()
-        asked: dict[str, Any] = {
-            "learner": learner,
-            "labels": labels,
-            "n_features": n_features,
-            "set_size": set_size,
-        }
-        asked |= {"coverage": coverage, "seed": seed, "columns": declared, "group": group}
-        return open_service(
-            cls, journal, asked, Settings(**settings), model=model, create=create, max_mb=max_journal_mb
+        began, chosen = time.perf_counter(), Settings(**settings)
+        options = JournalOptions(
+            learner=learner,
+            labels=labels,
+            n_features=n_features,
+            set_size=set_size,
+            coverage=coverage,
+            seed=seed,
+            columns=None if columns is None else Columns.load(columns).to_dict(),
+            group=group,
         )
+        created = create_if_missing(journal, options, chosen, model=model, allowed=create)
+        served, down = open_model(journal, options, chosen, max_journal_mb)
+        service = cls(served, chosen)
+        service.created, service.down = created, down
+        service.restart_seconds = time.perf_counter() - began
+        return service
 
     # ------------------------------------------------------------ turns
 
-    def run_turn(self, calls: list[Call]) -> list[Done]:
+    def run_turn(self, calls: list[Call]) -> list[CallResult]:
         """Make calls; returns when all that they have written is durable and projected."""
         self._recover()
-        done: list[Done] = []
+        done: list[CallResult] = []
         try:
             while calls:
                 calls = self._commit_once(calls, done)
@@ -131,7 +133,7 @@ class Service:
             raise done.error
         return done.result
 
-    def _commit_once(self, calls: list[Call], done: list[Done]) -> list[Call]:
+    def _commit_once(self, calls: list[Call], done: list[CallResult]) -> list[Call]:
         """One commit; the calls that must be made again."""
         handler = self.handler
         handler.begin(calls)
@@ -145,37 +147,25 @@ class Service:
             except (JournalDown, JournalForeign):  # that concerns all calls
                 raise
             except Exception as error:  # of that call alone
-                done.append(Done(call.future, None, error))
+                done.append(CallResult(call.future, None, error))
         events = handler.staged_events()
         if events:
-            lost = self.store.append(events)
-            if lost:  # another process was faster: these calls are made again, and find what it wrote
-                taken = {(event.kind, event.id) for event in lost}
-                events = [event for event in events if (event.kind, event.id) not in taken]
-                for event in lost:
-                    self.model.records.drop(event.id)
-                kinds = {DecisionRequest: DECISION, OutcomeRequest: OUTCOME}
-                kept: list[tuple[Call, Any]] = []  # by identity: rows have no truth value
-                for call, result in results:
-                    request = call.argument
-                    if (kinds.get(type(request), 0), getattr(request, "id", None)) in taken:
-                        retry.append(call)
-                    else:
-                        kept.append((call, result))
-                results = kept
-            self._project(events)
+            taken = {event.id for event in self.store.append(events)}
+            for (
+                id_
+            ) in taken:  # another process was faster: these calls are made again, and find what it wrote
+                self.model.records.drop(id_)
+            retry += [call for call, _ in results if call.id in taken]
+            results = [(call, result) for call, result in results if call.id not in taken]
+            self.model.apply([event for event in events if event.seq])
         for call, result in results:
-            done.append(Done(call.future, result() if callable(result) else result))
+            try:
+                done.append(CallResult(call.future, result() if callable(result) else result))
+            except Exception as error:  # what the turn itself wrote is durable
+                done.append(CallResult(call.future, None, error))
+                if isinstance(error, JournalDown):
+                    self.fail(error)
         return retry
-
-    def _project(self, events: Any) -> None:
-        try:
-            self.model.appended(events)
-        except JournalDown:  # erasing could not be written: the rest is projected when it can be
-            raise
-        except Exception:  # a bug, or an interrupt, in the midst of it: start again from a snapshot
-            log.exception("projection failed")
-            self.model.load()
 
     def fail(self, error: JournalDown) -> None:
         """The journal cannot be written: try again in a moment."""
@@ -190,8 +180,8 @@ class Service:
             raise self.down
         try:
             self.store.reopen()
-            self.model.catch_up()
             self.store.probe()
+            self.model.load()
         except SuperarmError as error:
             self.fail(error if isinstance(error, JournalDown) else JournalDown(str(error)))
             assert self.down is not None
@@ -199,37 +189,11 @@ class Service:
         self.down = None
         log.info("journal up")
 
-    # ------------------------------------------------------------ calls of a turn
-
-    def decide_now(self, request: DecisionRequest) -> Any:
-        event = self.handler.decide(request)
-        shown = DecisionRecord(event).summary()
-        return shown | {"warnings": list(self.handler.notices.values())} if self.handler.notices else shown
-
-    def outcome_now(self, request: OutcomeRequest) -> Any:
-        id_ = self.handler.outcome(request)
-
-        def response() -> dict[str, Any]:
-            record = self.model.records.get(id_)
-            assert record is not None
-            # of a shared journal, another process projects it, and may have written a timeout before it
-            learnt = None if self.model.shared else self.learnt_of(record)
-            return {"id": id_, "outcome": record.outcome_summary(learnt)}
-
-        return response
-
-    def change_now(self, change: dict[str, Any]) -> Any:
-        event = self.handler.change(change)
-        return lambda: None if event is None else event.seq
-
-    def erase_now(self, what: tuple[Sequence[str] | None, float | None]) -> Any:
-        event = self.handler.erase(*what)
-        return lambda: event.seq
-
     # ------------------------------------------------------------ what is awaited
 
     async def start(self) -> None:
-        self.turns = Turns(self.run_turn, patience=self.model.patience, stuck=self._stuck)
+        patience = self.settings.patience if self.model.shared else None
+        self.turns = Turns(self.run_turn, patience=patience, stuck=self._stuck)
         self.upkeep.start()
 
     async def stop(self) -> None:
@@ -252,7 +216,9 @@ class Service:
             self.store.close()
 
     def _stuck(self) -> JournalDown:
-        error = JournalDown(f"the database {self.store.name} has not answered for {self.model.patience:g} s")
+        error = JournalDown(
+            f"the database {self.store.name} has not answered for {self.settings.patience:g} s"
+        )
         self.fail(error)
         return error
 
@@ -262,46 +228,34 @@ class Service:
 
     def decide(self, request: DecisionRequest) -> asyncio.Future[dict[str, Any]]:
         """A set to show, when it is on the disk."""
-        return self.submit(self.decide_now, request)
+        return self.submit(self.handler.decide, request)
 
     def outcome(self, request: OutcomeRequest) -> asyncio.Future[dict[str, Any]]:
         """The recorded outcome, when it is on the disk."""
-        return self.submit(self.outcome_now, request)
+        return self.submit(self.handler.outcome, request)
 
     async def read(self, view: Callable[..., Any], *arguments: Any) -> Any:
         """One of the views (http/views.py) of this service, without a turn."""
         return await self.model.read(lambda: view(self, *arguments))
 
-    def learnt_of(self, record: DecisionRecord) -> bool | None:
-        """Whether its outcome or timeout has moved the model; None if it has none, or it was not projected yet."""
-        event, serving = record.outcome or record.timeout, self.model.serving()
-        return None if event is None or event.seq > serving.seq else serving.totals.was_learnt(event, record)
-
     async def change(self, change: dict[str, Any]) -> dict[str, Any]:
         """Make a change by an operator: an event, which takes effect when it is projected."""
-        what, erased, finished = change["what"], 0, True
-        if what == "erase":
-            ids, before = change.get("ids"), change.get("before")
-            if (ids is None) == (before is None):
-                raise Refused.must("ids", "change", "given, or before in its place, and not both", ids)
-            seq = await self.submit(self.erase_now, (ids, before))
-            await self._wait_projected(seq)
-            erased, finished = self.model.erased(seq)
-        else:
-            given = {name: value for name, value in change.items() if value is not None}
-            if what == "set_explore":
-                params = {name: given[name] for name in ("explore", "uniform") if name in given}
-                given = {"what": what, "params": params}
-            seq = await self.submit(self.change_now, given)
-            await self._wait_projected(seq)
-            refused = self.model.serving().totals.refused.get(seq)
-            if refused is not None:
-                raise Refused(str(refused[0]), field=refused[1])
+        what, seq = change["what"], await self.submit(self.handler.change, change)
+        await self._wait_projected(seq)
         serving = self.model.serving()
-        result = {"what": what, "seq": seq or self.model.seq, "labels": list(serving.learner.labels or ())}
-        settings = serving.totals.settings
-        result |= {"disabled": sorted(settings.disabled), "frozen": settings.frozen}
-        return result | {"erased": erased, "finished": finished}
+        settings, refused = serving.totals.settings, serving.totals.refused.get(seq)
+        if refused is not None:
+            raise Refused(str(refused[0]), field=refused[1])
+        erased, finished = self.model.erased(seq) if what == "erase" else (0, True)
+        return {
+            "what": what,
+            "seq": seq or self.model.seq,
+            "labels": list(serving.learner.labels or ()),
+            "disabled": sorted(settings.disabled),
+            "frozen": settings.frozen,
+            "erased": erased,
+            "finished": finished,
+        }
 
     async def _wait_projected(self, seq: int | None) -> None:
         """Wait until an event is projected, here or by the process that learns."""
@@ -337,7 +291,7 @@ class Service:
         """Problems, worst first, one sentence each; empty if there are none."""
         model, serving, age = self.model, self.model.serving(), self.turn_seconds
         stats, promise = serving.totals.stats, serving.learner.coverage
-        sentences = [None if self.down is None else str(self.down), model.erasing()]
+        sentences = [None if self.down is None else str(self.down), model.unfinished_erasure()]
         if age > HUNG_SECONDS:
             sentences.insert(1, f"a commit has been waiting for the disk for {age:.0f} s")
         if stats.falling:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,11 +9,7 @@ from superarm.errors import InvalidInput
 from superarm.journal.shadows import make_shadows
 from superarm.learners import Learner
 
-__all__ = ["EXPIRED_AT_ONCE", "RETAIN_EVERY", "UPKEEP_EVERY", "Settings"]
-
 UPKEEP_EVERY = 0.5  # seconds
-RETAIN_EVERY = 3600.0  # seconds between two looks for what is too old to be kept
-EXPIRED_AT_ONCE = 500  # decisions that are closed by one commit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +28,7 @@ class Settings:
         patience: of a database: seconds that a caller waits for it.
         publish_every: of a database: seconds between two models that are published, or five times what one costs.
         may_learn: of a database: whether this process may learn.
-        clock, steady: of a file: in place of the system's.
+        clock: of a file: the time, in place of `SystemClock`.
     """
 
     timeout: float | None = None
@@ -47,8 +42,7 @@ class Settings:
     patience: float = 5.0
     publish_every: float = 0.1
     may_learn: bool = True
-    clock: Callable[[], float] = time.time
-    steady: Callable[[], float] | None = None
+    clock: Callable[[], float] | None = None
 
     def __post_init__(self) -> None:
         for name in ("timeout", "retain", "lease", "patience"):

@@ -31,9 +31,14 @@ class Call(NamedTuple):
     argument: Any
     future: Any = None  # an asyncio.Future; None if the caller itself runs the turn
 
+    @property
+    def id(self) -> str | None:
+        """The id that a request gives to its decision, or is about."""
+        return getattr(self.argument, "id", None)
 
-class Done(NamedTuple):
-    """What came of a call."""
+
+class CallResult(NamedTuple):
+    """The result of a call, or its error."""
 
     future: Any
     result: Any
@@ -51,14 +56,14 @@ class Turns:
 
     def __init__(
         self,
-        run_turn: Callable[[list[Call]], list[Done]],
+        run_turn: Callable[[list[Call]], list[CallResult]],
         *,
         patience: float | None = None,
         stuck: Callable[[], Exception] = TimeoutError,
     ) -> None:
         self.count, self.seconds = 0, 0.0
         self._run_turn, self._patience, self._stuck_error = run_turn, patience, stuck
-        self._usual = 0.0  # seconds that a turn takes, smoothed
+        self._mean_seconds = 0.0  # seconds that a turn takes, smoothed
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[list[Call] | None] = SimpleQueue()
         self._thread = Thread(target=self._work, name="superarm-turns", daemon=True)
@@ -66,9 +71,9 @@ class Turns:
         self._waiting: list[Call] = []
         self._busy = False  # a turn is under way
         self._began = 0.0
-        self._wanted = 1  # calls to wait for before the next turn
+        self._expected_calls = 1  # calls to wait for before the next turn
         self._timer: asyncio.TimerHandle | None = None
-        self._overdue: asyncio.TimerHandle | None = None
+        self._patience_timer: asyncio.TimerHandle | None = None
         self._refusal: Exception | None = None  # the thread waits for a database that does not answer
 
     @property
@@ -102,29 +107,29 @@ class Turns:
 
     def _gather(self) -> None:
         """Start the next turn: now if no other call is likely to come, or else in a moment."""
-        patience = self._usual / 2.0
-        if len(self._waiting) >= self._wanted or patience < SHORTEST_TIMER:
+        wait = self._mean_seconds / 2.0
+        if len(self._waiting) >= self._expected_calls or wait < SHORTEST_TIMER:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
             self._busy, self._began = True, monotonic()
             self._loop.call_soon(self._turn)  # requests that the loop has read by then join in
         elif self._timer is None:
-            self._timer = self._loop.call_later(patience, self._stop_waiting)
+            self._timer = self._loop.call_later(wait, self._stop_waiting)
 
     def _stop_waiting(self) -> None:
         self._timer = None
-        self._wanted = 0
+        self._expected_calls = 0
         if not self._busy and self._waiting:
             self._gather()
 
     def _turn(self) -> None:
         batch, self._waiting = self._waiting[:MOST_TOGETHER], self._waiting[MOST_TOGETHER:]
         if self._patience is not None:
-            self._overdue = self._loop.call_later(self._patience, self._too_long, batch)
+            self._patience_timer = self._loop.call_later(self._patience, self._refuse_all, batch)
         self._jobs.put(batch)
 
-    def _too_long(self, batch: list[Call]) -> None:
+    def _refuse_all(self, batch: list[Call]) -> None:
         """The thread still waits for the database: refuse all calls."""
         self._refusal = self._stuck_error()
         waiting, self._waiting = self._waiting, []
@@ -136,23 +141,23 @@ class Turns:
         while (batch := self._jobs.get()) is not None:
             began = perf_counter()
             try:
-                done = self._run_turn(batch)
+                results = self._run_turn(batch)
             except Exception as error:  # a turn that failed has not happened
-                done = [Done(call.future, None, error) for call in batch]
+                results = [CallResult(call.future, None, error) for call in batch]
             try:
-                self._loop.call_soon_threadsafe(self._answer, done, perf_counter() - began)
+                self._loop.call_soon_threadsafe(self._resolve, results, perf_counter() - began)
             except RuntimeError:  # the loop is gone
                 return
 
-    def _answer(self, done: list[Done], seconds: float) -> None:
-        if self._overdue is not None:
-            self._overdue.cancel()
-            self._overdue = None
+    def _resolve(self, results: list[CallResult], seconds: float) -> None:
+        if self._patience_timer is not None:
+            self._patience_timer.cancel()
+            self._patience_timer = None
         self._refusal = None
         self.count += 1
         self.seconds += seconds
-        self._usual += 0.1 * (seconds - self._usual)
-        for future, result, error in done:
+        self._mean_seconds += 0.1 * (seconds - self._mean_seconds)
+        for future, result, error in results:
             if future.done():  # the caller has gone away
                 continue
             if error is None:
@@ -161,6 +166,6 @@ class Turns:
                 failed = RuntimeError(f"failed with {error!r}") if isinstance(error, StopIteration) else error
                 future.set_exception(failed)
         self._busy = False
-        self._wanted = min(len(done) + len(self._waiting), MOST_TOGETHER)
+        self._expected_calls = min(len(results) + len(self._waiting), MOST_TOGETHER)
         if self._waiting:
             self._gather()

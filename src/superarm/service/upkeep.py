@@ -8,25 +8,22 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from superarm.journal.erase import ERASED
-from superarm.journal.errors import JournalDown
+from superarm.journal.errors import JournalDown, Refused
 from superarm.journal.snapshots import take_snapshot
+from superarm.service.model import LocalModel
 from superarm.service.settings import UPKEEP_EVERY
 
 if TYPE_CHECKING:
-    from superarm.service.local import LocalModel
     from superarm.service.service import Service
 
 log = logging.getLogger("superarm.service")
 
 
 class Upkeep:
-    """The regular work of a service. Each duty is tried on its own: a failure stops no other.
+    """The regular work of a service, in turns: each is made again at once while there is more to do."""
 
-    A duty is a call of a turn, which is made again at once while there is more to do.
-    """
-
-    def __init__(self, service: Service, model: LocalModel | None) -> None:
-        self.service, self.store, self.model = service, service.store, model
+    def __init__(self, service: Service) -> None:
+        self.service, self.store, self.model = service, service.store, service.model
         self.failures = 0
         self.error: str | None = None
         self._task: asyncio.Task[None] | None = None
@@ -41,18 +38,15 @@ class Upkeep:
 
     async def _run(self) -> None:
         while True:  # at once: after a crash the tail may be long
-            errors = [await self._try("check", self._in_turns(self.check))]
-            if self.model is not None:  # of a shared journal, the process that learns does these
-                for duty in (self.expire, self.retain, self.finish_erasing):
-                    errors.append(await self._try(duty.__name__, self._in_turns(duty)))
-                if self.model.snapshot_is_due():
-                    errors.append(await self._try("snapshot", self.snapshot()))
+            errors = [await self._try("events", self._in_turns(self.check))]
+            if self.model.snapshot_is_due():
+                errors.append(await self._try("snapshot", self.snapshot()))
             self.error = next((error for error in errors if error is not None), None)
             self.failures += self.error is not None
             await asyncio.sleep(UPKEEP_EVERY)
 
     async def _try(self, name: str, work: Coroutine[Any, Any, None]) -> str | None:
-        """Do a duty; why it failed."""
+        """Do some work, whatever became of the rest; why it failed."""
         try:
             await work
         except JournalDown as error:  # the status has it already
@@ -62,35 +56,20 @@ class Upkeep:
             return f"{name}: {error}"
         return None
 
-    async def _in_turns(self, duty: Callable[[object], object]) -> None:
-        while await self.service.submit(duty):
+    async def _in_turns(self, call: Callable[[object], object]) -> None:
+        while await self.service.submit(call):
             pass
 
-    # ------------------------------------------------------------ duties
-
-    def check(self, _: object = None) -> None:
-        """Check, also without requests, whether the journal can be written and is in its place."""
+    def check(self, _: object = None) -> Callable[[], bool]:
+        """Check, also without requests, whether the journal can be written and is in its place; the rest follows."""
         self.store.check()
-
-    def expire(self, _: object = None) -> int:
-        """Close decisions that have waited longer than the timeout; how many."""
-        assert self.model is not None
-        return self.service.handler.expire(self.model.timeouts())
-
-    def retain(self, _: object = None) -> None:
-        assert self.model is not None
-        for erasure in self.model.retention():
-            self.service.handler.stage(erasure)
-
-    def finish_erasing(self, _: object = None) -> None:
-        assert self.model is not None
-        if self.model.eraser.problem is not None:
-            self.model.eraser.finish()
+        return self.model.upkeep  # after the turn's own events
 
     async def snapshot(self) -> None:
         """A copy in a turn, its bytes in another thread, and they are written piece by piece, in turns."""
         service, store, model = self.service, self.store, self.model
-        assert model is not None
+        if not isinstance(model, LocalModel):
+            raise Refused("of a shared journal, the process that learns keeps the snapshots")
         twin = await service.submit(lambda _: model.projector.copy())
         pieces = store.write_snapshot(await asyncio.to_thread(take_snapshot, twin, model.clock()))
 
@@ -100,7 +79,7 @@ class Upkeep:
                 return False
             if next(pieces, "written") is None:
                 return True
-            model.kept_snapshot(twin.seq)
+            store.drop_old_snapshots(service.settings.keep_snapshots)
             log.info("snapshot", extra={"event_no": twin.seq})
             return False
 

@@ -206,8 +206,8 @@ def test_change(live, open_service, monkeypatch):
 def filled(open_service):
     session = open_service()
     for i, x in enumerate(rows(40)):
-        shown = session.call(session.decide_now, DecisionRequest(x))
-        session.call(session.outcome_now, OutcomeRequest(shown["id"], hit=i % 2 == 0))
+        shown = session.call(session.handler.decide, DecisionRequest(x))
+        session.call(session.handler.outcome, OutcomeRequest(shown["id"], hit=i % 2 == 0))
     return session
 
 

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from postgres_kit import Database, why_not
+from postgres_kit import Database, grants_in_docs, why_not
 from service_kit import LABELS, D, rows, soon
 from typer.testing import CliRunner
 
@@ -14,7 +14,6 @@ from superarm.errors import InvalidInput
 from superarm.journal import clock as clocks
 from superarm.journal.errors import JournalDown
 from superarm.journal.postgres_address import Address
-from superarm.journal.postgres_schema import GRANTS
 from superarm.journal.verify import verify
 from superarm.service import DecisionRequest, OutcomeRequest, Service
 
@@ -23,7 +22,7 @@ ASK = {"features": X[0].tolist(), "id": "a"}
 
 
 def decide(service, id_, i=0):
-    return service.call(service.decide_now, DecisionRequest(X[i], id_))
+    return service.call(service.handler.decide, DecisionRequest(X[i], id_))
 
 
 def learner_of(service):
@@ -180,7 +179,7 @@ def limited(database, shared):
     role = f"limited_{name}"
     with database.connect(name) as owner:
         owner.execute(f"CREATE ROLE {role} LOGIN")
-        owner.execute(GRANTS.format(role=role))
+        owner.execute(grants_in_docs(role))
         yield database.address(name, role), role, owner
 
 
@@ -220,7 +219,7 @@ def test_few_connections_are_those_that_write_hear_and_learn(limited):
         used = owner.execute(has, (role,)).fetchone()[0]
         owner.execute(f"ALTER ROLE {role} CONNECTION LIMIT {used}")
         decide(one, "b")
-        one.call(one.outcome_now, OutcomeRequest("a", hit=True))
+        one.call(one.handler.outcome, OutcomeRequest("a", hit=True))
         soon(lambda: one.model.serving().totals.stats.learnt == 1)
         assert one.down is None
     finally:

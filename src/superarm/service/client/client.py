@@ -16,8 +16,8 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import convert
 
+from superarm.data.cells import plain_row
 from superarm.data.tables import named_row
-from superarm.data.values import plain_row
 from superarm.errors import SuperarmError
 from superarm.service.messages import DecisionResponse, Outcome
 

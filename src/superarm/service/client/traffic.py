@@ -11,7 +11,7 @@ from random import Random
 from threading import Lock, Thread
 from typing import Any
 
-from superarm.data.row_json import row_to_json
+from superarm.data.rows import row_to_json
 from superarm.errors import InvalidInput
 from superarm.service.client.client import Client, ServiceError
 from superarm.streams import Stream

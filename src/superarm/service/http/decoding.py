@@ -141,7 +141,7 @@ class RequestSchema(NamedTuple):
         """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
         # names, or the numbers in their order
         plain = learner.columns is not None and learner.columns.is_plain
-        named = isinstance(learner.example_row(), dict) if begun and not plain else None
+        named = isinstance(learner.inputs.example_row(), dict) if begun and not plain else None
         labels = frozenset(str(label) for label in learner.labels or ())
         scores = isinstance(learner, Scores)
         return cls(learner.n_features, named, labels, learner.set_size, promised, scores)
@@ -243,7 +243,7 @@ def _sparse_row(features: list[float] | dict[str, Any], width: int | tuple[int, 
     repeated = np.flatnonzero(np.diff(index) == 0)
     if repeated.size:
         raise Refused.must("features.indices", "decision", "distinct", int(index[repeated[0]]))
-    return Row.of(np.array(dense, np.float32), index, np.array(values, np.float32)[order], n_features)
+    return Row.from_parts(np.array(dense, np.float32), index, np.array(values, np.float32)[order], n_features)
 
 
 def _check_eligible(eligible: list[str], labels: frozenset[str], scores: dict[str, float] | None) -> None:

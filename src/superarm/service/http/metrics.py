@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import (
@@ -19,11 +19,10 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from superarm.journal.snapshots import made_by
-from superarm.journal.stats import AGES
-from superarm.journal.totals import Totals
+from superarm.journal.totals import AGES, Totals
 from superarm.learners import Learner
 from superarm.service.http.tokens import Tokens
-from superarm.service.local import LocalModel
+from superarm.service.model import LocalModel
 
 if TYPE_CHECKING:
     from superarm.service.http.guard import Guard
@@ -152,7 +151,11 @@ def service_metrics(service: Service) -> list[Metric]:
         *_model_metrics(serving.totals, model.reports()),
         *_promise_metrics(serving.learner),
         *_journal_metrics(service, age),
-        *(_file_metrics(model) if isinstance(model, LocalModel) else _database_metrics(model)),
+        *(
+            _file_metrics(model)
+            if isinstance(model, LocalModel)
+            else _database_metrics(cast("SharedModel", model))
+        ),
         *_turn_metrics(service),
     ]
 
@@ -165,8 +168,6 @@ def _model_metrics(totals: Totals, reports: list[dict[str, Any]]) -> Iterator[Me
     yield counter("late_outcomes", "Outcomes after the timeout.", stats.late)
     yield counter("timeouts", "Decisions closed by the timeout.", stats.timeouts)
     yield counter("hits", "Outcomes that were hits.", stats.hits)
-    yield counter("answers", "Answers of people beside the outcomes.", stats.answers)
-    yield counter("corrections", "Outcomes and answers that were corrected.", stats.corrections)
     yield counter("learnt", "Outcomes learnt: the model version.", stats.learnt)
     yield counter("refused_updates", "Outcomes that could not be learnt.", stats.refused)
     outcomes, decisions = stats.outcomes + stats.late, stats.decisions
@@ -220,7 +221,9 @@ def _journal_metrics(service: Service, oldest: float) -> Iterator[Metric]:
     yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)
     yield gauge("restart_replayed_events", "Events projected by it.", model.replayed)
     yield gauge("turn_age_seconds", "The age of the turn under way.", service.turn_seconds)
-    yield gauge("erasure_unfinished", "Whether erased content is still on the disk.", bool(model.erasing()))
+    yield gauge(
+        "erasure_unfinished", "Whether erased content is still on the disk.", bool(model.unfinished_erasure())
+    )
     yield counter("upkeep_failures", "Failed expiry, snapshots, erasing.", service.upkeep.failures)
 
 

@@ -105,4 +105,4 @@ def _success_response(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]
     if isinstance(route.gives, str):
         return {"description": "A file of that type.", "content": {route.gives: {}}}
     schema = schema_of[route.gives] if route.gives is not None else {"type": "object"}
-    return {"description": "Done.", "content": {"application/json": {"schema": schema}}}
+    return {"description": "CallResult.", "content": {"application/json": {"schema": schema}}}

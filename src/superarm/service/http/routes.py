@@ -53,7 +53,7 @@ class Context:
         """Valid contents of a request, as of now; computed once for each learner and row layout."""
         serving = self.service.model.serving()
         learner, begun = serving.learner, serving.totals.stats.decisions > 0
-        key = (learner.known, learner.inputs.layout, learner.set_size, begun)
+        key = (learner.label_set, learner.inputs.layout, learner.set_size, begun)
         if key != self._schema_key:
             self._schema = RequestSchema.of(learner, begun, self.service.meta.get("coverage"))
             self._schema_key = key

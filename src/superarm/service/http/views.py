@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm.groups import coverage_by, worst_first
-from superarm.journal.records import DecisionRecord, DecisionStatus
-from superarm.journal.stats import AGES
+from superarm.journal.records import DecisionRecord
+from superarm.journal.totals import AGES
 from superarm.learners import Learner
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def info(service: Service) -> dict[str, Any]:
 def find(service: Service, id_: str) -> dict[str, Any] | None:
     """All about a decision; None if there is none of that id."""
     record = DecisionRecord.of(service.store.find([id_]).get(id_, ()))
-    return None if record is None else record.details(service.learnt_of(record))
+    return None if record is None else record.details(service.model.was_learnt(record))
 
 
 def pending(service: Service, limit: int, after: int = 0) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def stats(service: Service) -> dict[str, Any]:
     model, serving, now = service.model, service.model.serving(), service.model.clock()
     stats, settings = serving.totals.stats, serving.totals.settings
     oldest = service.store.pending(1)
-    recent = [event.id for event in service.store.recent(12)]
+    recent = [event.id for event in service.store.recent_decisions(12)]
     by_id = service.store.find(recent)
     totals = {
         "now": now,
@@ -122,17 +122,15 @@ def stats(service: Service) -> dict[str, Any]:
 
 
 def _brief(record: DecisionRecord) -> dict[str, Any]:
-    body, event = record.body, record.event
+    body, event, last = record.body, record.event, record.outcome or record.timeout
     return {
         "id": event.id,
         "time": event.time,
         "labels": body.labels,
         "explored": set(body.labels) != set(body.top),
         "propensity": record.propensity,
-        "state": record.status.value,
-        "hit": None
-        if record.status is DecisionStatus.PENDING
-        else (record.outcome or record.timeout).body.hit,  # type: ignore[union-attr]
+        "state": record.status,
+        "hit": None if last is None else last.body.hit,
     }
 
 

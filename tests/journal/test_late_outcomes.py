@@ -1,4 +1,4 @@
-"""What people say beside the outcome, and blocks of events: learnt in their order, the same bits as one by one."""
+"""Late outcomes, and blocks of events: learnt in their order, the same bits as one by one."""
 
 from __future__ import annotations
 
@@ -9,79 +9,19 @@ from service_kit import LABELS, Clock, D, rows
 
 import superarm as sa
 from superarm.data.rows import Row
-from superarm.journal.events import ANSWER, CORRECTION, AnswerBody, Event
 from superarm.journal.projector import Projector
 from superarm.learners.registry import make
 from superarm.service.handler import DecisionRequest, OutcomeRequest
-
-
-def say(session, kind, id_, about, hit=None, labels=None):
-    """Somebody says something: an event of its own."""
-    event = Event.new(50.0, kind, AnswerBody(about, "ann", hit, labels), id_)
-    session.call(lambda _: session.service.handler.stage(event))
-    return event
 
 
 def twin_of():
     return sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=0, uniform=0.02)
 
 
-def given(decision, labels=None):
-    """The row of a decision, and a set that somebody asked about."""
-    if labels is not None:
-        return sa.Decision.given(decision.x, labels, eligible=LABELS)
+def given(decision):
+    """A decision, as a set that another learner chose."""
     odds = {"top": decision.top, "eligible": LABELS, "rule": decision.rule}
     return sa.Decision.given(decision.x, decision.drawn, decision.propensity, **odds)
-
-
-def test_several_answers_about_one_row_are_learnt_beside_its_outcome(drive):
-    session, twin = drive(), twin_of()
-    (x,) = rows(1)
-    made = session.decide(DecisionRequest(x, "a")).record.event.seq
-    decision = twin.decide(x)
-    session.outcome(OutcomeRequest("a", hit=False))
-    twin.update(decision, hit=False)
-    say(session, ANSWER, "a", made, True, ["label-4"])
-    twin.update(given(decision, ["label-4"]), hit=True)
-    say(session, ANSWER, "a", made, False)
-    twin.update(given(decision), hit=False)
-    assert bits(session.learner) == bits(twin)
-    assert (session.stats.answers, session.stats.learnt, session.stats.refused) == (2, 3, 0)
-    assert replayed(session, from_start=True).same
-    totals = session.counts()
-    session.store.close()
-    assert drive().counts() == totals
-
-
-def test_a_correction_teaches_what_holds_instead_and_one_that_takes_back_teaches_nothing(drive):
-    session, twin = drive(), twin_of()
-    (x,) = rows(1)
-    session.decide(DecisionRequest(x, "a"))
-    decision = twin.decide(x)
-    outcome = session.outcome(OutcomeRequest("a", hit=False)).record.outcome.seq
-    twin.update(decision, hit=False)
-    say(session, CORRECTION, "a", outcome)
-    assert bits(session.learner) == bits(twin)
-    say(session, CORRECTION, "a", outcome, True)
-    twin.update(given(decision), hit=True)
-    assert bits(session.learner) == bits(twin)
-    assert (session.stats.corrections, session.stats.learnt) == (2, 2)
-
-
-def test_who_cannot_learn_from_other_sets_says_so_and_keeps_the_answer(drive):
-    session = drive(learner="banditron:gamma=0.3", set_size=1)
-    made = session.decide(DecisionRequest(rows(1)[0], "a")).record.event.seq
-    session.outcome(OutcomeRequest("a", hit=False))
-    before = bits(session.learner)
-    event = say(session, ANSWER, "a", made, True)
-    assert bits(session.learner) == before
-    assert "learns from an answer once" in session.projector.totals.refused[event.seq][0]
-    session.freeze()
-    say(session, ANSWER, "a", made, True)
-    session.erase(ids=["a"])
-    event = say(session, CORRECTION, "a", made, True)
-    assert session.projector.totals.refused[event.seq][0] == "its features were erased"
-    assert (session.stats.answers, session.stats.corrections, session.stats.learnt) == (2, 1, 1)
 
 
 @pytest.mark.parametrize("learner", ["set-logit", "banditron:gamma=0.3"])

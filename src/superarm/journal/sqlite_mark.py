@@ -1,0 +1,163 @@
+"""Has a journal in a file lost anything? Its high-water mark, and the check of its write-ahead log.
+
+SQLite drops the end of its log, without a word, from the first frame whose checksum is wrong. The mark, outside of the
+log in `events.db-mark`, says how far the journal had come: number and digest of the last event that a commit made
+durable. It is written after each commit and synced now and then, so it may lag, but it never runs ahead. A third
+line says which copy of the journal it belongs to (backup.py gives each a number of its own; 0 for none).
+
+SQLite takes any `-wal` that has the right name. One that was left beside a restored file may even be right: if it
+holds all that came after the copy, the journal is whole. If it does not, pages of two moments are mixed: some events
+after the last one of the file itself are missing, or the indexes do not know them. So these are looked at before
+anything is written; and where the mark is that of another copy, the log is refused at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing, suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from superarm.journal.errors import JournalDamaged
+from superarm.journal.events import ANSWER, digest
+from superarm.journal.journal_files import PRIVATE_FILE, beside
+from superarm.journal.store import Head
+
+if TYPE_CHECKING:
+    from superarm.journal.sqlite import SqliteStore
+
+WORD, COPY_WORD = "superarm-mark", "superarm-copy"
+COPY = "copy"  # the progress that tells which copy of a journal this is
+AT_ONCE = 1_000  # events
+
+
+class Mark(NamedTuple):
+    """The last event that was durable, and which copy of the journal had it; None if that is not known."""
+
+    seq: int
+    digest: bytes
+    copy: int | None = None
+
+
+def _line(seq: int, chain: bytes) -> bytes:
+    text = f"{WORD} {seq:020d} {chain.hex()}"
+    return f"{text} {digest(text.encode()).hex()}\n".encode()
+
+
+def read_mark(journal: Path) -> Mark | None:
+    """The mark; None if there is none that can be read."""
+    marks, copy = [], None
+    with suppress(OSError):
+        for line in beside(journal, "-mark").read_bytes().splitlines(keepends=True):
+            with suppress(ValueError):
+                word, number, *rest = line.decode().split()
+                if word == COPY_WORD:
+                    copy = int(number)
+                    continue
+                chain, _ = rest
+                if _line(int(number), bytes.fromhex(chain)) == line:
+                    marks.append((int(number), bytes.fromhex(chain)))
+    return Mark(*max(marks), copy) if marks else None
+
+
+def mark_is_damaged(journal: Path) -> bool:
+    """Whether there is a mark of which no line can be read."""
+    path = beside(journal, "-mark")
+    return path.exists() and path.stat().st_size > 0 and read_mark(journal) is None
+
+
+class Marker:
+    """Writes the mark: two lines in turn, so that a write that was cut short leaves the other one."""
+
+    def __init__(self, journal: Path) -> None:
+        self._file = os.open(beside(journal, "-mark"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+        self._second = False
+
+    def write(self, seq: int, chain: bytes) -> None:
+        line = _line(seq, chain)
+        with suppress(OSError):  # the events themselves are durable; the mark lags until the next commit
+            os.pwrite(self._file, line, len(line) if self._second else 0)
+            self._second = not self._second
+
+    def reset(self, seq: int, chain: bytes, copy: int = 0) -> None:
+        """Set all lines: the mark may go back."""
+        with suppress(OSError):
+            os.pwrite(self._file, _line(seq, chain) * 2 + f"{COPY_WORD} {copy:020d}\n".encode(), 0)
+
+    def sync(self) -> None:
+        with suppress(OSError):
+            os.fsync(self._file)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def check_mark(path: Path, head: Head) -> None:
+    """Refuse a journal that is shorter than it has been."""
+    mark, seq = read_mark(path), head.seq
+    if mark is None:
+        return
+    ending = "Go back to a backup, or accept it: superarm verify --accept-loss"
+    if mark.seq > seq:
+        raise JournalDamaged(
+            f"journal {path} has lost its last events: {mark.seq:,} were durable, it ends after {seq:,}. {ending}"
+        )
+    if mark.seq == seq and mark.digest != head.digest:
+        raise JournalDamaged(
+            f"journal {path} ends with another event {seq:,} than the one that was durable. {ending}"
+        )
+
+
+def log_damaged(path: Path, reason: object) -> JournalDamaged:
+    """The error for a journal that cannot be read with the log beside it."""
+    return JournalDamaged(
+        f"journal {path} cannot be read: {reason}. If it was restored, take the files {path.name}-wal "
+        "and -shm of the one before it away; else go back to a backup"
+    )
+
+
+def check_log(store: SqliteStore, *, any_copy: bool = False) -> None:
+    """Refuse a log that does not go on where the file itself ends; no other process may be writing.
+
+    Args:
+        store: the journal, with its log.
+        any_copy: whole is enough, even if the log was another copy's.
+    """
+    path, head = store.path, store.head().seq
+    if store.log_bytes() == 0:
+        return
+    after, copy = _end_of_file(path)
+    mark = read_mark(path)
+    if not any_copy and mark is not None and None not in (copy, mark.copy) and copy != mark.copy:
+        raise log_damaged(path, "its log was written for another copy of it")
+    try:
+        if after is None:  # it was copying the log into the file when it ended
+            for sentence in store.integrity():
+                raise log_damaged(path, sentence)
+            after = 0
+        if any(kept.seq > head for kept in store.snapshots()):
+            raise log_damaged(path, "it has a snapshot of events that it has not")
+        events = store.events(min(after, head))
+        while chunk := list(islice(events, AT_ONCE)):
+            seqs = {event.seq: event.id for event in chunk if event.kind < ANSWER}
+            indexed = {event.seq for found in store.find([*seqs.values()]).values() for event in found}
+            for seq in seqs.keys() - indexed:
+                raise log_damaged(path, f"event {seq} is not in its index")
+    except JournalDamaged as error:
+        if error.event is None:
+            raise
+        raise log_damaged(path, error) from error
+
+
+def _end_of_file(path: Path) -> tuple[int | None, int | None]:
+    """The last event of the file without its log, and which copy it is; None if that cannot be read."""
+    uri = f"{path.as_uri()}?mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            last = connection.execute("SELECT max(seq) FROM events").fetchone()[0]
+            copy = connection.execute("SELECT max(value) FROM progress WHERE key = ?", (COPY,)).fetchone()[0]
+            return int(last or 0), int(copy or 0)
+    except (sqlite3.Error, ValueError):
+        return None, None
