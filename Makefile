@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq -c constrain
 EDITABLE := SUPERARM_COMPILE=0 $(PIP) --no-build-isolation -e
 MAKEFLAGS += --jobs=2
 
-SOURCES := $(shell find src/superarm -name '*.p[yx][xd]') $(wildcard src/superarm/native/c/*) setup.py buildtools/compiler.py
+SOURCES := $(shell find src/superarm -name '*.p[yx][xd]') $(wildcard src/superarm/native/c/*) setup.py buildtools/compiler.py buildtools/stubs.py
 
 .PHONY: demo play test test-all coverage native docs wheel bench clean
 
