@@ -55,15 +55,15 @@ def eligible_and_set_size_are_respected(make: Make) -> None:
     X, _ = data(rounds=50)
     learner = trained(make)
     for i, x in enumerate(X):
-        among = [[1, 3, 4], [0, 2], [4], [2, 4, 0, 1]][i % 4]
-        decision = learner.decide(x, eligible=among)
-        ensure(set(decision.labels) <= set(among), f"{decision.labels} shown, {among} eligible")
-        ensure(set(decision.top) <= set(among), f"top set {decision.top}, {among} eligible")
-        ensure(fits(learner, decision.labels, min(learner.set_size, len(among))), "another set size")
-        ensure(decision.eligible == sorted(among), "the Decision forgot the eligible labels")
-        if len(among) <= learner.set_size and not learner.rule.sizes_vary:
+        eligible = [[1, 3, 4], [0, 2], [4], [2, 4, 0, 1]][i % 4]
+        decision = learner.decide(x, eligible=eligible)
+        ensure(set(decision.labels) <= set(eligible), f"{decision.labels} shown, {eligible} eligible")
+        ensure(set(decision.top) <= set(eligible), f"top set {decision.top}, {eligible} eligible")
+        ensure(fits(learner, decision.labels, min(learner.set_size, len(eligible))), "another set size")
+        ensure(decision.eligible == sorted(eligible), "the Decision forgot the eligible labels")
+        if len(eligible) <= learner.set_size and not learner.rule.sizes_vary:
             ensure(decision.propensity == 1.0, "all eligible labels shown, yet not with probability 1")
-        answer(learner, decision, among[0])
+        answer(learner, decision, eligible[0])
         for size in (1, 3):
             if learner.single_label and size > 1:
                 with refused(InvalidInput, "a larger set"):

@@ -99,10 +99,10 @@ def decision_survives_json(make: Make) -> None:
         direct, stored = learner_for(make, kind, seed=8), learner_for(make, kind, seed=8)
         for i, label in enumerate(y):
             x = row_as(X[i], kind)
-            among = [0, 2, 3, 4] if i % 3 == 0 else None
-            label = 2 if among and label == 1 else label
-            answer(direct, direct.decide(x, eligible=among), label)
-            decision = stored.decide(x, eligible=among)
+            eligible = [0, 2, 3, 4] if i % 3 == 0 else None
+            label = 2 if eligible and label == 1 else label
+            answer(direct, direct.decide(x, eligible=eligible), label)
+            decision = stored.decide(x, eligible=eligible)
             text = json.dumps(decision.to_dict(), allow_nan=False)
             back = Decision.from_dict(json.loads(text))
             ensure(back.to_dict() == decision.to_dict(), "from_dict gave another Decision back")

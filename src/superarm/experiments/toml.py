@@ -43,7 +43,7 @@ class TomlFile:
         # a number belongs to the key before
         at = max(i for i, key in enumerate(keys) if isinstance(key, str))
         owner = ", ".join([self.name, *filter(None, [spell(keys[:at])])])
-        return self.error(keys, must(spell(keys[at:]), owner, be, got, among=among))
+        return self.error(keys, must(spell(keys[at:]), owner, be, got, choices=among))
 
     def _refusal(self, error: ValidationError, content: Any, kind: type[Struct]) -> InvalidInput:
         """msgspec's complaint, or that of a struct, which begins with the name of a key."""

@@ -260,7 +260,7 @@ def _text(value: Any) -> str:
 def _check_keys(keys: Mapping[str, str]) -> dict[str, str]:
     for action, key in keys.items():
         if action not in KEYS:
-            raise InvalidInput.must("--keys", OWNER, f"for {', '.join(KEYS)}", action, among=KEYS)
+            raise InvalidInput.must("--keys", OWNER, f"for {', '.join(KEYS)}", action, choices=KEYS)
         if not key or not key.isprintable() or " " in key or (action != "labels" and len(key) != 1):
             raise InvalidInput.must("--keys", OWNER, f"a visible character for {action}", key)
     chosen = {action: key.lower() for action, key in {**KEYS, **keys}.items()}

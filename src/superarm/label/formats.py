@@ -280,7 +280,7 @@ FORMATS: dict[str, tuple[Reader, Writer | None]] = {
 def _known(format: str) -> tuple[Reader, Writer | None]:
     if format not in FORMATS:
         raise InvalidInput.must(
-            "--format", "superarm labels", f"one of {', '.join(FORMATS)}", format, among=FORMATS
+            "--format", "superarm labels", f"one of {', '.join(FORMATS)}", format, choices=FORMATS
         )
     return FORMATS[format]
 

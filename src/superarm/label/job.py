@@ -339,7 +339,7 @@ class Labelling(Results):
     def _live(self, name: str) -> str:
         if name not in self.label_names:
             wanted = "one of the labels (or add it)"
-            raise InvalidInput.must("label", OWNER, wanted, name, among=self.label_names)
+            raise InvalidInput.must("label", OWNER, wanted, name, choices=self.label_names)
         return name
 
     def _spare(self, name: str) -> str:

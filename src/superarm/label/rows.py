@@ -157,7 +157,7 @@ class LabelRows:
         for option, column in (("labels", label), ("answers", answers)):
             if column is not None and column not in names:
                 raise InvalidInput.must(
-                    option, name, f"one of its columns {', '.join(names)}", column, among=names
+                    option, name, f"one of its columns {', '.join(names)}", column, choices=names
                 )
         known, truth = (
             _labels([None if column is None else row.get(column) for row in rows])
@@ -222,7 +222,7 @@ class LabelRows:
         there = self.cells[0]
         for name in names:
             if name not in there:
-                raise InvalidInput.must("show", self.name, f"among {', '.join(there)}", name, among=there)
+                raise InvalidInput.must("show", self.name, f"among {', '.join(there)}", name, choices=there)
         return tuple(names)
 
     def known_labels(self) -> list[str] | None:

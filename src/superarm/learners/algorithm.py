@@ -131,8 +131,8 @@ class Algorithm:
         """The name of its class, for error messages."""
         return type(self).__name__
 
-    def invalid(self, parameter: str, be: str, got: object) -> InvalidInput:
-        return InvalidInput.must(parameter, self.owner, be, got)
+    def invalid(self, parameter: str, expected: str, got: object) -> InvalidInput:
+        return InvalidInput.must(parameter, self.owner, expected, got)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -367,4 +367,4 @@ def check_params(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:
                 reason = "in Python, explore=Cover(coverage=...) is its promise"
             raise InvalidInput.must(name, owner, f"left out: {reason}", given[name])
         wanted = f"one of its parameters {', '.join(own)}"
-        raise InvalidInput.must(name, owner, wanted, name, among=own)
+        raise InvalidInput.must(name, owner, wanted, name, choices=own)

@@ -41,7 +41,7 @@ def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
     import polars as pl
 
     if y not in RATES:
-        raise InvalidInput.must("y", "plot", f"one of {', '.join(RATES)}", y, among=RATES)
+        raise InvalidInput.must("y", "plot", f"one of {', '.join(RATES)}", y, choices=RATES)
     parts = [
         trace.to_frame().with_columns(_run_columns(name, trace))
         for name, traces in runs.items()
