@@ -180,7 +180,7 @@ class RequestHandler:
             decision,
             context,
             asked=request.set_size,
-            choices=None if request.eligible is None else list(request.eligible),
+            among=None if request.eligible is None else list(request.eligible),
             model=model.seq,
             version=model.totals.stats.learnt,
             k=model.learner.n_labels,
