@@ -99,8 +99,8 @@ class Projector:
 
     def reports(self) -> list[dict[str, Any]]:
         """Estimated hit rates of top sets: the model's, and its shadows'."""
-        own = self.totals.estimate.report(self._spec, self.totals.stats.learnt)
-        return [own, *(shadow.report() for shadow in self.shadows.values())]
+        report = self.totals.estimate.report(self._spec, self.totals.stats.learnt)
+        return [report, *(shadow.report() for shadow in self.shadows.values())]
 
     # ------------------------------------------------------------ moving on
 

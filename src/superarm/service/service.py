@@ -90,7 +90,7 @@ class Service:
             create: make a journal if there is none; False refuses.
             settings: see `superarm.service.settings.Settings`.
         """
-        began, chosen = time.perf_counter(), Settings(**settings)
+        began, run_settings = time.perf_counter(), Settings(**settings)
         options = JournalOptions(
             learner=learner,
             labels=labels,
@@ -101,9 +101,9 @@ class Service:
             columns=None if columns is None else Columns.of(columns).to_dict(),
             group=group,
         )
-        created = create_if_missing(journal, options, chosen, model=model, allowed=create)
-        served, down = open_model(journal, options, chosen, max_journal_mb)
-        service = cls(served, chosen)
+        created = create_if_missing(journal, options, run_settings, model=model, allowed=create)
+        served_model, down = open_model(journal, options, run_settings, max_journal_mb)
+        service = cls(served_model, run_settings)
         service.created, service.down = created, down
         service.restart_seconds = time.perf_counter() - began
         return service
