@@ -151,13 +151,13 @@ class Service:
         events = handler.staged_events()
         if events:
             taken = {event.id for event in self.store.append(events)}
-            for (
-                id_
-            ) in taken:  # another process was faster: these calls are made again, and find what it wrote
-                self.model.records.drop(id_)
-            retry += [call for call, _ in results if call.id in taken]
-            results = [(call, result) for call, result in results if call.id not in taken]
-            self.model.apply([event for event in events if event.seq])
+            if taken:  # another process was faster: these calls are made again, and find what it wrote
+                for id_ in taken:
+                    self.model.records.drop(id_)
+                retry += [call for call, _ in results if call.id in taken]
+                results = [(call, result) for call, result in results if call.id not in taken]
+                events = [event for event in events if event.seq]
+            self.model.apply(events)
         for call, result in results:
             try:
                 done.append(CallResult(call.future, result() if callable(result) else result))
