@@ -86,7 +86,7 @@ class Replay:
 
     def __init__(self, store: Store, *, from_start: bool, tick: Tick | None = None) -> None:
         self.store, self.tick = store, tick
-        self.snapshot_seqs = [note.seq for note in store.snapshots()]
+        self.snapshot_seqs = [info.seq for info in store.snapshots()]
         self.until = store.head().seq
         # a snapshot of the last event, as a clean stop leaves it, has nothing after it to compare
         older = (seq for seq in self.snapshot_seqs if 0 < seq < self.until)

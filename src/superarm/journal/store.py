@@ -8,11 +8,12 @@ Events and snapshots are checked whenever they are read: what comes out is what 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from orjson import loads
 
@@ -69,7 +70,7 @@ class Snapshot(NamedTuple):
     made_by: dict[str, str]  # superarm, cpu
 
 
-class Store(Protocol):
+class Store(ABC):
     """An open journal. One thread at a time may write; reading may go on beside it.
 
     A database defines the first part; statements have ``?`` for values, and are the same for both where they can be.
@@ -79,39 +80,50 @@ class Store(Protocol):
     read_only: bool
     ID_IN: str  # the condition of a statement for some ids
 
+    @abstractmethod
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of a statement that reads."""
 
+    @abstractmethod
     def _execute_all(self, statements: Iterable[Statement]) -> list[int]:
         """Do statements in one transaction, durable when this returns, or not done; how many rows each has changed."""
 
+    @abstractmethod
     def _id_list(self, ids: Sequence[str]) -> Any:
         """Ids as the value in `ID_IN`."""
 
+    @abstractmethod
     def head(self) -> Head:
         """The last event that is durable."""
 
+    @abstractmethod
     def append(self, events: Sequence[Event]) -> list[Event]:
         """Write events in this order, durable when this returns, or not done; each gets its number and digest.
 
         Gives those that were not written: their id has such an event already.
         """
 
+    @abstractmethod
     def scrub(self) -> None:
         """Leave nothing of what was erased on the disk, or raise JournalDown."""
 
+    @abstractmethod
     def probe(self) -> None:
         """Try whether a good deal can be written; leave nothing behind."""
 
+    @abstractmethod
     def reopen(self) -> None:
         """Begin anew, after a failure."""
 
+    @abstractmethod
     def check(self) -> None:
         """JournalDown if the files under the journal's name are not those that are written any more."""
 
+    @abstractmethod
     def problems(self) -> Iterator[str]:
         """Faults that the database itself finds, one sentence each; for verify."""
 
+    @abstractmethod
     def size(self) -> int:
         """Bytes on the disk."""
 
@@ -119,6 +131,7 @@ class Store(Protocol):
         """Bytes of the write-ahead log; 0 where the database sees to that."""
         return 0
 
+    @abstractmethod
     def close(self) -> None: ...
 
     # ------------------------------------------------------------ events
