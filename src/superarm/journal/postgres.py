@@ -129,21 +129,17 @@ class PostgresStore(Store):
     def scrub(self) -> None:
         """Does nothing: VACUUM frees what was erased from the pages of the database."""
 
-    def probe(self) -> None:
+    def check(self) -> None:
         with self.writing() as connection:
             check_database(connection, self.address)
-            if self._refused_by_full_disk:  # there is room when these can be written; they are taken back
-                with connection.transaction(force_rollback=True):
-                    connection.execute(APPEND, _columns(self._refused_by_full_disk), binary=True)
-                self._refused_by_full_disk = []
-            else:
-                connection.execute(APPEND, _columns(()), binary=True)
+            connection.execute(APPEND, _columns(()), binary=True)
 
     def reopen(self) -> None:
-        """Does nothing: the next use opens what is needed."""
-
-    def check(self) -> None:
-        self.probe()
+        self.check()
+        if self._refused_by_full_disk:  # there is room when these can be written; they are taken back
+            with self.writing() as connection, connection.transaction(force_rollback=True):
+                connection.execute(APPEND, _columns(self._refused_by_full_disk), binary=True)
+            self._refused_by_full_disk = []
 
     # ------------------------------------------------------------ reading
 

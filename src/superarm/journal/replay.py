@@ -237,9 +237,10 @@ def nearly_same_model(a: bytes, b: bytes) -> bool:
             if old.shape != new.shape or old.dtype != new.dtype:
                 return False
             if old.dtype.kind != "f":
-                if not np.array_equal(old, new):
-                    return False
-            elif old.size and np.abs(old - new).max() > 1e-3 * max(np.abs(old).max(), 1e-30):
+                same = np.array_equal(old, new)
+            else:
+                same = np.allclose(old, new, 0.0, 1e-3 * np.abs(old).max(initial=1e-30), equal_nan=True)
+            if not same:
                 return False
     return True
 

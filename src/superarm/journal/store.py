@@ -108,16 +108,12 @@ class Store(ABC):
         """Leave nothing of what was erased on the disk, or raise JournalDown."""
 
     @abstractmethod
-    def probe(self) -> None:
-        """Try whether a good deal can be written; leave nothing behind."""
-
-    @abstractmethod
     def reopen(self) -> None:
-        """Begin anew, after a failure."""
+        """Begin anew after a failure, or raise JournalDown: a good deal must be writable, and nothing of it stays."""
 
     @abstractmethod
     def check(self) -> None:
-        """JournalDown if the files under the journal's name are not those that are written any more."""
+        """JournalDown if it is known that events cannot be written, or not to the journal of that name."""
 
     @abstractmethod
     def problems(self) -> Iterator[str]:

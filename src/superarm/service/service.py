@@ -180,7 +180,6 @@ class Service:
             raise self.down
         try:
             self.store.reopen()
-            self.store.probe()
             self.model.load()
         except SuperarmError as error:
             self.fail(error if isinstance(error, JournalDown) else JournalDown(str(error)))
@@ -272,8 +271,6 @@ class Service:
 
     async def model_file(self) -> bytes:
         """The model as it is now, as `Learner.save` writes it."""
-        if self.model.shared:
-            return await self.read(lambda service: service.model.model_file())  # type: ignore[no-any-return]
         learner = await self.submit(lambda _: copy.deepcopy(self.model.serving().learner))
         return await asyncio.to_thread(model_bytes, learner)
 

@@ -207,11 +207,6 @@ class SharedModel(ServedModel):
             round_ = next(self._rounds)
         return round_
 
-    def model_file(self) -> bytes:
-        """The model that was published last."""
-        published = self.store.published()
-        return self._initial_snapshot().parts["model"] if published is None else published.parts["model"]
-
     # ------------------------------------------------------------ for views
 
     async def read(self, view: Callable[[], Any]) -> Any:
