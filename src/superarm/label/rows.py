@@ -23,7 +23,7 @@ from superarm.data.cells import is_missing, parse_scalar
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
 from superarm.data.rows import Rows
-from superarm.data.tables import TABLES, WithVectors, open_table, read_matrix
+from superarm.data.tables import TABLES, open_table, read_matrix
 from superarm.errors import InvalidInput
 from superarm.label.names import exported_columns
 
@@ -147,9 +147,9 @@ class LabelRows:
             raise InvalidInput.must("rows", OWNER, wanted, str(source))
         if path is not None and not path.is_file():
             raise InvalidInput(f"no such file: {path}")
-        table = open_table(source)
+        table = open_table(source, vectors=None if vectors is None else Path(vectors))
         name = table.name
-        rows = list((table if vectors is None else WithVectors(table, Path(vectors))).whole_rows())
+        rows = list(table.whole_rows())
         if not rows:
             raise InvalidInput(f"{name} has no rows")
         rows = [{str(key): value for key, value in row.items()} for row in rows]

@@ -13,7 +13,7 @@ from superarm._files import UNREADABLE
 from superarm.data.cells import is_missing
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
-from superarm.data.tables import TABLES, WithVectors, cell_list, columns_of, open_table, sparse_matrix
+from superarm.data.tables import TABLES, cell_list, columns_of, open_table, sparse_matrix
 from superarm.errors import InvalidInput
 from superarm.streams.arrays import Arrays
 
@@ -36,9 +36,8 @@ def read_data(
             "data", "superarm", f"a name or a file ending in {', '.join(SUFFIXES)}", str(path)
         )
     if suffix in TABLES:
-        table = open_table(path)
-        whole = (table if vectors is None else WithVectors(table, vectors)).read()
-        return _table(whole, label, str(path), columns, asked, group)
+        table = open_table(path, vectors=vectors).read()
+        return _table(table, label, str(path), columns, asked, group)
     given = {"label": label, "columns": columns, "vectors": vectors, "group": group, **asked}
     for name, value in given.items():
         if value:
