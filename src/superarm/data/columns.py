@@ -129,7 +129,7 @@ class Columns:
         asked = {name: kind for kind, names in ((TEXT, text), (WORDS, words), (NUMBERS, numbers), (DATES, dates))
                  for name in names}  # fmt: skip
         cells = first_cells(table, INFERENCE_ROWS)
-        profiles = {name: ColumnProfile(name, column) for name, column in cells.items()}
+        profiles = {name: ColumnProfile(name, cells[name], asked.get(name)) for name in cells}
         unknown = [name for name in (*asked, *leave_out, *(only or ())) if name not in profiles]
         if unknown:
             wanted = f"among its columns {', '.join(profiles)}"
@@ -137,31 +137,24 @@ class Columns:
         left_out = {name: why for name, why in (reserved or {}).items() if name not in asked}
         left_out |= dict.fromkeys(leave_out, "as asked for")
         names = profiles if only is None else dict.fromkeys([*only, *asked])
-        features = [profiles[name] for name in names if name not in left_out]
-        reasons = {
-            profile.name: profile.why_not(asked=everything or only is not None or profile.name in asked)
-            for profile in features
-        }
+        candidates = [profiles[name] for name in names if name not in left_out]
+        reasons = {p.name: p.why_not(wanted=everything or only is not None) for p in candidates}
         if all(reasons.values()):  # ids and constants alone are better than nothing
-            reasons = {profile.name: profile.why_not(asked=True) for profile in features}
+            reasons = {p.name: p.why_not(wanted=True) for p in candidates}
         left_out |= {name: why for name, why in reasons.items() if why}
-        pairs = [
-            (profile.to_column(asked.get(profile.name, profile.kind)), profile)
-            for profile in features
-            if not reasons[profile.name]
-        ]
-        strays = any(profile.strays(column.kind) for column, profile in pairs)
-        plain = all(
-            column.kind in (NUMBERS, TRUTHS) and not profile.missing(column.kind) for column, profile in pairs
+        features = [profile for profile in candidates if not reasons[profile.name]]
+        columns = [profile.to_column() for profile in features]
+        strays = any(profile.strays for profile in features)
+        plain = all(p.kind in (NUMBERS, TRUTHS) and not p.missing and not p.strays for p in features)
+        words = sum(
+            p.distinct for p, c in zip(features, columns, strict=True) if c.kind == WORDS and not c.many
         )
         return cls(
-            [column for column, _ in pairs],
+            columns,
             left_out={name: left_out[name] for name in profiles if left_out.get(name)},
-            missing=strays or not plain,
-            words=_word_features(pairs) if strays or any(c.has_dense_words for c, _ in pairs) else 0,
-            remarks={
-                column.name: profile.describe(column, asked=column.name in asked) for column, profile in pairs
-            },
+            missing=not plain,
+            words=_word_features(distinct) if strays or any(c.has_dense_words for c in columns) else 0,
+            remarks={profile.name: profile.describe() for profile in features},
             rows=max((profile.rows for profile in profiles.values()), default=0),
         )
 
@@ -376,9 +369,8 @@ def text_width(k: int) -> int:
     return width
 
 
-def _word_features(pairs: Iterable[tuple[Column, ColumnProfile]]) -> int:
-    """Twice as many features as there are words in the dense part, within bounds."""
-    words = sum(profile.distinct for column, profile in pairs if column.kind == WORDS and not column.many)
+def _word_features(words: int) -> int:
+    """Twice as many features as there are different words in the dense part, within bounds."""
     size = WORD_FEATURES
     while size < 2 * words and size < MAX_WORD_FEATURES:
         size *= 2
