@@ -24,7 +24,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from superarm._files import read, write_atomically
+from superarm._files import read_model, write_atomically
 from superarm.data.cells import parse_vector, plain_row
 from superarm.data.column import DATES, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS, Column, is_vector
 from superarm.data.dense_part import DensePart
@@ -146,7 +146,7 @@ class Columns:
         columns = [profile.to_column() for profile in features]
         strays = any(profile.strays for profile in features)
         plain = all(p.kind in (NUMBERS, TRUTHS) and not p.missing and not p.strays for p in features)
-        words = sum(
+        distinct = sum(
             p.distinct for p, c in zip(features, columns, strict=True) if c.kind == WORDS and not c.many
         )
         return cls(
@@ -189,7 +189,7 @@ class Columns:
         """The columns in the JSON file at ``path``, as `write` wrote it or by hand; or those in a model file."""
         path = Path(path)
         if path.suffix == ".npz":
-            header, _ = read(path)
+            header, _ = read_model(path)
             if header.get("columns") is None:
                 raise InvalidInput.must("columns", str(path), "a model of rows with names", "numbers alone")
             return cls.from_dict(header["columns"])
