@@ -66,8 +66,8 @@ class ColumnOptions:
 def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = None) -> Iterator[str]:
     """What was made of each column, and why; of a file that declares them, only what they are."""
     if declared_in is None:
-        seen = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
-        yield f"features: {_grouped(columns.descriptions)}{seen}"
+        source = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
+        yield f"features: {_grouped(columns.descriptions)}{source}"
     else:
         yield f"features: {_grouped(columns.kinds)} (as {declared_in} says)"
     if columns.text_width:

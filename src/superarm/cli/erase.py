@@ -40,9 +40,9 @@ def erase(
     try:
         if service.down is not None:
             raise service.down
-        for asked in ((id_, None), (None, before)):
-            if any(asked):
-                erased, finished = service.model.erased(service.call(service.erase_now, asked))
+        for selection in ((id_, None), (None, before)):
+            if any(selection):
+                erased, finished = service.model.erased(service.call(service.erase_now, selection))
                 count += erased
     finally:
         service.close()

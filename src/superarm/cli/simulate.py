@@ -74,9 +74,9 @@ def simulate(
     from superarm.simulation import simulate as run
     from superarm.streams import open_data, size_of
 
-    asked = {"columns": None if columns is None else Columns.read(columns), "group": group}
-    asked = {name: value for name, value in asked.items() if value is not None}
-    stream = open_data(data, label=label, **reading.given, **asked)
+    table_options = {"columns": None if columns is None else Columns.read(columns), "group": group}
+    table_options = {name: value for name, value in table_options.items() if value is not None}
+    stream = open_data(data, label=label, **reading.given, **table_options)
     declared = getattr(stream, "columns", None)
     if declared is not None and not as_json:
         for line in opt.column_lines(declared, stream.n_labels, columns):
@@ -87,8 +87,8 @@ def simulate(
     check_output(log, "simulate", force=force, option="--log", inputs=[data])
     if scaling not in (*SCALINGS, "own"):
         raise InvalidInput.must("--scaling", "simulate", f"one of {', '.join(SCALINGS)}, own", scaling)
-    same = size_of(stream) | ({} if scaling == "own" else {"scaling": scaling})
-    common = {spec: same | _options(spec, set_size, gamma, strict=len(specs) == 1) for spec in specs}
+    for_all = size_of(stream) | ({} if scaling == "own" else {"scaling": scaling})
+    common = {spec: for_all | _options(spec, set_size, gamma, strict=len(specs) == 1) for spec in specs}
     traces: dict[str, list[Trace]] = {spec: [] for spec in specs}
     with progress_bar(rounds * seeds * len(specs), quiet=as_json) as tick:
         for spec in specs:
@@ -180,5 +180,5 @@ def _sizes(run: Trace) -> dict[str, Any]:
 
 
 def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return mean(known) if known else None
+    values_there = [value for value in values if value is not None]
+    return mean(values_there) if values_there else None

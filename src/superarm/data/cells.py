@@ -194,18 +194,18 @@ def check_value(value: Cell, name: str, owner: str) -> ParsedCell:
 
 def parse_vector(value: Cell, name: str, owner: str) -> Array:
     """A list, an array or a series of finite numbers; or one as JSON, in files of text."""
-    given = value
+    numbers = value
     if isinstance(value, str):
         try:
-            given = json.loads(value)
+            numbers = json.loads(value)
         except ValueError:
-            given = None
+            numbers = None
     elif hasattr(value, "to_list"):
-        given = value.to_list()
-    if isinstance(given, list | tuple | np.ndarray):
+        numbers = value.to_list()
+    if isinstance(numbers, list | tuple | np.ndarray):
         try:
             with np.errstate(over="ignore"):
-                vector = np.array(given, np.float32)
+                vector = np.array(numbers, np.float32)
         except (TypeError, ValueError):
             vector = np.zeros(0, np.float32)
         if vector.ndim == 1 and len(vector) and np.isfinite(vector).all():

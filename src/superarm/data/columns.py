@@ -80,20 +80,20 @@ class Columns:
         self.left_out, self.remarks = dict(left_out or {}), dict(remarks or {})
         self.rows_seen, self.open_places, self.text_width = rows, open_places, text_width
         try:
-            for given in columns:
-                column = given if isinstance(given, Column) else Column(**given)
+            for entry in columns:
+                column = entry if isinstance(entry, Column) else Column(**entry)
                 if column.name in self.columns:
                     raise InvalidInput.must("columns", "Columns", "of different names", column.name)
                 self.columns[column.name] = column
         except TypeError as error:
             wanted = "a list of columns, each with a name and a kind"
             raise InvalidInput.must("columns", "Columns", wanted, str(error)) from error
-        own = self.columns.values()
+        declared = self.columns.values()
         if words is None:
-            words = WORD_FEATURES if open_places or any(c.has_dense_words for c in own) else 0
+            words = WORD_FEATURES if open_places or any(c.has_dense_words for c in declared) else 0
         if words and not missing:
             raise InvalidInput.must("missing", "Columns", "true where there are words or dates", missing)
-        self.dense_part = DensePart(own, missing=missing, words=words, room=open_places)
+        self.dense_part = DensePart(declared, missing=missing, words=words, room=open_places)
 
     # ------------------------------------------------------------ where they come from
 
@@ -126,17 +126,17 @@ class Columns:
             leave_out: columns that are no features.
             everything: take ids, constants and counters, too.
         """
-        asked = {name: kind for kind, names in ((TEXT, text), (WORDS, words), (NUMBERS, numbers), (DATES, dates))
+        kinds = {name: kind for kind, names in ((TEXT, text), (WORDS, words), (NUMBERS, numbers), (DATES, dates))
                  for name in names}  # fmt: skip
         cells = first_cells(table, INFERENCE_ROWS)
-        profiles = {name: ColumnProfile(name, cells[name], asked.get(name)) for name in cells}
-        unknown = [name for name in (*asked, *leave_out, *(only or ())) if name not in profiles]
+        profiles = {name: ColumnProfile(name, cells[name], kinds.get(name)) for name in cells}
+        unknown = [name for name in (*kinds, *leave_out, *(only or ())) if name not in profiles]
         if unknown:
             wanted = f"among its columns {', '.join(profiles)}"
             raise InvalidInput.must("columns", "a table", wanted, unknown[0], among=profiles)
-        left_out = {name: why for name, why in (reserved or {}).items() if name not in asked}
+        left_out = {name: why for name, why in (reserved or {}).items() if name not in kinds}
         left_out |= dict.fromkeys(leave_out, "as asked for")
-        names = profiles if only is None else dict.fromkeys([*only, *asked])
+        names = profiles if only is None else dict.fromkeys([*only, *kinds])
         candidates = [profiles[name] for name in names if name not in left_out]
         reasons = {p.name: p.why_not(wanted=everything or only is not None) for p in candidates}
         if all(reasons.values()):  # ids and constants alone are better than nothing
@@ -168,18 +168,18 @@ class Columns:
                 if is_vector(value) and name not in vectors:
                     vectors[name] = Column(name, VECTOR, length=len(parse_vector(value, name, owner)))
         numbers = max((len(x) for x in rows), default=0) + sum(c.length for c in vectors.values())
-        most = max(OPEN_NUMBERS, 2 * numbers + 8)
+        max_room = max(OPEN_NUMBERS, 2 * numbers + 8)
         if n_features is None:
-            return cls(vectors.values(), words=WORD_FEATURES, open_places=most)
+            return cls(vectors.values(), words=WORD_FEATURES, open_places=max_room)
         if n_features < MIN_FEATURES:
             wanted = f"left out, or at least {MIN_FEATURES}, for rows with names"
             raise InvalidInput.must("n_features", owner, wanted, n_features)
-        room = min(most, n_features // 4)
+        room = min(max_room, n_features // 4)
         return cls(vectors.values(), words=n_features - 2 * room, open_places=room)
 
     @classmethod
     def load(cls, source: Any) -> Columns:
-        """A copy of columns, of what `to_dict` gave, or of those in a file (see `read`)."""
+        """A copy of ``source``: columns, what `to_dict` gave, or a file (see `read`)."""
         if isinstance(source, Columns):
             return source.copy()
         return cls.from_dict(source) if isinstance(source, Mapping) else cls.read(source)

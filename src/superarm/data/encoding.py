@@ -143,15 +143,15 @@ def _put_dense(
         return
     numbers = np.full(len(rows), np.nan)
     rows_of_word: dict[tuple[str, str], list[int]] = {}
-    seen: dict[str, tuple[float, list[tuple[str, str]]]] = {}
+    parsed_texts: dict[str, tuple[float, list[tuple[str, str]]]] = {}
     for i, value in enumerate(cell_list(cells)):
-        parts = seen.get(value) if type(value) is str else None
-        if parts is None:
-            parts = _number_and_words(column, value, f"row {i + 1} of {owner}", notices)
+        number_and_words = parsed_texts.get(value) if type(value) is str else None
+        if number_and_words is None:
+            number_and_words = _number_and_words(column, value, f"row {i + 1} of {owner}", notices)
             if type(value) is str:
-                seen[value] = parts
-        numbers[i] = parts[0]
-        for word in parts[1]:
+                parsed_texts[value] = number_and_words
+        numbers[i] = number_and_words[0]
+        for word in number_and_words[1]:
             rows_of_word.setdefault(word, []).append(i)
     dense.put_numbers(rows, column, numbers)
     for word, with_word in rows_of_word.items():

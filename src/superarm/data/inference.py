@@ -61,13 +61,13 @@ class ColumnProfile:
 
     def __init__(self, name: str, cells: Iterable[Cell], kind: str | None = None) -> None:
         self.name, self.is_declared = name, kind is not None
-        given = [to_python(cell) for cell in cells]
-        self.rows = len(given)
-        texts = [value for value in given if isinstance(value, str)]
+        python_values = [to_python(cell) for cell in cells]
+        self.rows = len(python_values)
+        texts = [value for value in python_values if isinstance(value, str)]
         self.orders = Counter(date_order(text) for text in texts if parse_date(text) is not None)
         self.missing_words = 0  # NA and its like: missing among numbers, words among words
         self.commas = self.points = 0  # numbers that only a decimal comma, or a point, explains
-        values = [self._parse(value) if isinstance(value, str) else value for value in given]
+        values = [self._parse(value) if isinstance(value, str) else value for value in python_values]
         values = [value for value in values if value is not None]
         kinds = [_kind(value) for value in values]
         self.counts = Counter(kinds)

@@ -66,8 +66,8 @@ def open_stream(data: Data, content: str) -> Stream:
     if k is None:
         return stream
     if not isinstance(stream, Arrays) or stream.rows.starts is not None or not 2 <= k <= stream.n_labels:
-        most = f"between 2 and {stream.n_labels}, of dense data that is no generator"
-        raise InvalidInput.must("first_labels", data.name, most, k)
+        wanted = f"between 2 and {stream.n_labels}, of dense data that is no generator"
+        raise InvalidInput.must("first_labels", data.name, wanted, k)
     keep = stream.y < k
     names = list(stream.labels[:k]) if stream.labels else None
     return Arrays(stream.rows.dense[keep], stream.y[keep], labels=names, name=data.name)
@@ -83,12 +83,14 @@ def make_learner(cell: Cell, stream: Stream) -> Learner:
 
 def _key(cell: Cell, learner: Learner) -> str:
     """The hash of all that decides the result."""
-    own = {k: v for k, v in learner.params.items() if k not in ("labels", "n_labels", "n_features", "seed")}
+    parameters = {
+        k: v for k, v in learner.params.items() if k not in ("labels", "n_labels", "n_features", "seed")
+    }
     decisive = {
         "format": FORMAT,
         "data": [cell.content, cell.data.label, cell.data.first_labels],
         "learner": type(learner).__name__,
-        "params": own,
+        "params": parameters,
         "seed": cell.seed,
         "rounds": cell.rounds,
         "code": cell.code,

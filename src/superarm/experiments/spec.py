@@ -48,6 +48,11 @@ class Axes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             if isinstance(values, tuple) and len(set(values)) != max(len(values), 1):
                 raise ValueError(f"{name} must be distinct numbers, at least one")
 
+    @property
+    def seed_numbers(self) -> Sequence[int]:
+        """The seeds, where only their number may be given."""
+        return range(self.seeds) if isinstance(self.seeds, int) else self.seeds or (0,)
+
     def updated(self: AnyAxes, other: Axes) -> AnyAxes:
         """These, but the axes of ``other`` where it sets them."""
         axes = {name: getattr(other, name) for name in Axes.__struct_fields__}
@@ -160,10 +165,9 @@ class Spec(SpecFile, frozen=True, kw_only=True):
                 cls, _ = parse(learner.use)
                 sizes = (1,) if cls.single_label else axes.set_sizes
                 for m in sizes or (1,):
-                    here = self._overridden(axes, data, learner, m)
-                    seeds = range(here.seeds) if isinstance(here.seeds, int) else here.seeds or (0,)
-                    for gamma in self._gammas(here, cls, data, learner, m, best):
-                        for seed in seeds:
+                    cell_axes = self._overridden(axes, data, learner, m)
+                    for gamma in self._gammas(cell_axes, cls, data, learner, m, best):
+                        for seed in cell_axes.seed_numbers:
                             cell = Cell(
                                 data=data,
                                 content=content,
@@ -173,7 +177,7 @@ class Spec(SpecFile, frozen=True, kw_only=True):
                                 set_size=m,
                                 gamma=gamma,
                                 seed=seed,
-                                rounds=here.rounds or 100_000,
+                                rounds=cell_axes.rounds or 100_000,
                             )
                             cell = self._with_key(cell, stream, learner)
                             cells[f"{cell.key} {cell.learner} {cell.data.name}"] = cell
@@ -255,19 +259,19 @@ def _learner(file: TomlFile, i: int, folder: Path, entry: LearnerEntry | str) ->
     if isinstance(entry, str):
         entry = LearnerEntry(use=entry)
     use = entry.use
-    name, _, rest = use.partition(":")
+    name, _, arguments = use.partition(":")
     if name.endswith(".py"):
-        use = f"{(folder / name).resolve()}:{rest}"
-        rest = rest.partition(":")[2]
+        use = f"{(folder / name).resolve()}:{arguments}"
+        arguments = arguments.partition(":")[2]
     try:
         cls, params = parse(use)
     except SuperarmError as error:
         raise file.error(("learners", i, "use"), error) from error
-    params, known = params | entry.params, parameters(cls)
+    params, names = params | entry.params, parameters(cls)
     for name in params:
-        if name not in known:
-            wanted = f"one of its parameters {', '.join(known)}"
-            message = must(name, cls.__name__, wanted, name, among=known)
+        if name not in names:
+            wanted = f"one of its parameters {', '.join(names)}"
+            message = must(name, cls.__name__, wanted, name, among=names)
             raise file.error(("learners", i, "params", name), message)
-    use = use.removesuffix(f":{rest}") if rest else use
+    use = use.removesuffix(f":{arguments}") if arguments else use
     return structs.replace(entry, use=use, name=entry.name or entry.use, params=params)

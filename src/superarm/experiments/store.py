@@ -75,8 +75,8 @@ class Store:
     def experiment(self, name: str) -> Experiment:
         path = self._file("experiments", name)
         if not path.exists():
-            known = [experiment.name for experiment in self.experiments()]
-            raise InvalidInput.must("experiment", str(self.folder), f"one of {known}", name)
+            names = [experiment.name for experiment in self.experiments()]
+            raise InvalidInput.must("experiment", str(self.folder), f"one of {names}", name)
         return _read(path, Experiment)
 
     def finished(self, keys: Iterable[str]) -> list[Finished]:

@@ -27,7 +27,7 @@ def read_data(
     columns: Columns | None = None,
     vectors: Path | None = None,
     group: str | None = None,
-    **asked: Any,
+    **kinds: Any,
 ) -> dict[str, Any]:
     """What `Arrays` takes, from a file; the rest is for tables: see `superarm.streams.open_data`."""
     suffix = path.suffix.lower()
@@ -37,9 +37,9 @@ def read_data(
         )
     if suffix in TABLES:
         table = open_table(path, vectors=vectors).read()
-        return _table(table, label, str(path), columns, asked, group)
-    given = {"label": label, "columns": columns, "vectors": vectors, "group": group, **asked}
-    for name, value in given.items():
+        return _table(table, label, str(path), columns, kinds, group)
+    table_options = {"label": label, "columns": columns, "vectors": vectors, "group": group, **kinds}
+    for name, value in table_options.items():
         if value:
             raise InvalidInput.must(name, str(path), "left out: only tables have columns", value)
     if suffix != ".npz":
@@ -80,8 +80,8 @@ def from_frame(
     >>> from_frame(frame, label="kind").labels
     ('ham', 'spam')
     """
-    asked = {"text": text, "words": words, "numbers": numbers, "dates": dates, "leave_out": leave_out}
-    return Arrays(**_table(columns_of(frame)[0], label, name, columns, asked, group), name=name, **options)
+    kinds = {"text": text, "words": words, "numbers": numbers, "dates": dates, "leave_out": leave_out}
+    return Arrays(**_table(columns_of(frame)[0], label, name, columns, kinds, group), name=name, **options)
 
 
 def _table(
@@ -89,7 +89,7 @@ def _table(
     label: str | None,
     owner: str,
     columns: Columns | None,
-    asked: dict[str, Any],
+    kinds: dict[str, Any],
     group: str | None,
 ) -> dict[str, Any]:
     names = list(table)
@@ -107,7 +107,7 @@ def _table(
     groups = None if group is None else cell_list(table[group])
     y = _labels(table.pop(label), label, owner)
     if columns is None:
-        columns = Columns.infer(table, reserved=outcome_columns(table), **asked)
+        columns = Columns.infer(table, reserved=outcome_columns(table), **kinds)
         if not len(columns):
             raise InvalidInput.must("columns", owner, "the label and at least one feature", names)
     columns = columns.for_labels(max(len(np.unique(y)), 2))
