@@ -23,7 +23,6 @@ def write_report(
     store_dir: Path | str,
     output_dir: Path | str | None = None,
     *,
-    title: str | None = None,
     files: bool = True,
 ) -> Path:
     """Write the report of a directory of results.
@@ -31,7 +30,6 @@ def write_report(
     Args:
         store_dir: where `superarm run` or `superarm reproduce` put results.
         output_dir: where the report goes; ``report`` in the store by default.
-        title: its headline.
         files: write each figure as SVG, PDF and PNG and each table as CSV and Markdown, too.
 
     Returns:
@@ -50,9 +48,7 @@ def write_report(
     if files:
         for section in sections:
             _write_files(section, output)
-    headline = title or (
-        experiments[0].title if len(experiments) == 1 else "Learning from one bit about a set"
-    )
+    headline = experiments[0].title if len(experiments) == 1 else "Learning from one bit about a set"
     text = page(headline, _intro(sections), sections)
     write_atomically(output / "index.html", lambda file: file.write(text.encode()))
     return output / "index.html"
