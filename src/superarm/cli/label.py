@@ -107,7 +107,7 @@ def label(
             "--journal", "superarm label", "left out with --answers: a simulation keeps nothing", journal
         )
     where = None if answers is not None else journal or default_journal(rows)
-    asked, names = reading.given, None
+    asked, names = reading.as_arguments, None
     if labels is not None and Path(labels).is_file():
         names = read_labels(Path(labels))
     elif labels is not None:

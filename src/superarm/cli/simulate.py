@@ -76,7 +76,7 @@ def simulate(
 
     table_options = {"columns": None if columns is None else Columns.read(columns), "group": group}
     table_options = {name: value for name, value in table_options.items() if value is not None}
-    stream = open_data(data, label=label, **reading.given, **table_options)
+    stream = open_data(data, label=label, **reading.as_arguments, **table_options)
     declared = getattr(stream, "columns", None)
     if declared is not None and not as_json:
         for line in opt.column_lines(declared, stream.n_labels, columns):
