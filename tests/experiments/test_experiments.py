@@ -238,7 +238,7 @@ def test_a_broken_result_file_is_named(tmp_path):
 def test_other_code_is_not_taken_for_the_same(tmp_path):
     from dataclasses import replace
 
-    from superarm.experiments.results import run_cell
+    from superarm.experiments.cells import run_cell
 
     cell = read_spec(small_spec(tmp_path)).cells()[0]
     assert "must be the same as where the run was started" in run_cell(replace(cell, code="old")).error

@@ -18,8 +18,7 @@ import polars as pl
 
 from superarm._files import write_atomically
 from superarm.errors import InvalidInput
-from superarm.experiments.cells import FORMAT, Cell, canonical_json
-from superarm.experiments.results import Failed, Finished
+from superarm.experiments.cells import FORMAT, Cell, Failed, Finished, canonical_json
 from superarm.experiments.spec import Figure
 from superarm.simulation import RATES
 

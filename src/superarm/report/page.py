@@ -11,7 +11,7 @@ from string import Template
 
 import vl_convert
 
-from superarm.experiments.results import Failed
+from superarm.experiments.cells import Failed
 from superarm.experiments.spec import Figure
 from superarm.experiments.store import Experiment
 from superarm.report.chart import Chart
