@@ -21,7 +21,7 @@ from superarm._files import file_digest, write_atomically
 from superarm.data.cells import is_missing, plain_row, to_word
 from superarm.data.column import Column
 from superarm.data.columns import Columns
-from superarm.data.tables import WithVectors, columns_of, open_table, read_matrix
+from superarm.data.tables import columns_of, open_table, read_matrix
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner, load
@@ -233,8 +233,7 @@ def _features(
     """The rows, as the model takes them, their ids (or ``None``), and columns that lack or are not used."""
     if path.suffix.lower() in (".npy", ".npz"):
         return read_matrix(path), None, (), ()
-    source, ids = open_table(path), None
-    table = (source if vectors is None else WithVectors(source, vectors)).read()
+    table, ids = open_table(path, vectors=vectors).read(), None
     column = id_column or "id"
     if id_column is not None and id_column not in table:
         raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(table)}", id_column)
