@@ -42,10 +42,10 @@ def test_frames_of_pandas_and_polars_are_logs(tmp_path):
     read = [[(r.decision.labels, r.hit, r.decision.x.tolist()) for r in log] for log in logs]
     assert read[0] == read[1] == read[2] == read[3]
     assert {*logs[0].fingerprints()} == {*logs[1].fingerprints()} == {*logs[2].fingerprints()}
-    facts = survey(logs[0])
-    learner = sa.SetLogit(**facts.common)
-    train(logs[0], learner, facts)
-    answer = evaluate(logs[0], [Policy("model", learner=learner)], facts)
+    summary = survey(logs[0])
+    learner = sa.SetLogit(**summary.learner_params)
+    train(logs[0], learner, summary)
+    answer = evaluate(logs[0], [Policy("model", learner=learner)], summary)
     assert answer.rows > 0
 
 
@@ -191,14 +191,14 @@ def test_bandit_feedback(known):
     if known == "pscore":
         data["pi_b"] = None
     log = Log(data)
-    facts = survey(log)
-    assert (facts.n_labels, facts.n_features, facts.set_size) == (4, 4, 1)
-    learner = sa.SetLogit(**facts.common)
-    train(log, learner, facts, passes=2)
-    answer = evaluate(log, [Policy("model", learner=learner)], facts)
+    summary = survey(log)
+    assert (summary.n_labels, summary.n_features, summary.set_size) == (4, 4, 1)
+    learner = sa.SetLogit(**summary.learner_params)
+    train(log, learner, summary, passes=2)
+    answer = evaluate(log, [Policy("model", learner=learner)], summary)
     assert answer.warnings == ()
     assert answer.verdicts[0].best.high > 0.95
-    best = evaluate(log, [Policy("0", fixed=[0])], facts, holdout=None).verdicts[0].best
+    best = evaluate(log, [Policy("0", fixed=[0])], summary, holdout=None).verdicts[0].best
     assert best.low - best.width / 2 < 0.25 < best.high + best.width / 2
 
 
@@ -369,9 +369,9 @@ def test_scores_and_rules_that_are_refused(scored, extra, message):
 def test_scores_from_a_function():
     data = table(1500)
     log = Log(pd.DataFrame(data), uniform=True)
-    facts = survey(log)
+    summary = survey(log)
     model = lambda X: np.stack([X[:, 0], X[:, 1], -X[:, 0], -X[:, 1]], axis=1)  # noqa: E731
-    answer = evaluate(log, [Policy("own", scores=model, set_size=2)], facts, holdout=None)
+    answer = evaluate(log, [Policy("own", scores=model, set_size=2)], summary, holdout=None)
     assert answer.verdicts[0].best.value > 0.9
     with pytest.raises(InvalidInput, match="set_size of own must be given, or a rule with one"):
         Policy("own", scores=model)
@@ -380,7 +380,7 @@ def test_scores_from_a_function():
         (lambda X: X @ np.ones(9), "scores of own must be a function of a matrix of features"),
     ):
         with pytest.raises(InvalidInput, match=message):
-            evaluate(log, [Policy("own", scores=wrong, set_size=2)], facts, holdout=None)
+            evaluate(log, [Policy("own", scores=wrong, set_size=2)], summary, holdout=None)
 
 
 # ---------------------------------------------------------------- the service's own export

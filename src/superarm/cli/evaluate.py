@@ -104,15 +104,15 @@ def evaluate(
     split = _split(source, loaded, bool(learner), holdout, seed, quiet=as_json)
     known = next(iter(loaded.values()), None)
     width = None if known is None else known.n_features
-    facts = survey(source, labels=_labels(labels, known), n_features=width)
+    summary = survey(source, labels=_labels(labels, known), n_features=width)
     sizes = _values("--set-size", set_size, int, grid)
     gammas = _values("--gamma", gamma, float, grid)
     levels = _values("--coverage", coverage, float, grid)
     others = {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities}
     _check_coverage(coverage, others | {"--gamma": gamma, "--rule": rule, "--draw": draw})
-    with progress_bar(facts.rows * (1 + passes * len(learner or [])), quiet=as_json) as tick:
+    with progress_bar(summary.rows * (1 + passes * len(learner or [])), quiet=as_json) as tick:
         learners = loaded | {
-            spec: _trained(source, spec, facts, passes, split, sizes[-1], tick) for spec in learner or []
+            spec: _trained(source, spec, summary, passes, split, sizes[-1], tick) for spec in learner or []
         }
         rankings: list[dict[str, Any]] = [
             {"name": name, "learner": trained, "draws": draw, "coverage": level}
@@ -121,17 +121,17 @@ def evaluate(
         ]
         for kind, columns_of_scores in (("scores", scores), ("probabilities", probabilities)):
             rankings += [{"name": text, kind: split_commas(text)} for text in columns_of_scores or []]
-        policies = _policies(rankings, fixed or [], sizes, facts.set_size, gammas, drawn_by)
+        policies = _policies(rankings, fixed or [], sizes, summary.set_size, gammas, drawn_by)
         share, split_seed = split or (None, 0)
         answer = evaluate_policies(
-            source, policies, facts, holdout=share, seed=split_seed, group=group, progress=tick
+            source, policies, summary, holdout=share, seed=split_seed, group=group, progress=tick
         )
     if figure is not None:
         answer.plot().save(figure, **({"scale_factor": 2} if figure.suffix == ".png" else {}))
     if as_json:
         print_json({"logs": [str(path) for path in log], **asdict(answer)})
         return
-    _show(answer, source, grid, _Remedy(facts.answered, split))
+    _show(answer, source, grid, _Remedy(summary.answered, split))
     for verdict in answer.verdicts:
         show_parts(
             _name(verdict), verdict.by_label if verdict.coverage or group else (), verdict.by_group, group
@@ -197,11 +197,13 @@ def _check_coverage(coverage: str | None, others: dict[str, object]) -> None:
         raise InvalidInput.must("--coverage", "evaluate", wanted, coverage)
 
 
-def _trained(source: Log, spec: str, facts: Survey, passes: int, split: Any, size: Any, tick: Any) -> Learner:
+def _trained(
+    source: Log, spec: str, summary: Survey, passes: int, split: Any, size: Any, tick: Any
+) -> Learner:
     from superarm.logs import train
 
-    learner = facts.make_learner(spec, split[1], size)
-    train(source, learner, facts, passes=passes, holdout=split[0], seed=split[1], progress=tick)
+    learner = summary.make_learner(spec, split[1], size)
+    train(source, learner, summary, passes=passes, holdout=split[0], seed=split[1], progress=tick)
     return learner
 
 

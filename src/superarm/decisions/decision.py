@@ -333,14 +333,14 @@ class Record:
 
     @classmethod
     def of(
-        cls, decision: Decision, *, hit: bool | None = None, label: Label | None = None, **facts: Any
+        cls, decision: Decision, *, hit: bool | None = None, label: Label | None = None, **details: Any
     ) -> Record:
-        """The record of a decision with its ``hit`` or ``label``; ``facts`` are id, time and context."""
+        """The record of a decision with its ``hit`` or ``label``; ``details`` are id, time and context."""
         if hit is None and label is not None:
             hit = label in decision.labels
         if hit is not None and hit not in (0, 1):  # NumPy's numbers and booleans are as good
             raise InvalidInput.must("hit", "Record", "True or False", hit)
-        return cls(decision, None if hit is None else bool(hit), label, **facts)
+        return cls(decision, None if hit is None else bool(hit), label, **details)
 
     def to_dict(self) -> dict[str, Any]:
         """One JSON-ready value for each of `COLUMNS`, in their order."""

@@ -53,7 +53,7 @@ def evaluate(
     log.keep_columns([] if group is None else [group])
     diagnostics = LogDiagnostics()
     # what is expected of policies that have no probabilities: learnt from every row after it was judged
-    model = None if all(one.runner.has_probabilities for one in judged) else SetLogit(**survey.common)
+    model = None if all(one.runner.has_probabilities for one in judged) else SetLogit(**survey.learner_params)
     if model is not None:
         survey.declare_columns(model)
 
