@@ -455,7 +455,7 @@ def test_what_hit_may_be():
     made = sa.Decision.given([1.0], [0, 1])
     from superarm.logs import Record
 
-    assert Record.of(made, hit=np.int64(1)).hit is True
-    assert Record.of(made, hit=np.bool_(False)).hit is False
+    assert Record.from_decision(made, hit=np.int64(1)).hit is True
+    assert Record.from_decision(made, hit=np.bool_(False)).hit is False
     with pytest.raises(InvalidInput, match="hit of Record must be True or False, got 'no'"):
-        Record.of(made, hit="no")
+        Record.from_decision(made, hit="no")

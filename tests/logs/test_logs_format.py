@@ -22,7 +22,7 @@ GOOD = "age,income,slot1,slot2,clicked\n30,1.5,red,blue,1\n41,0.25,green,red,0\n
 def row(labels, *, x=None, hit=None, label=None, **summary):
     """A set that somebody else showed."""
     decision = sa.Decision.given(np.ones(2, np.float32) if x is None else x, labels, **summary)
-    return Record.of(decision, hit=hit, label=label)
+    return Record.from_decision(decision, hit=hit, label=label)
 
 
 def write(tmp_path, text, name="log.csv"):
@@ -50,7 +50,7 @@ def test_what_was_written_comes_back(tmp_path, ending, names, kind):
             decision = learner.decide(x, eligible=eligible)
             hit = (None, True, False)[i % 3]
             log.add(decision, hit=hit, id=f"id-{i}", time=float(i), context='{"page": 1}')
-            written.append(Record.of(decision, hit=hit, id=f"id-{i}", time=float(i)))
+            written.append(Record.from_decision(decision, hit=hit, id=f"id-{i}", time=float(i)))
         log.add(learner.decide(x), label=every[3])
     assert log.rows == 31
     read = list(Log(tmp_path / f"log.{ending}"))

@@ -51,12 +51,12 @@ def replaced(one, **changes):
         claims["top"] = None
     made = sa.Decision.given(old.x, old.drawn, **claims)
     made.log_ordered_propensity = old.log_ordered_propensity
-    return Record.of(made, hit=one.hit)
+    return Record.from_decision(made, hit=one.hit)
 
 
-def given(labels, x=None, hit=None, label=None, **summary):
+def given(labels, x=None, hit=None, label=None, **details):
     x = np.ones(2, np.float32) if x is None else x
-    return Record.of(sa.Decision.given(x, labels, **summary), hit=hit, label=label)
+    return Record.from_decision(sa.Decision.given(x, labels, **details), hit=hit, label=label)
 
 
 def test_rows_kept_out_are_no_function_of_the_draws(logged):

@@ -67,7 +67,7 @@ class Writer:
             details: id, time, context.
         """
         if isinstance(decision, Decision):
-            decision = Record.of(decision, hit=hit, label=label, **details)
+            decision = Record.from_decision(decision, hit=hit, label=label, **details)
         self._pending.append(decision.to_dict())
         self.rows += 1
         if len(self._pending) >= BATCH:
