@@ -263,7 +263,7 @@ def test_files_that_cannot_be_read(tmp_path):
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
 def test_reading_streams(tmp_path, ending, monkeypatch):
     """Of a log that is too long to be kept, the memory it takes is a small part of the file."""
-    monkeypatch.setattr("superarm.logs.reading.KEPT", 50_000)
+    monkeypatch.setattr("superarm.logs.log.KEPT", 50_000)
     path = tmp_path / f"log.{ending}"
     with Writer(path) as log:
         for _ in range(1500):

@@ -19,8 +19,8 @@ from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch, batches
 from superarm.logs.diagnostics import LogDiagnostics
 from superarm.logs.estimates import HitRateEstimator, best_of
+from superarm.logs.log import Log
 from superarm.logs.policies import Policy, PolicyRunner
-from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, relabel
 from superarm.logs.verdicts import Evaluation, Verdict, nested
 from superarm.logs.weights import Propensities, logged_propensities, policy_weights

@@ -16,7 +16,7 @@ from superarm.explore import rules
 from superarm.learners import Learner
 from superarm.learners.registry import make
 from superarm.logs.cells import BadRow, parse_label
-from superarm.logs.reading import UNIFORM, Log
+from superarm.logs.log import UNIFORM, Log
 from superarm.native.randomness import uniform_number
 
 

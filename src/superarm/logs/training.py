@@ -20,8 +20,8 @@ from superarm.learners import Learner
 from superarm.learners.predictions import probabilities
 from superarm.logs.batches import batches
 from superarm.logs.estimates import Estimate, HitRateEstimator, best_of
+from superarm.logs.log import Log
 from superarm.logs.policies import Policy, PolicyRunner, has_probabilities
-from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, label_numbers, relabel
 from superarm.logs.weights import logged_propensities, policy_weights
 from superarm.native.randomness import uniform_number
