@@ -106,8 +106,8 @@ def new() -> Any:
 
 def from_log(source: Any) -> Any:
     log = Log(source, columns=LogColumns(hit="solved"), uniform=True)
-    learner, facts = new(), survey(log, labels=TEAMS)
-    train(log, learner, facts, holdout=0.0)
+    learner, summary = new(), survey(log, labels=TEAMS)
+    train(log, learner, summary, holdout=0.0)
     return learner
 
 

@@ -194,8 +194,8 @@ def test_logs(tmp_path: Path, columns: sa.Columns, ending: str) -> None:
     else:
         source = pd.DataFrame(rows)
     log = Log(source, columns=LogColumns(hit="solved"), declared=[columns])
-    learner, facts = new(columns), survey(log, labels=TEAMS)
-    train(log, learner, facts, holdout=0.0)
+    learner, summary = new(columns), survey(log, labels=TEAMS)
+    train(log, learner, summary, holdout=0.0)
     assert state(learner) == state(reference)
     assert "solved" not in learner.columns.columns
 

@@ -176,7 +176,7 @@ def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:
 def _check_labels(learner: Learner, eligible: EligibleLabels, answers: Answers) -> None:
     none = learner.inputs.none
     for i, number in zip(answers.which, answers.labels, strict=True):
-        if number != none and number not in eligible.at(i):
+        if number != none and number not in eligible.of_row(i):
             wrong = learner.label_set.decode([number])[0]
             raise FeedbackError.must("labels", learner.owner, "eligible labels", wrong)
 
