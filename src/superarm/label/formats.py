@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from superarm._files import write_atomically
 from superarm._types import Cell, JsonObject
 from superarm.errors import InvalidInput, at_row
-from superarm.label.names import check_name, check_person
+from superarm.label.names import check_label, check_person
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
@@ -68,8 +68,8 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
             for answer in read_task(TaskReader(question, owner), task):
                 yield replace(
                     answer,
-                    shown=tuple(dict.fromkeys(map(check_name, answer.shown))),
-                    label=None if answer.label is None else check_name(answer.label),
+                    shown=tuple(dict.fromkeys(map(check_label, answer.shown))),
+                    label=None if answer.label is None else check_label(answer.label),
                     by=check_person(answer.by.strip(), owner),
                 )
         except InvalidInput:

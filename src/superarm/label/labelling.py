@@ -9,7 +9,7 @@ from typing import Any
 from superarm._extras import need
 from superarm._types import Frame, JsonObject
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.label.names import FILE, OWNER, check_known_person, check_name, check_names, check_person
+from superarm.label.names import FILE, OWNER, check_known_person, check_label, check_labels, check_person
 from superarm.label.plan import Plan
 from superarm.label.question import OpenQuestions, Question, choose_labels
 from superarm.label.results import Results
@@ -72,7 +72,7 @@ class Labelling(Results):
         if not isinstance(rows, LabelRows):
             rows = LabelRows.read(rows, label=column, vectors=vectors, **(columns or {}))
         self.rows, self.show = rows, rows.check_columns(show)
-        names = rows.label_names() if labels is None or column else check_names(labels)
+        names = rows.label_names() if labels is None or column else check_labels(labels)
         settings = LabelSettings(names, self.yes_no, seed, self.target, twice)
         self.journal = LabelJournal(journal, rows, settings, read_only=read_only)
         features = rows.features(len(self.journal.labels))
@@ -300,7 +300,7 @@ class Labelling(Results):
         return self._live_label(name)
 
     def _new_label(self, text: str) -> str:
-        name = check_name(text)
+        name = check_label(text)
         if name in self.label_names:
             raise InvalidInput.must("label", OWNER, "a new name", name)
         return name
