@@ -111,11 +111,7 @@ class Labelling(Results):
         return self.state.label_set.live_names()
 
     def ask(self, by: str = "") -> Question | None:
-        """The next question for somebody; None when enough labels are right, or all rows are with others.
-
-        Args:
-            by: who is asked.
-        """
+        """The next question for ``by``; None when enough labels are right, or all rows are with others."""
         check_person(by)
         self._catch_up()
         if by in self.state.excluded_people:
@@ -173,9 +169,9 @@ class Labelling(Results):
             yes: with ``yes_no``, whether one of the shown labels is right.
             by: who says so.
         """
-        given = [label is not None, none, yes is not None].count(True)
-        if given != 1:
-            raise FeedbackError.must("answer", OWNER, "one of label=, none=True, yes=", f"{given} of them")
+        n_given = [label is not None, none, yes is not None].count(True)
+        if n_given != 1:
+            raise FeedbackError.must("answer", OWNER, "one of label=, none=True, yes=", f"{n_given} of them")
         question = self._open.get(question, by)
         if yes is not None and not question.yes_no:
             raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
@@ -183,12 +179,7 @@ class Labelling(Results):
         self._close(question, by, {"audit": question.audit, "hit": hit, "label": label})
 
     def skip(self, question: Question | str, by: str = "") -> None:
-        """Ask about something else; the row comes again at the end.
-
-        Args:
-            question: what `ask` gave, or its id.
-            by: who skips it.
-        """
+        """Leave a ``question`` (or its id) that ``by`` was asked unanswered; its row comes again at the end."""
         self._close(self._open.get(question, by), by, {})
 
     def _close(self, question: Question, by: str, content: JsonObject) -> None:
@@ -198,11 +189,7 @@ class Labelling(Results):
         self._catch_up()
 
     def undo(self, by: str = "") -> Question | None:
-        """Take back somebody's last answer, or what they settled last, and ask again; None if there is none.
-
-        Args:
-            by: whose answer.
-        """
+        """Take back the last answer of ``by``, or what they settled last, and ask again; None if there is none."""
         self._catch_up()
         own = [(answer.seq, item) for item, answers in self.state.answers.items() for answer in answers
                if answer.by == by]  # fmt: skip
@@ -318,11 +305,7 @@ class Labelling(Results):
         return self.rows.picture(row)
 
     def widget(self, by: str = "") -> Any:
-        """Answer questions here: buttons in a notebook that has ipywidgets, plain text anywhere else.
-
-        Args:
-            by: who answers.
-        """
+        """Let ``by`` answer questions here: by buttons in a notebook that has ipywidgets, else in plain text."""
         from superarm.label.notebook import label_here
 
         return label_here(self, by)
