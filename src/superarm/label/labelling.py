@@ -116,7 +116,7 @@ class Labelling(Results):
         self._catch_up()
         if by in self.state.excluded_people:
             return None
-        question = self._open.question_of(by)
+        question = self._open.get(by)
         if question is not None:  # the page was loaded again, say
             return question
         busy, last = self._open.items(), self._projector.last_item.get(by)
@@ -146,7 +146,7 @@ class Labelling(Results):
             yes_no=self.yes_no,
             audit=audit,
         )
-        self._open.add(question, by, item)
+        self._open.set(by, question, item)
         return question
 
     # ------------------------------------------------------------ answering
@@ -172,7 +172,7 @@ class Labelling(Results):
         n_given = [label is not None, none, yes is not None].count(True)
         if n_given != 1:
             raise FeedbackError.must("answer", OWNER, "one of label=, none=True, yes=", f"{n_given} of them")
-        question = self._open.get(question, by)
+        question = self._open.check(by, question)
         if yes is not None and not question.yes_no:
             raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
         hit = bool(yes) if label is None else self._live_label(label) in question.labels
@@ -180,12 +180,12 @@ class Labelling(Results):
 
     def skip(self, question: Question | str, by: str = "") -> None:
         """Leave a ``question`` (or its id) that ``by`` was asked unanswered; its row comes again at the end."""
-        self._close(self._open.get(question, by), by, {})
+        self._close(self._open.check(by, question), by, {})
 
     def _close(self, question: Question, by: str, content: JsonObject) -> None:
         """Keep what was said about a question, which is not open any more then."""
         self._keep([(self.rows.item_of_row[question.row], by, {"labels": question.labels, **content})])
-        self._open.remove(question)
+        self._open.remove(by)
         self._catch_up()
 
     def undo(self, by: str = "") -> Question | None:
@@ -198,7 +198,7 @@ class Labelling(Results):
         seq, item = max(own)
         self.journal.take_back(self.rows.keys[item], seq, by)
         self._catch_up()
-        self._open.drop(by, item)
+        self._open.remove_item(item)
         return self._question(item, by, audit=False)
 
     def settle(self, row: int, label: str, by: str = "") -> None:
