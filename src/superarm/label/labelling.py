@@ -146,7 +146,7 @@ class Labelling(Results):
             yes_no=self.yes_no,
             audit=audit,
         )
-        self._open.set(by, question, item)
+        self._open.add(by, question, item)
         return question
 
     # ------------------------------------------------------------ answering

@@ -99,7 +99,7 @@ class OpenQuestions:
     def __init__(self) -> None:
         self._by_person: dict[str, _OpenQuestion] = {}
 
-    def set(self, by: str, question: Question, item: int) -> None:
+    def add(self, by: str, question: Question, item: int) -> None:
         """Somebody is asked about an item."""
         self._by_person[by] = _OpenQuestion(question, item, time.monotonic())
 
