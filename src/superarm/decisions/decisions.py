@@ -259,7 +259,9 @@ class Decisions:
             cells = [part.tolist() for part in getattr(self, name)]
             columns[name] = pl.Series(name, cells, dtype=lists)
         eligible = (
-            None if self.eligible is None else [self.label_set.decode(self.eligible.of_row(i)) for i in range(n)]
+            None
+            if self.eligible is None
+            else [self.label_set.decode(self.eligible.of_row(i)) for i in range(n)]
         )
         columns["eligible"] = pl.Series("eligible", eligible or [None] * n, dtype=lists)
         columns["set_size"] = drawn.sizes

@@ -1,6 +1,6 @@
 """How often a model is wrong that doubts its best label by d = 1 - max p:  logit Pr(e = 1) = a + b logit d.
 
-By maximum likelihood from checks (rows whose label was found later), recent ones count more, with the priors
+By maximum likelihood from checks (items whose label was found later), recent ones count more, with the priors
 a ~ N(0, 1) and b ~ N(1, 0.5). A b below 1 is a model that is too sure of itself.
 """
 

@@ -164,7 +164,9 @@ def find_features(
         features = Columns.infer(((named_x(row) or {}) for row in tables), only=only, everything=True)
     else:
         only = present or None if columns.features is None else list(columns.features)
-        features = Columns.infer(tables, reserved=outcome_columns(names) | columns.taken, only=only, **columns.kinds)
+        features = Columns.infer(
+            tables, reserved=outcome_columns(names) | columns.taken, only=only, **columns.kinds
+        )
     lists = [name for name in columns.features or () if name not in features.columns]
     if not len(features) or lists:
         wanted = "an x column, columns of numbers or words, or a file of their own"

@@ -209,7 +209,9 @@ class _Trainer:
     def _measured(self, number: int) -> Progress:
         """How the learner does after this pass on the rows that judge."""
         learner = self.learner
-        policy = PolicyRunner(Policy(learner.name, learner=learner), learner.label_set, self.survey.n_features)
+        policy = PolicyRunner(
+            Policy(learner.name, learner=learner), learner.label_set, self.survey.n_features
+        )
         estimator = HitRateEstimator(one_set=policy.shows_one_set)
         expected, hits = list[Array](), list[Array]()
         predicts = has_probabilities(learner)
