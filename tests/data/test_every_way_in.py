@@ -260,5 +260,6 @@ def test_vectors_beside_a_table(tmp_path: Path) -> None:
         read_data(table, label="team", vectors=tmp_path / "short.npy")
     mine = [{"age": 1.0}]
     np.save(tmp_path / "one.npy", vectors[:1])
-    assert list(open_table(mine, vectors=tmp_path / "one.npy").whole_rows())[0].keys() == {"age", "vectors"}
+    (row,) = open_table(mine, vectors=tmp_path / "one.npy").whole_rows()
+    assert row.keys() == {"age", "vectors"}
     assert mine == [{"age": 1.0}]  # the caller's rows stay as they are
