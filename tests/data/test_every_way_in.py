@@ -258,3 +258,8 @@ def test_vectors_beside_a_table(tmp_path: Path) -> None:
         sa.errors.InvalidInput, match=r"vectors of .*short.npy must be a matrix with as many rows as"
     ):
         read_data(table, label="team", vectors=tmp_path / "short.npy")
+    mine = [{"age": 1.0}]
+    np.save(tmp_path / "one.npy", vectors[:1])
+    (row,) = open_table(mine, vectors=tmp_path / "one.npy").whole_rows()
+    assert row.keys() == {"age", "vectors"}
+    assert mine == [{"age": 1.0}]  # the caller's rows stay as they are

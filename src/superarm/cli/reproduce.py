@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from superarm._extras import need
-from superarm.cli.run import ADDRESS, ENGINE, JOBS
+from superarm.cli.run import Address, Engine, Jobs, Output
 from superarm.errors import InvalidInput
 
 TABLES = {"table1": "fig2"}  # a table that is made from a figure's results
@@ -26,10 +26,10 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds and seeds: about a minute.")] = False,
     rounds: Annotated[int | None, typer.Option(help="Rounds a run.", min=1)] = None,
     seeds: Annotated[int | None, typer.Option(help="Runs for each point.", min=1)] = None,
-    output: Annotated[Path | None, typer.Option(help="Where results and report go.")] = None,
-    jobs: JOBS = 0,
-    engine: ENGINE = "local",
-    address: ADDRESS = None,
+    output: Output = None,
+    jobs: Jobs = 0,
+    engine: Engine = "local",
+    address: Address = None,
 ) -> None:
     """Make the paper's figures and table again, and ours beside them.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from statistics import mean, stdev
@@ -16,6 +16,7 @@ from superarm.cli.output import check_output, print_json
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from superarm.logs import Writer
     from superarm.simulation import Trace
 
 
@@ -71,7 +72,6 @@ def simulate(
     from superarm.groups import pooled
     from superarm.learners.algorithm import SCALINGS
     from superarm.learners.registry import make
-    from superarm.logs import Writer
     from superarm.simulation import simulate as run
     from superarm.streams import open_data, size_of
 
@@ -94,7 +94,7 @@ def simulate(
         for spec in specs:
             for number in range(seed, seed + seeds):
                 model = make(spec, **common[spec], seed=number)
-                with nullcontext() if log is None else Writer(log) as writer:
+                with _log_writer(log) as writer:
                     traces[spec].append(run(model, stream, rounds, log=writer, progress=tick))
     if as_json:
         results = [_as_json(spec, data, runs) for spec, runs in traces.items()]
@@ -103,6 +103,14 @@ def simulate(
     _print_table(f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)", traces)
     for spec, runs in traces.items():
         show_parts(spec, pooled(run.by_label for run in runs), pooled(run.by_group for run in runs), group)
+
+
+def _log_writer(path: Path | None) -> AbstractContextManager[Writer | None]:
+    if path is None:
+        return nullcontext()
+    from superarm.logs import Writer
+
+    return Writer(path)
 
 
 def _print_table(title: str, traces: dict[str, list[Trace]]) -> None:

@@ -71,10 +71,14 @@ class ColumnProfile:
         values = [value for value in values if value is not None]
         kinds = [_kind(value) for value in values]
         self.counts = Counter(kinds)
-        lengths = {len(value) for value, kind in zip(values, kinds, strict=True) if kind == VECTOR}
-        self.length = lengths.pop() if len(lengths) == 1 else 0  # of its vectors
-        self.is_odd = None in kinds or bool(lengths)  # lists of something else, or of several lengths
-        self._compare([value for value, kind in zip(values, kinds, strict=True) if kind in SCALARS])
+        lengths = {
+            len(value) for value, value_kind in zip(values, kinds, strict=True) if value_kind == VECTOR
+        }
+        self.length = max(lengths, default=0)  # of its vectors
+        self.is_odd = None in kinds or len(lengths) > 1  # lists of something else, or of several lengths
+        self._compare(
+            [value for value, value_kind in zip(values, kinds, strict=True) if value_kind in SCALARS]
+        )
         self.kind = kind or self._infer_kind()
 
     def _parse(self, text: str) -> Any:
@@ -93,7 +97,7 @@ class ColumnProfile:
     def _compare(self, values: list[Any]) -> None:
         """What all values that are no vectors have in common."""
         self.first = values[0] if values else None
-        numbers = [value for value in values if isinstance(value, int | float)]
+        numbers = [value for value in values if isinstance(value, Real)]
         words = [value for value in values if isinstance(value, str)]
         scalars_only = not self.counts[VECTOR]
         self.constant = scalars_only and all(value == self.first for value in values)

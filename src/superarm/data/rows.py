@@ -80,6 +80,9 @@ class Row:
     def layout(self) -> Layout:
         return Layout(len(self.dense), self.width)
 
+    def copy(self) -> Row:
+        return Row.from_parts(self.dense.copy(), self.indices.copy(), self.values.copy(), self.width)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row):
             return NotImplemented
@@ -130,16 +133,6 @@ class Rows(RowBlock):
             return Rows(dense)
         entries, starts = take_segments(self.starts, np.arange(len(self))[index])
         return Rows(dense, self.indices[entries], self.values[entries], starts, self.width)
-
-    def toarray(self) -> Array:
-        """All as one dense matrix: the sparse part after the dense one."""
-        dense = np.zeros((len(self), self.d + self.width), np.float32)
-        if self.dense is not None:
-            dense[:, : self.d] = self.dense
-        if self.starts is not None:
-            row = np.repeat(np.arange(len(self)), np.diff(self.starts))
-            dense[row, self.d + self.indices] = self.values
-        return dense
 
     def __reduce__(self) -> Any:
         return Rows, (self.dense, self.indices, self.values, self.starts, self.width)
@@ -281,13 +274,6 @@ def densify(row: AnyRow, d: int) -> Array:
     dense[: len(row.dense)] = row.dense
     dense[len(row.dense) + row.indices] = row.values
     return dense
-
-
-def copy_row(row: AnyRow) -> AnyRow:
-    """A copy of a row."""
-    if isinstance(row, Row):
-        return Row.from_parts(row.dense.copy(), row.indices.copy(), row.values.copy(), row.width)
-    return row.copy()
 
 
 # ---------------------------------------------------------------- many rows

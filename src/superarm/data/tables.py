@@ -226,9 +226,8 @@ class WithVectors(Table):
         for count, row in enumerate(self.table.rows(), 1):
             if count > len(self.matrix):
                 break
-            if isinstance(row, dict):
-                row |= {"vectors": np.asarray(self.matrix[count - 1], np.float32)}
-            yield row
+            vector = np.asarray(self.matrix[count - 1], np.float32)
+            yield row if isinstance(row, str) else {**row, "vectors": vector}
         if count != len(self.matrix):
             wanted = f"a matrix with as many rows as {self.name}"
             raise InvalidInput.must("vectors", str(self.path), wanted, f"{len(self.matrix)} rows")

@@ -11,7 +11,7 @@ import numpy as np
 from superarm._extras import need
 from superarm._types import Array
 from superarm.data.labels import Labels
-from superarm.data.rows import Rows, copy_row, take_segments
+from superarm.data.rows import Rows, take_segments
 from superarm.decisions.decision import Decision
 from superarm.errors import InvalidInput
 
@@ -173,7 +173,7 @@ class Decisions:
         )
 
     def _one(self, i: int) -> Decision:
-        row = None if self.rows is None else copy_row(self.rows.row(i))
+        row = None if self.rows is None else self.rows.row(i).copy()
         drawn = self.columns
         ordered, of_set, belief = drawn.log_probs[i].tolist()
         round_ = int(self.round[i])

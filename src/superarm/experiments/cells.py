@@ -162,7 +162,10 @@ class Failed:
     machine: Machine = field(default_factory=this_machine)
 
 
-def run_cell(cell: Cell) -> Finished | Failed:
+Result = Finished | Failed
+
+
+def run_cell(cell: Cell) -> Result:
     """Run a cell, in whatever process or machine; an error is a result, too."""
     try:
         stream = open_stream(cell.data, cell.content)

@@ -18,7 +18,7 @@ import polars as pl
 
 from superarm._files import write_atomically
 from superarm.errors import InvalidInput
-from superarm.experiments.cells import FORMAT, Cell, Failed, Finished, canonical_json
+from superarm.experiments.cells import FORMAT, Cell, Failed, Finished, Result, canonical_json
 from superarm.experiments.spec import Figure
 from superarm.simulation import RATES
 
@@ -54,7 +54,7 @@ class Store:
     def has(self, key: str) -> bool:
         return self._file("cells", key).exists()
 
-    def put(self, result: Finished | Failed) -> None:
+    def put(self, result: Result) -> None:
         """Keep a result; a finished cell replaces its earlier failure."""
         failure = self._file("failed", result.cell.key)
         if isinstance(result, Failed):
@@ -154,7 +154,7 @@ def _curve(cell: Cell, result: Finished) -> pl.DataFrame:
     )
 
 
-def _write(path: Path, content: Finished | Failed | Experiment) -> None:
+def _write(path: Path, content: Result | Experiment) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = msgspec.json.encode({"format": FORMAT, **asdict(content)})
     write_atomically(path, lambda file: file.write(text))
