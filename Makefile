@@ -9,6 +9,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq -c constrain
 # packages are installed while superarm compiles: pip leaves that to build/native
 EDITABLE := SUPERARM_COMPILE=0 $(PIP) --no-build-isolation -e
 MAKEFLAGS += --jobs=2
+# the tests start hundreds of processes: without bytecode on disk each would compile superarm's modules again
+unexport PYTHONDONTWRITEBYTECODE
 
 SOURCES := $(shell find src/superarm -name '*.p[yx][xd]') $(wildcard src/superarm/native/c/*) setup.py buildtools/compiler.py
 

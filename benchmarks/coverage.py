@@ -29,7 +29,7 @@ def visits(n: int, rounds: int, seed: int) -> Array:
 def windows(learner: sa.SetLogit, X: Array, y: Array, order: Array) -> Array:
     """Errors, misses, shown misses and labels shown, a round, in each window."""
     parts = range(0, len(order), WINDOW)
-    return np.array([learner.run_counts(X, y, order[start : start + WINDOW]) for start in parts]) / WINDOW
+    return np.array([learner.run(X, y, order[start : start + WINDOW]) for start in parts]) / WINDOW
 
 
 def measure(X: Array, y: Array, rounds: int, seeds: int) -> list[list[str]]:

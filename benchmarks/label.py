@@ -16,13 +16,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 from statistics import mean
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from superarm.label import Labelling
 from superarm.label.rows import LabelRows
-from superarm.label.simulated import play
+from superarm.label.simulation import simulate_labeller
+from superarm.streams.data_files import read_data
 
 ROWS = 20_000
 COLUMN = {"banking77.csv": "intent"}
@@ -41,14 +43,19 @@ def sampled(path: Path, seed: int) -> LabelRows:
     rows = LabelRows.read(path, answers=COLUMN.get(path.name))
     if len(rows) <= ROWS:
         return rows
-    return rows.sample(np.random.default_rng(seed).permutation(len(rows))[:ROWS])
+    drawn = np.random.default_rng(seed).permutation(len(rows))[:ROWS]
+    content = read_data(path, None)
+    with TemporaryDirectory() as folder:
+        sample = Path(folder) / path.name
+        np.savez(sample, X=content["X"][drawn], y=content["y"][drawn])
+        return LabelRows.read(sample)
 
 
 def run(path: Path, seed: int, target: float, *, yes_no: bool = False, wrong: float = 0.0) -> dict[str, Any]:
     rows = sampled(path, seed)
     labels = sorted({str(label) for label in rows.truth})
     job = Labelling(rows, labels=labels, target=target, yes_no=yes_no, seed=seed)
-    outcome = play(job, rows.truth, wrong=wrong)
+    outcome = simulate_labeller(job, rows.truth, wrong=wrong)
     low, high = outcome["interval"]
     return outcome | {"inside": low <= outcome["wrong_rate"] <= high}
 

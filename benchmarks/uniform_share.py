@@ -70,7 +70,7 @@ def one_run(
     served = sa.SetLogit(n_labels=k, n_features=X.shape[1], set_size=M, seed=seed, uniform=share)
     path = folder / "log.parquet"
     with Writer(path) as writer:
-        trace = sa.simulate(served, Arrays(X, y, shuffle=False, scale="none"), rows, log=writer)
+        trace = sa.simulate(served, Arrays(X, y, shuffle=False), rows, log=writer)
     log = Log(path)
     facts = survey(log, labels=k)
     model = sa.SetLogit(**facts.common)

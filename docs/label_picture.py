@@ -30,7 +30,7 @@ def main() -> None:
     for _ in range(ANSWERS):
         question = job.ask()
         assert question is not None
-        label = truth[question.number]
+        label = truth[question.row]
         job.answer(
             question, label=label if label in question.labels else None, none=label not in question.labels
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from service_browser import Browser
 
-from superarm.label.app import serve_labelling
+from superarm.label.app import LabellingServer
 
 
 class Server:
@@ -28,7 +28,7 @@ class Server:
             self._ready.set()
 
         try:
-            await serve_labelling(self.job, 0, ready, **self.options)
+            await LabellingServer(**self.options).serve(self.job, ready)
         except asyncio.CancelledError:
             return
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from superarm.logs.batches import Batch
-from superarm.logs.weights import PolicyChoice
+from superarm.logs.set_draws import MixtureDraw
 
 Array = np.ndarray[Any, Any]
 
@@ -17,6 +18,15 @@ def mask(sets: Array, k: int) -> Array:
     out = np.zeros((len(sets), k), bool)
     np.put_along_axis(out, sets, True, axis=1)
     return out
+
+
+def draws_of(top: Array, gamma: float | None = None, eligible: Array | None = None) -> list[MixtureDraw]:
+    """The draws of a policy that shows these top sets, or draws around them as in eq. 5."""
+    among = np.arange(top.shape[1]) if eligible is None else eligible
+    sets = [np.flatnonzero(row).tolist() for row in top]
+    if gamma is None:
+        return [MixtureDraw.always(among, labels) for labels in sets]
+    return [MixtureDraw.around(among, labels, gamma) for labels in sets]
 
 
 @dataclass(frozen=True)
@@ -51,12 +61,26 @@ class World:
         hit = (label < self.k) & shown[np.arange(n), np.minimum(label, self.k - 1)]
         every = np.ones_like(shown)
         unknown = np.full(n, np.nan)
+        draws = self.draws(self.top, self.gamma)
         nothing: Any = [None] * n
-        gamma = np.full(n, self.gamma)
-        return Batch(nothing, hit * 1.0, shown, top, every, unknown, gamma, nothing), context
+        batch = Batch(nothing, hit * 1.0, shown, top, every, unknown, [draws[c] for c in context])
+        return batch, context
+
+    def every_set(self) -> tuple[Batch, Array]:
+        """Each set that can be logged, once in each context; and the contexts."""
+        sets = np.array(list(combinations(range(self.k), self.m)))
+        context = np.repeat(np.arange(4), len(sets))
+        shown = mask(np.tile(sets, (4, 1)), self.k)
+        n, nothing = len(shown), np.zeros(len(shown))
+        draws = self.draws(self.top, self.gamma)
+        top, rows = mask(self.top[context], self.k), [draws[c] for c in context]
+        return Batch([None] * n, nothing, shown, top, np.ones_like(shown), np.full(n, np.nan), rows), context
+
+    def draws(self, sets: Array, gamma: float | None) -> list[MixtureDraw]:
+        """In each context, the draw of a policy that shows sets[context], or draws around them."""
+        return draws_of(mask(sets, self.k), gamma)
 
     def truth(self, sets: Array, gamma: float | None) -> float:
         """The hit rate of a policy that shows sets[context], or draws around them."""
-        every = np.ones_like(self.p, bool)
-        pi = PolicyChoice(mask(sets, self.k), gamma).inclusion(every)
+        pi = np.stack([draw.inclusion(self.k) for draw in self.draws(sets, gamma)])
         return float((pi * self.p).sum(axis=1).mean())

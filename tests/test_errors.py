@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm import errors
-from superarm.data.rows import Layout, as_row, as_rows, densify, fitted
+from superarm.data.rows import Layout, as_row, as_rows, conform_row, densify
 from superarm.errors import FeedbackError, InvalidInput, ModelFileError, SuperarmError, WeightsOverflow, must
 from superarm.learners.registry import make, parse
 
@@ -200,7 +200,7 @@ def test_good_rows():
     row = as_row(unsorted, 3, "PA")
     assert (row.indices.tolist(), row.values.tolist(), row.width) == ([0, 2], [2.0, 4.0], 3)
     assert densify(row, 3).tolist() == [2.0, 0.0, 4.0]
-    back = fitted(densify(row, 3), Layout(0, 3), "PA")
+    back = conform_row(densify(row, 3), Layout(0, 3), "PA")
     assert (back.indices.tolist(), back.values.tolist(), back.width) == ([0, 2], [2.0, 4.0], 3)
 
 

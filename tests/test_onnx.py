@@ -81,7 +81,7 @@ def test_names_of_labels_and_columns_and_the_learner_of_labels(tmp_path: Path) -
     labels = ["ant", "bee", "cat", "dog", "eel"]
     learner = sa.SetLogit(labels=labels, set_size=2)
     table = [{f"column {i}": value for i, value in enumerate(x)} for x in X.tolist()]
-    learner.use_columns(sa.Columns.look(table))
+    learner.use_columns(sa.Columns.infer(table))
     learner.run(table, y)
     label, p, _ = run(learner, X[:50], tmp_path)
     assert label.tolist() == learner.predict(table[:50]).tolist()

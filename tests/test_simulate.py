@@ -13,7 +13,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import superarm as sa
-from superarm.data.rows import Layout, fitted
+from superarm.data.rows import Layout, conform_row
 from superarm.errors import InvalidInput
 from superarm.streams import NAMES, Arrays, open_data, synnonsep, synsep
 from superarm.streams.synthetic import BLOCK, OWN
@@ -42,18 +42,8 @@ def test_every_pass_has_an_order_of_its_own():
     assert passes(Arrays(X, Y, shuffle=False), seed=3, n=2) == [[0, 1, 2, 3, 4, 5]] * 2
 
 
-def test_scales():
-    assert Arrays(X, Y).rows.dense.tolist() == X.tolist()  # as they are, unless one asks
-    unit = Arrays(X, Y, scale="unit").rows.dense
-    np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1.0, rtol=1e-6)
-    assert Arrays(X * 0, Y, scale="unit").rows.dense.tolist() == (X * 0).tolist()
-    sparse = Arrays(csr_matrix(X), Y, scale="unit")
-    dense = csr_matrix((sparse.rows.values, sparse.rows.indices, sparse.rows.starts), X.shape).toarray()
-    np.testing.assert_allclose(dense, unit, rtol=1e-6)
-    stored_zeros = csr_matrix((np.array([0.0, 2.0]), np.array([0, 1]), np.array([0, 1, 2])), (2, 2))
-    assert Arrays(stored_zeros, [0, 1], scale="unit").rows.values.tolist() == [0.0, 1.0]
-    empty = csr_matrix((2, 3))
-    assert len(Arrays(empty, [0, 1], scale="unit").rows.values) == 0
+def test_rows_come_as_they_are():
+    assert Arrays(X, Y).rows.dense.tolist() == X.tolist()
 
 
 def test_a_stream_can_be_named():
@@ -102,7 +92,6 @@ def test_labels(y, labels, codes, names, count):
         ),
         ({"labels": ["a", "a", "b"]}, "labels of Arrays must be distinct and at least two"),
         ({"y": ["a"] * 6}, "labels of Arrays must be distinct and at least two"),
-        ({"scale": "max"}, "scale of Arrays must be 'unit' or 'none', got 'max'"),
         ({"X": np.full((6, 2), np.nan)}, "X of Arrays must be finite, got nan"),
         ({"X": csr_matrix(np.full((6, 2), np.inf))}, "X of Arrays must be finite, got inf"),
         ({"X": X[:0], "y": []}, "labels of Arrays must be distinct and at least two"),
@@ -160,7 +149,7 @@ def test_bad_data_files(tmp_path):
 
 
 def test_synsep_is_what_it_should_be():
-    stream = synsep("none")
+    stream = synsep()
     chunk = next(stream.chunks(0))
     assert chunk.rows.dense.shape == (BLOCK, 400)
     assert set(np.unique(chunk.rows.dense)) == {0.0, 1.0}
@@ -174,7 +163,6 @@ def test_synsep_is_what_it_should_be():
         off = owned.sum() - rows[:, :OWN][:, owned].sum(axis=1)
         assert (off == 5).all()
     assert (chunk.rows.dense[:, OWN:].sum(axis=1) == 20).all()
-    assert (5, 20) == (5, 20)
     assert len({row.tobytes() for row in seen}) == 9
     counts = np.bincount(chunk.y, minlength=9)
     assert abs(counts / BLOCK - 1 / 9).max() < 0.02
@@ -189,9 +177,6 @@ def test_synsep_is_a_function_of_the_seed():
         assert (a.y == b.y).all()
     assert (first[0].rows.dense != other[0].rows.dense).any()
     assert (first[0].rows.dense != first[1].rows.dense).any()
-    scaled = next(synsep("unit").chunks(1)).rows.dense
-    np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 1.0, rtol=1e-5)
-    assert ((scaled > 0.0) == (first[0].rows.dense == 1.0)).all()
 
 
 def test_synnonsep_replaces_labels():
@@ -332,7 +317,7 @@ def test_sparse_rows_of_a_stream():
     stream = Arrays(csr_matrix(X), Y)
     chunk = next(stream.chunks(0))
     row = chunk.rows.row(2)
-    wanted = fitted(X[2].astype(np.float32), Layout(0, X.shape[1]), "it")
+    wanted = conform_row(X[2].astype(np.float32), Layout(0, X.shape[1]), "it")
     assert row.indices.tolist() == wanted.indices.tolist()
     assert row.values.round(4).tolist() == wanted.values.round(4).tolist()
 

@@ -247,9 +247,9 @@ def test_pipeline_grid_search_and_pickle(digits):
             "learner of SetFeedbackClassifier must be one of given sets",
         ),
         (
-            lambda m, X, y: m.fit(X, ["one"] * len(X)).partial_fit(X[:1], [True], shown=[["one"]]),
+            lambda m, X, y: m.fit(X, ["one"] * len(X)),
             InvalidInput,
-            "at least two",
+            "more than one class",
         ),
     ],
 )
@@ -257,15 +257,6 @@ def test_what_is_refused(digits, call, error, message):
     X, y = digits
     with pytest.raises(error, match=message):
         call(SetFeedbackClassifier(passes=1, random_state=0), X[:50], y[:50])
-
-
-def test_one_class_is_no_question(digits):
-    X, _ = digits
-    model = SetFeedbackClassifier().fit(X[:9], ["only"] * 9)
-    assert set(model.predict(X[:3])) == {"only"}
-    assert model.predict_set(X[:3]).tolist() == [["only"]] * 3
-    assert model.predict_proba(X[:3]).tolist() == [[1.0]] * 3
-    assert model.decision_function(X[:3]).tolist() == [0.0] * 3
 
 
 # ---------------------------------------------------------------- data frames, and sets through a pipeline

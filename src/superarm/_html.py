@@ -1,6 +1,6 @@
-"""What a notebook shows: our objects as small tables, bars and curves, in plain HTML.
+"""HTML of our objects, for notebooks: small tables, bars and curves.
 
-What comes from outside is escaped; nothing is fetched, and no script runs.
+Text from outside is escaped; nothing is fetched, and no script runs.
 
 >>> table("Rates", ("label", "share"), [("<b>", bar(0.5))]).count("&lt;b&gt;")
 1
@@ -18,42 +18,41 @@ if TYPE_CHECKING:
     from superarm.comparison import Comparison
     from superarm.decisions.decision import Decision
     from superarm.decisions.decisions import Decisions
-    from superarm.learners.info import LearnerInfo
-    from superarm.logs import Evaluation, Log, Survey, Verdict
-    from superarm.logs.estimates import Estimate
+    from superarm.learners.algorithm import Algorithm
+    from superarm.logs import Evaluation, Log, Verdict
     from superarm.simulation import Trace
 
-FEW = 8  # rows of many
-HUE = "#3b82c4"  # to be told from black and from white paper
-CELL = "text-align:left;padding:2px 14px 2px 0;vertical-align:middle"
-LONG = 60  # characters of a cell that may be broken
+MAX_ROWS = 8  # of decisions and logs
+COLOUR = "#3b82c4"  # visible on black and on white
+CELL_STYLE = "text-align:left;padding:2px 14px 2px 0;vertical-align:middle"
+WRAP_LENGTH = 60  # characters of a cell that may be wrapped
 
 
 class Markup(str):
-    """HTML that has been made here: it is not escaped again."""
+    """HTML, which is not escaped again."""
 
     __slots__ = ()
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, Markup):
-        return f'<td style="{CELL}">{value}</td>'
+        return f'<td style="{CELL_STYLE}">{value}</td>'
     text = str(value)
-    wrap = "" if len(text) > LONG else ";white-space:nowrap"
-    return f'<td style="{CELL}{wrap}">{escape(text)}</td>'
+    wrap = "" if len(text) > WRAP_LENGTH else ";white-space:nowrap"
+    return f'<td style="{CELL_STYLE}{wrap}">{escape(text)}</td>'
 
 
 def table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Markup:
     """A table; cells are text, or `Markup`."""
-    top = "".join(f'<th style="{CELL};white-space:nowrap">{escape(name)}</th>' for name in head)
+    top = "".join(f'<th style="{CELL_STYLE};white-space:nowrap">{escape(name)}</th>' for name in head)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     caption = f'<div style="margin:2px 0 4px"><b>{escape(title)}</b></div>'
     head_row = f"<thead><tr>{top}</tr></thead>" if head else ""
     return Markup(f"<div>{caption}<table>{head_row}<tbody>{body}</tbody></table></div>")
 
 
-def fact_table(title: str, pairs: Iterable[tuple[str, Any]]) -> Markup:
-    """Names and values, one a row; values that are ``None`` are left out."""
+def key_value_table(title: str, pairs: Iterable[tuple[str, Any]]) -> Markup:
+    """Names and values, one pair a row; values that are ``None`` are left out."""
     return table(title, (), [(name, value) for name, value in pairs if value is not None])
 
 
@@ -72,49 +71,54 @@ def rate(value: float | None) -> str:
     return "–" if value is None or not isfinite(value) else f"{value:.4f}"
 
 
-def chips(labels: Iterable[Any], quiet: Iterable[Any] = ()) -> Markup:
-    """Labels side by side; those in ``quiet`` are outlined only."""
-    soft, style = set(quiet), "display:inline-block;border-radius:4px;padding:0 7px;margin:0 4px 2px 0;"
+def chips(labels: Iterable[Any], outlined: Iterable[Any] = ()) -> Markup:
+    """Labels side by side, on a coloured ground but for the ``outlined`` ones."""
+    style = (
+        f"display:inline-block;border:1px solid {COLOUR};border-radius:4px;padding:0 7px;margin:0 4px 2px 0"
+    )
+    grounds = dict.fromkeys(outlined, "")
     spans = []
     for label in labels:
-        own = f"border:1px solid {HUE}" if label in soft else f"border:1px solid {HUE};background:{HUE}33"
-        spans.append(f'<span style="{style}{own}">{escape(str(label))}</span>')
+        ground = grounds.get(label, f";background:{COLOUR}33")
+        spans.append(f'<span style="{style}{ground}">{escape(str(label))}</span>')
     return Markup("".join(spans))
 
 
-def _svg(width: int, height: int, inner: str) -> Markup:
-    return Markup(
-        f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img">{inner}</svg>'
-    )
+def _svg(width: int, height: int, content: str) -> Markup:
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    return Markup(f'<svg {size} role="img">{content}</svg>')
+
+
+def _rect(x: float, y: float, width: float, height: float, opacity: float = 1.0, fill: str = COLOUR) -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    return f'<rect {place} rx="3" fill="{fill}" opacity="{opacity}"/>'
 
 
 def bar(share: float, width: int = 120) -> Markup:
     """A share of 1 as a bar."""
-    long = width * min(max(share, 0.0), 1.0)
-    ground = f'<rect y="3" width="{width}" height="8" rx="3" fill="currentColor" opacity="0.12"/>'
-    return _svg(width, 14, f'{ground}<rect y="3" width="{long:.1f}" height="8" rx="3" fill="{HUE}"/>')
+    ground = _rect(0, 3, width, 8, 0.12, "currentColor")
+    return _svg(width, 14, ground + _rect(0, 3, width * min(max(share, 0.0), 1.0), 8))
 
 
-def interval_bar(low: float, high: float, at: float, width: int = 160) -> Markup:
+def interval_bar(low: float, high: float, estimate: float, width: int = 160) -> Markup:
     """An interval in [0, 1], and the estimate in it; empty where there is none."""
-    if not (isfinite(low) and isfinite(high) and isfinite(at)):
+    if not (isfinite(low) and isfinite(high) and isfinite(estimate)):
         return Markup("")
-    a, b, c = (width * min(max(value, 0.0), 1.0) for value in (low, high, at))
-    ground = f'<rect y="5" width="{width}" height="6" rx="3" fill="currentColor" opacity="0.12"/>'
-    reach = f'<rect x="{a:.1f}" y="5" width="{max(b - a, 1.0):.1f}" height="6" fill="{HUE}" opacity="0.5"/>'
+    left, right, middle = (width * min(max(value, 0.0), 1.0) for value in (low, high, estimate))
+    ground = _rect(0, 5, width, 6, 0.12, "currentColor")
     return _svg(
-        width, 16, f'{ground}{reach}<rect x="{c - 1.5:.1f}" y="1" width="3" height="14" fill="{HUE}"/>'
+        width, 16, ground + _rect(left, 5, max(right - left, 1.0), 6, 0.5) + _rect(middle - 1.5, 1, 3, 14)
     )
 
 
 def sparkline(x: Any, y: Any, width: int = 220, height: int = 44) -> Markup:
     """A curve of shares over a logarithmic axis that begins at 1 or above; its top is the largest."""
-    last, most = log(max(x[-1], 2.0)), max(max(y), 1e-12)
+    right, top = log(max(x[-1], 2.0)), max(max(y), 1e-12)
     points = " ".join(
-        f"{2 + (width - 4) * log(a) / last:.1f},{2 + (height - 4) * (1.0 - b / most):.1f}"
+        f"{2 + (width - 4) * log(a) / right:.1f},{2 + (height - 4) * (1.0 - b / top):.1f}"
         for a, b in zip(x, y, strict=True)
     )
-    line = f'<polyline points="{points}" fill="none" stroke="{HUE}" stroke-width="1.6"/>'
+    line = f'<polyline points="{points}" fill="none" stroke="{COLOUR}" stroke-width="1.6"/>'
     floor = f'<line x1="2" x2="{width - 2}" y1="{height - 1}" y2="{height - 1}" stroke="currentColor"'
     return _svg(width, height, f'{floor} opacity="0.25"/>{line}')
 
@@ -122,61 +126,49 @@ def sparkline(x: Any, y: Any, width: int = 220, height: int = 44) -> Markup:
 # ---------------------------------------------------------------- our objects
 
 
-def learner_html(learner: LearnerInfo) -> Markup:
+def learner_html(learner: Algorithm) -> Markup:
+    most = "at most " if learner.inputs.sizes_vary else ""
+    sizes = ("n_labels", "labels", "n_features", "set_size")
+    labels = first_few(learner.label_set.all())
+    pairs = [
+        ("shows", f"{most}{learner.set_size} of {learner.n_labels:,} labels: {labels}"),
+        ("rows", _describe_rows(learner)),
+        ("rounds", f"{learner.round:,} decided, {learner.answered.count:,} answered"),
+    ]
+    for training in learner.notes.get("training", ()):
+        files = first_few([*training["logs"].values()])
+        pairs.append(("trained", f"on {training['rows']:,} rows of {files}, {training['passes']} times"))
+    pairs += [(name, repr(value)) for name, value in learner.nondefault_params.items() if name not in sizes]
+    return key_value_table(type(learner).__name__, pairs)
+
+
+def _describe_rows(learner: Algorithm) -> str:
     if learner.columns is not None:
-        kinds = [f"{name} ({kind})" for name, kind in learner.columns.described.items()]
+        kinds = [f"{name} ({kind})" for name, kind in learner.columns.descriptions.items()]
         more = ", and more names as they come" if learner.columns.is_open else ""
-        rows = f"with names: {first_few(kinds)}{more}" if kinds else "with names, all of them words"
-    elif learner.n_features is None:
-        rows = "the first one will tell"
-    else:
-        rows = _features(learner)
-    size, past = ("n_labels", "labels", "n_features", "set_size"), learner.notes.get("training", ())
-    others = [(name, repr(value)) for name, value in learner.chosen.items() if name not in size]
-    return fact_table(
-        type(learner).__name__,
-        [
-            ("shows", f"{_shown(learner)} of {learner.n_labels:,} labels: {first_few(learner.known.all())}"),
-            ("rows", rows),
-            ("rounds", f"{learner.round:,} decided, {learner.answered.count:,} answered"),
-            *(
-                (
-                    "trained",
-                    f"on {log['rows']:,} rows of {first_few([*log['logs'].values()])}, {log['passes']} times",
-                )
-                for log in past
-            ),
-            *others,
-        ],
-    )
-
-
-def _shown(learner: LearnerInfo) -> str:
-    return f"at most {learner.set_size}" if learner.inputs.sizes_vary else str(learner.set_size)
-
-
-def _features(learner: LearnerInfo) -> str:
-    layout = learner.inputs.layout
+        return f"with names: {first_few(kinds)}{more}" if kinds else "with names, all of them words"
+    if learner.n_features is None:
+        return "the first one will tell"
     if isinstance(learner.n_features, tuple):
-        d, width = learner.n_features
-        return f"{d:,} dense and {width:,} sparse features"
+        return "{:,} dense and {:,} sparse features".format(*learner.n_features)
+    layout = learner.inputs.layout
     return f"{learner.n_features:,} {'' if layout is None else layout.kind + ' '}features"
 
 
 def decision_html(decision: Decision) -> Markup:
     """Labels that are not of the top set are outlined only."""
-    shown, top, rule = decision.labels, decision.top, decision.rule
-    chance = decision.propensity
-    numbers = {} if rule is None else {n: v for n, v in rule.items() if isinstance(v, int | float)}
-    words = None if rule is None else ", ".join([rule["name"], *(f"{n} = {v:g}" for n, v in numbers.items())])
-    return fact_table(
+    shown, top, rule, propensity = decision.labels, decision.top, decision.rule, decision.propensity
+    numbers = [
+        f"{name} = {value:g}" for name, value in (rule or {}).items() if isinstance(value, int | float)
+    ]
+    return key_value_table(
         "Decision",
         [
             ("shown", chips(shown, set(shown) - set(top) if top else ())),
             ("top set", chips(top) if top and set(top) != set(shown) else None),
             ("eligible", None if decision.eligible is None else first_few(decision.eligible)),
-            ("propensity", None if chance is None else f"{chance:.4g}"),
-            ("rule", words),
+            ("propensity", None if propensity is None else f"{propensity:.4g}"),
+            ("rule", None if rule is None else ", ".join([rule["name"], *numbers])),
             ("round", decision.round),
         ],
     )
@@ -184,85 +176,80 @@ def decision_html(decision: Decision) -> Markup:
 
 def decisions_html(decisions: Decisions) -> Markup:
     rows: list[tuple[Any, ...]] = [
-        (d.round, chips(d.labels, set(d.labels) - set(d.top)), f"{d.propensity:.4g}") for d in decisions[:FEW]
+        (d.round, chips(d.labels, set(d.labels) - set(d.top)), f"{d.propensity:.4g}")
+        for d in decisions[:MAX_ROWS]
     ]
-    more = [("…", "", "")] if len(decisions) > FEW else []
-    head = ("round", "shown, best first", "propensity")
-    return table(f"{len(decisions):,} decisions", head, [*rows, *more])
+    if len(decisions) > MAX_ROWS:
+        rows.append(("…", "", ""))
+    return table(f"{len(decisions):,} decisions", ("round", "shown, best first", "propensity"), rows)
 
 
 def trace_html(trace: Trace) -> Markup:
-    words = ("top label wrong", "label not in the top set", "label not in the shown set")
+    meanings = ("top label wrong", "label not in the top set", "label not in the shown set")
     curves = (trace.counts / trace.rounds[:, None]).T
-    rows = [
-        (
-            name.removesuffix("_rate").replace("_", " "),
-            text,
-            rate(value),
-            bar(value),
-            sparkline(trace.rounds, c),
-        )
-        for (name, value), text, c in zip(trace.rates.items(), words, curves, strict=True)
+    rows: list[tuple[Any, ...]] = [
+        (name.removesuffix("_rate").replace("_", " "), meaning, rate(value), sparkline(trace.rounds, curve))
+        for (name, value), meaning, curve in zip(trace.rates.items(), meanings, curves, strict=True)
     ]
     if trace.promised is not None:
-        text = f"label shown after {trace.warm_up:,} rounds; {trace.mean_size:.2f} labels, {trace.promised:g} promised"
-        cells = (text, rate(trace.coverage), bar(trace.coverage))
-        if not trace.is_warm:
-            cells = ("no round after the warm-up", "–", Markup(""))
-        rows.append(("coverage", *cells, Markup("")))
-    for what, parts in (("label", trace.by_label), ("group", trace.by_group)):
+        meaning, coverage = "no round after the warm-up", None
+        if trace.is_warm:
+            promise = f"{trace.mean_size:.2f} labels, {trace.promised:g} promised"
+            meaning, coverage = f"label shown after {trace.warm_up:,} rounds; {promise}", trace.coverage
+        rows.append(("coverage", meaning, rate(coverage), ""))
+    for kind, parts in (("label", trace.by_label), ("group", trace.by_group)):
         if parts:
             least = min(parts, key=lambda part: part.coverage)
-            text = f"{least.name}: {least.rows:,} rounds, {least.mean_size:.2f} labels"
-            rows.append((f"least by {what}", text, rate(least.coverage), bar(least.coverage), Markup("")))
+            meaning = f"{least.name}: {least.rows:,} rounds, {least.mean_size:.2f} labels"
+            rows.append((f"least by {kind}", meaning, rate(least.coverage), ""))
     title = f"{trace.learner} on {trace.data}: {trace.rounds[-1]:,} rounds, m = {trace.set_size}"
-    return table(title, ("", "", "share of rounds", "", "over rounds, logarithmic"), rows)
+    return table(title, ("", "", "share of rounds", "over rounds, logarithmic"), rows)
 
 
 def comparison_html(comparison: Comparison) -> Markup:
     title, head, rows = comparison.cells()
-    first = [traces[0] for traces in comparison.runs.values()]
-    drawn = [sparkline(trace.rounds, trace.counts[:, 0] / trace.rounds) for trace in first]
-    return table(
-        title,
-        [*head, "error over rounds, logarithmic"],
-        [[*row, curve] for row, curve in zip(rows, drawn, strict=True)],
-    )
+    rows_with_curves = [
+        [*row, sparkline(traces[0].rounds, traces[0].counts[:, 0] / traces[0].rounds)]
+        for row, traces in zip(rows, comparison.runs.values(), strict=True)
+    ]
+    return table(title, [*head, "error over rounds, logarithmic"], rows_with_curves)
 
 
 def verdict_html(verdict: Verdict) -> Markup:
     rows = []
     for estimate in verdict.estimates:
         best = " (best)" if estimate is verdict.best else ""
-        rows.append((estimate.name + best, *_estimate(estimate), estimate.problem))
+        cells = _estimate(estimate.value, estimate.low, estimate.high)
+        rows.append((estimate.name + best, *cells, estimate.problem))
     title = f"{verdict.words}: estimates of its hit rate"
     return table(title, ("estimator", "hit rate", "95 % interval", "", "problem"), rows)
 
 
-def evaluation_html(answer: Evaluation) -> Markup:
-    logged = (rate(answer.hit_rate), f"{answer.low:.4f} to {answer.high:.4f}")
-    rows: list[tuple[Any, ...]] = [
-        ("what was shown", "", *logged, interval_bar(answer.low, answer.high, answer.hit_rate), "")
-    ]
-    for verdict in answer.verdicts:
+def evaluation_html(evaluation: Evaluation) -> Markup:
+    logged = _estimate(evaluation.hit_rate, evaluation.low, evaluation.high)
+    rows: list[tuple[Any, ...]] = [("what was shown", "", *logged, "")]
+    for verdict in evaluation.verdicts:
         best = verdict.best
-        cells = ("–", "the log cannot answer", "") if best is None else _estimate(best)
+        cells = ("–", "the log cannot answer", "")
+        if best is not None:
+            cells = _estimate(best.value, best.low, best.high)
         size = verdict.set_size if verdict.coverage is None else f"{verdict.mean_size:.2f}"
         rows.append((verdict.words, size, *cells, "" if best is None else best.name))
     head = ("policy", "m", "hit rate", "95 % interval", "", "by")
-    estimates = table(f"Judged by {answer.rows:,} rows", head, rows)
-    return Markup(estimates + "".join(f"<p>{chips(['!'])}{escape(words)}</p>" for words in answer.warnings))
+    estimates = table(f"Judged by {evaluation.rows:,} rows", head, rows)
+    warnings = "".join(f"<p>{chips(['!'])}{escape(warning)}</p>" for warning in evaluation.warnings)
+    return Markup(estimates + warnings)
 
 
 def log_html(log: Log) -> Markup:
-    kinds = [f"{name} ({kind})" for name, kind in log.features.described.items()]
+    kinds = [f"{name} ({kind})" for name, kind in log.features.descriptions.items()]
     out = [f"{name} ({why})" for name, why in log.features.left_out.items() if why]
-    text = fact_table(
+    text = key_value_table(
         f"Log of {first_few(log.names)}",
         [("features", first_few(kinds) if kinds else "x"), ("left out", first_few(out) if out else None)],
     )
     rows = []
-    for record in islice(log, FEW):
+    for record in islice(log, MAX_ROWS):
         chance, hit = record.decision.propensity, record.hit
         answer = "–" if hit is None else "yes" if hit else "no"
         rows.append((chips(record.decision.labels), answer, "–" if chance is None else f"{chance:.4g}"))
@@ -270,24 +257,7 @@ def log_html(log: Log) -> Markup:
     return Markup(text + table("Its first rows", head, rows))
 
 
-def survey_html(survey: Survey) -> Markup:
-    known, drawn = survey.with_propensity, survey.with_design
-    return fact_table(
-        "A log",
-        [
-            (
-                "rows",
-                f"{survey.rows:,}" + (f", and {survey.bad:,} that cannot be read" if survey.bad else ""),
-            ),
-            ("answered", f"{survey.answered:,}, of which {survey.hits:,} hits"),
-            ("sets", f"{survey.set_size} of {survey.n_labels:,} labels, mostly"),
-            ("labels", first_few(survey.known.all())),
-            ("features", f"{survey.n_features:,}"),
-            ("propensities", f"{known:,} rows have a propensity, {drawn:,} say how the set was drawn"),
-        ],
-    )
-
-
-def _estimate(estimate: Estimate) -> tuple[Any, ...]:
-    reach = f"{estimate.low:.4f} to {estimate.high:.4f}" if estimate.low == estimate.low else "–"
-    return rate(estimate.value), reach, interval_bar(estimate.low, estimate.high, estimate.value)
+def _estimate(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """Cells of an estimate: its value, its interval, both drawn."""
+    interval = f"{low:.4f} to {high:.4f}" if isfinite(low) else "–"
+    return rate(value), interval, interval_bar(low, high, value)

@@ -63,12 +63,12 @@ class Comparison:
 
     def cells(self) -> tuple[str, list[str], list[list[str]]]:
         """A title, heads and rows of text, for reading."""
-        from superarm.report.tables import cells
+        from superarm.report.tables import text_cells
 
         frame = self.table()
         seeds = frame["runs"][0]
         title = f"{self.data}: {self.rounds:,} rounds, {seeds} seed{'s' if seeds > 1 else ''}"
-        return title, *cells(frame.drop("data", "rounds", "runs"))
+        return title, *text_cells(frame.drop("data", "rounds", "runs"))
 
     def __repr__(self) -> str:
         title, head, rows = self.cells()
@@ -158,5 +158,5 @@ def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[
 
 def _spec_of(learner: Learner) -> str:
     size = ("n_labels", "labels", "n_features", "set_size", "seed")
-    own = {name: value for name, value in learner.chosen.items() if name not in size}
+    own = {name: value for name, value in learner.nondefault_params.items() if name not in size}
     return ":".join([learner.name, *([",".join(f"{k}={v}" for k, v in own.items())] if own else [])])

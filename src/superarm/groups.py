@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.values import is_missing
+from superarm.data.cells import is_missing
 from superarm.errors import InvalidInput
 
 MOST = 1000  # groups

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.errors import InvalidInput
 
-__all__ = ["namespace", "posterior", "set_nll"]
+__all__ = ["namespace", "posterior", "set_nll", "softmax"]
 
 NEVER = -1e30  # the logarithm of nothing; finite, so that no gradient becomes NaN
 
@@ -79,6 +80,12 @@ def posterior(logits: Any, shown: Any, hit: Any, *, false_yes: float = 0.0, fals
     top = top.values if hasattr(top, "values") else top  # PyTorch gives the places, too
     weights = xp.exp(x - top[:, None])
     return weights / xp.sum(weights, 1)[:, None]
+
+
+def softmax(scores: Array) -> Array:
+    """The probability of every label for each row of NumPy's ``scores``, in float64."""
+    p = np.exp(scores.astype(np.float64) - scores.max(axis=1, keepdims=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def _checked(

@@ -49,7 +49,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
     graph.node("Softmax", "scores", to="probabilities", axis=1)
     can_show = learner.inputs.can_show
     best = graph.node("ArgMax", graph.node("Gather", "scores", can_show, axis=1), axis=1, keepdims=0)
-    names = np.array([learner.known.all()[i] for i in can_show])
+    names = np.array([learner.label_set.all()[i] for i in can_show])
     graph.node(
         "Gather", names.astype(object) if names.dtype.kind in "US" else names, best, to="label", axis=0
     )

@@ -229,7 +229,7 @@ def simulate(
                 sizes = np.empty(stop - start, np.intp) if parts and done >= warm_up else None
                 began = perf_counter()
                 if log is None:
-                    total += learner.run_counts(part.rows, part.y, part.visit, sizes)
+                    total += learner.run(part.rows, part.y, part.visit, sizes=sizes)
                 else:
                     total += _run_logged(learner, part, log, seed, done, sizes)
                 seconds += perf_counter() - began
@@ -291,14 +291,14 @@ def _run_logged(
     done: int,
     sizes: Array | None,
 ) -> Array:
-    """What `Learner.run_counts` does, round by round, with a row in ``log`` for each.
+    """What `Learner.run` does, round by round, with a row in ``log`` for each.
 
     The true label goes into the log only if the learner is told it, too.
     """
     counts = np.zeros(4, np.int64)
     sees_label = learner.feedback == ("label",)
     for number, i in enumerate(chunk.visit):
-        label = learner.known.public([chunk.y[i]])[0]
+        label = learner.label_set.decode([chunk.y[i]])[0]
         decision = learner.decide(chunk.rows.row(i))
         hit = label in decision.labels
         learner.update(decision, **({"label": label} if sees_label else {"hit": hit}))

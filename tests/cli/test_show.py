@@ -8,44 +8,25 @@ import pytest
 from lab_kit import small_spec, write_spec
 
 from superarm._progress import progress_bar
-from superarm.cli import show as screen
 from superarm.errors import InvalidInput, MissingExtra
-from superarm.experiments import RunProgress, Store, read_spec, run
-
-HALF = RunProgress(cells=10, done=3, stored=2, failed=1, rounds=8_000_000, rounds_done=3_000_000, seconds=2.0)
-
-
-def test_what_is_told():
-    assert HALF.rounds_per_second == 1_500_000
-    assert HALF.seconds_left == pytest.approx(10 / 3)
-    assert RunProgress(1, 0, 0, 0, 5, 0, 0.0).seconds_left is None
-    assert [screen._clock(s) for s in (0, 59.6, 3599, 7322)] == ["0:00", "1:00", "59:59", "2:02:02"]
+from superarm.experiments import Store, read_spec, run
 
 
 def test_a_log_gets_lines_now_and_then(monkeypatch, capsys):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    with screen.run_progress("grid") as show:
-        show(HALF)
+    with progress_bar(3000, "rounds of grid") as tick:
+        tick(1000)
     assert capsys.readouterr().err == ""  # ten seconds have not passed
-    monkeypatch.setattr(screen, "LOG_EVERY", 0.0)
-    with screen.run_progress("grid") as show:
-        show(HALF)
-    said = capsys.readouterr()
-    assert said.err == "grid: 5/10 runs, 1 failed, 1,500,000 rounds/s, 0:03 left\n"
-    assert said.out == ""
+    monkeypatch.setattr("superarm._progress.LOG_SECONDS", -1.0)
+    with progress_bar(3000, "rounds of grid") as tick:
+        tick(1000)
+        tick(1000)
+    written = capsys.readouterr()
+    assert written.err == "1,000 of 3,000 rounds of grid\n2,000 of 3,000 rounds of grid\n"
+    assert written.out == ""
 
 
 def test_a_terminal_gets_a_live_line(monkeypatch, capsys):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "160")
-    with screen.run_progress("grid") as show:
-        show(HALF)
-    said = capsys.readouterr()
-    assert "5/10 runs, 1 failed, 1,500,000 rounds/s, 0:03 left" in said.err
-    assert said.out == ""
-
-
-def test_amounts(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "160")
     with progress_bar(2000, "bytes") as tick:

@@ -13,17 +13,15 @@ import pytest
 
 import superarm as sa
 from superarm.cli.column_options import column_lines
+from superarm.data.cells import plain_row
 from superarm.data.column import Column
 from superarm.data.columns import Columns, text_width
-from superarm.data.inference import profile
-from superarm.data.values import plain_row
+from superarm.data.inference import ColumnProfile
 from superarm.errors import InvalidInput
 
 
 def column(values: list[Any], name: str = "c") -> Any:
-    profiles, count = profile([{name: value} for value in values])
-    assert count == len(values)
-    return profiles[name]
+    return ColumnProfile(name, values)
 
 
 @pytest.mark.parametrize(
@@ -97,9 +95,9 @@ def test_true_of_numpy_counts_for_the_mean() -> None:
 
 def test_gaps_and_words_are_counted() -> None:
     found = column(["1", "NA", "", None, "many", *["2"] * 45])
-    assert found.in_words(50, "numbers", ".", asked=False) == "numbers, 1 words, 3 missing"
+    assert found.describe(found.to_column("numbers"), asked=False) == "numbers, 1 words, 3 missing"
     words = column(["Rome", "NA", "", None])
-    assert words.in_words(4, "words", ".", asked=False) == "words, 2 missing"  # NA may be Namibia
+    assert words.describe(words.to_column("words"), asked=False) == "words, 2 missing"  # NA may be Namibia
 
 
 @pytest.mark.parametrize(
@@ -128,7 +126,7 @@ def test_gaps_and_words_are_counted() -> None:
 )
 def test_what_is_no_feature(values: Any, name: str, why: str) -> None:
     given = list(values)
-    assert column(given, name).why_not(len(given), False) == why
+    assert column(given, name).why_not(asked=False) == why
 
 
 def read(kind: str, *values: Any, **more: Any) -> list[Any]:
@@ -162,9 +160,9 @@ def test_a_cell_is_read_as_its_column() -> None:
     ],
 )  # fmt: skip
 def test_dates_with_slashes(values: list[str], order: str, words: str, of_the_first: date) -> None:
-    columns = Columns.look([{"due": value, "n": i} for i, value in enumerate(values * 3)])
+    columns = Columns.infer([{"due": value, "n": i} for i, value in enumerate(values * 3)])
     due = columns.columns["due"]
-    assert (due.kind, due.order, columns.described["due"]) == ("dates", order, words)
+    assert (due.kind, due.order, columns.descriptions["due"]) == ("dates", order, words)
     assert due.parse(values[0], "this") == of_the_first
     assert due.parse("31/12/2024", "this") == due.parse("12/31/2024", "this") == date(2024, 12, 31)
     assert Columns.from_dict(columns.to_dict()).columns["due"].order == order
@@ -180,15 +178,15 @@ def test_the_layout_of_a_table() -> None:
     rows = [
         {"age": i % 90, "city": f"city{i % 300}", "note": f"n{i} is late" * (i % 9 > 0)} for i in range(3000)
     ]
-    columns = Columns.look(rows).for_labels(12)
+    columns = Columns.infer(rows).for_labels(12)
     assert columns.kinds == {"age": "numbers", "city": "words", "note": "text"}
-    assert columns.places.words == 1024  # twice as many as there are words, at least
+    assert columns.dense_part.words == 1024  # twice as many as there are words, at least
     assert columns.layout == (2 * 1 + 1024, 65_536, 1)
-    plain = Columns.look([{"b": 2.0, "a": i % 7} for i in range(10)])
+    plain = Columns.infer([{"b": 2.0, "a": i % 7} for i in range(10)])
     assert plain.is_plain
     assert plain.row({"a": "5", "b": 1}, "this").tolist() == [1.0, 5.0]
     assert plain.row({"b": 1}, "this").tolist() == [1.0, np.float32(2.4)]  # a gap is the mean of the look
-    many = Columns.look([{"sku": f"s{i % 2000}", "n": i % 5} for i in range(6000)])
+    many = Columns.infer([{"sku": f"s{i % 2000}", "n": i % 5} for i in range(6000)])
     assert many.columns["sku"].many  # into the sparse part, each word whole
     assert len(many.for_labels(3).row({"sku": "s7"}, "this").indices) == 1
 
@@ -199,18 +197,18 @@ def test_the_width_of_text_follows_from_labels_and_memory() -> None:
 
 def test_what_was_asked_for() -> None:
     rows = [{"code": f"{i % 4}", "id": f"u{i}", "n": i % 3, "when": "2024-05-01"} for i in range(40)]
-    found = Columns.look(rows, words=["code"], text=["id"], leave_out=["n"])
+    found = Columns.infer(rows, words=["code"], text=["id"], leave_out=["n"])
     assert found.kinds == {"code": "words", "id": "text"}
     assert found.left_out == {"n": "as asked for", "when": "always 2024-05-01"}
-    assert found.described["code"] == "words, as asked for"
+    assert found.descriptions["code"] == "words, as asked for"
     with pytest.raises(InvalidInput, match="columns of a table must be among its columns code, id, n, when"):
-        Columns.look(rows, text=["cod"])
+        Columns.infer(rows, text=["cod"])
     with pytest.raises(InvalidInput, match="kind of 'a' of columns must be one of numbers, yes or no"):
         Column("a", "number")
 
 
 def test_columns_in_a_file(tmp_path: Any) -> None:
-    columns = Columns.look([{"age": i % 9, "note": f"a note {i}"} for i in range(30)])
+    columns = Columns.infer([{"age": i % 9, "note": f"a note {i}"} for i in range(30)])
     columns.write(tmp_path / "c.json")
     assert Columns.read(tmp_path / "c.json") == columns
     (tmp_path / "own.json").write_text('{"columns": [{"name": "age", "kind": "numbers"}]}')
@@ -241,7 +239,7 @@ def test_numbers_may_be_spelt_where_they_are_known() -> None:
     for text in ("NA", "", "-", "null", "?"):
         assert names.row({"age": text, "vip": text, "city": "Rome"}, "this").tobytes() == gap.tobytes()
     forty = names.row({"age": "forty", "city": "Rome"}, "this")  # a gap, and a word
-    assert forty[: names.places.numbers].tolist() == gap[: names.places.numbers].tolist()
+    assert forty[: names.dense_part.numbers].tolist() == gap[: names.dense_part.numbers].tolist()
     assert forty.tobytes() != gap.tobytes()
 
 
@@ -267,9 +265,9 @@ def test_numbers_asked_for_where_words_stand_are_refused_or_told() -> None:
     with pytest.raises(
         InvalidInput, match="numbers of column 'size' must be in some of its cells, got 'words in"
     ):
-        Columns.look(rows, numbers=["size"])
-    columns = Columns.look(rows, numbers=["price"])
-    assert columns.described["price"] == "numbers, as asked for, 4 words in most cells"
+        Columns.infer(rows, numbers=["size"])
+    columns = Columns.infer(rows, numbers=["price"])
+    assert columns.descriptions["price"] == "numbers, as asked for, 4 words in most cells"
     assert [line for line in column_lines(columns, 2) if line.startswith("WARNING")] == [
         "WARNING: asked for as numbers or dates, but most cells hold words: price"
     ]

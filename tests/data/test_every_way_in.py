@@ -62,7 +62,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def columns(table: Path) -> sa.Columns:
-    found = sa.Columns.look(table, taken={"team": "the label"})
+    found = sa.Columns.infer(table, reserved={"team": "the label"})
     kinds = ["text", "words", "numbers", "numbers", "dates", "yes or no"]
     assert found.kinds == dict(zip(FEATURES, kinds, strict=True))
     return found.for_labels(4)

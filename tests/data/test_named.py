@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from people import CITIES, people
 
 import superarm as sa
+from superarm.data.cells import plain_row
 from superarm.data.columns import Columns
 from superarm.data.rows import Row
-from superarm.data.values import plain_row
 from superarm.errors import InvalidInput
 
 LABELS = [f"label {i}" for i in range(6)]
@@ -155,7 +155,7 @@ def test_tables_are_their_rows(several: list[dict[str, Any]]) -> None:
     expected = [bits(DECLARED.row(row, "this")) for row in several]
     plain = [json.loads(json.dumps(plain_row(row))) for row in several]
     assert [bits(DECLARED.row(row, "this")) for row in plain] == expected
-    assert [bits(DECLARED.row(DECLARED.cells(row, "this"), "this")) for row in plain] == expected
+    assert [bits(DECLARED.row(DECLARED.parse_row(row, "this"), "this")) for row in plain] == expected
     kinds = {"n": pl.Float64, "i": pl.Int64, "b": pl.Boolean, "w": pl.String, "d": pl.Date, "t": pl.Datetime}
     kinds |= {"x": pl.String, "v": pl.List(pl.Float64)}
     for X in (several, plain, pl.DataFrame(several, schema=kinds), pd.DataFrame(several)):
@@ -171,7 +171,9 @@ def test_kinds_of_values() -> None:
     same = ["2024-05-01", date(2024, 5, 1), np.datetime64("2024-05-01")]
     first = names.row({"a": same[0]}, "this")
     assert first[0] == 19844.0  # days since 1970
-    assert (first[2 * names.places.numbers :] != 0).sum() == 4  # the weekday and the month, two places each
+    assert (
+        first[2 * names.dense_part.numbers :] != 0
+    ).sum() == 4  # the weekday and the month, two places each
     assert all(np.array_equal(names.row({"a": value}, "this"), first) for value in same[1:2])
     noon = names.row({"a": datetime(2024, 5, 1, 12)}, "this")
     assert noon[0] == 19844.5
@@ -275,7 +277,7 @@ def test_a_text_that_comes_late(name: str, tmp_path: Path) -> None:
     early = learner.decide({"age": 30, "city": "Rome"})
     before = learner.scores([{"age": 30, "city": "Rome"}])
     at = learner.cursor()
-    learner.decide({"text": TEXTS["ads"]}, at=at)  # a service decides so: the learner stays as it is
+    learner.decide({"text": TEXTS["ads"]}, cursor=at)  # a service decides so: the learner stays as it is
     assert learner.inputs.layout.width == 0
     learner.decide({"text": TEXTS["ads"]})
     assert learner.inputs.layout.width == 65_536
@@ -304,7 +306,7 @@ def test_vectors() -> None:
     row = learner.columns.row({"embedding": np.array([0.5, -1.0, 0.25])}, "this")
     assert row[:3].tolist() == [0.5, -1.0, 0.25]
     gap = learner.columns.row({"age": 41}, "this")
-    marks = gap[learner.columns.places.numbers : learner.columns.places.numbers + 3]
+    marks = gap[learner.columns.dense_part.numbers : learner.columns.dense_part.numbers + 3]
     assert np.allclose(marks, 3**-0.5)  # one mark of length 1
     with pytest.raises(InvalidInput, match=r"x\['other'\] of SetLogit must be in the first row, or declared"):
         learner.decide({"other": [1.0, 2.0]})

@@ -13,14 +13,15 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import superarm as sa
-from superarm.data.row_json import row_from_json, row_to_json
 from superarm.data.rows import (
     Layout,
     Rows,
     as_row,
     as_rows,
+    conform_row,
     densify,
-    fitted,
+    row_from_json,
+    row_to_json,
     stack,
 )
 from superarm.errors import InvalidInput
@@ -74,8 +75,8 @@ def test_matrices_rows_and_back(given: Any) -> None:
 
 def test_either_part_of_a_mixed_row_may_be_empty() -> None:
     layout = Layout(3, 4)
-    only_dense = fitted(as_row([1, 2, 3], (3, 4), "this"), layout, "this")
-    only_sparse = fitted(as_row(([2], [1.0]), (3, 4), "this"), layout, "this")
+    only_dense = conform_row(as_row([1, 2, 3], (3, 4), "this"), layout, "this")
+    only_sparse = conform_row(as_row(([2], [1.0]), (3, 4), "this"), layout, "this")
     assert densify(only_dense, 7).tolist() == [1, 2, 3, 0, 0, 0, 0]
     assert densify(only_sparse, 7).tolist() == [0, 0, 0, 0, 0, 1, 0]
     learner = sa.Perceptron(n_labels=3, n_features=(3, 4))

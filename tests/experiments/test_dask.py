@@ -79,10 +79,11 @@ learners = ["mc-dbf", "own.py:Slow", "own.py:Breaks"]
 """
     spec = read_spec(write_spec(tmp_path, text))
     there, here = Store(tmp_path / "there"), Store(tmp_path / "here")
-    killed = []
+    done, killed = [], []
 
-    def kill_one(progress):
-        if progress.done >= 2 and not killed:
+    def kill_one(rounds):
+        done.append(rounds)
+        if len(done) >= 2 and not killed:
             killed.append(workers[0].pid)
             os.kill(workers[0].pid, signal.SIGKILL)
 
@@ -98,7 +99,7 @@ learners = ["mc-dbf", "own.py:Slow", "own.py:Breaks"]
 
 
 def test_no_scheduler_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "PATIENCE", "1s")
+    monkeypatch.setattr(engines, "TIMEOUT", "1s")
     text = 'data = ["digits"]\nlearners = ["mc-dbf"]\nrounds = 10'
     spec = read_spec(write_spec(tmp_path, text))
     with pytest.raises(InvalidInput, match="--address of --engine dask must be a running Dask scheduler's"):

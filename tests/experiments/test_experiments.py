@@ -64,20 +64,9 @@ def test_nothing_runs_twice_and_any_number_of_processes_gives_the_same(tmp_path)
     run(spec, one, jobs=1)
     run(spec, two, jobs=2, progress=seen.append)
     assert results(one) == results(two)
-    assert (seen[0].done, seen[-1].done, seen[-1].cells) == (0, 15, 15)
-    assert seen[-1].rounds == seen[-1].rounds_done == 15 * 2000
-    assert seen[-1].seconds_left == 0.0
+    assert seen == [2000] * 15
     again = run(spec, two, jobs=2)
     assert (again.ran, again.stored) == (0, 15)
-
-
-def test_estimates_of_the_time_left(tmp_path):
-    seen, store = [], Store(tmp_path / "s")
-    run(read_spec(small_spec(tmp_path)), store, jobs=2, progress=seen.append)
-    keys = store.experiments()[0].keys
-    assert seen[0].seconds_left is None
-    assert seen[-1].seconds == pytest.approx(sum(one.seconds for one in store.finished(keys)) / 2)
-    assert seen[-1].seconds_left == 0.0
 
 
 def test_a_bigger_grid_runs_only_what_is_new(tmp_path):
@@ -108,7 +97,7 @@ def test_a_process_that_dies_takes_only_its_cell_with_it(tmp_path):
     assert len(results(store)) == 3
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGINT])
 def test_killed_and_resumed_equals_never_killed(tmp_path, monkeypatch, how):
     path = own_learner(tmp_path, "Slow")
     command = [sys.executable, "-m", "superarm", "run", str(path), "--jobs", "2", "--no-report"]

@@ -9,7 +9,6 @@ from lab_kit import blobs, small_spec, write_spec
 
 from superarm.errors import InvalidInput
 from superarm.experiments import paper_specs, read_spec
-from superarm.experiments.cells import Data
 
 LEARNERS = Path(__file__).parents[1] / "lab_learners.py"
 
@@ -67,7 +66,7 @@ def test_quick_other_data_and_other_axes(tmp_path):
     path = small_spec(tmp_path, "[quick]\nrounds = 10\nseeds = 1\n")
     assert facts(read_spec(path), "rounds") == {(2000,)}
     assert facts(read_spec(path, quick=True), "rounds", "seed") == {(10, 0)}
-    other = read_spec(path).with_data([Data("synsep", "synsep")]).with_axes(rounds=7, seeds=2)
+    other = read_spec(path).with_data(["synsep"]).with_axes(rounds=7, seeds=2)
     assert facts(other, "rounds", "seed", "content") == {(7, s, "synsep 1") for s in (0, 1)}
 
 
@@ -87,7 +86,7 @@ def test_keys_are_made_of_what_decides_the_result(tmp_path):
         assert keys(text) == base, text
     others = [
         'data = ["synsep"]\nlearners = ["mc-dbf"]',
-        'data = [{ source = "digits", scale = "unit" }]\nlearners = ["mc-dbf"]',
+        'data = ["digits"]\nlearners = ["mc-dbf:scaling=standard"]',
         'data = [{ source = "digits", first_labels = 5 }]\nlearners = ["mc-dbf"]',
         'data = ["digits"]\nlearners = ["mc-dbf:estimate=set"]',
         'data = ["digits"]\nlearners = ["set-logit"]',

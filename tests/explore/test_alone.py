@@ -55,9 +55,9 @@ def test_probability_of_any_set_moves_nothing(cls: Any, params: dict[str, Any]) 
     rule, other = (cls(labels=LABELS, seed=1, **params) for _ in range(2))
     for s in scores:
         sets = list(combinations(LABELS, params["set_size"]))
-        p = {frozenset(labels): rule.probability(s, labels) for labels in sets}
+        p = {frozenset(labels): rule.distribution(s).probability(labels) for labels in sets}
         assert sum(p.values()) == pytest.approx(1.0, abs=1e-9)
-        assert rule.probability(s, LABELS[: params["set_size"] + 1]) == 0.0
+        assert rule.distribution(s).probability(LABELS[: params["set_size"] + 1]) == 0.0
         decision = rule.decide(s)
         assert p[frozenset(decision.labels)] == pytest.approx(decision.propensity, rel=1e-9)
         assert decision.labels == other.decide(s).labels
@@ -71,7 +71,7 @@ def test_probability_of_any_set_of_any_size(own: dict[str, Any]) -> None:
     sets = [labels for size in range(1, 7) for labels in combinations(LABELS, size)]
     sizes = set()
     for s in 3.0 * random.normal(size=(60, 6)):
-        p = {frozenset(labels): rule.probability(s, labels) for labels in sets}
+        p = {frozenset(labels): rule.distribution(s).probability(labels) for labels in sets}
         assert sum(p.values()) == pytest.approx(1.0, abs=1e-9)
         assert min(p.values()) >= 0.0
         decision = rule.decide(s)

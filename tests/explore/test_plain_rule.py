@@ -21,7 +21,7 @@ class Growing(PlainRule):
     Deciding moves a count, a miss lowers the level.
     """
 
-    n_decided = 1
+    n_draw_state = 1
     n_memory = 1
 
     def __init__(self, *, step: float = 0.5, set_size: int = 1, seed: int = 0, labels: Any = None) -> None:
@@ -31,7 +31,7 @@ class Growing(PlainRule):
     def choose(self, context: DrawContext) -> Choice:
         order = np.argsort(-context.scores, kind="stable")
         size = max(1, int((context.scores > -context.memory[0]).sum()))
-        if context.decided[0] % 10 == 9:
+        if context.draw_state[0] % 10 == 9:
             size = min(len(order), size + 1)
         return Choice(order[:size], 1.0, draw_log=[size])
 
@@ -41,10 +41,10 @@ class Growing(PlainRule):
     def log_size(self, n: int, m: int) -> int:
         return 1
 
-    def on_decided(self, decided: Any, draw_log: Any) -> None:
-        decided[0] += 1.0
+    def on_decided(self, draw_state: Any, draw_log: Any) -> None:
+        draw_state[0] += 1.0
 
-    def on_feedback(self, decided: Any, memory: Any, draw_log: Any, hit: bool) -> None:
+    def on_feedback(self, draw_state: Any, memory: Any, draw_log: Any, hit: bool) -> None:
         if not hit:
             memory[0] += self.step / draw_log[0]
 
@@ -88,7 +88,7 @@ def test_sets_of_many_sizes() -> None:
         above = int((s > 0).sum())
         assert decision.set_size == decisions.sizes[i] == min(6, max(1, above) + (i % 10 == 9))
         assert decision.to_dict() == decisions[i].to_dict()
-        assert decision.rule == {"name": "Growing", "step": 0.5, "numbers": [decision.set_size]}
+        assert decision.rule == {"name": "Growing", "step": 0.5, "draw_log": [decision.set_size]}
         assert single.draw_log_from(decision.rule).tolist() == [decision.set_size]
 
 
@@ -177,7 +177,10 @@ def test_any_set_can_be_asked_about() -> None:
             return FewSets(eligible, m, [([r], 0.5) for r in (0, 1)])
 
     rule = Half()
-    assert sum(rule.probability([2.0, 1.0, 0.0], labels) for labels in combinations(range(3), 1)) == 1.0
+    assert (
+        sum(rule.distribution([2.0, 1.0, 0.0]).probability(labels) for labels in combinations(range(3), 1))
+        == 1.0
+    )
     draw = distribution_of(rule.decide([2.0, 1.0, 0.0]))
     assert draw is not None
     assert draw.inclusion().tolist() == [0.5, 0.5, 0.0]

@@ -128,7 +128,7 @@ def test_numbers_of_all_sizes_and_words_are_learnt(drive):
 
 
 def test_new_columns_without_end_take_no_memory(drive):
-    columns = Columns.look([{"age": i % 9, "city": "Rome" if i % 2 else "Oslo"} for i in range(30)])
+    columns = Columns.infer([{"age": i % 9, "city": "Rome" if i % 2 else "Oslo"} for i in range(30)])
     session = drive(n_features=None, columns=columns)
     for i in range(30):
         session.decide(DecisionRequest({"age": 1, "city": "Rome"} | {f"{i}.{n}": n for n in range(10)}))

@@ -28,7 +28,7 @@ class Person:
 
 def converse(job: Labelling, *lines: str) -> str:
     person = Person(*lines)
-    notebook._converse(job, "anna", person.ask, person.heard.append)
+    notebook.label_in_text(job, "anna", person.ask, person.heard.append)
     assert person.lines == []
     return "\n".join(person.heard)
 
@@ -37,12 +37,12 @@ def test_a_conversation_in_plain_text():
     job = Labelling(ROWS, labels=TEAMS, target=1.0, most=2)
     first = job.ask("anna")
     heard = converse(job, "2", "s", "nonsense", "7", "= login", "= no such", "+ praise", "q")
-    assert first.row["text"] in heard
+    assert first.values["text"] in heard
     assert f"1  {first.labels[0]}" in heard
     assert "one of the labels (or add it), got 'no such'" in heard
     assert heard.endswith(job.progress().sentence)
     results = job.results()
-    assert results[first.number]["label"] == first.labels[1]
+    assert results[first.row]["label"] == first.labels[1]
     assert {one["by"] for one in results if one["label"]} == {"anna"}
     assert sorted(one["label"] for one in results if one["label"] in ("login", "praise"))[-1] == "praise"
     assert job.label_names == [*TEAMS, "praise"]
@@ -51,7 +51,7 @@ def test_a_conversation_in_plain_text():
 
 def test_undo_and_none_and_the_end_of_input():
     job = Labelling(ROWS, labels=TEAMS, target=1.0, most=1)
-    row = job.ask("anna").number
+    row = job.ask("anna").row
     converse(job, "n", "n", "u", "u", "u", "1")  # and nothing more: it stops by itself
     assert job.results()[row]["clicks"] >= 1
     assert job.results()[row]["label"] is not None
@@ -73,7 +73,7 @@ def test_outside_of_a_notebook_it_is_plain_text(monkeypatch, capsys):
 
 def test_buttons_in_a_notebook(monkeypatch):
     pytest.importorskip("ipywidgets", reason="needs ipywidgets: pip install ipywidgets")
-    monkeypatch.setattr(notebook, "_in_notebook", lambda: True)
+    monkeypatch.setattr(notebook, "in_notebook", lambda: True)
     evil = "<script>alert(1)</script>"
     job = Labelling([*ROWS, {"text": evil}], labels=TEAMS, target=1.0, most=2)
     panel = notebook.label_here(job, by="ben")
@@ -83,9 +83,9 @@ def test_buttons_in_a_notebook(monkeypatch):
     first = job.ask("ben")
     assert [one.description for one in labels.children] == [*first.labels, "None of these"]
     labels.children[0].click()
-    assert job.results()[first.number]["label"] == first.labels[0]
+    assert job.results()[first.row]["label"] == first.labels[0]
     undo.click()
-    assert job.results()[first.number]["label"] is None
+    assert job.results()[first.row]["label"] is None
     labels.children[2].click()
     other.value = "praise"
     take.click()

@@ -16,7 +16,7 @@ import pytest
 import superarm as sa
 from superarm.label.plan import SHORTEST_ROUND
 from superarm.label.rows import LabelRows
-from superarm.label.simulated import _answer
+from superarm.label.simulation import simulated_answer
 
 LABELS = ["ads", "billing", "login", "parcel"]
 
@@ -36,7 +36,7 @@ def told(job: sa.Labelling, *people: str) -> Any:
     questions = []
     for by in people:
         question = job.ask(by)
-        questions.append(question and (question.number, question.labels, question.beliefs, question.audit))
+        questions.append(question and (question.row, question.labels, question.beliefs, question.audit))
     return job.progress(), job.results(), job.people(), job.disagreements(), job.label_names, questions
 
 
@@ -55,7 +55,7 @@ def act(job: sa.Labelling, truth: list[str | None], random: np.random.Generator)
         if chance < 0.15:
             job.skip(question, by)
         else:
-            job.answer(question, by=by, **_answer(question, truth[question.number], 0.1, random))
+            job.answer(question, by=by, **simulated_answer(question, truth[question.row], 0.1, random))
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def act(job: sa.Labelling, truth: list[str | None], random: np.random.Generator)
     ],
 )
 def test_numbers_and_questions_do_not_depend_on_stopping(options: dict[str, Any], tmp_path: Path) -> None:
-    rows, journal, random = made_up(300), tmp_path / "rows.labels.db", np.random.default_rng(1)
-    for begun in range(10):
+    rows, journal, random = made_up(200), tmp_path / "rows.labels.db", np.random.default_rng(1)
+    for begun in range(8):
         with sa.Labelling(rows, labels=LABELS, journal=journal, **options) as job:
             for _ in range(int(random.integers(1, 5 * SHORTEST_ROUND))):
                 act(job, rows.truth, random)
@@ -90,8 +90,8 @@ rows = LabelRows.read("digits")
 job = sa.Labelling(rows, labels=[str(d) for d in range(10)], journal=sys.argv[1], target=0.95)
 while (question := job.ask()) is not None:
     progress = job.progress()
-    print(json.dumps([progress.clicks, str(progress), question.number, question.labels]), flush=True)
-    truth = rows.truth[question.number]
+    print(json.dumps([progress.clicks, str(progress), question.row, question.labels]), flush=True)
+    truth = rows.truth[question.row]
     job.answer(question, **({"label": truth} if truth in question.labels else {"none": True}))
 """
 
@@ -117,4 +117,4 @@ def test_after_a_kill_all_is_as_it_was(tmp_path: Path) -> None:
             before, last = progress.clicks, lines[-1]
             if before == last[0]:
                 assert question is not None
-                assert [str(progress), question.number, question.labels] == last[1:]
+                assert [str(progress), question.row, question.labels] == last[1:]

@@ -96,7 +96,7 @@ def test_cursor_and_advance() -> None:
     for each in (one, other):
         each.run(X, y)
     cursor = one.cursor()
-    ahead = [one.decide(x, at=cursor) for x in X[:20]]
+    ahead = [one.decide(x, cursor=cursor) for x in X[:20]]
     assert [d.to_dict() for d in ahead] == [other.decide(x).to_dict() for x in X[:20]]
     for decision in ahead:
         one.advance(sa.Decision.from_dict(decision.to_dict()))

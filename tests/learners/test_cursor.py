@@ -28,10 +28,10 @@ def test_a_cursor_is_a_value() -> None:
     assert cursor.round == 1
     assert sa.Cursor.from_dict(cursor.to_dict()) == cursor == cursor.copy()
     other = cursor.copy()
-    learner.decide(rows()[1], at=other)
+    learner.decide(rows()[1], cursor=other)
     assert (other.round, cursor.round, learner.round) == (2, 1, 1)
     assert other != cursor
-    again = learner.decide(rows()[1], at=cursor)
+    again = learner.decide(rows()[1], cursor=cursor)
     assert again.to_dict() == learner.decide(rows()[1]).to_dict()
 
 
@@ -41,7 +41,7 @@ def test_many_may_decide_ahead_and_answers_come_later() -> None:
     learner.id = usual.id
     for start in range(0, 40, 8):
         cursor, part = learner.cursor(), rows()[start : start + 8]
-        ahead = [learner.decide(x, at=cursor) for x in part]
+        ahead = [learner.decide(x, cursor=cursor) for x in part]
         expected = [usual.decide(x) for x in part]
         assert [d.to_dict() for d in ahead] == [d.to_dict() for d in expected]
         stored = [sa.Decision.from_dict(d.to_dict()) for d in ahead]
@@ -63,7 +63,7 @@ def test_deciding_at_a_cursor_fixes_nothing(x: Any) -> None:
     usual, learner = (sa.SetLogit(labels=LABELS, set_size=2, seed=3) for _ in range(2))
     learner.id = usual.id
     cursor = learner.cursor()
-    decision = learner.decide(x, at=cursor)
+    decision = learner.decide(x, cursor=cursor)
     assert learner.core is None
     assert (learner.inputs.layout, learner.columns, learner.n_features, learner.round) == (
         None,
@@ -82,7 +82,7 @@ def test_new_names_wait_for_the_order_of_events() -> None:
     learner = sa.SetLogit(labels=LABELS, set_size=2)
     learner.decide({"age": 41})
     cursor = learner.cursor()
-    first, second = (learner.decide({name: 1.0}, at=cursor) for name in ("income", "zip"))
+    first, second = (learner.decide({name: 1.0}, cursor=cursor) for name in ("income", "zip"))
     assert learner.columns.names == ["age"]
     for decision in (second, first):
         learner.advance(decision)
@@ -94,9 +94,9 @@ def test_new_names_wait_for_the_order_of_events() -> None:
 def test_what_is_no_cursor_or_no_decision_of_its_own() -> None:
     learner, other = sa.SetLogit(labels=LABELS, set_size=2), sa.Perceptron(labels=LABELS, set_size=2)
     x = rows()[0]
-    for at in (3, other.cursor()):
-        with pytest.raises(InvalidInput, match="at of SetLogit must be a cursor of this learner"):
-            learner.decide(x, at=at)
+    for cursor in (3, other.cursor()):
+        with pytest.raises(InvalidInput, match="cursor of SetLogit must be one of this learner"):
+            learner.decide(x, cursor=cursor)
     assert learner.core is None
     for decision in (None, other.decide(x), sa.Decision.given(x, ["ant"])):
         with pytest.raises(InvalidInput, match="decision of SetLogit must be its own"):
@@ -106,11 +106,11 @@ def test_what_is_no_cursor_or_no_decision_of_its_own() -> None:
 def test_an_example_row_is_taken() -> None:
     for n_features in (None, 3, (2, 5)):
         learner = sa.SetLogit(labels=LABELS, n_features=n_features)
-        learner.decide(learner.example_row())
+        learner.decide(learner.inputs.example_row())
     for x in ([1.0, 2.0], ([3], [1.0]), {"age": 3}, sa.Row([1.0], ([0], [1.0]), 9)):
         learner = sa.SetLogit(labels=LABELS)
         learner.decide(x)
-        learner.decide(learner.example_row())
+        learner.decide(learner.inputs.example_row())
 
 
 def test_a_likelihood_for_every_label() -> None:

@@ -52,5 +52,5 @@ def visits(n, seed):
 def test_golden(digits, spec, counts):
     X, y = digits
     learner = make(spec, n_labels=10, n_features=64, seed=1)
-    got = learner.run(X, y, visits(len(y), seed=1))
+    got = learner.run(X, y, visits(len(y), seed=1))[:3]
     np.testing.assert_allclose(got / ROUNDS, np.array(counts) / ROUNDS, atol=0.005)

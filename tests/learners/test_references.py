@@ -124,7 +124,7 @@ def test_fused_run(name, params):
         shown = slow.decide(x)
         counts += [shown.top[0] != label, label not in shown.top, label not in shown.drawn]
         slow.learn(shown, label)
-    assert fast.run(X, y).tolist() == counts.tolist()
+    assert fast.run(X, y)[:3].tolist() == counts.tolist()
     assert_same_weights(fast, slow)
     ranks = np.argsort(-np.array([slow.scores(np.append(x, 0.5)) for x in X]), axis=1, kind="stable")
     agree = (fast.predict_set(X, None) == ranks[:, : fast.set_size]).mean()

@@ -124,7 +124,7 @@ def test_units_of_the_features_do_not_matter(sparse: bool) -> None:
     X, y = digits()
     counts = []
     for factor in (1.0, 0.01, 100.0):
-        stream = Arrays(csr_matrix(X * factor) if sparse else X * factor, y, scale="none")
+        stream = Arrays(csr_matrix(X * factor) if sparse else X * factor, y)
         learner = sa.SetLogit(n_labels=10, n_features=64, set_size=3)
         counts.append(sa.simulate(learner, stream, 5000).error_rate)
     assert counts[1] == pytest.approx(counts[0], abs=0.01)
@@ -135,7 +135,7 @@ def test_one_offset_of_the_features_does_not_matter() -> None:
     X, y = digits()
     rates = [
         sa.simulate(
-            sa.SetLogit(n_labels=10, n_features=64, set_size=3), Arrays(X + shift, y, scale="none"), 5000
+            sa.SetLogit(n_labels=10, n_features=64, set_size=3), Arrays(X + shift, y), 5000
         ).error_rate
         for shift in (0.0, 5.0)
     ]

@@ -112,9 +112,9 @@ def test_a_decision_of_vowpal_wabbit(tmp_path, name):
     assert made.propensity == pytest.approx(0.8)
     assert made.x == {"User.age": 0.5, "User.city": "Rome", "Hour.0.of_day": 13}
     (batch,) = batches(log, survey(log).known)
-    draw = batch.designs[0].distribution
-    assert [draw.probability([r]) for r in range(3)] == pytest.approx([0.05, 0.15, 0.8])
-    np.testing.assert_allclose(logged_propensities(batch).by_design, 0.8)
+    draw = batch.draws[0]
+    assert [draw.probability(frozenset([r])) for r in range(3)] == pytest.approx([0.05, 0.15, 0.8])
+    np.testing.assert_allclose(logged_propensities(batch).by_rule, 0.8)
 
 
 def test_a_slate_of_vowpal_wabbit(tmp_path):
@@ -123,8 +123,8 @@ def test_a_slate_of_vowpal_wabbit(tmp_path):
     assert (first.decision.labels, first.hit, second.hit) == ([1, 2], False, True)
     assert first.decision.propensity == pytest.approx(0.35)
     (batch,) = batches(log, survey(log).known)
-    np.testing.assert_allclose(batch.designs[0].distribution.inclusion(), [0.3, 0.7, 0.5, 0.2, 0.3])
-    np.testing.assert_allclose(logged_propensities(batch).by_design, 0.35)
+    np.testing.assert_allclose(batch.draws[0].inclusion(5), [0.3, 0.7, 0.5, 0.2, 0.3])
+    np.testing.assert_allclose(logged_propensities(batch).by_rule, 0.35)
 
 
 @pytest.mark.parametrize(

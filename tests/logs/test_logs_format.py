@@ -331,7 +331,7 @@ def test_survey_finds_labels_features_and_what_is_known(tmp_path):
 def test_recording_sparse_rows(tmp_path):
     """The rows in the log are those of the stream."""
     X = csr_matrix(np.eye(6, 40, dtype=np.float32) + np.eye(6, 40, 9, dtype=np.float32))
-    stream = Arrays(X, [0, 1, 2, 0, 1, 2], shuffle=False, scale="none")
+    stream = Arrays(X, [0, 1, 2, 0, 1, 2], shuffle=False)
     learner = sa.MCDBF(n_labels=3, n_features=40, set_size=1)
     with Writer(tmp_path / "log.jsonl") as writer:
         sa.simulate(learner, stream, 6, log=writer)
@@ -341,7 +341,7 @@ def test_recording_sparse_rows(tmp_path):
 
 def test_labels_must_differ_as_text():
     with pytest.raises(InvalidInput, match="labels of SetLogit must be distinct when written as text"):
-        sa.SetLogit(labels=["1", 1]).known.by_text(1)
+        sa.SetLogit(labels=["1", 1]).label_set.by_text(1)
 
 
 def test_empty_lines_before_the_header_do_not_count(tmp_path):

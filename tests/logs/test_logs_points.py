@@ -9,7 +9,7 @@ import superarm as sa
 from superarm.logs import Estimate, Log, Policy, Verdict, Wanted, Writer, evaluate, survey, train
 from superarm.logs.calibration import Calibration
 from superarm.logs.estimates import Sums
-from superarm.logs.verdicts import isotonic, nested
+from superarm.logs.verdicts import nested
 from superarm.logs.weights import ImportanceWeights
 
 K, D, M = 8, 5, 3
@@ -57,12 +57,6 @@ def test_a_calibration_survives_answers_that_are_all_alike():
     found, _ = calibration.calibrate(q, q, np.zeros(1_000))
     assert 0.2 < found[-1] < 0.8
     assert calibration.calibrate(np.ones(3), np.ones(3), np.ones(3))[0].tolist() == [1.0] * 3
-
-
-def test_isotonic():
-    assert isotonic([0.5, 0.6, 0.7], [1, 1, 1]) == [0.5, 0.6, 0.7]
-    assert isotonic([0.9, 0.8, 0.7], [1, 1, 2]) == pytest.approx([0.775] * 3)
-    assert isotonic([], []) == []
 
 
 def verdict(m, rate, expected, problem=""):

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from logged import World, mask
+from logged import World, draws_of, mask
 
 import superarm as sa
 from superarm.explore import (
@@ -22,11 +22,11 @@ from superarm.explore import (
 )
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
 from superarm.logs.batches import Batch, batches
-from superarm.logs.designs import Design
+from superarm.logs.estimates import HitRateEstimator
+from superarm.logs.foreign import slots_distribution
 from superarm.logs.policies import PolicyRunner
-from superarm.logs.slots import slots_distribution
-from superarm.logs.tallies import Tally
-from superarm.logs.weights import PolicyChoice, linear_weights, logged_propensities, set_weights
+from superarm.logs.set_draws import MixtureDraw, draw_from
+from superarm.logs.weights import linear_weights, logged_propensities, policy_weights, set_weights
 from superarm.streams import Arrays
 
 K = 6
@@ -89,8 +89,8 @@ def possible(draw):
     unknown = np.full(n, np.nan)
     among = np.tile(np.isin(np.arange(K), draw.eligible), (n, 1))
     top = np.tile(np.arange(K) < draw.m, (n, 1))
-    shown, designs = mask(np.array(sets), K), [Design(draw)] * n
-    return Batch([None] * n, np.zeros(n), shown, top, among, unknown, unknown.copy(), designs), p
+    shown = mask(np.array(sets), K)
+    return Batch([None] * n, np.zeros(n), shown, top, among, unknown, [draw_from(draw)] * n), p
 
 
 @pytest.mark.parametrize("name", DRAWS)
@@ -106,16 +106,17 @@ def test_weights_are_unbiased_by_enumeration(name, plain):
     if isinstance(draw, TiedSets):  # a log's top set says which of the tied labels came first
         one_order = FewSets(draw.eligible, draw.m, draw.chances.items(), draw.uniform)
         given_top = np.array([one_order.probability(np.flatnonzero(s)) for s in batch.shown])
-    assert given_top @ logged.surprise == pytest.approx(0.0, abs=1e-9)
-    assert given_top @ logged.surprise**2 == pytest.approx(logged.variance[0], abs=1e-9)
+    assert given_top @ logged.excess == pytest.approx(0.0, abs=1e-9)
+    assert given_top @ logged.excess**2 == pytest.approx(logged.variance[0], abs=1e-9)
     shown = batch.shown * 1.0
     answered = {"linear": 0, "set": 0}
     others = [drawn_by(RunnerUp(explore=0.2), draw.m, draw.eligible), DRAWS["mixed of 2"](), draw]
     sets = [s for m in range(1, len(draw.eligible)) for s in combinations(draw.eligible, m)]
-    choices = [PolicyChoice(mask(np.array([s] * len(p)), K), g) for s in sets for g in (None, 0.3)]
-    choices += [PolicyChoice(batch.top, None, [other] * len(p)) for other in others if other.m == draw.m]
-    for choice in choices:
-        pi = choice.inclusion(batch.eligible)
+    policies = [MixtureDraw.always(draw.eligible, s) for s in sets]
+    policies += [MixtureDraw.around(draw.eligible, s, 0.3) for s in sets]
+    policies += [draw_from(other) for other in others if other.m == draw.m]
+    for policy in policies:
+        pi = np.tile(policy.inclusion(K), (len(p), 1))
         # Is there any weight of the possible sets that gives pi?
         best = np.linalg.lstsq(shown.T, pi[0], rcond=None)[0]
         known = np.abs(shown.T @ best - pi[0]).max() < 1e-9
@@ -125,17 +126,16 @@ def test_weights_are_unbiased_by_enumeration(name, plain):
             answered["linear"] += 1
             np.testing.assert_allclose((p * linear.w) @ shown, pi[0], atol=1e-8)
             assert p @ linear.w**2 == pytest.approx(linear.square[0], rel=1e-6)
-        whole = set_weights(batch, logged, choice)
-        covered = choice.chance(batch.shown, logged.n).sum() == pytest.approx(1.0)
-        same_size = choice.size()[0] == draw.m
-        if same_size and covered:
+        whole = set_weights(batch, logged, [policy] * len(p))
+        covered = sum(policy.probability(s) for s in batch.sets) == pytest.approx(1.0)
+        if policy.m == draw.m and covered:
             answered["set"] += 1
             np.testing.assert_allclose((p * whole.w) @ shown, pi[0], atol=1e-8)
             if not np.isnan(whole.square[0]):
                 assert p @ whole.w**2 == pytest.approx(whole.square[0], rel=1e-6)
             else:
                 assert type(draw) is not FewSets
-        elif type(draw) is FewSets or (choice.distributions is None and choice.gamma is None):
+        elif type(draw) is FewSets or (isinstance(policy, MixtureDraw) and not policy.share):
             assert np.isnan(whole.w).all()
     assert answered["linear"] >= 1
     assert answered["set"] >= 1
@@ -146,13 +146,12 @@ def test_a_policy_of_few_sets_on_a_log_of_the_paper(policy):
     """E[w^2] is exact, too, where the log was drawn as in eq. 5."""
     draw, own = DRAWS["dilute"](), DRAWS[policy]()
     batch, p = possible(draw)
-    batch.gamma[:], batch.designs[:] = 0.4, [None] * len(p)
-    batch.top[:] = np.isin(np.arange(K), [0, 1])  # the two best of SCORES
+    batch.draws[:] = [MixtureDraw.around(range(K), [0, 1], 0.4)] * len(p)  # the two best of SCORES
     logged = logged_propensities(batch)
     np.testing.assert_allclose(logged.propensity, p)
-    choice = PolicyChoice(batch.top, None, [own] * len(p))
-    pi = choice.inclusion(batch.eligible)
-    for weights in (set_weights(batch, logged, choice), linear_weights(batch, logged, pi)):
+    policy = [draw_from(own)] * len(p)
+    pi = np.stack([draw.inclusion(K) for draw in policy])
+    for weights in (set_weights(batch, logged, policy), linear_weights(batch, logged, pi)):
         np.testing.assert_allclose((p * weights.w) @ batch.shown, pi[0], atol=1e-9)
         assert p @ weights.w**2 == pytest.approx(weights.square[0])
 
@@ -194,7 +193,7 @@ def test_a_log_asks_the_rule_again(stream, tmp_path, m, ending):
     assert [str(name) for name in labels.all()] == sorted(names)
     (batch,) = batches(log, labels)
     logged = logged_propensities(batch)
-    np.testing.assert_allclose(logged.by_design, [d.propensity for d in made], rtol=1e-12)
+    np.testing.assert_allclose(logged.by_rule, [d.propensity for d in made], rtol=1e-12)
 
 
 @pytest.mark.slow
@@ -233,14 +232,14 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
     loaded = sa.load(tmp_path / "model.npz")
     policy = PolicyRunner(Policy("draws", learner=loaded, draws=True), facts.known, facts.n_features)
     batch = next(batches(log, facts.known)).part(np.arange(50))
-    choice = policy.choose(batch, policy.scores(batch))
+    draws = policy.choose(batch, policy.scores(batch))
     for i, one in enumerate(batch.records):
         for turn in range(3):
             at = loaded.cursor()  # the learner's own clock does not move
             at.round = 7 * i + turn
-            made = loaded.decide(one.decision.x, at=at)
-            numbers = loaded.known.numbers(made.labels, "labels", "test")
-            assert choice.distributions[i].probability(numbers) == pytest.approx(made.propensity, rel=1e-6)
+            made = loaded.decide(one.decision.x, cursor=at)
+            numbers = loaded.label_set.numbers(made.labels, "labels", "test")
+            assert draws[i].probability(frozenset(numbers)) == pytest.approx(made.propensity, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -288,13 +287,13 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
     sets = np.array(list(combinations(range(k), m)))
     chances = [np.array([draw.probability(s) for s in sets]) for draw in draws]
     policies = {
-        "top": PolicyChoice(mask(np.array([np.argsort(-s)[:m] for s in scores]), k)),
-        "other": PolicyChoice(mask(world.order[:, :m], k)),
-        "larger": PolicyChoice(mask(world.order[:, : m + 1], k)),
-        "draws": PolicyChoice(mask(world.order[:, :m], k), None, draws),
+        "top": draws_of(mask(np.array([np.argsort(-s)[:m] for s in scores]), k)),
+        "other": draws_of(mask(world.order[:, :m], k)),
+        "larger": draws_of(mask(world.order[:, : m + 1], k)),
+        "draws": [draw_from(draw) for draw in draws],
     }
     found: dict[tuple[str, str], list[bool]] = {}
-    designs = [Design(draw) for draw in draws]
+    logging = [draw_from(draw) for draw in draws]
     every = np.ones((4, k), bool)
     for _ in range(runs):
         context = np.sort(random.integers(4, size=rows))
@@ -305,17 +304,17 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
         unknown = np.full(rows, np.nan)
         top = mask(np.array([np.argsort(-s)[:m] for s in scores]), k)[context]
         batch = Batch(
-            [None] * rows, hit * 1.0, shown, top, every[context], unknown, unknown,
-            [designs[c] for c in context],
+            [None] * rows, hit * 1.0, shown, top, every[context], unknown,
+            [logging[c] for c in context],
         )  # fmt: skip
         logged = logged_propensities(batch)
         for name, policy in policies.items():
-            own = None if policy.distributions is None else [policy.distributions[c] for c in context]
-            choice = PolicyChoice(policy.top[context], None, own)
-            truth = float((policy.inclusion(every) * world.p).sum(axis=1)[context].mean())
-            tally = Tally()
-            tally.add(batch, logged, choice, world.guess[context])
-            for e in tally.estimates:
+            pi = np.stack([draw.inclusion(k) for draw in policy])
+            truth = float((pi * world.p).sum(axis=1)[context].mean())
+            estimator = HitRateEstimator(one_set=name != "draws")
+            weights = policy_weights(batch, logged, [policy[c] for c in context])
+            estimator.add(batch, logged, weights, world.guess[context])
+            for e in estimator.estimates:
                 if not e.problem:
                     found.setdefault((name, e.name), []).append(e.low <= truth <= e.high)
     answered = {key: values for key, values in found.items() if len(values) > runs / 2}

@@ -6,28 +6,27 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from logged import World, mask
+from logged import World, draws_of, mask
 
 from superarm.logs.batches import Batch
-from superarm.logs.designs import blocks
-from superarm.logs.estimates import LEAST_ROWS, Sums
-from superarm.logs.tallies import Tally
-from superarm.logs.weights import PolicyChoice, linear_weights, logged_propensities, set_weights
+from superarm.logs.estimates import LEAST_ROWS, HitRateEstimator, Sums
+from superarm.logs.set_draws import MixtureDraw
+from superarm.logs.weights import linear_weights, logged_propensities, policy_weights, set_weights
 
 
-def judged(batch, choice, guess=None):
-    """All estimates, with a reward model's guess at the labels' probabilities."""
-    tally = Tally()
-    p = np.zeros(batch.shown.shape) if guess is None else guess
-    tally.add(batch, logged_propensities(batch), choice, p)
-    return tally
+def judged(batch, draws):
+    """All estimates of a policy that shows one set for a row, and of which nothing is expected."""
+    estimator = HitRateEstimator(one_set=True)
+    logged = logged_propensities(batch)
+    estimator.add(batch, logged, policy_weights(batch, logged, draws), np.zeros(batch.shown.shape))
+    return estimator
 
 
 CASES = [(5, 2, 0.3), (6, 3, 0.7), (5, 1, 0.2), (4, 3, 0.4), (7, 4, 0.05), (6, 2, 1.0)]
 
 
-def every_set(k, m, top, eligible=None):
-    """A batch with each possible set once."""
+def every_set(k, m, top, gamma=None, eligible=None):
+    """A batch with each possible set once, drawn around a top set; without gamma, nobody knows how."""
     among = list(range(k)) if eligible is None else eligible
     shown = mask(np.array(list(combinations(among, m))), k)
     n = len(shown)
@@ -38,8 +37,7 @@ def every_set(k, m, top, eligible=None):
         np.tile(np.isin(np.arange(k), top), (n, 1)),
         np.tile(np.isin(np.arange(k), among), (n, 1)),
         np.full(n, np.nan),
-        np.zeros(n),
-        [None] * n,
+        [None if gamma is None else MixtureDraw.around(among, top, gamma)] * n,
     )
 
 
@@ -51,29 +49,28 @@ def test_weights_are_unbiased_by_enumeration(k, m, gamma, gamma_b, few):
     eligible = [*range(k)] if not few or k - 1 <= m else [*range(1, k)]
     n = len(eligible)
     for top in (eligible[:m], eligible[-m:]):
-        batch = every_set(k, m, top, eligible)
-        batch.gamma[:] = gamma
+        batch = every_set(k, m, top, gamma, eligible)
         logged = logged_propensities(batch)
-        p = logged.by_design
+        p = logged.by_rule
         assert p.sum() == pytest.approx(1.0)
-        assert p @ logged.surprise == pytest.approx(0.0)
-        assert p @ logged.surprise**2 == pytest.approx(logged.variance[0])
+        assert p @ logged.excess == pytest.approx(0.0)
+        assert p @ logged.excess**2 == pytest.approx(logged.variance[0])
         for size in range(1, n):
             for own in combinations(eligible, size):
-                choice = PolicyChoice(np.tile(np.isin(np.arange(k), own), (len(p), 1)), gamma_b)
-                pi = choice.inclusion(batch.eligible)
+                policy = draws_of(np.tile(np.isin(np.arange(k), own), (len(p), 1)), gamma_b, eligible)
+                pi = np.stack([draw.inclusion(k) for draw in policy])
                 target = pi[0]
                 linear = linear_weights(batch, logged, pi)
                 np.testing.assert_allclose((p * linear.w) @ batch.shown, target, atol=1e-9)
                 assert p @ linear.w == pytest.approx(target.sum() / m)
                 assert p @ linear.w**2 == pytest.approx(linear.square[0])
                 if size == m:
-                    whole = set_weights(batch, logged, choice)
+                    whole = set_weights(batch, logged, policy)
                     np.testing.assert_allclose((p * whole.w) @ batch.shown, target, atol=1e-9)
                     assert p @ whole.w == pytest.approx(1.0)
                     assert p @ whole.w**2 == pytest.approx(whole.square[0])
                 else:
-                    assert np.isnan(set_weights(batch, logged, choice).w).all()
+                    assert np.isnan(set_weights(batch, logged, policy).w).all()
 
 
 @pytest.mark.parametrize(("k", "m"), [(5, 2), (4, 3), (4, 1)])
@@ -81,41 +78,33 @@ def test_linear_weights_need_no_design_where_every_set_has_a_known_chance(k, m):
     batch = every_set(k, m, [])
     p = np.random.default_rng(0).dirichlet(np.ones(len(batch)))  # drawn in some other way
     batch.propensity[:] = p
-    batch.gamma[:] = np.nan
     logged = logged_propensities(batch)
     for size in (1, 2, 3):
         for own in combinations(range(k), size):
-            choice = PolicyChoice(np.tile(np.isin(np.arange(k), own), (len(p), 1)))
-            w = linear_weights(batch, logged, choice.top * 1.0)
-            np.testing.assert_allclose((p * w.w) @ batch.shown, choice.top[0], atol=1e-9)
+            pi = np.tile(np.isin(np.arange(k), own), (len(p), 1)) * 1.0
+            w = linear_weights(batch, logged, pi)
+            np.testing.assert_allclose((p * w.w) @ batch.shown, pi[0], atol=1e-9)
             assert np.isnan(w.square).all()
 
 
 def test_a_row_that_showed_everything_answers_for_everything_alone():
-    batch = every_set(4, 2, [1, 2], [1, 2])
-    batch.gamma[:] = 0.5
+    batch = every_set(4, 2, [1, 2], 0.5, [1, 2])
     logged = logged_propensities(batch)
-    assert logged.by_design.tolist() == [1.0]
-    whole, half = (PolicyChoice(np.isin(np.arange(4), own)[None]) for own in ([1, 2], [1]))
-    assert linear_weights(batch, logged, whole.top * 1.0).w.tolist() == [1.0]
-    assert np.isnan(linear_weights(batch, logged, half.top * 1.0).w).all()
-    assert set_weights(batch, logged, whole).w.tolist() == [1.0]
-    assert PolicyChoice(whole.top, 0.3).inclusion(batch.eligible).tolist() == [[0.0, 1.0, 1.0, 0.0]]
+    assert logged.by_rule.tolist() == [1.0]
+    whole, half = (np.isin(np.arange(4), own)[None] * 1.0 for own in ([1, 2], [1]))
+    assert linear_weights(batch, logged, whole).w.tolist() == [1.0]
+    assert np.isnan(linear_weights(batch, logged, half).w).all()
+    assert set_weights(batch, logged, [MixtureDraw.always([1, 2], [1, 2])]).w.tolist() == [1.0]
+    assert MixtureDraw.around([1, 2], [1, 2], 0.3).inclusion(4).tolist() == [0.0, 1.0, 1.0, 0.0]
 
 
 def test_nothing_is_known_without_odds():
     batch = every_set(4, 2, [0, 1])
-    batch.gamma[:] = np.nan
-    logged, choice = logged_propensities(batch), PolicyChoice(batch.shown)
-    assert np.isnan(linear_weights(batch, logged, choice.top * 1.0).w).all()
-    assert np.isnan(set_weights(batch, logged, choice).w).all()
-    tally = judged(batch, choice)
-    assert {e.problem for e in tally.estimates} == {"the log does not say how probable its sets were"}
-
-
-def test_tables_are_those_of_the_design():
-    plan = blocks(6, 2, 0.3)
-    assert plan.m * plan.inside + plan.rest * plan.outside == pytest.approx(2.0)
+    logged, policy = logged_propensities(batch), draws_of(batch.shown)
+    assert np.isnan(linear_weights(batch, logged, batch.shown * 1.0).w).all()
+    assert np.isnan(set_weights(batch, logged, policy).w).all()
+    estimator = judged(batch, policy)
+    assert {e.problem for e in estimator.estimates} == {"the log does not say how probable its sets were"}
 
 
 # k, m, gamma of the log; rows; the share of people who want nothing
@@ -147,12 +136,21 @@ def test_intervals_cover_the_truth(k, m, gamma, rows, nothing):
         **({"larger": (world.order[:, : m + 1], None)} if m + 1 < k else {}),
     }
     found: dict[tuple[str, str], list[tuple[bool, float]]] = {}
+    every, contexts = world.every_set()  # each row is one of these: they are weighted once
+    number = {row: i for i, row in enumerate(zip(contexts, every.sets, strict=True))}
+    logged = logged_propensities(every)
+    weights = {
+        name: policy_weights(every, logged, [world.draws(sets, gamma_b)[c] for c in contexts])
+        for name, (sets, gamma_b) in policies.items()
+    }
     for run in range(RUNS):
         batch, context = world.log(rows, np.random.default_rng([7, k, run]))
+        at = np.array([number[row] for row in zip(context, batch.sets, strict=True)])
         for name, (sets, gamma_b) in policies.items():
             truth = world.truth(sets, gamma_b)
-            choice = PolicyChoice(mask(sets[context], k), gamma_b)
-            for e in judged(batch, choice, world.guess[context]).estimates:
+            estimator = HitRateEstimator(one_set=gamma_b is None)
+            estimator.add(batch, logged.part(at), weights[name].part(at), world.guess[context])
+            for e in estimator.estimates:
                 if not e.problem:
                     found.setdefault((name, e.name), []).append((e.low <= truth <= e.high, e.value - truth))
     answered = {key: values for key, values in found.items() if len(values) > RUNS / 2}
@@ -169,23 +167,23 @@ def test_a_log_says_when_it_cannot_answer():
     world = World.make(12, 3, 0.02, 0.0, seed=1)
     batch, context = world.log(2000, np.random.default_rng(0))
     far = np.array([[r for r in range(12) if r not in top][:3] for top in world.top])
-    choice = PolicyChoice(mask(far[context], 12))
-    tally = judged(batch, choice)
-    for e in tally.estimates:
+    policy = draws_of(mask(far[context], 12))
+    estimator = judged(batch, policy)
+    for e in estimator.estimates:
         assert e.effective < LEAST_ROWS
         assert e.problem
-    wanted = tally.by_label.wanted(batch.hit.mean())
+    wanted = estimator.linear.wanted(batch.hit.mean())
     assert wanted.rows > 2000
     assert 0.02 < wanted.uniform < 1.0
-    other = judged(batch, PolicyChoice(mask(world.order[context, :4], 12)))
+    other = judged(batch, draws_of(mask(world.order[context, :4], 12)))
     assert {e.problem for e in other.by_set.estimates()} == {"the log never shows a set of this policy's"}
 
 
 def test_few_hits_are_no_evidence():
     world = World.make(6, 2, 0.8, 0.99, seed=1)
     batch, context = world.log(1000, np.random.default_rng(0))
-    choice = PolicyChoice(mask(world.order[context, :2], 6))
-    assert all("hits" in e.problem for e in judged(batch, choice).by_label.estimates())
+    policy = draws_of(mask(world.order[context, :2], 6))
+    assert all("hits" in e.problem for e in judged(batch, policy).linear.estimates())
 
 
 @pytest.mark.parametrize(
@@ -197,9 +195,9 @@ def test_wrong_odds_show_in_the_mean_weight(factor, message):
     logged = logged_propensities(batch)
     wrong = logged._replace(propensity=np.minimum(logged.propensity * factor, 1.0))
     sums, q = Sums("set"), np.zeros(4000)
-    choice = PolicyChoice(mask(world.order[context, :1], 4))
+    policy = draws_of(mask(world.order[context, :1], 4))
     known = np.ones(4000, bool)
-    sums.add(set_weights(batch, wrong, choice), batch.hit, q, q, q, np.ones(4000), known)
+    sums.add(set_weights(batch, wrong, policy), batch.hit, q, q, q, np.ones(4000), known)
     assert all(message in e.problem for e in sums.estimates())
 
 
@@ -207,24 +205,23 @@ def test_rows_that_cannot_answer_widen_the_interval():
     """Whatever would have happened in them, the interval holds the truth; too many of them are a problem."""
     world = World.make(4, 1, 0.5, 0.0, seed=1)
     batch, context = world.log(4000, np.random.default_rng(0))
-    choice = PolicyChoice(mask(world.order[context, :1], 4))
-    whole = judged(batch, choice).estimates
-    batch.gamma[:400] = np.nan
-    for before, e in zip(whole, judged(batch, choice).estimates, strict=True):
+    policy = draws_of(mask(world.order[context, :1], 4))
+    whole = judged(batch, policy).estimates
+    batch.draws[:400] = [None] * 400
+    for before, e in zip(whole, judged(batch, policy).estimates, strict=True):
         assert not e.problem
         assert e.silent == pytest.approx(0.1)
         assert e.rows == 3600
         assert e.low < 0.9 * before.value < before.value + 0.1 * (1 - before.value) < e.high
         assert e.low <= e.value <= e.high
         assert e.width > 0.1
-    batch.gamma[:1600] = np.nan
+    batch.draws[:1600] = [None] * 1600
     wanted = "40% of 4,000 rows do not say how probable their set was: 33% may at most"
-    assert {e.problem for e in judged(batch, choice).estimates} == {wanted}
+    assert {e.problem for e in judged(batch, policy).estimates} == {wanted}
 
 
 def test_a_hit_rate_is_told_between_0_and_1_and_an_interval_that_is_cut_is_no_sharper():
-    from superarm.logs.estimates import Estimate
-    from superarm.logs.verdicts import best_of
+    from superarm.logs.estimates import Estimate, best_of
 
     facts = {"rows": 100, "effective": 100.0, "largest": 1.0, "overlap": 1.0, "mean_weight": 1.0}
     cut = Estimate("pi", 1.02, 0.89, 1.0, **facts)

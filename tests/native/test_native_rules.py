@@ -205,7 +205,7 @@ def test_choosing_moves_nothing_and_what_moves_is_written_down(name: str) -> Non
         assert all(np.array_equal(before[key], array) for key, array in other.state().items())
         # all that moves a rule is in the record
         numbers = rule.draw_log_from(
-            made.rule if made.known else rule.record(np.frombuffer(made.draw_log), NUMBERS)
+            made.rule if made.label_set else rule.record(np.frombuffer(made.draw_log), NUMBERS)
         )
         other.round = made.round + 1
         other.advance(numbers, np.array([0, len(numbers)]), 0, 1)
@@ -220,7 +220,7 @@ class NUMBERS:  # labels without names
     names = None
 
     @staticmethod
-    def public(numbers: Any) -> list[int]:
+    def decode(numbers: Any) -> list[int]:
         return [int(i) for i in numbers]
 
 
@@ -255,16 +255,16 @@ def test_clock_and_pending() -> None:
     """t and M move when something can be left out; whatever is decided is pending, and answers halve it."""
     core = core_of(RunnerUp(), 4)
     decide(core, np.arange(4), m=4)
-    assert core.cursor().numbers.tolist() == [0.0, 0.0, 1.0]
+    assert core.cursor().rule_state.tolist() == [0.0, 0.0, 1.0]
     made = [decide(core, np.arange(4), m=2) for _ in range(500)]
-    t, M, pending = core.cursor().numbers
+    t, M, pending = core.cursor().rule_state
     cost = np.frombuffer(made[0].draw_log)[0]
     assert (t, pending) == (500.0, 300.0)
     assert pytest.approx(500 * cost) == M
     one = made[0]
     for left in (150.0, 75.0, 37.0):
         core.update(one, np.zeros(4, np.float32), core.everything, one.sets, 2, False, -1, None)
-        assert core.cursor().numbers[2] == left
+        assert core.cursor().rule_state[2] == left
     assert core.state()["rule.answers"].tolist() == [3.0]
 
 

@@ -13,14 +13,14 @@ from superarm.play.game import GAMMA, Game
 def test_nobody_learns_from_the_pictures_that_measure():
     game = Game(seed=3)
     seen = []
-    for _ in range(2 * game.lessons):
+    for _ in range(2 * len(game.training)):
         seen.append(game.picture)
         game._teach(True, by_person=False)
-    assert len(seen) == 2 * game.lessons
-    assert not set(seen) & set(game._exam.tolist())
-    assert sorted(seen) == sorted(2 * game._lessons.tolist())
-    assert seen[: game.lessons] != seen[game.lessons :]  # in another order
-    assert set(seen) | set(game._exam.tolist()) == set(range(len(game.y)))
+    assert len(seen) == 2 * len(game.training)
+    assert not set(seen) & set(game.test.tolist())
+    assert sorted(seen) == sorted(2 * game.training.tolist())
+    assert seen[: len(game.training)] != seen[len(game.training) :]  # in another order
+    assert set(seen) | set(game.test.tolist()) == set(range(len(game.y)))
 
 
 def test_bits_alone_teach_the_learners_of_bits():
@@ -29,7 +29,7 @@ def test_bits_alone_teach_the_learners_of_bits():
     visit = []
     for _ in range(300):
         visit.append(game.picture)
-        game.answer_itself(1)
+        game.answer_by_computer(1)
     common = {"n_labels": 10, "n_features": 64, "set_size": 3, "seed": 1}
     for name, twin in {
         "set-logit": sa.SetLogit(**common),
@@ -37,9 +37,9 @@ def test_bits_alone_teach_the_learners_of_bits():
         "labels": sa.AveragedSoftmax(**common),  # SetLogit with labels is this
     }.items():
         twin.run(game.X, game.y, visit)
-        X = game.X[game._exam]
+        X = game.X[game.test]
         np.testing.assert_array_equal(twin.predict(X), game.learners[name].predict(X))
-    errors = [np.mean(one.predict(X) != game.y[game._exam]) for one in game.learners.values()]
+    errors = [np.mean(one.predict(X) != game.y[game.test]) for one in game.learners.values()]
     assert game.curve[-1] == (300, *errors)
     assert errors[2] < errors[0] < 0.3
 
@@ -68,9 +68,9 @@ def test_each_set_is_answered_once():
 
 def test_a_yes_makes_the_shown_digits_more_probable():
     game = Game(seed=2)
-    game.answer_itself(5)
-    shown, x, before = game.shown, game.x, sum(game.beliefs()[label] for label in game.shown)
-    assert sum(game.beliefs()) == pytest.approx(1.0)
+    game.answer_by_computer(5)
+    shown, x, before = game.shown, game.x, sum(game.probabilities()[label] for label in game.shown)
+    assert sum(game.probabilities()) == pytest.approx(1.0)
     game.answer(5, True)
     game.x = x
-    assert sum(game.beliefs()[label] for label in shown) > before
+    assert sum(game.probabilities()[label] for label in shown) > before

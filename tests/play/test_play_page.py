@@ -41,16 +41,16 @@ def error_of(table, place: int) -> float:
 
 @needs_chromium
 def test_somebody_teaches_by_mouse_and_the_computer_goes_on(table, tmp_path):
-    assert "knows nothing" in table.text("said")
+    assert "knows nothing" in table.text("message")
     assert table.text("shown").split() == [str(label) for label in table.game.shown]
     drawn = table.browser.eval("document.querySelectorAll('#picture rect').length")
     assert drawn == (table.game.x > 0).sum()
     told = table.game.shown
     table.press("yes")
-    assert f"Yes: so it was {told[0]}, {told[1]} or {told[2]}." in table.text("said")
+    assert f"Yes: so it was {told[0]}, {told[1]} or {told[2]}." in table.text("message")
     told = table.game.shown
     table.press("no")
-    assert f"No: so it was not {told[0]}, {told[1]} or {told[2]}." in table.text("said")
+    assert f"No: so it was not {told[0]}, {told[1]} or {told[2]}." in table.text("message")
     assert table.text("count") == "2 answers, all of them yours"
     assert [error_of(table, i) for i in range(3)] == pytest.approx(
         [round(100 * e, 1) for e in table.game.curve[-1][1:]]
@@ -97,7 +97,7 @@ def test_somebody_teaches_by_keyboard(table):
     table.key(" ", code="Space", windowsVirtualKeyCode=32)
     assert table.game.answers == 3
     assert table.browser.eval("document.activeElement.id") == "no"  # to go on from there
-    assert table.browser.eval("document.getElementById('said').getAttribute('aria-live')") == "polite"
+    assert table.browser.eval("document.getElementById('message').getAttribute('aria-live')") == "polite"
     table.key("r")
     assert table.game.answers == 0
     assert table.text("count") == ""
@@ -109,19 +109,19 @@ def test_an_answer_against_the_data_is_believed_and_told(table):
     right = table.game.label in table.game.shown
     label = table.game.label
     table.press("no" if right else "yes")
-    assert f"The data say it was {label}; it believes you all the same." in table.text("said")
+    assert f"The data say it was {label}; it believes you all the same." in table.text("message")
 
 
 @needs_chromium
 def test_two_windows_and_an_end(table):
     table.game.answer(0, True)  # in another window
     table.press("yes")
-    assert "Another window was faster" in table.text("said")
+    assert "Another window was faster" in table.text("message")
     assert table.game.answers == 1
     assert table.text("shown").split() == [str(label) for label in table.game.shown]
     table.server.stop()
     table.press("yes")
-    assert "has ended" in table.text("said")
+    assert "has ended" in table.text("message")
 
 
 # ---------------------------------------------------------------- the server

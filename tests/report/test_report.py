@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from superarm.cli.app import app
 from superarm.errors import InvalidInput
 from superarm.experiments import DEMO, Experiment, Store, read_spec, run
-from superarm.experiments.figure import Figure
 from superarm.experiments.results import Failed
+from superarm.experiments.spec import Figure
 from superarm.report import write_report
 from superarm.report.chart import log_ticks
 from superarm.report.figures import charts
@@ -113,7 +113,7 @@ def test_summary_and_series(store):
     assert len(table) == 2 * (9 + 3 + 1)
     names = set(with_series(runs)["series"])
     assert {"MC-DBF, m = 4, γ = 0.2", "SOBA, γ = 0.05", "Perceptron"} <= names
-    assert "digits, MC-DBF, γ = 0.2" in set(with_series(runs, over_size=True, together=True)["series"])
+    assert "digits, MC-DBF, γ = 0.2" in set(with_series(runs, axis="set_size", together=True)["series"])
 
 
 # ---------------------------------------------------------------- files
@@ -333,7 +333,7 @@ def test_a_learner_without_gamma_is_a_level_line_in_the_gamma_figure(store):
 @pytest.mark.slow
 def test_no_chart_has_more_than_eight_curves():
     """Whatever a spec crosses: every curve is drawn once or more, and never more than eight together."""
-    from superarm.report.figures import MOST
+    from superarm.report.figures import MAX_CURVES
 
     def drawn(kind, learners, sizes, gammas):
         rows = [
@@ -353,7 +353,7 @@ def test_no_chart_has_more_than_eight_curves():
         experiment = Experiment("e", "E", 0, "", (Figure(kind),), None, names, ("d",), ())
         found = charts(experiment, frame, frame, experiment.learners)[0]
         series = [{p["series"] for p in points(chart)} for chart in found]
-        assert max(map(len, series)) <= MOST == 8
+        assert max(map(len, series)) <= MAX_CURVES == 8
         assert len({chart.name for chart in found}) == len(found)
         return found, set().union(*series)
 
@@ -436,14 +436,13 @@ def test_colours_are_told_apart(sight, ink):
 def test_curves_of_a_chart_never_look_the_same():
     from superarm.report.figures import curve_styles
 
-    many = {f"learner {i}": ("d", f"learner {i}", 3, 0.1) for i in range(14)}
-    grid = {f"{l} {m} {g}": ("d", l, m, g) for l in "ab" for m in (2, 4, 7) for g in (0.1, 0.2)}
-    sizes = {f"{l} {m}": ("d", l, m, 0.1) for l in "abc" for m in (2, 4, 7)}
-    for series in (many, {k.replace(" 0.", ", γ = 0."): v for k, v in grid.items()}, sizes):
-        learners = list(dict.fromkeys(facts[1] for facts in series.values()))
-        colours, dashes = curve_styles(series, learners, by_gamma=True)
-        looks = [(c, tuple(d)) for c, d in zip(colours, dashes, strict=True)]
-        assert len(set(looks)) == len(series)
+    many = {f"learner {i}": f"learner {i}" for i in range(14)}
+    grid = {f"{l}, m = {m}, γ = {g}": l for l in "AB" for m in (2, 4, 7) for g in (0.1, 0.2)}
+    sizes = {f"{l}, m = {m}": l for l in "ABC" for m in (2, 4, 7)}
+    for curves in (many, grid, sizes):
+        learners = list(dict.fromkeys(curves.values()))
+        styles = curve_styles(curves, learners)
+        assert len({(style.colour, tuple(style.dash)) for style in styles.values()}) == len(curves)
     assert len({tuple(d) for d in DASHES}) == len(DASHES)
 
 
@@ -451,15 +450,15 @@ def test_a_learner_has_one_colour_in_all_charts_of_a_report():
     from superarm.report.figures import curve_styles
 
     learners = [f"learner {i}" for i in range(9)]  # more than there are colours
-    sizes = {f"{l}, m = {m}": ("digits", l, m, 0.1) for l in learners[1:4] for m in (2, 4, 7)}
-    alone = {learners[3]: ("synsep", learners[3], 4, None)}
-    all_of_them = {l: ("digits", l, 4, 0.1) for l in learners}
+    sizes = {f"{l}, m = {m}": l for l in learners[1:4] for m in (2, 4, 7)}
+    alone = {learners[3]: learners[3]}
+    all_of_them = {l: l for l in learners}
     seen: dict[str, set[str]] = {l: set() for l in learners}
-    for series in (sizes, alone, all_of_them):
-        colours, dashes = curve_styles(series, learners, by_gamma=True)
-        assert len({(c, tuple(d)) for c, d in zip(colours, dashes, strict=True)}) == len(series)
-        for facts, colour in zip(series.values(), colours, strict=True):
-            seen[facts[1]].add(colour)
+    for curves in (sizes, alone, all_of_them):
+        styles = curve_styles(curves, learners)
+        assert len({(style.colour, tuple(style.dash)) for style in styles.values()}) == len(curves)
+        for name, style in styles.items():
+            seen[curves[name]].add(style.colour)
     assert all(len(colours) == 1 for colours in seen.values())
     assert seen[learners[1]] != seen[learners[2]]
 

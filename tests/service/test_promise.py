@@ -18,7 +18,7 @@ from superarm.service import Service
 from superarm.service.client.client import Client
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
-from superarm.service.http.service_metrics import service_metrics
+from superarm.service.http.metrics import service_metrics
 
 
 def rounds(service: Any, start: int, stop: int, **asked: Any) -> list[Any]:

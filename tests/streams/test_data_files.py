@@ -21,10 +21,6 @@ def frame_of(label: str = "animal"):
     return polars.DataFrame({"f0": columns.pop("f0"), label: NAMES[y], **columns}), X, y
 
 
-def unit(X):
-    return X / np.linalg.norm(X, axis=1, keepdims=True)
-
-
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_tables_keep_string_labels_and_column_order(tmp_path, suffix):
     frame, X, y = frame_of()
@@ -52,7 +48,7 @@ def test_tables_of_all_kinds_are_the_same_stream(tmp_path, ending):
         frame.write_csv(path, separator=";" if ending == "csv" else "\t")
     else:
         (frame.write_ndjson if ending == "jsonl" else frame.write_parquet)(path)
-    stream = open_data(str(path), scale="none")
+    stream = open_data(str(path))
     np.testing.assert_allclose(stream.rows.dense, X, rtol=1e-6)
     assert stream.labels == ("ant", "bee", "cat")
 
@@ -60,8 +56,8 @@ def test_tables_of_all_kinds_are_the_same_stream(tmp_path, ending):
 def test_frames_of_polars_and_pandas_are_the_same_stream():
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     frame, _, _ = frame_of()
-    ours = from_frame(frame, label="animal", scale="none")
-    theirs = from_frame(pandas.DataFrame(frame.to_dict(as_series=False)), label="animal", scale="none")
+    ours = from_frame(frame, label="animal")
+    theirs = from_frame(pandas.DataFrame(frame.to_dict(as_series=False)), label="animal")
     np.testing.assert_array_equal(ours.rows.dense, theirs.rows.dense)
     np.testing.assert_array_equal(ours.y, theirs.y)
     assert ours.labels == theirs.labels == ("ant", "bee", "cat")
@@ -76,7 +72,7 @@ def test_pandas_categories_are_labels():
 def test_svmlight(tmp_path):
     path = tmp_path / "a.svm"
     path.write_text("7 1:0.5 3:2.0\n9 2:1.0\n7 1:1.0 # a comment\n")
-    stream = open_data(str(path), scale="none")
+    stream = open_data(str(path))
     assert (stream.n_features, stream.labels) == (3, (7, 9))
     rows = stream.rows
     np.testing.assert_array_equal(rows.values, [0.5, 2.0, 1.0, 1.0])
@@ -174,13 +170,11 @@ def test_shared_data_end_to_end(file, k, d, n, least):
     assert sa.simulate(learner, stream, 5000).error_rate < least
 
 
-def test_rows_come_as_they_are_unless_one_asks(tmp_path):
+def test_rows_come_as_they_are(tmp_path):
     X, y = blobs()
     X = X * 7.0
     np.savez(tmp_path / "a.npz", X=X, y=y)
     np.testing.assert_array_equal(open_data(str(tmp_path / "a.npz")).rows.dense, X)
-    scaled = open_data(str(tmp_path / "a.npz"), scale="unit")
-    np.testing.assert_allclose(scaled.rows.dense, unit(X), rtol=1e-6)
     assert next(open_data("synsep").chunks(0)).rows.dense.max() == 1.0
     assert open_data("digits").rows.dense.max() == 16.0
 

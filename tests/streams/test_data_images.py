@@ -109,7 +109,7 @@ def test_idx_files_that_are_refused(tmp_path, content, message):
 def test_cifar10_binary(tmp_path):
     content, records = cifar_archive(4)
     (tmp_path / "c.tar.gz").write_bytes(content)
-    pixels, y = read_cifar10(tmp_path / "c.tar.gz")
+    pixels, y = read_cifar10([tmp_path / "c.tar.gz"])
     assert pixels.shape == (24, 32, 32, 3)
     np.testing.assert_array_equal(y, records[:, 0])
     # a record is the label, then all red bytes row by row, then green, then blue
@@ -119,10 +119,10 @@ def test_cifar10_binary(tmp_path):
 def test_cifar10_archives_that_are_refused(tmp_path):
     (tmp_path / "a").write_bytes(cifar_archive(1, leave_out=["test_batch.bin"])[0])
     with pytest.raises(InvalidInput, match=r"an archive with data_batch_1.bin"):
-        read_cifar10(tmp_path / "a")
+        read_cifar10([tmp_path / "a"])
     (tmp_path / "b").write_bytes(b"no tar")
     with pytest.raises(InvalidInput, match="CIFAR-10's binary archive"):
-        read_cifar10(tmp_path / "b")
+        read_cifar10([tmp_path / "b"])
 
 
 def test_svhn(tmp_path):
@@ -130,12 +130,12 @@ def test_svhn(tmp_path):
 
     X = np.random.default_rng(0).integers(0, 256, (32, 32, 3, 5), dtype=np.uint8)
     savemat(tmp_path / "a.mat", {"X": X, "y": np.array([[1], [10], [9], [10], [5]], np.uint8)})
-    pixels, y = read_svhn(tmp_path / "a.mat")
+    pixels, y = read_svhn([tmp_path / "a.mat"])
     np.testing.assert_array_equal(y, [1, 0, 9, 0, 5])  # the digit 0 is label 10 there
     np.testing.assert_array_equal(pixels[3], X[..., 3])
     (tmp_path / "b.mat").write_bytes(b"no matlab file, though it is long enough to be one" * 10)
     with pytest.raises(InvalidInput, match="a MATLAB file with X and y"):
-        read_svhn(tmp_path / "b.mat")
+        read_svhn([tmp_path / "b.mat"])
 
 
 def test_svhn_as_a_set(tmp_path, monkeypatch):

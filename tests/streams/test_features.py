@@ -81,7 +81,7 @@ def test_images_from_0_to_1_are_the_same_images(images, weights, tmp_path):
             tmp_path / "b.npz", X=file["x_train"] / 255.0, y=file["y_train"], classes=np.array(list("abc"))
         )
     parts = [make_features(str(path), weights=weights)[0] for path in (images, tmp_path / "b.npz")]
-    one, two = (open_data(str(path), scale="none") for path in parts)
+    one, two = (open_data(str(path)) for path in parts)
     np.testing.assert_allclose(one.rows.dense, two.rows.dense, rtol=1e-3, atol=1e-4)
     assert two.labels == ("a", "b", "c")
 
@@ -111,10 +111,8 @@ def test_what_is_refused(images, weights, tmp_path, monkeypatch):
     with pytest.raises(InvalidInput, match=r"pixels of features must be of shape"):
         extract(np.zeros((1, 32, 32, 2)), weights)
     np.savez(tmp_path / "odd.npz", A=np.zeros(3))
-    with pytest.raises(InvalidInput, match=r"keys of .* must be x_train and y_train"):
+    with pytest.raises(InvalidInput, match=r"keys of .* must be X and y"):
         make_features(str(tmp_path / "odd.npz"), weights=weights)
-    with pytest.raises(InvalidInput, match="--model of superarm data features must be vgg16"):
-        CliRunner().invoke(app, ["data", "features", "mnist", "--model", "x"], catch_exceptions=False)
 
 
 def test_no_weights_and_no_network(images, monkeypatch):

@@ -135,13 +135,13 @@ def batches_equal_single_calls(make: Make) -> None:
 
 
 def deciding_moves_a_cursor_only(make: Make) -> None:
-    """decide(at=cursor) leaves the learner alone; advance makes up for it."""
+    """decide(cursor=cursor) leaves the learner alone; advance makes up for it."""
     X, y = data(rounds=30)
     usual, other = make(seed=9), make(seed=9)
     for x, label in zip(X, y, strict=True):
         expected, cursor = usual.decide(x), other.cursor()
         before = None if other.core is None else arrays(other)
-        decision = other.decide(x, at=cursor)
+        decision = other.decide(x, cursor=cursor)
         ensure(decision.drawn == expected.drawn, "another set at a cursor")
         ensure(other.round == decision.round, "deciding at a cursor moved the learner")
         ensure(before is None or arrays(other) == before, "deciding at a cursor moved the learner")

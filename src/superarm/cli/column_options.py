@@ -52,7 +52,7 @@ class ColumnOptions:
 
     @property
     def kinds(self) -> dict[str, Any]:
-        """The columns whose kinds are given, as `superarm.Columns.look` takes them."""
+        """The columns whose kinds are given, as `superarm.Columns.infer` takes them."""
         names = ("text", "words", "numbers", "dates", "leave_out")
         given = {name: split_commas(getattr(self, name)) for name in names}
         return {name: columns for name, columns in given.items() if columns}
@@ -65,30 +65,20 @@ class ColumnOptions:
 
 def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = None) -> Iterator[str]:
     """What was made of each column, and why; of a file that declares them, only what they are."""
-    from superarm.data.inference import MOSTLY, UNSURE
-
     if declared_in is None:
         seen = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
-        yield f"features: {_grouped(columns.described)}{seen}"
+        yield f"features: {_grouped(columns.descriptions)}{seen}"
     else:
         yield f"features: {_grouped(columns.kinds)} (as {declared_in} says)"
     if columns.text_width:
         size = columns.text_width * n_labels * 8 / 1e6
-        yield f"text: hashed to {columns.text_width:,} places for {n_labels:,} labels, {size:,.0f} MB"
+        yield f"text: hashed to {columns.text_width:,} features for {n_labels:,} labels, {size:,.0f} MB"
     if declared_in is not None:
         return
     if columns.left_out:
         yield f"left out: {_grouped(columns.left_out)}"
-    taken_for_ids = [name for name, why in columns.left_out.items() if why.startswith("an id: ")]
-    if taken_for_ids:
-        yield f"WARNING: taken for ids: {', '.join(taken_for_ids)} (--text or --words takes them as features)"
-    mostly = [name for name, remark in columns.described.items() if MOSTLY in remark]
-    if mostly:
-        yield f"WARNING: asked for as numbers or dates, but most cells hold words: {', '.join(mostly)}"
-    unsure = [name for name, remark in columns.described.items() if UNSURE in remark]
-    if unsure:
-        remedy = f'"order": "month" in {", ".join(unsure)} of a file of columns (--columns) says otherwise'
-        yield f"WARNING: 1/2/2024 is read as the first of February, since no cell tells: {remedy}"
+    for warning in columns.warnings():
+        yield f"WARNING: {warning}"
 
 
 def _grouped(columns: dict[str, str]) -> str:

@@ -95,7 +95,6 @@ def get(
 @app.command("features")
 def features(
     images: Annotated[str, typer.Argument(help="An image set's name, or an .npz with images.")],
-    model: Annotated[str, typer.Option(help="vgg16, as the paper.")] = "vgg16",
     weights: Annotated[
         Path | None, typer.Option(help="A Keras weights file; else ImageNet's is fetched.")
     ] = None,
@@ -109,12 +108,9 @@ def features(
     Example: **superarm data features mnist**, then **superarm simulate --data mnist-vgg16 ...**
     """
     from superarm._progress import progress_bar
-    from superarm.errors import InvalidInput
     from superarm.streams.features import make_features
     from superarm.streams.images import IMAGE_SETS
 
-    if model != "vgg16":
-        raise InvalidInput.must("--model", "superarm data features", "vgg16", model)
     check_output(output, "data features", force=force)
     total = IMAGE_SETS[images].shape[0] if images in IMAGE_SETS else None
     with progress_bar(total, "images") as tick:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from superarm._extras import need
+
 
 def demo(
     output: Annotated[Path, typer.Option(help="Where results and report go.")] = Path("superarm-demo"),
@@ -21,6 +23,7 @@ def demo(
 
     Example: **superarm demo**
     """
+    need("experiments")
     from superarm.cli.run import execute, finish
     from superarm.cli.show import table
     from superarm.experiments import DEMO, Store, read_spec

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,9 +14,10 @@ from superarm.cli.options import read_labels, split_commas
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
+    from superarm.label.app import LabellingServer
     from superarm.label.rows import LabelRows
 
-MOST_NAMED = 10  # labels of a column that are told
+MOST_NAMED = 10  # labels of a column that are listed
 
 
 def label(
@@ -66,7 +64,7 @@ def label(
         float,
         typer.Option(help="The share of wrong clicks of the labeller that is played.", min=0.0, max=0.5),
     ] = 0.0,
-    reading: opt.ColumnOptions = opt.ColumnOptions(),  # noqa: B008  (the options in its fields)
+    column_options: opt.ColumnOptions = opt.ColumnOptions(),  # noqa: B008  (the options in its fields)
     seed: Annotated[int, typer.Option(help="For the order of rows.", min=0)] = 0,
     keys: Annotated[
         str | None, typer.Option(help="Other keys on the page: none=0,skip=x,undo=z,yes=j,no=n.")
@@ -100,40 +98,33 @@ def label(
     need("label")
     from superarm.journal.store import journal_exists
     from superarm.label import Labelling
-    from superarm.label.journal import read_meta
+    from superarm.label.app import LabellingServer
+    from superarm.label.journal import read_settings
     from superarm.label.rows import LabelRows
 
-    if as_json and answers is None:
+    is_simulated = answers is not None
+    if as_json and not is_simulated:
         raise InvalidInput.must("--json", "superarm label", "used with --answers", "without it")
-    if answers is not None and journal is not None:
-        raise InvalidInput.must(
-            "--journal", "superarm label", "left out with --answers: a simulation keeps nothing", journal
-        )
-    where = None if answers is not None else journal or default_journal(rows)
-    asked, names = reading.given, None
+    if is_simulated and journal is not None:
+        wanted = "left out with --answers: a simulation keeps nothing"
+        raise InvalidInput.must("--journal", "superarm label", wanted, journal)
+    where = None if is_simulated else journal or default_journal(rows)
+    read_options, names = column_options.given, None
     if labels is not None and Path(labels).is_file():
         names = read_labels(Path(labels))
     elif labels is not None:
-        asked["label"] = labels
+        read_options["label"] = labels
     if where is not None and journal_exists(where):
-        asked = {**read_meta(where)["reading"], **asked}
-    table = LabelRows.read(rows, **{"answers": answers, **asked})
-    if names is None and "label" not in asked and (answers is not None or table.name == "digits"):
-        names = sorted({truth for truth in table.truth if truth is not None}, key=_natural)
-    if answers is not None and None in table.truth:
-        missing = table.truth.index(None) + 1
-        raise InvalidInput.must(
-            f"column {answers!r}", table.name, "a label in every row", f"none in row {missing}"
-        )
-    if answers is not None and names is not None:
-        unknown = [truth for truth in dict.fromkeys(table.truth) if truth not in names]
-        if unknown:
-            wanted = f"only labels of {labels}"
-            raise InvalidInput.must(
-                f"column {answers!r}", table.name, wanted, ", ".join(map(str, unknown[:10]))
-            )
-    page = None if answers is not None else _page(token_file, keys, host=host, port=port)
-    job = Labelling(
+        read_options = read_settings(where).read_options | read_options
+    table = LabelRows.read(rows, **{"answers": answers, **read_options})
+    if is_simulated:
+        _check_truth(table, names, f"column {answers!r}", f"only labels of {labels}")
+    if names is None and "label" not in read_options and (is_simulated or table.name == "digits"):
+        names = sorted({truth for truth in table.truth if truth is not None}, key=_natural_order)
+    server = None
+    if not is_simulated:
+        server = LabellingServer(port, host=host, token_file=token_file, keys=_parse_keys(keys))
+    with Labelling(
         table,
         labels=names,
         journal=where,
@@ -143,15 +134,13 @@ def label(
         show=split_commas(show),
         twice=twice,
         seed=seed,
-    )
-    with job:
-        job.journal.keep_aims(target, twice)
+    ) as job:
         if not as_json:
-            _say_what_it_is(job, table)
-        if page is None:
-            _play(job, table, wrong_clicks, as_json=as_json)
+            _describe(job)
+        if server is None:
+            _simulate(job, wrong_clicks, as_json=as_json)
         else:
-            _serve(job, page, browser=browser)
+            _serve(job, server, browser=browser)
 
 
 def default_journal(rows: str) -> str:
@@ -159,7 +148,19 @@ def default_journal(rows: str) -> str:
     return f"{rows.rstrip('/')}.labels.db"
 
 
-def _natural(label: str) -> tuple[bool, float, str]:
+def _check_truth(rows: LabelRows, labels: list[str] | None, column: str, wanted: str) -> None:
+    """Refuse a simulation in which some row has no label, or one that is not among those that may be given."""
+    from superarm.errors import InvalidInput
+
+    if None in rows.truth:
+        got = f"none in row {rows.truth.index(None) + 1}"
+        raise InvalidInput.must(column, rows.name, "a label in every row", got)
+    unknown = [truth for truth in dict.fromkeys(rows.truth) if labels is not None and truth not in labels]
+    if unknown:
+        raise InvalidInput.must(column, rows.name, wanted, ", ".join(map(str, unknown[:10])))
+
+
+def _natural_order(label: str) -> tuple[bool, float, str]:
     """Numbers by size, before words by letter."""
     try:
         return False, float(label), label
@@ -167,112 +168,84 @@ def _natural(label: str) -> tuple[bool, float, str]:
         return True, 0.0, label
 
 
-def _say_what_it_is(job: Labelling, rows: LabelRows) -> None:
-    from superarm.cli.show import tell
-    from superarm.data.values import MISSING_WORDS
+def _parse_keys(text: str | None) -> dict[str, str]:
+    from superarm.errors import InvalidInput
 
+    pairs = split_commas(text)
+    for pair in pairs:
+        if "=" not in pair:
+            raise InvalidInput.must("--keys", "superarm label", "such as none=0,undo=z", pair)
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def _describe(job: Labelling) -> None:
+    """Tell what the rows and labels are, and what may be wrong with them."""
+    from superarm.cli.show import tell
+    from superarm.data.cells import MISSING_WORDS
+
+    rows = job.rows
     if rows.columns is not None:
         for line in opt.column_lines(rows.columns, len(job.label_names)):
             tell(line)
-    if rows.skipped:
-        tell(f"{rows.skipped:,} files of {rows.name} skipped: hidden, or neither pictures nor .txt")
-    if counts := Counter(label for label in rows.known if label is not None):
-        first = ", ".join(f"{label} ({count:,})" for label, count in counts.most_common(MOST_NAMED))
-        more = f", and {len(counts) - MOST_NAMED:,} more" if len(counts) > MOST_NAMED else ""
-        tell(f"labels in the table: {first}{more}; {rows.known.count(None):,} rows without")
+    if rows.n_skipped:
+        tell(f"{rows.n_skipped:,} files of {rows.name} skipped: hidden, or neither pictures nor .txt")
+    if counts := Counter(label for label in rows.labels if label is not None):
+        listed = ", ".join(f"{label} ({count:,})" for label, count in counts.most_common(MOST_NAMED))
+        others = f", and {len(counts) - MOST_NAMED:,} more" if len(counts) > MOST_NAMED else ""
+        tell(f"labels in the table: {listed}{others}; {rows.labels.count(None):,} rows without")
         gaps = [label for label in counts if label.lower() in MISSING_WORDS]
         if gaps:
-            tell(
-                f"WARNING: taken as labels: {', '.join(gaps)}; if they mean that there is none, empty those cells"
-            )
+            remedy = "if they mean that there is none, empty those cells"
+            tell(f"WARNING: taken as labels: {', '.join(gaps)}; {remedy}")
     copies = len(rows) - len(rows.keys)
     same = f", {copies:,} of them copies of others, which are asked about once" if copies else ""
     tell(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
-    contradictions = sum(label is None for label in rows.known_by_row().values())
+    contradictions = sum(label is None for label in rows.label_by_item().values())
     if contradictions and job.journal.is_new:
-        tell(
-            f"WARNING: rows whose copies have other labels in the table: {contradictions:,}; they are asked about"
-        )
+        fault = "rows whose copies have other labels in the table"
+        tell(f"WARNING: {fault}: {contradictions:,}; they are asked about")
     if change := job.journal.rows_changed():
         tell(change)
 
 
-def _play(job: Labelling, rows: LabelRows, wrong_clicks: float, *, as_json: bool) -> None:
+def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
     from superarm._progress import progress_bar
     from superarm.cli.show import table
-    from superarm.label.simulated import play
+    from superarm.label.simulation import simulate_labeller
 
-    log = _log(job, quiet=as_json)
-    with progress_bar(len(rows.keys), "rows", quiet=as_json) as tick:
-        outcome = play(job, rows.truth, wrong=wrong_clicks, progress=lambda done: (tick(done), log()))
+    with progress_bar(len(job.rows.keys), "rows", quiet=as_json) as tick:
+        outcome = simulate_labeller(job, job.rows.truth, wrong=wrong_clicks, progress=tick)
     if as_json:
         print(json.dumps(outcome))
         return
     progress = job.progress()
     low, high = progress.interval or (0.0, 1.0)
+    wrong = f"{100 * (progress.wrong or 0.0):.2f} % [{100 * low:.2f}, {100 * high:.2f}]"
     table(
-        f"{rows.name}: {outcome['rows']:,} rows, {outcome['n_labels']} labels, target {job.target:g}",
+        f"{job.rows.name}: {outcome['rows']:,} rows, {outcome['n_labels']} labels, target {job.target:g}",
         ["", "value"],
         [
             ["clicks a row", f"{outcome['clicks_per_row']:.3f}"],
             ["clicks", f"{outcome['clicks']:,}"],
             ["of them audits", f"{outcome['audits']:,}"],
             ["labelled", f"{outcome['labelled']:,}"],
-            [
-                "wrong, estimated",
-                f"{100 * (progress.wrong or 0.0):.2f} % [{100 * low:.2f}, {100 * high:.2f}]",
-            ],
+            ["wrong, estimated", wrong],
             ["wrong, in truth", f"{100 * outcome['wrong_rate']:.2f} %"],
             ["clicks a row asked, by tenth", " ".join(f"{rate:.2f}" for rate in outcome["by_tenth"])],
         ],
     )
 
 
-def _log(job: Labelling, *, quiet: bool) -> Callable[[], None]:
-    """Tells how far it is, now and then, where there is no bar: with hundreds of labels it takes minutes."""
-    from superarm.cli.show import LOG_EVERY, tell
-
-    last = monotonic()
-
-    def log() -> None:
-        nonlocal last
-        if monotonic() - last >= LOG_EVERY and not quiet and not sys.stderr.isatty():
-            last = monotonic()
-            rows, clicks = len(job.state.done_order), int(job.state.clicks.sum())
-            tell(f"{rows:,} of {len(job.rows.keys):,} rows asked about, {clicks:,} clicks")
-
-    return log
-
-
-def _page(token_file: Path | None, keys: str | None, *, host: str, port: int) -> dict[str, Any]:
-    """What the page is served with, checked before a journal is made."""
-    from superarm.errors import InvalidInput
-    from superarm.label.app import check_page
-    from superarm.label.people import People
-
-    for pair in split_commas(keys):
-        if "=" not in pair:
-            raise InvalidInput.must("--keys", "superarm label", "such as none=0,undo=z", pair)
-    page: dict[str, Any] = {
-        "tokens": None if token_file is None else People(token_file),
-        "keys": dict(pair.split("=", 1) for pair in split_commas(keys)),
-        "host": host,
-        "port": port,
-    }
-    check_page(**page)
-    return page
-
-
-def _serve(job: Labelling, page: dict[str, Any], *, browser: bool) -> None:
+def _serve(job: Labelling, server: LabellingServer, *, browser: bool) -> None:
     import asyncio
     from contextlib import suppress
     from functools import partial
 
     from superarm.cli.show import show_address, tell
-    from superarm.label.app import export_command, serve_labelling
+    from superarm.label.app import export_command
 
-    kept = f"Answers are kept in {job.journal.where}. Ctrl-C ends it; the same command goes on."
+    note = f"Answers are kept in {job.journal.where}. Ctrl-C ends it; the same command goes on."
     with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(serve_labelling(job, on_ready=partial(show_address, kept, browser), **page))
+        asyncio.run(server.serve(job, partial(show_address, note, browser)))
     tell(f"{job.progress()}")
     tell(str(export_command(job)))

@@ -16,6 +16,7 @@ from superarm.cli.output import check_output
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
+    from superarm.label.journal import LabelSettings
 
 app = App(
     no_args_is_help=True,
@@ -27,7 +28,7 @@ Rows = Annotated[
     str | None, typer.Option(help="Where the rows are now; left out, where they were, or beside the journal.")
 ]
 Journal = Annotated[str, typer.Argument(help="What superarm label keeps: FILE.labels.db, or postgresql://….")]
-TABLES = ("csv", "tsv", "jsonl", "parquet")
+TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 @app.command()
@@ -38,22 +39,10 @@ def export(
         typer.Option(help="The file to write: .csv, .tsv, .jsonl or .parquet; or what --format reads."),
     ] = None,
     format_: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            help="label-studio, prodigy, argilla: what they read; answers: all that was said, for another journal.",
-        ),
+        str | None, typer.Option("--format", help="label-studio, prodigy, argilla: what they read.")
     ] = None,
     model: Annotated[
         Path | None, typer.Option(help="Train a model on the labels, and write it here.")
-    ] = None,
-    target: Annotated[
-        float | None,
-        typer.Option(
-            help="The share of labels that shall be right: rows that spoil it get none. Default: the labelling's.",
-            min=0.5,
-            max=1.0,
-        ),
     ] = None,
     rows: Rows = None,
     force: Force = False,
@@ -68,21 +57,21 @@ def export(
     """
     from superarm.cli.show import tell
     from superarm.errors import InvalidInput
-    from superarm.label.formats import ANSWERS, export_labels
+    from superarm.label.formats import export_labels
 
     if output is None and model is None:
         raise InvalidInput.must("--output", "superarm labels export", "given, or --model", None)
     if output is not None and model is not None and output.resolve() == model.resolve():
         raise InvalidInput.must("--model", "superarm labels export", "another file than --output", str(model))
-    place = rows_of(journal, rows)
-    for option, path in (("--output", output), ("--model", model)):
-        check_output(path, "labels export", force=force, option=option, inputs=[place])
-    with open_labelling(journal, place, target, read_only=True) as job:
+    settings, place = find_labelling(journal, rows)
+    endings = TABLES if format_ is None else ()
+    check_output(output, "labels export", force=force, inputs=[place], endings=endings)
+    check_output(model, "labels export", force=force, inputs=[place], option="--model")
+    with open_labelling(journal, settings, place, read_only=True) as job:
         if output is not None and format_ is not None:
-            count = export_labels(job, output, format_)
-            tell(f"{count:,} {'answers' if format_ == ANSWERS else 'labels'} written to {output}")
+            tell(f"{export_labels(job, output, format_):,} labels written to {output}")
         elif output is not None:
-            _write(job, output)
+            _write_table(job, output)
             tell(f"{job.progress()}; written to {output}")
         if model is not None:
             job.model().save(model)
@@ -92,16 +81,12 @@ def export(
 @app.command("import")
 def import_(
     journal: Journal,
-    file: Annotated[
-        Path, typer.Argument(help="What the other tool, or labels export --format answers, has written.")
-    ],
-    format_: Annotated[
-        str, typer.Option("--format", help="label-studio, prodigy, argilla; or answers, of another journal.")
-    ],
+    file: Annotated[Path, typer.Argument(help="What the other tool has written.")],
+    format_: Annotated[str, typer.Option("--format", help="label-studio, prodigy or argilla.")],
     question: Annotated[str | None, typer.Option(help="Which question, where the file has several.")] = None,
     rows: Rows = None,
 ) -> None:
-    """Take over answers from another tool, or another journal: labels that were chosen, and those that were rejected.
+    """Take over answers from another tool: labels that were chosen, and those that were rejected.
 
     Rows are found by their content, by the columns that both have.
 
@@ -109,10 +94,10 @@ def import_(
     """
     from superarm.cli.show import tell
     from superarm.label.formats import import_answers
-    from superarm.label.take_over import take_over
+    from superarm.label.importing import import_into
 
-    with open_labelling(journal, rows) as job:
-        tell(str(take_over(job, import_answers(file, format_, question))))
+    with open_labelling(journal, *find_labelling(journal, rows)) as job:
+        tell(str(import_into(job, import_answers(file, format_, question))))
         tell(str(job.progress()))
 
 
@@ -120,8 +105,13 @@ def import_(
 def change(
     journal: Journal,
     add: Annotated[str | None, typer.Option(help="A new label.")] = None,
-    rename: Annotated[str | None, typer.Option(help="OLD=NEW")] = None,
-    merge: Annotated[str | None, typer.Option(help="OLD=INTO: all rows of OLD become INTO.")] = None,
+    rename: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="OLD NEW: a label and its new name.")
+    ] = None,
+    merge: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="OLD INTO", help="OLD INTO: all rows of OLD become INTO."),
+    ] = None,
     retire: Annotated[
         str | None, typer.Option(help="A label that is gone; its rows are asked about again.")
     ] = None,
@@ -132,29 +122,28 @@ def change(
 ) -> None:
     """Change labels and people of a labelling that nobody is working on.
 
-    Example: **superarm labels change tickets.csv.labels.db --merge "sign in=login"**
+    Example: **superarm labels change tickets.csv.labels.db --merge "sign in" login**
     """
     from superarm.cli.show import tell
     from superarm.errors import InvalidInput
 
     options = (add, rename, merge, retire, leave_out, take_in, erase)
-    given = sum(option is not None for option in options)
-    if given != 1:
-        raise InvalidInput.must(
-            "change", "superarm labels", "one of --add, --rename, --merge, --retire, …", given
-        )
+    n_given = sum(option is not None for option in options)
+    if n_given != 1:
+        wanted = "one of --add, --rename, --merge, --retire, …"
+        raise InvalidInput.must("change", "superarm labels", wanted, n_given)
     if erase is not None:
-        from superarm.label.journal import erase_person
+        from superarm.label.erase import erase_person
 
         tell(f"{erase_person(journal, erase):,} answers of {erase} erased")
         return
-    with open_labelling(journal, rows) as job:
+    with open_labelling(journal, *find_labelling(journal, rows)) as job:
         if add is not None:
             job.add_label(add)
         elif rename is not None:
-            job.rename_label(*_pair("--rename", rename, job.label_names))
+            job.rename_label(*rename)
         elif merge is not None:
-            job.merge_labels(*_pair("--merge", merge, job.label_names, both=True))
+            job.merge_labels(*merge)
         elif retire is not None:
             job.retire_label(retire)
         elif leave_out is not None:
@@ -165,62 +154,48 @@ def change(
         tell(str(job.progress()))
 
 
-def rows_of(journal: str, rows: str | None) -> str:
-    """Where the rows of a journal are: as said, beside it, or where they were."""
+def find_labelling(journal: str, rows: str | None) -> tuple[LabelSettings, str]:
+    """What the labelling in a journal was made for, and where its rows are: as said, beside it, or where they were."""
     from superarm._extras import need
     from superarm.errors import InvalidInput
 
     need("label")
-    from superarm.label.journal import read_meta
+    from superarm.label.journal import read_settings
 
-    name = read_meta(journal)["rows"]
-    beside = Path(journal).parent / Path(name).name
-    place = rows or next((str(path) for path in (beside, Path(name)) if path.exists()), name)
+    settings = read_settings(journal)
+    places = (Path(journal).parent / Path(settings.rows).name, Path(settings.rows))
+    place = rows or next((str(path) for path in places if path.exists()), settings.rows)
     if place != "digits" and not Path(place).exists():
         raise InvalidInput(
-            f"the rows of {journal} are not there any more: {name}; --rows says where they are"
+            f"the rows of {journal} are not there any more: {settings.rows}; --rows says where they are"
         )
-    return str(place)
+    return settings, place
 
 
-def open_labelling(
-    journal: str, rows: str | None, target: float | None = None, *, read_only: bool = False
-) -> Labelling:
+def open_labelling(journal: str, settings: LabelSettings, rows: str, *, read_only: bool = False) -> Labelling:
     """The labelling in a journal, on its rows; people are told if those have changed."""
     from superarm.cli.show import tell
-
-    place = rows_of(journal, rows)
     from superarm.label import Labelling
-    from superarm.label.journal import read_meta
     from superarm.label.rows import LabelRows
 
-    meta = read_meta(journal)
-    table = LabelRows.read(place, **meta["reading"])
-    aims = {"target": meta["target"] if target is None else target, "twice": meta["twice"]}
-    job = Labelling(table, journal=journal, read_only=read_only, **aims, **meta["options"])
+    job = Labelling(
+        LabelRows.read(rows, **settings.read_options),
+        journal=journal,
+        target=settings.target,
+        twice=settings.twice,
+        yes_no=settings.yes_no,
+        seed=settings.seed,
+        read_only=read_only,
+    )
     if change := job.journal.rows_changed():
         tell(change)
     return job
 
 
-def _pair(option: str, text: str, labels: list[str], *, both: bool = False) -> tuple[str, str]:
-    """The two names of OLD=NEW; of several signs, the one that has a label before it (both: and behind it)."""
-    from superarm.errors import InvalidInput
-
-    pairs = [(text[:at].strip(), text[at + 1 :].strip()) for at, sign in enumerate(text) if sign == "="]
-    known = [(old, new) for old, new in pairs if old in labels and (new in labels if both else new)]
-    chosen = known or pairs
-    if len(chosen) != 1:
-        wanted = "two names, OLD=NEW, of which the labels allow one reading only"
-        raise InvalidInput.must(option, "superarm labels change", wanted, text)
-    return chosen[0]
-
-
-def _write(job: Labelling, output: Path) -> None:
+def _write_table(job: Labelling, output: Path) -> None:
     """The table as it was, with what was found beside it."""
     from superarm._files import write_atomically
     from superarm.cli.show import tell
-    from superarm.errors import InvalidInput
     from superarm.label.names import export_names
 
     names = export_names(job.rows.cells[0])
@@ -230,12 +205,7 @@ def _write(job: Labelling, output: Path) -> None:
     ]
     if renamed := [f"{name} is {names[name]}" for name in names if names[name] != name]:
         tell(f"the table has columns of these names itself, and keeps them: here {', '.join(renamed)}")
-    ending = output.suffix.lower().lstrip(".")
-    if ending not in TABLES:
-        raise InvalidInput.must(
-            "--output", "superarm labels export", f"a file in {', '.join(TABLES)}", str(output)
-        )
-    if ending == "parquet":
+    if output.suffix == ".parquet":
         from superarm._extras import need
 
         need("logs")
@@ -245,12 +215,11 @@ def _write(job: Labelling, output: Path) -> None:
         write_atomically(output, frame.write_parquet)
         return
     text = io.StringIO()
-    if ending == "jsonl":
+    if output.suffix == ".jsonl":
         text.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
     else:
-        writer = csv.DictWriter(
-            text, list(rows[0]), delimiter="\t" if ending == "tsv" else ",", lineterminator="\n"
-        )
+        delimiter = "\t" if output.suffix == ".tsv" else ","
+        writer = csv.DictWriter(text, list(rows[0]), delimiter=delimiter, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     write_atomically(output, lambda file: file.write(text.getvalue().encode()))

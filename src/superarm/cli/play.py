@@ -22,8 +22,8 @@ def play(
     from functools import partial
 
     from superarm.cli.show import show_address
-    from superarm.play.app import Play
+    from superarm.play.app import GamePage
     from superarm.play.app import play as serve
 
     with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(serve(Play(), port, partial(show_address, "Ctrl-C ends it.", browser)))
+        asyncio.run(serve(GamePage(), port, partial(show_address, "Ctrl-C ends it.", browser)))

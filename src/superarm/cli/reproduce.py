@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from superarm._extras import need
 from superarm.cli.run import ADDRESS, ENGINE, JOBS
 from superarm.errors import InvalidInput
 
@@ -36,10 +37,9 @@ def reproduce(
 
     Example: **superarm reproduce fig2 table1 --quick**
     """
+    need("experiments")
     from superarm.cli.run import execute, finish
     from superarm.experiments import Store, paper_specs, read_spec
-    from superarm.experiments.cells import Data
-    from superarm.streams import NAMES
 
     paths = paper_specs()
     asked = list(dict.fromkeys(TABLES.get(name, name) for name in what or paths))
@@ -54,10 +54,8 @@ def reproduce(
         if source is not None and source not in asked:
             asked.insert(0, source)
     if data is not None:
-        sources = [s if s in NAMES else str(Path(s).resolve()) for s in data.split(",")]
-        chosen = [Data(source=s, name=s if s in NAMES else Path(s).stem) for s in sources]
-        # experiments about one data set stay with it
-        specs = {name: s.with_data(chosen) if s.open_to_data else s for name, s in specs.items()}
+        sources = data.split(",")  # experiments about one data set stay with it
+        specs = {name: s.with_data(sources) if s.open_to_data else s for name, s in specs.items()}
     ready = [
         specs[name].with_axes(rounds=rounds, seeds=seeds)
         for name in sorted(asked, key=lambda n: specs[n].order)

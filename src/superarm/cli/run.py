@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from superarm._extras import need
+
 if TYPE_CHECKING:
     from superarm.experiments import Spec, Store
     from superarm.experiments.results import Failed
@@ -33,6 +35,7 @@ def run(
 
     Example: **superarm run grid.toml --jobs 2**
     """
+    need("experiments")  # before an hour's work, not after it
     from superarm.experiments import Store, read_spec
 
     checked = read_spec(spec, quick=quick)
@@ -44,27 +47,17 @@ def run(
 def execute(
     specs: list[Spec], store: Store, *, jobs: int, engine: str = "local", address: str | None = None
 ) -> list[Failed]:
-    """Run specs one after another, with a progress display each; all failures."""
+    """Run specs one after another; all failures."""
     import os
 
-    from superarm._extras import need
-    from superarm.cli.show import run_progress, tell
+    from superarm.cli.show import tell
     from superarm.experiments import run as run_spec
-
-    need("experiments")  # before an hour's work, not after it
 
     failures: list[Failed] = []
     for spec in specs:
         try:
-            with run_progress(spec.name) as show:
-                summary = run_spec(
-                    spec,
-                    store,
-                    jobs=jobs or os.cpu_count() or 1,
-                    engine=engine,
-                    address=address,
-                    progress=show,
-                )
+            processes = jobs or os.cpu_count() or 1
+            summary = run_spec(spec, store, jobs=processes, engine=engine, address=address, progress=True)
         except KeyboardInterrupt:
             tell(f"stopped; finished runs are kept in {store.folder}, the same command goes on")
             raise

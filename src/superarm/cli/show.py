@@ -1,28 +1,20 @@
-"""What commands show: tables on standard output; remarks and progress on standard error.
-
-Progress is a live line in a terminal, and a line now and then in a log.
-"""
+"""What commands show: tables on standard output; remarks on standard error."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from math import isnan
 from threading import Thread
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from superarm.experiments import RunProgress
     from superarm.groups import GroupCoverage
 
-LOG_EVERY = 10.0  # seconds
 MOST_PARTS = 20  # lines of a table
 
 
@@ -89,39 +81,3 @@ def show_address(remark: str, browser: bool, address: str) -> None:
     tell(remark)
     if browser:  # some browsers do not return before they are closed
         Thread(target=open_page, args=(address,), daemon=True).start()
-
-
-@contextmanager
-def run_progress(name: str) -> Iterator[Callable[[RunProgress], object]]:
-    """How far an experiment's runs have come."""
-    console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-        last = time.monotonic()
-
-        def log(p: RunProgress) -> None:
-            nonlocal last
-            if time.monotonic() - last >= LOG_EVERY:
-                last = time.monotonic()
-                tell(f"{name}: {_words(p)}")
-
-        yield log
-        return
-    bar = Progress(
-        TextColumn(name), BarColumn(), TextColumn("{task.description}"), console=console, transient=True
-    )
-    with bar:
-        task = bar.add_task("", total=1)
-        yield lambda p: bar.update(
-            task, total=max(p.rounds, 1), completed=p.rounds_done if p.rounds else 1, description=_words(p)
-        )
-
-
-def _words(p: RunProgress) -> str:
-    left = "" if p.seconds_left is None else f", {_clock(p.seconds_left)} left"
-    failed = f", {p.failed} failed" if p.failed else ""
-    return f"{p.stored + p.done}/{p.cells} runs{failed}, {p.rounds_per_second:,.0f} rounds/s{left}"
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"

@@ -33,7 +33,6 @@ def simulate(
     seed: Annotated[int, typer.Option(help="The first seed.", min=0)] = 0,
     gamma: Annotated[float | None, typer.Option(help="The share of exploration, in (0, 1].")] = None,
     label: Annotated[str | None, typer.Option(help="The label column, for tables.")] = None,
-    scale: Annotated[str, typer.Option(help="'none': rows as they are; 'unit': of length 1.")] = "none",
     scaling: Annotated[
         str,
         typer.Option(
@@ -77,7 +76,7 @@ def simulate(
 
     asked = {"columns": None if columns is None else Columns.read(columns), "group": group}
     asked = {name: value for name, value in asked.items() if value is not None}
-    stream = open_data(data, scale=scale, label=label, **reading.given, **asked)
+    stream = open_data(data, label=label, **reading.given, **asked)
     declared = getattr(stream, "columns", None)
     if declared is not None and not as_json:
         for line in opt.column_lines(declared, stream.n_labels, columns):

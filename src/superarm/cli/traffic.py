@@ -18,19 +18,12 @@ def traffic(
     data: Annotated[str, typer.Option(help="A data set's name or an .npz file; its labels answer.")],
     decisions: Annotated[int, typer.Option(help="How many decisions to ask for.", min=1)] = 10_000,
     users: Annotated[int, typer.Option(help="How many users at once.", min=1)] = 8,
-    rate: Annotated[
-        float | None, typer.Option(help="Decisions a second, together. Default: as fast as they can.")
-    ] = None,
     delay: Annotated[float, typer.Option(help="Mean seconds before an answer.", min=0)] = 0.5,
     lose: Annotated[float, typer.Option(help="Share of decisions without an outcome.", min=0, max=1)] = 0.1,
     repeat: Annotated[
         float, typer.Option(help="Share of requests that are sent twice.", min=0, max=1)
     ] = 0.05,
-    name_label: Annotated[
-        float, typer.Option(help="Share of answers that name the label.", min=0, max=1)
-    ] = 0.0,
     seed: Annotated[int, typer.Option(help="The seed of it all.", min=0)] = 0,
-    scale: Annotated[str, typer.Option(help="'unit': rows of length 1; 'none': as they are.")] = "unit",
     as_json: AsJson = False,
 ) -> None:
     """Let simulated users ask a service for sets and answer them: late, twice, or never.
@@ -40,21 +33,22 @@ def traffic(
     Example: **superarm traffic http://127.0.0.1:8800 --data digits --decisions 5000**
     """
     from superarm._progress import progress_bar
-    from superarm.service.client.traffic import Habits
+    from superarm.service.client.traffic import Behaviour
     from superarm.service.client.traffic import traffic as run
     from superarm.streams import open_data
 
-    stream = open_data(data, scale=scale)
-    habits = Habits(users, delay, lose, repeat, name_label, rate, seed)
+    stream = open_data(data)
+    behaviour = Behaviour(users, delay, lose, repeat, seed)
+    token = os.environ.get("SUPERARM_TOKEN")
     with progress_bar(decisions, quiet=as_json) as tick:
-        tally = run(url, stream, decisions, habits=habits, token=os.environ.get("SUPERARM_TOKEN"), tick=tick)
+        counts = run(url, stream, decisions, behaviour=behaviour, token=token, tick=tick)
     if as_json:
-        print_json(asdict(tally))
+        print_json(asdict(counts))
     else:
-        each = tally.decisions / tally.seconds if tally.seconds else 0.0
-        print(f"{tally.decisions:,} decisions, {tally.repeats:,} of them sent twice")
-        print(f"{tally.outcomes:,} outcomes; {tally.lost:,} decisions were never answered")
-        print(f"hit rate {tally.hits / tally.decisions:.3f}, {each:,.0f} decisions/s")
-    if tally.errors:
-        print(f"superarm: {len(tally.errors)} users gave up: {tally.errors[0]}", file=sys.stderr)
+        per_second = counts.decisions / counts.seconds if counts.seconds else 0.0
+        print(f"{counts.decisions:,} decisions, {counts.repeats:,} of them sent twice")
+        print(f"{counts.outcomes:,} outcomes; {counts.lost:,} decisions were never answered")
+        print(f"hit rate {counts.hits / max(1, counts.decisions):.3f}, {per_second:,.0f} decisions/s")
+    if counts.errors:
+        print(f"superarm: {len(counts.errors)} users gave up: {counts.errors[0]}", file=sys.stderr)
         sys.exit(1)

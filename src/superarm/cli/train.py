@@ -93,7 +93,7 @@ def train(
             "learner": learner or trained.name,
             **asdict(result),
             "features": source.features.names,
-            "kinds": source.features.described,
+            "kinds": source.features.descriptions,
             "left_out": source.features.left_out,
             "warnings": [*repeated, *source.notices.values()],
             "columns": None if columns_file is None else str(columns_file),
@@ -158,7 +158,7 @@ def _with_labels(model: Learner, labels: list[str] | int | None) -> Learner:
     if isinstance(labels, int):
         new, missing = labels - model.n_labels, labels < model.n_labels
     elif labels is not None:
-        new = [label for label in labels if model.known.by_text(label) is None]
+        new = [label for label in labels if model.label_set.by_text(label) is None]
         missing = not new and len(labels) < model.n_labels
     if labels is not None and missing:
         wanted = f"new labels, beside the {model.n_labels} that the model has and keeps"

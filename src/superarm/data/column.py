@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from superarm.data.rows import LARGEST
-from superarm.data.values import (
-    as_word,
-    checked_value,
+from superarm.data.cells import (
+    check_number,
+    check_value,
     is_missing,
     is_text,
-    number_of,
     parse_date,
     parse_scalar,
-    python_value,
-    vector_of,
+    parse_vector,
+    to_python,
+    to_word,
 )
+from superarm.data.rows import LARGEST
 from superarm.errors import InvalidInput
 
 NUMBERS, TRUTHS, DATES, WORDS, TEXT, VECTOR = KINDS = (
@@ -44,7 +44,7 @@ class Column:
         order: what comes first in dates with slashes, ``"day"`` or ``"month"``, where both are possible.
         length: of a vector.
         many: whether there are so many different words that they go to the sparse part.
-        fill: what a missing value counts as in rows without places that say so.
+        fill: what a missing value counts as in rows that do not mark missing ones.
     """
 
     name: str
@@ -74,13 +74,13 @@ class Column:
         return self.kind == TEXT or self.many
 
     @property
-    def has_word_places(self) -> bool:
+    def has_dense_words(self) -> bool:
         """Whether its words go to the dense part of a row."""
         return self.kind == DATES or (self.kind == WORDS and not self.many)
 
     @property
-    def places(self) -> int:
-        """How many places for numbers it takes in the dense part of a row."""
+    def n_numbers(self) -> int:
+        """How many numbers it has in the dense part of a row."""
         return self.length if self.kind == VECTOR else int(self.kind in AS_NUMBER)
 
     def parse(self, value: Any, owner: str) -> Any:
@@ -99,16 +99,16 @@ class Column:
         if kind == VECTOR:
             return None if is_missing(value) else self._vector(value, owner)
         if isinstance(value, str):
-            return self._text(python_value(value), owner)
+            return self._text(to_python(value), owner)
         if isinstance(value, bool | np.bool_) and kind in (WORDS, TEXT):
             return "true" if value else "false"
-        parsed = checked_value(value, self.name, owner)
+        parsed = check_value(value, self.name, owner)
         if isinstance(parsed, np.ndarray):
             raise InvalidInput.must(f"x[{self.name!r}]", owner, f"{kind}, as declared or seen before", value)
-        return parsed if parsed is None or kind in AS_NUMBER else as_word(parsed)
+        return parsed if parsed is None or kind in AS_NUMBER else to_word(parsed)
 
     def _vector(self, value: Any, owner: str) -> Any:
-        vector = vector_of(value, self.name, owner)
+        vector = parse_vector(value, self.name, owner)
         if len(vector) != self.length:
             wanted = f"a list of {self.length} numbers"
             raise InvalidInput.must(f"x[{self.name!r}]", owner, wanted, f"{len(vector)} numbers")
@@ -123,7 +123,7 @@ class Column:
         scalar = parse_scalar(text, self.decimal)
         if isinstance(scalar, str):
             return parse_date(text, self.order) or text
-        return None if scalar is None else number_of(scalar, self.name, owner)
+        return None if scalar is None else check_number(scalar, self.name, owner)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, without the usual ones."""
@@ -134,15 +134,15 @@ class Column:
 def infer_value(name: str, value: Any, owner: str) -> tuple[str, Any]:
     """The kind of a value, judged alone, by no other row; and the value as `Column.parse` has it."""
     if isinstance(value, str):
-        value = python_value(value)
+        value = to_python(value)
         when = parse_date(value)
         if when is not None:
             return DATES, when
         return TEXT if is_text(value) else WORDS, value or None
     if is_vector(value):
-        wanted = "in the first row, or declared (columns=): a vector needs places of its own"
+        wanted = "in the first row, or declared (columns=): a vector needs features of its own"
         raise InvalidInput.must(f"x[{name!r}]", owner, wanted, "a new vector")
-    return NUMBERS, checked_value(value, name, owner)
+    return NUMBERS, check_value(value, name, owner)
 
 
 def is_vector(value: Any) -> bool:

@@ -1,46 +1,44 @@
 """Columns: what each column of a table is, decided once, kept with the model; and the rows that they make.
 
-    numbers     a place of its own for each column                          41   3,5   12 %   1,234.5
+    numbers     a feature for each column                                   41   3,5   12 %   1,234.5
     yes or no   a number, 1 or 0                                            true   no
     dates       a number (days since 1970), and words for what repeats: weekday, month, hour
-    vector      a place of its own for each of its numbers                  [0.1, 0.7, 0.2]
-    words       each (column, word) adds ± 1 to two places, which a hash of both chooses
+    vector      a feature for each of its numbers                           [0.1, 0.7, 0.2]
+    words       each (column, word) adds ± 1 to two features, which a hash of both chooses
     text        words, pairs and parts of words, hashed into the sparse part (native/text.pyx)
 
-A missing value (None, NaN, an empty cell, a name that is left out; where numbers stand NA and its like) has a place
+A missing value (None, NaN, an empty cell, a name that is left out; where numbers stand NA and its like) has a feature
 that is 1 where a number is missing; the number then counts as its mean. A table of numbers, none of them missing, has
-no such places: its row is the list of its numbers.
+no such features: its row is the list of its numbers.
 
-Columns are **declared** (`Columns.look` at a table, a file, a model): then a column that is new is left out. Or they
-are **open**, for rows with names that come one at a time: each value is judged alone, a number's name gets a place as
+Columns are **declared** (`Columns.infer` from a table, a file, a model): then a column that is new is left out. Or they
+are **open**, for rows with names that come one at a time: each value is judged alone, a number's name gets a feature as
 it comes, and a name that has had a text holds texts from then on.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from superarm._files import read, write_atomically
+from superarm.data.cells import parse_vector, plain_row
 from superarm.data.column import DATES, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS, Column, is_vector
+from superarm.data.dense_part import DensePart
 from superarm.data.encoding import encode_row, encode_table
-from superarm.data.inference import ColumnProfile, profile
-from superarm.data.places import Places
-from superarm.data.rows import LARGEST, AnyRow, Layout, Rows
-from superarm.data.tables import first_rows, records
-from superarm.data.values import plain_row, vector_of
+from superarm.data.inference import LIKELY_ID, MOSTLY_WORDS, UNSURE_ORDER, ColumnProfile
+from superarm.data.rows import AnyRow, Layout, Rows
+from superarm.data.tables import first_cells, records
 from superarm.errors import InvalidInput
 
-LOOK = 20_000  # rows that tell what columns are
-ROOM = 40  # places for numbers of open columns, unless the first row has more numbers
-WORD_PLACES, MOST_WORD_PLACES = 256, 2048
-LEAST = 8  # features of open columns
-MANY_WORDS = 1024  # different words, from which on a column of words is hashed into the sparse part
-TEXT_WIDTH, TEXT_MEMORY = 2**16, 2**28  # of the sparse part, at most: its places, bytes of its two matrices
+INFERENCE_ROWS = 20_000  # the first rows, which tell what columns are
+OPEN_NUMBERS = 40  # features for numbers of open columns, unless the first row has more numbers
+WORD_FEATURES, MAX_WORD_FEATURES = 256, 2048
+MIN_FEATURES = 8  # of open columns
+TEXT_WIDTH, TEXT_MEMORY = 2**16, 2**28  # of the sparse part, at most: its width, bytes of its two matrices
 
 
 class ColumnWarning(UserWarning):
@@ -51,14 +49,14 @@ class Columns:
     """What the columns of a table are, and the rows that they make.
 
     Args:
-        columns: `Column` objects or dicts, in the order of their places.
+        columns: `Column` objects or dicts, in the order of their features.
         left_out: columns that are no features, and why.
-        missing: whether numbers may be missing, and have a place that says so.
-        words: how many places there are for words; ``None`` chooses.
-        text_width: how many places the sparse part has; ``None`` leaves it to the number of labels.
+        missing: whether numbers may be missing, and are marked then.
+        words: how many features words share; ``None`` chooses.
+        text_width: how wide the sparse part is; ``None`` leaves it to the number of labels.
         remarks: what was found in each column, for people.
         rows: how many rows were looked at; 0 if the columns were declared by somebody.
-        open_places: how many dense places there are for names that are yet to come; 0 takes no new ones.
+        open_places: how many features there are for numbers with names that are yet to come; 0 takes no new ones.
 
     >>> columns = Columns([Column("age", "numbers"), Column("note", "text")], text_width=1024)
     >>> row = columns.row({"age": "41", "note": "card not working"}, "this")
@@ -92,20 +90,20 @@ class Columns:
             raise InvalidInput.must("columns", "Columns", wanted, str(error)) from error
         own = self.columns.values()
         if words is None:
-            words = WORD_PLACES if open_places or any(c.has_word_places for c in own) else 0
+            words = WORD_FEATURES if open_places or any(c.has_dense_words for c in own) else 0
         if words and not missing:
             raise InvalidInput.must("missing", "Columns", "true where there are words or dates", missing)
-        self.places = Places(own, missing=missing, words=words, room=open_places)
+        self.dense_part = DensePart(own, missing=missing, words=words, room=open_places)
 
     # ------------------------------------------------------------ where they come from
 
     @classmethod
-    def look(
+    def infer(
         cls,
         table: Any,
         *,
-        taken: Mapping[str, str] | None = None,
-        only: Iterable[str] | None = None,
+        reserved: Mapping[str, str] | None = None,
+        only: Sequence[str] | None = None,
         text: Iterable[str] = (),
         words: Iterable[str] = (),
         numbers: Iterable[str] = (),
@@ -115,9 +113,11 @@ class Columns:
     ) -> Columns:
         """What the first 20,000 rows of a table tell.
 
+        Ids, constants and counters are left out, unless there is nothing else.
+
         Args:
             table: a pandas, Polars or Arrow table, a list of dicts, or a file (.csv, .jsonl, .parquet).
-            taken: columns that hold something else (the answer, what is only known afterwards), and what.
+            reserved: columns that are no features (the answer, what is only known afterwards), and what they are.
             only: the columns to take, whatever they hold.
             text: columns that hold text, whatever they look like.
             words: columns of words, each taken whole.
@@ -128,38 +128,41 @@ class Columns:
         """
         asked = {name: kind for kind, names in ((TEXT, text), (WORDS, words), (NUMBERS, numbers), (DATES, dates))
                  for name in names}  # fmt: skip
-        profiles, count = profile(first_rows(table, LOOK))
+        cells = first_cells(table, INFERENCE_ROWS)
+        profiles = {name: ColumnProfile(name, column) for name, column in cells.items()}
         unknown = [name for name in (*asked, *leave_out, *(only or ())) if name not in profiles]
         if unknown:
             wanted = f"among its columns {', '.join(profiles)}"
             raise InvalidInput.must("columns", "a table", wanted, unknown[0], among=profiles)
-        left_out = {
-            name: why for name, why in (taken or {}).items() if name in profiles and name not in asked
-        }
+        left_out = {name: why for name, why in (reserved or {}).items() if name not in asked}
         left_out |= dict.fromkeys(leave_out, "as asked for")
-        columns, remarks = list[Column](), dict[str, str]()
-        for name in profiles if only is None else [*only, *(name for name in asked if name not in only)]:
-            if name in left_out:
-                continue
-            seen = profiles[name]
-            why = seen.why_not(count, asked=everything or only is not None or name in asked)
-            if why:
-                left_out[name] = why
-                continue
-            column = _column(seen, asked.get(name))
-            columns.append(column)
-            remarks[name] = seen.in_words(count, column.kind, column.decimal, asked=name in asked)
-        pairs = [(column, profiles[column.name]) for column in columns]
-        strays = any(seen.strays(c.kind) for c, seen in pairs)
-        plain = all(c.kind in (NUMBERS, TRUTHS) and not seen.missing(count, c.kind) for c, seen in pairs)
-        in_words = strays or any(c.has_word_places for c in columns)
+        names = profiles if only is None else dict.fromkeys([*only, *asked])
+        features = [profiles[name] for name in names if name not in left_out]
+        reasons = {
+            profile.name: profile.why_not(asked=everything or only is not None or profile.name in asked)
+            for profile in features
+        }
+        if all(reasons.values()):  # ids and constants alone are better than nothing
+            reasons = {profile.name: profile.why_not(asked=True) for profile in features}
+        left_out |= {name: why for name, why in reasons.items() if why}
+        pairs = [
+            (profile.to_column(asked.get(profile.name, profile.kind)), profile)
+            for profile in features
+            if not reasons[profile.name]
+        ]
+        strays = any(profile.strays(column.kind) for column, profile in pairs)
+        plain = all(
+            column.kind in (NUMBERS, TRUTHS) and not profile.missing(column.kind) for column, profile in pairs
+        )
         return cls(
-            columns,
+            [column for column, _ in pairs],
             left_out={name: left_out[name] for name in profiles if left_out.get(name)},
             missing=strays or not plain,
-            words=_word_places(pairs) if in_words else 0,
-            remarks=remarks,
-            rows=count,
+            words=_word_features(pairs) if strays or any(c.has_dense_words for c, _ in pairs) else 0,
+            remarks={
+                column.name: profile.describe(column, asked=column.name in asked) for column, profile in pairs
+            },
+            rows=max((profile.rows for profile in profiles.values()), default=0),
         )
 
     @classmethod
@@ -170,45 +173,41 @@ class Columns:
         for x in rows:
             for name, value in ((str(name), value) for name, value in x.items()):
                 if is_vector(value) and name not in vectors:
-                    vectors[name] = Column(name, VECTOR, length=len(vector_of(value, name, owner)))
+                    vectors[name] = Column(name, VECTOR, length=len(parse_vector(value, name, owner)))
         numbers = max((len(x) for x in rows), default=0) + sum(c.length for c in vectors.values())
-        most = max(ROOM, 2 * numbers + 8)
+        most = max(OPEN_NUMBERS, 2 * numbers + 8)
         if n_features is None:
-            return cls(vectors.values(), words=WORD_PLACES, open_places=most)
-        if n_features < LEAST:
-            wanted = f"left out, or at least {LEAST}, for rows with names"
+            return cls(vectors.values(), words=WORD_FEATURES, open_places=most)
+        if n_features < MIN_FEATURES:
+            wanted = f"left out, or at least {MIN_FEATURES}, for rows with names"
             raise InvalidInput.must("n_features", owner, wanted, n_features)
-        places = min(most, n_features // 4)
-        return cls(vectors.values(), words=n_features - 2 * places, open_places=places)
+        room = min(most, n_features // 4)
+        return cls(vectors.values(), words=n_features - 2 * room, open_places=room)
 
     @classmethod
-    def of(cls, given: Any) -> Columns:
-        """``given`` as columns: such already, what `to_dict` gave, or a file of them."""
-        if isinstance(given, Columns):
-            return given.copy()
-        return cls.from_dict(given) if isinstance(given, Mapping) else cls.read(given)
+    def load(cls, source: Any) -> Columns:
+        """A copy of columns, of what `to_dict` gave, or of those in a file (see `read`)."""
+        if isinstance(source, Columns):
+            return source.copy()
+        return cls.from_dict(source) if isinstance(source, Mapping) else cls.read(source)
 
     @classmethod
-    def read(cls, path: Any) -> Columns:
+    def read(cls, path: str | PathLike[str]) -> Columns:
         """The columns in the JSON file at ``path``, as `write` wrote it or by hand; or those in a model file."""
         path = Path(path)
+        if path.suffix == ".npz":
+            header, _ = read(path)
+            if header.get("columns") is None:
+                raise InvalidInput.must("columns", str(path), "a model of rows with names", "numbers alone")
+            return cls.from_dict(header["columns"])
         try:
-            if path.suffix == ".npz":
-                given = read(path)[0].get("columns")
-                if given is None:
-                    raise InvalidInput.must(
-                        "columns", str(path), "a model of rows with names", "numbers alone"
-                    )
-            else:
-                given = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, ValueError) as error:
-            if isinstance(error, InvalidInput):
-                raise
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
             wanted = 'a JSON file such as {"columns": [{"name": "age", "kind": "numbers"}]}, or a model'
             raise InvalidInput.must("columns", str(path), wanted, str(error)) from error
-        return cls.from_dict(given)
+        return cls.from_dict(content)
 
-    def write(self, path: Any) -> None:
+    def write(self, path: str | PathLike[str]) -> None:
         """Write them to a JSON file at ``path``, for `serve --columns` and for people."""
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
         write_atomically(path, lambda file: file.write(text.encode()))
@@ -218,8 +217,8 @@ class Columns:
         return {
             "columns": [column.to_dict() for column in self.columns.values()],
             "left_out": self.left_out,
-            "missing": self.places.missing,
-            "words": self.places.words,
+            "missing": self.dense_part.missing,
+            "words": self.dense_part.words,
             "text_width": self.text_width,
             "remarks": self.remarks,
             "rows": self.rows_seen,
@@ -229,12 +228,11 @@ class Columns:
     @classmethod
     def from_dict(cls, data: Any) -> Columns:
         """The columns that `to_dict` gave as ``data``."""
-        known = ("columns", "left_out", "missing", "words", "text_width", "remarks", "rows", "open_places")
-        if not isinstance(data, Mapping) or "columns" not in data or not set(data) <= set(known):
+        keys = {"columns", "left_out", "missing", "words", "text_width", "remarks", "rows", "open_places"}
+        if not isinstance(data, Mapping) or "columns" not in data or not set(data) <= keys:
             wanted = "an object with a list columns, each with a name and a kind"
             raise InvalidInput.must("content", "columns", wanted, data)
-        options: dict[str, Any] = {name: value for name, value in data.items() if name != "columns"}
-        return cls(data["columns"], **options)
+        return cls(**data)
 
     def copy(self) -> Columns:
         return Columns.from_dict(self.to_dict())
@@ -260,7 +258,7 @@ class Columns:
     @property
     def is_plain(self) -> bool:
         """Whether a row is the list of its numbers."""
-        return not self.places.missing and not self.has_sparse
+        return not self.dense_part.missing and not self.has_sparse
 
     @property
     def names(self) -> list[str]:
@@ -274,16 +272,33 @@ class Columns:
     @property
     def d(self) -> int:
         """The length of the dense part of a row."""
-        return self.places.d
+        return self.dense_part.d
 
     @property
     def layout(self) -> Layout:
-        return Layout(self.d, self.text_width or 0, self.places.numbers if self.places.missing else 0)
+        return Layout(self.d, self.text_width or 0, self.dense_part.numbers if self.dense_part.missing else 0)
 
     @property
-    def described(self) -> dict[str, str]:
+    def descriptions(self) -> dict[str, str]:
         """What each column is taken as, in words."""
         return {name: self.remarks.get(name, column.kind) for name, column in self.columns.items()}
+
+    @property
+    def likely_ids(self) -> list[str]:
+        """Columns of words that were left out, since hardly any word comes twice."""
+        return [name for name, why in self.left_out.items() if why == LIKELY_ID]
+
+    def warnings(self) -> Iterator[str]:
+        """What in the table may have been taken for something else, and what to do about it."""
+        if self.likely_ids:
+            yield f"taken for ids: {', '.join(self.likely_ids)} (--text or --words takes them as features)"
+        mostly_words = [name for name, remark in self.remarks.items() if MOSTLY_WORDS in remark]
+        if mostly_words:
+            yield f"asked for as numbers or dates, but most cells hold words: {', '.join(mostly_words)}"
+        unsure = ", ".join(name for name, remark in self.remarks.items() if UNSURE_ORDER in remark)
+        if unsure:
+            remedy = f'"order": "month" in {unsure} of a file of columns (--columns) says otherwise'
+            yield f"1/2/2024 is read as the first of February, since no cell tells: {remedy}"
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -305,12 +320,12 @@ class Columns:
         """Forget what came since `checkpoint` gave ``mark``: it came with a row that was refused."""
         count, self.text_width = mark
         for name in self.names[count:]:
-            self.places.remove(self.columns.pop(name))
+            self.dense_part.remove(self.columns.pop(name))
 
     def add(self, column: Column) -> None:
         """Take one more column."""
         self.columns[column.name] = column
-        self.places.add(column)
+        self.dense_part.add(column)
 
     def widen(self, k: int) -> None:
         """Give rows a sparse part, for k labels, if they have none."""
@@ -331,7 +346,7 @@ class Columns:
             k: labels, which decide on the width of the sparse part, when open columns get one.
             notices: gets a sentence for each column that is not what was declared.
         """
-        return encode_row(self, x, owner, grow=grow, k=k, notices=notices)
+        return encode_row(self, x, owner, grow=grow, k=k, notices={} if notices is None else notices)
 
     def rows(
         self, X: Any, owner: str, *, grow: bool = False, k: int = 2, notices: dict[str, str] | None = None
@@ -340,9 +355,9 @@ class Columns:
 
         ``owner``, ``grow``, ``k`` and ``notices`` are as in `row`.
         """
-        return encode_table(self, X, owner, grow=grow, k=k, notices=notices)
+        return encode_table(self, X, owner, grow=grow, k=k, notices={} if notices is None else notices)
 
-    def cells(self, x: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    def parse_row(self, x: Mapping[str, Any], owner: str) -> dict[str, Any]:
         """The row ``x`` as JSON-ready values of the declared kinds: read once, and the same row again.
 
         Args:
@@ -354,35 +369,17 @@ class Columns:
 
 
 def text_width(k: int) -> int:
-    """Places of the sparse part for k labels: at most 65,536, and two matrices of at most 256 MiB."""
+    """The width of the sparse part for k labels: at most 65,536, and two matrices of at most 256 MiB."""
     width = TEXT_WIDTH
     while width > 1024 and width * k * 8 > TEXT_MEMORY:
         width //= 2
     return width
 
 
-def _column(seen: ColumnProfile, asked: str | None) -> Column:
-    kind = asked or seen.kind
-    if seen.filled and seen.strays(kind) == seen.filled:
-        got = f"words in all {seen.filled:,}"
-        raise InvalidInput.must(kind, f"column {seen.name!r}", "in some of its cells", got)
-    numbers = kind in (NUMBERS, TRUTHS)
-    return Column(
-        seen.name,
-        kind,
-        decimal=seen.decimal if numbers else ".",
-        times=seen.times if kind == DATES else False,
-        order=seen.order if kind == DATES else "day",
-        length=seen.length if kind == VECTOR else 0,
-        many=kind == WORDS and len(seen.different) > MANY_WORDS,
-        fill=float(np.float32(seen.mean)) if numbers and abs(seen.mean) <= LARGEST else 0.0,
-    )
-
-
-def _word_places(pairs: Iterable[tuple[Column, ColumnProfile]]) -> int:
-    """Twice as many places as there are words in the dense part, within bounds."""
-    words = sum(len(seen.different) for column, seen in pairs if column.kind == WORDS and not column.many)
-    places = WORD_PLACES
-    while places < 2 * words and places < MOST_WORD_PLACES:
-        places *= 2
-    return places
+def _word_features(pairs: Iterable[tuple[Column, ColumnProfile]]) -> int:
+    """Twice as many features as there are words in the dense part, within bounds."""
+    words = sum(profile.distinct for column, profile in pairs if column.kind == WORDS and not column.many)
+    size = WORD_FEATURES
+    while size < 2 * words and size < MAX_WORD_FEATURES:
+        size *= 2
+    return size

@@ -1,6 +1,6 @@
 """Rows with names as numbers: one row, or a whole table, with the same bits.
 
-Numbers, dates and words go to the dense part (places.py), texts are hashed into the sparse part (native/text.pyx).
+Numbers, dates and words go to the dense part (dense_part.py), texts are hashed into the sparse part (native/text.pyx).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm._types import Array
+from superarm.data.cells import days_since_1970, is_text, normalize_text
 from superarm.data.column import AS_NUMBER, NUMBERS, TEXT, VECTOR, WORDS, Column, infer_value
-from superarm.data.places import column_seed
-from superarm.data.rows import LARGEST, NO_INDICES, NOTHING, AnyRow, Row, Rows, stack
-from superarm.data.tables import columns_of, records
-from superarm.data.values import days_since_1970, is_text, normalize_text
+from superarm.data.dense_part import column_seed
+from superarm.data.rows import LARGEST, NO_INDICES, NO_VALUES, AnyRow, Row, Rows, stack
+from superarm.data.tables import cell_list, columns_of, records
 from superarm.errors import InvalidInput
 from superarm.native.text import hash_texts
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
-Notices = dict[str, str] | None  # gets a sentence for each column that is not what was declared
+Notices = dict[str, str]  # by column, a sentence if it is not what was declared
 
 
 def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> AnyRow:
     """The row of a dict or a Series; `Columns.row` says more."""
     numbers, words = list[tuple[str, float]](), list[tuple[str, str]]()
     texts, vectors = list[tuple[Column, str]](), list[tuple[Column, Array]]()
-    known, is_open = 0, columns.is_open
+    declared, is_open = 0, columns.is_open
     cells = x if isinstance(x, Mapping) else x.to_dict()
     for name, value in cells.items():
         if type(name) is not str:
             name = str(name)
         column = columns.columns.get(name)
         if column is not None:
-            known += 1
+            declared += 1
             parsed = column.parse(value, owner)
         elif is_open:
             kind, parsed = infer_value(name, value, owner)
@@ -50,16 +50,16 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
             elif kind == TEXT:
                 continue
         else:
-            if notices is not None and name not in columns.left_out:
-                notices[name] = _is_new(name)
+            if name not in columns.left_out:
+                notices[name] = _new_notice(name)
             continue
         if parsed is None:
             continue
         if isinstance(parsed, float):
             numbers.append((name, parsed))
         elif isinstance(parsed, str):
-            if notices is not None and column is not None:
-                _note_stray(notices, column, parsed)
+            if column is not None:
+                _add_stray_notice(notices, column, parsed)
             if column is not None and column.is_sparse:
                 texts.append((column, parsed))
             else:
@@ -70,57 +70,55 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
             words += _date_words(name, parsed, times)
         elif column is not None:
             vectors.append((column, parsed))
-    if notices is not None and not is_open and known < len(columns):
-        there = {str(name) for name in cells}
-        notices.update({name: _is_missing(name) for name in columns.columns if name not in there})
-    numbers.sort()  # new names get places, and shared places add up, in an order of their own
+    if not is_open and declared < len(columns):
+        names = {str(name) for name in cells}
+        notices.update({name: _missing_notice(name) for name in columns.columns if name not in names})
+    numbers.sort()  # new names get features, and shared features add up, in an order of their own
     if grow and is_open:
         for name, _ in numbers:
-            if columns.places.has_room(name):
+            if columns.dense_part.has_room(name):
                 columns.add(Column(name, NUMBERS))
         if texts:
             columns.widen(k)
-    places = columns.places
-    row: Array = places.empty_row().copy()
+    dense = columns.dense_part
+    row: Array = dense.empty_row().copy()
     for name, number in numbers:
-        places.put_number(row, name, number)
+        dense.put_number(row, name, number)
     for column, vector in vectors:
-        places.put_vector(row, column, vector)
+        dense.put_vector(row, column, vector)
     for word in words:
-        for at, sign in places.of_word(*word):
-            row[at] += sign
+        for i, sign in dense.word_features(*word):
+            row[i] += sign
     if columns.text_width is None:
         return row
     if not texts:
-        return Row.of(row, NO_INDICES, NOTHING, columns.text_width)
-    hashed = [(column_seed(column.name), column.many, _normal(column, [text])) for column, text in texts]
+        return Row.from_parts(row, NO_INDICES, NO_VALUES, columns.text_width)
+    hashed = [(column_seed(column.name), column.many, _normalized(column, [text])) for column, text in texts]
     indices, values, _ = hash_texts(hashed, 1, columns.text_width)
-    return Row.of(row, indices, values, columns.text_width)
+    return Row.from_parts(row, indices, values, columns.text_width)
 
 
 def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> Rows:
     """The rows of a table, or of a list of named rows; `Columns.rows` says more."""
     if columns.is_open:
-        one_by_one = [encode_row(columns, x, owner, grow=grow, k=k, notices=None) for x in records(X)]
+        one_by_one = [encode_row(columns, x, owner, grow=grow, k=k, notices={}) for x in records(X)]
         return stack(one_by_one, columns.layout)
     table, n = columns_of(X)
-    if notices is not None:
-        new = [name for name in table if name not in columns.columns and name not in columns.left_out]
-        notices.update({name: _is_new(name) for name in new})
-    rows, texts = np.tile(columns.places.empty_row(), (n, 1)), list[tuple[int, bool, list[Any]]]()
+    new = [name for name in table if name not in columns.columns and name not in columns.left_out]
+    notices.update({name: _new_notice(name) for name in new})
+    rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[tuple[int, bool, list[Any]]]()
     for name, column in columns.columns.items():
         cells = table.get(name)
         if cells is None:
-            if notices is not None:
-                notices[name] = _is_missing(name)
+            notices[name] = _missing_notice(name)
         elif column.is_sparse:
-            parsed = [column.parse(value, owner) for value in _list(cells)]
-            texts.append((column_seed(name), column.many, _normal(column, parsed)))
+            parsed = [column.parse(value, owner) for value in cell_list(cells)]
+            texts.append((column_seed(name), column.many, _normalized(column, parsed)))
         elif column.kind == VECTOR:
-            for i, value in enumerate(_list(cells)):
+            for i, value in enumerate(cell_list(cells)):
                 vector = column.parse(value, f"row {i + 1} of {owner}")
                 if vector is not None:
-                    columns.places.put_vector(rows[i], column, vector)
+                    columns.dense_part.put_vector(rows[i], column, vector)
         else:
             _put_dense(columns, rows, column, cells, owner, notices)
     if columns.text_width is None:
@@ -133,7 +131,7 @@ def _put_dense(
     columns: Columns, rows: Array, column: Column, cells: Any, owner: str, notices: Notices
 ) -> None:
     """Write the numbers, dates or words of a column into the dense rows."""
-    places = columns.places
+    dense = columns.dense_part
     numbers = _numbers(cells) if column.kind in AS_NUMBER else None
     if numbers is not None:
         too_large = np.flatnonzero(np.abs(numbers) > LARGEST)
@@ -141,12 +139,12 @@ def _put_dense(
             i = int(too_large[0])
             cell = f"{column.name!r} in row {i + 1} of X"
             raise InvalidInput.must(cell, owner, "finite as a 32-bit float, or missing", float(numbers[i]))
-        places.put_numbers(rows, column, numbers)
+        dense.put_numbers(rows, column, numbers)
         return
     numbers = np.full(len(rows), np.nan)
     rows_of_word: dict[tuple[str, str], list[int]] = {}
     seen: dict[str, tuple[float, list[tuple[str, str]]]] = {}
-    for i, value in enumerate(_list(cells)):
+    for i, value in enumerate(cell_list(cells)):
         parts = seen.get(value) if type(value) is str else None
         if parts is None:
             parts = _number_and_words(column, value, f"row {i + 1} of {owner}", notices)
@@ -155,10 +153,10 @@ def _put_dense(
         numbers[i] = parts[0]
         for word in parts[1]:
             rows_of_word.setdefault(word, []).append(i)
-    places.put_numbers(rows, column, numbers)
-    for word, which in rows_of_word.items():
-        for at, sign in places.of_word(*word):
-            rows[which, at] += np.float32(sign)
+    dense.put_numbers(rows, column, numbers)
+    for word, with_word in rows_of_word.items():
+        for i, sign in dense.word_features(*word):
+            rows[with_word, i] += np.float32(sign)
 
 
 def _number_and_words(
@@ -167,8 +165,7 @@ def _number_and_words(
     """The number of a cell, NaN if it has none, and its words."""
     parsed = column.parse(value, owner)
     if isinstance(parsed, str):
-        if notices is not None:
-            _note_stray(notices, column, parsed)
+        _add_stray_notice(notices, column, parsed)
         return np.nan, [(column.name, parsed)]
     if isinstance(parsed, date):
         return days_since_1970(parsed), _date_words(column.name, parsed, column.times)
@@ -182,32 +179,26 @@ def _date_words(name: str, when: date, times: bool) -> list[tuple[str, str]]:
     return words
 
 
-def _normal(column: Column, texts: Sequence[str | None]) -> list[str | None]:
+def _normalized(column: Column, texts: Sequence[str | None]) -> list[str | None]:
     """Texts as they are hashed; words are taken as they are."""
     return [text if text is None or column.many else normalize_text(text) for text in texts]
 
 
-def _is_new(name: str) -> str:
+def _new_notice(name: str) -> str:
     return f"column {name!r} is new: it is left out"
 
 
-def _is_missing(name: str) -> str:
+def _missing_notice(name: str) -> str:
     return f"column {name!r} is missing"
 
 
-def _note_stray(notices: dict[str, str], column: Column, value: str) -> None:
-    """Note a word that is not what its column was declared to hold."""
+def _add_stray_notice(notices: Notices, column: Column, value: str) -> None:
+    """Tell of a word that is not what its column was declared to hold."""
     name, short = column.name, value if len(value) <= 40 else f"{value[:40]}…"
     if column.kind in AS_NUMBER:
         notices[name] = f"column {name!r} holds {column.kind}, got {short!r}: a missing number, and a word"
     elif column.kind == WORDS and is_text(value) and len(value.split()) > 4 and not column.many:
         notices[name] = f"column {name!r} holds words, got a text: {short!r} (columns say otherwise: --text)"
-
-
-def _list(cells: Any) -> Sequence[Any]:
-    if hasattr(cells, "to_list"):
-        return cells.to_list()  # type: ignore[no-any-return]
-    return cells.tolist() if isinstance(cells, np.ndarray) and cells.ndim == 1 else list(cells)
 
 
 def _numbers(cells: Any) -> Array | None:

@@ -7,26 +7,34 @@ cell, are text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable
 from datetime import date, datetime
+from functools import reduce
+from itertools import pairwise
 from numbers import Real
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from superarm.data.column import DATES, KINDS, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS
-from superarm.data.values import GROUPED, UNSPACED, date_order, parse_date, parse_scalar, python_value
+from superarm.data.cells import GROUPED, UNSPACED, date_order, parse_date, parse_scalar, to_python
+from superarm.data.column import DATES, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS, Column
+from superarm.data.rows import LARGEST
+from superarm.errors import InvalidInput
 
 MOST = 0.9  # of the cells say what a column is
-SURE = 20  # rows, before a column is called an index, an id or a constant
-MOSTLY = " in most cells"  # where numbers or dates were asked for
-UNSURE = ", which no cell tells"  # of dates such as 1/2/2024
-MANY = 20_000  # different values that are kept in mind
+ENOUGH_ROWS = 20  # before a column is called an index, an id or a constant
+MANY_WORDS = 1024  # different words, from which on a column of words is hashed into the sparse part
 TEXT_WORDS, TEXT_SHARE = 2.5, 0.2  # words of a text on average, and the share of different ones
+MOSTLY_WORDS = " words in most cells"  # where numbers or dates were asked for
+UNSURE_ORDER = ", which no cell tells"  # of dates such as 1/2/2024
+SCALARS = (NUMBERS, TRUTHS, DATES, WORDS)
+LIKELY_ID = "an id: hardly any word twice"
 COMMA = re.compile(r"\s*[+-]?(?:\d{1,3}(?:[. '\u2019\u00a0\u202f]\d{3})+|\d+),\d+\s*%?\s*")
 ID_NAME = re.compile(r"(^|[_ .])(id|ids|uuid|guid|key|index|idx)$|[a-z]I[dD]$", re.IGNORECASE)
 # columns of a log that are only known after the decision, whatever else they are called for
-AFTERWARDS = frozenset(
+OUTCOME_NAMES = frozenset(
     [
         *("hit", "solved", "outcome", "outcomes", "answer", "answered", "reward", "rewards"),
         *("feedback", "correct"),
@@ -36,51 +44,37 @@ AFTERWARDS = frozenset(
 )
 
 
-class ColumnProfile:
-    """What all cells of a column have in common."""
+def outcome_columns(names: Iterable[str]) -> dict[str, str]:
+    """Those of ``names`` that are no features, since they are only known after the decision; and that reason."""
+    return {name: "only known afterwards" for name in names if name.lower() in OUTCOME_NAMES}
 
-    def __init__(self, name: str) -> None:
+
+class ColumnProfile:
+    """What the first cells of a column have in common.
+
+    Args:
+        name: its name.
+        cells: as the table has them; missing ones, too.
+    """
+
+    def __init__(self, name: str, cells: Iterable[Any]) -> None:
         self.name = name
-        self.counts = dict.fromkeys(KINDS, 0)
-        self.filled = 0
+        given = [to_python(cell) for cell in cells]
+        self.rows = len(given)
+        texts = [value for value in given if isinstance(value, str)]
+        self.orders = Counter(date_order(text) for text in texts if parse_date(text) is not None)
         self.missing_words = 0  # NA and its like: missing among numbers, words among words
         self.commas = self.points = 0  # numbers that only a decimal comma, or a point, explains
-        self.odd = False  # something that is no value
-        self.length = 0  # of its vectors; -1 if they differ
-        self.times = False
-        self.orders = {"day": 0, "month": 0, "unknown": 0}  # of dates with slashes: what comes first
-        self.sum = 0.0
-        self.words = 0  # in all its cells together
-        self.first: Any = None
-        self.last: Any = None
-        self.constant = self.whole = self.increasing = self.in_order = True
-        self.named_id = ID_NAME.search(name) is not None
-        self.different: set[Any] = set()  # words, or what might be ids, as far as they were compared
-        self.compared = 0
+        values = [self._parse(value) if isinstance(value, str) else value for value in given]
+        values = [value for value in values if value is not None]
+        kinds = [_kind(value) for value in values]
+        self.counts = Counter(kinds)
+        lengths = {len(value) for value, kind in zip(values, kinds, strict=True) if kind == VECTOR}
+        self.length = lengths.pop() if len(lengths) == 1 else 0  # of its vectors
+        self.is_odd = None in kinds or bool(lengths)  # lists of something else, or of several lengths
+        self._compare([value for value, kind in zip(values, kinds, strict=True) if kind in SCALARS])
 
-    def add(self, value: Any) -> None:
-        """One more cell."""
-        value = python_value(value)
-        if isinstance(value, str):
-            value = self._read(value)
-        if value is None:
-            return
-        if isinstance(value, bool):
-            self.counts[TRUTHS] += 1
-        elif isinstance(value, date):
-            self.counts[DATES] += 1
-        elif isinstance(value, str):
-            self.counts[WORDS] += 1
-            self.words += 1 + value.count(" ") + len(UNSPACED.findall(value))
-        elif isinstance(value, int | Real):
-            self.counts[NUMBERS] += 1
-            value = value if isinstance(value, int) else float(value)
-        else:
-            self._add_vector(value)
-            return
-        self._compare(value)
-
-    def _read(self, text: str) -> Any:
+    def _parse(self, text: str) -> Any:
         """What a text says, by itself: a number, true or false, a date, a word; ``None`` if it is missing."""
         if text == "":
             return None
@@ -91,46 +85,31 @@ class ColumnProfile:
             self.commas, scalar = self.commas + 1, parse_scalar(text, ",")
         elif "." in text and isinstance(scalar, float) and not GROUPED[","].fullmatch(text.strip(" %")):
             self.points += 1
-        when = parse_date(text, self.order) if isinstance(scalar, str) else None
-        if when is None:
-            return scalar
-        order = date_order(text)
-        if order is not None:
-            self.orders[order] += 1
-        return when
+        return parse_date(text, self.order) or text if isinstance(scalar, str) else scalar
 
-    def _add_vector(self, value: Any) -> None:
-        try:
-            shape = np.asarray(value, np.float64).shape
-        except (TypeError, ValueError):
-            shape = ()
-        if len(shape) != 1 or shape[0] == 0:
-            self.odd = True
-            return
-        self.counts[VECTOR] += 1
-        self.filled += 1
-        self.constant = self.whole = self.in_order = False
-        self.length = shape[0] if self.length in (0, shape[0]) else -1
+    def _compare(self, values: list[Any]) -> None:
+        """What all values that are no vectors have in common."""
+        self.first = values[0] if values else None
+        numbers = [value for value in values if isinstance(value, int | float)]
+        words = [value for value in values if isinstance(value, str)]
+        scalars_only = not self.counts[VECTOR]
+        self.constant = scalars_only and all(value == self.first for value in values)
+        self.whole = (
+            scalars_only and len(numbers) == len(values) and all(float(v).is_integer() for v in numbers)
+        )
+        self.in_order = scalars_only and all(map(_in_order, values, values[1:]))
+        self.increasing = self.in_order and all(a != b for a, b in pairwise(values))
+        self.times = any(isinstance(v, datetime) and v.time() != datetime.min.time() for v in values)
+        self.mean = reduce(add, numbers, 0.0) / len(numbers) if numbers else 0.0
+        self.words = sum(1 + word.count(" ") + len(UNSPACED.findall(word)) for word in words)
+        self.is_named_id = ID_NAME.search(self.name) is not None
+        compared = values if self.is_named_id else words
+        self.compared, self.distinct = len(compared), len(set(compared))
 
-    def _compare(self, value: Any) -> None:
-        self.filled += 1
-        if self.filled == 1:
-            self.first = value
-        elif self.constant or self.in_order:
-            self.constant = self.constant and value == self.first
-            self.in_order = self.in_order and _in_order(self.last, value)
-            self.increasing = self.increasing and self.in_order and value != self.last
-        self.last = value
-        number = isinstance(value, float | int)
-        if number:
-            self.sum += value
-        elif isinstance(value, datetime):
-            self.times = self.times or value.time() != datetime.min.time()
-        if self.whole:
-            self.whole = number and float(value).is_integer()
-        if (isinstance(value, str) or self.named_id) and len(self.different) < MANY:
-            self.different.add(value)
-            self.compared += 1
+    @property
+    def filled(self) -> int:
+        """How many cells have a value."""
+        return self.counts.total() - self.counts[None]
 
     @property
     def kind(self) -> str:
@@ -149,10 +128,14 @@ class ColumnProfile:
     @property
     def is_text(self) -> bool:
         """Whether its words are texts: several in a cell, and many cells that are different."""
-        cells, different = self.counts[WORDS], len(self.different)
+        cells, different = self.counts[WORDS], self.distinct
         several = cells > 0 and self.words >= TEXT_WORDS * cells
-        seldom = self.compared >= SURE and different >= MOST * self.compared and self.words >= 1.5 * cells
-        return (several and (self.compared < SURE or different >= TEXT_SHARE * self.compared)) or seldom
+        seldom = (
+            self.compared >= ENOUGH_ROWS and different >= MOST * self.compared and self.words >= 1.5 * cells
+        )
+        return (
+            several and (self.compared < ENOUGH_ROWS or different >= TEXT_SHARE * self.compared)
+        ) or seldom
 
     @property
     def decimal(self) -> str:
@@ -164,68 +147,95 @@ class ColumnProfile:
         """What comes first in its dates with slashes, the day or the month."""
         return "month" if self.orders["month"] > self.orders["day"] else "day"
 
-    @property
-    def order_in_words(self) -> str:
-        """The same, and how sure that is; empty if no date has slashes."""
-        orders = self.orders
-        if not any(orders.values()):
+    def _describe_order(self) -> str:
+        """What comes first in dates with slashes, and how sure that is; empty if no date has slashes."""
+        sure, other = self.orders[self.order], self.orders["day" if self.order == "month" else "month"]
+        if not sure + other + self.orders["unknown"]:
             return ""
-        other = orders["day" if self.order == "month" else "month"]
         if other:
             return f"{self.order} first, but for {other:,}"
-        return f"{self.order} first" + (UNSURE if not orders[self.order] else "")
+        return f"{self.order} first" + (UNSURE_ORDER if not sure else "")
 
-    @property
-    def mean(self) -> float:
-        count = self.counts[NUMBERS] + self.counts[TRUTHS]
-        return self.sum / count if count else 0.0
-
-    def missing(self, rows: int, kind: str) -> int:
-        """How many of ``rows`` rows have no value here, if it is of this kind."""
-        return rows - self.filled - (self.missing_words if kind in (WORDS, TEXT) else 0)
+    def missing(self, kind: str) -> int:
+        """How many rows have no value here, if it is of this kind."""
+        return self.rows - self.filled - (self.missing_words if kind in (WORDS, TEXT) else 0)
 
     def strays(self, kind: str) -> int:
         """Words where numbers or dates stand."""
         return self.counts[WORDS] if kind in (NUMBERS, TRUTHS, DATES) else 0
 
-    def in_words(self, rows: int, kind: str, decimal: str, *, asked: bool) -> str:
-        """The kind that the column is taken as, and why."""
-        missing, words = self.missing(rows, kind), self.strays(kind)
-        cells = self.counts[WORDS]
+    def describe(self, column: Column, *, asked: bool) -> str:
+        """What the column is taken as, and why."""
+        kind, cells = column.kind, self.counts[WORDS]
+        missing, strays = self.missing(kind), self.strays(kind)
         parts = [
             kind if kind != VECTOR else f"vectors of {self.length:,} numbers",
             "as asked for" if asked else "",
-            "with a decimal comma" if decimal == "," and kind == NUMBERS else "",
-            self.order_in_words if kind == DATES else "",
+            "with a decimal comma" if column.decimal == "," and kind == NUMBERS else "",
+            self._describe_order() if kind == DATES else "",
             f"{self.words / cells:.0f} words each" if kind == TEXT and cells else "",
-            f"{words:,} words{MOSTLY if 2 * words > self.filled else ''}" if words else "",
+            f"{strays:,}{MOSTLY_WORDS if 2 * strays > self.filled else ' words'}" if strays else "",
             f"{missing:,} missing" if missing else "",
         ]
         return ", ".join(part for part in parts if part)
 
-    def why_not(self, rows: int, asked: bool) -> str:
+    def to_column(self, kind: str) -> Column:
+        """The column, taken as this kind."""
+        if self.filled and self.strays(kind) == self.filled:
+            got = f"words in all {self.filled:,}"
+            raise InvalidInput.must(kind, f"column {self.name!r}", "in some of its cells", got)
+        numbers = kind in (NUMBERS, TRUTHS)
+        return Column(
+            self.name,
+            kind,
+            decimal=self.decimal if numbers else ".",
+            times=self.times if kind == DATES else False,
+            order=self.order if kind == DATES else "day",
+            length=self.length if kind == VECTOR else 0,
+            many=kind == WORDS and self.distinct > MANY_WORDS,
+            fill=float(np.float32(self.mean)) if numbers and abs(self.mean) <= LARGEST else 0.0,
+        )
+
+    def why_not(self, *, asked: bool) -> str:
         """Why it is no feature; empty if it may be one. Where it was asked for, only lists of anything are not."""
-        if self.odd or self.length < 0 or (self.counts[VECTOR] and self.kind != VECTOR):
+        if self.is_odd or (self.counts[VECTOR] and self.kind != VECTOR):
             return "lists"
         if asked:
             return ""
         if not self.filled:
             return "empty"
-        if self.filled < SURE:
+        if self.filled < ENOUGH_ROWS:
             return ""
         kind = self.kind
-        complete = not self.missing(rows, kind)
+        complete = not self.missing(kind)
         if self.constant and complete:
             return f"always {self.first:g}" if isinstance(self.first, float) else f"always {self.first}"
         if self.whole and self.increasing and complete:
             return "counts the rows"
         if kind == DATES and self.in_order and complete:
             return "time: it goes on with the rows"
-        if self.named_id and len(self.different) == self.compared and (self.whole or kind in (WORDS, TEXT)):
+        if self.is_named_id and self.distinct == self.compared and (self.whole or kind in (WORDS, TEXT)):
             return "an id"
-        if kind == WORDS and len(self.different) >= MOST * self.compared:
-            return "an id: hardly any word twice"
+        if kind == WORDS and self.distinct >= MOST * self.compared:
+            return LIKELY_ID
         return ""
+
+
+def _kind(value: Any) -> str | None:
+    """The kind of a parsed value; ``None`` for what is no value."""
+    if isinstance(value, bool):
+        return TRUTHS
+    if isinstance(value, date):
+        return DATES
+    if isinstance(value, str):
+        return WORDS
+    if isinstance(value, Real):
+        return NUMBERS
+    try:
+        shape = np.asarray(value, np.float64).shape
+    except (TypeError, ValueError):
+        return None
+    return VECTOR if len(shape) == 1 and shape[0] > 0 else None
 
 
 def _in_order(before: Any, value: Any) -> bool:
@@ -233,18 +243,3 @@ def _in_order(before: Any, value: Any) -> bool:
         return bool(before <= value)
     except TypeError:  # a word after a number
         return False
-
-
-def profile(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, ColumnProfile], int]:
-    """All columns of a table by name, in the order in which they turn up; how many rows."""
-    profiles: dict[str, ColumnProfile] = {}
-    count = 0
-    for row in rows:
-        count += 1
-        for name, value in row.items():
-            seen = profiles.get(str(name))
-            if seen is None:
-                seen = profiles[str(name)] = ColumnProfile(str(name))
-            if value is not None:
-                seen.add(value)
-    return profiles, count

@@ -26,7 +26,7 @@ class Labels:
         names: strings or whole numbers, all different; or how many there are, if they have no names.
 
     >>> labels = Labels(["ant", "bee", "cat"])
-    >>> labels.numbers(["cat", "ant"], "labels", "this").tolist(), labels.public([1])
+    >>> labels.numbers(["cat", "ant"], "labels", "this").tolist(), labels.decode([1])
     ([2, 0], ['bee'])
     """
 
@@ -105,7 +105,7 @@ class Labels:
     def all(self) -> list[Label]:
         return list(range(self.count)) if self.names is None else list(self.names)
 
-    def public(self, numbers: Any) -> list[Label]:
+    def decode(self, numbers: Any) -> list[Label]:
         """The labels behind numbers, as users know them."""
         names = self.names
         places = numbers.tolist() if isinstance(numbers, np.ndarray) else [int(i) for i in numbers]

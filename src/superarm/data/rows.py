@@ -19,9 +19,9 @@ LARGEST = float(np.finfo(np.float32).max)  # the largest number of a row
 
 Width = int | tuple[int, int] | None  # n_features: of rows of one kind; (dense, sparse) of mixed ones
 
-NOTHING = np.zeros(0, np.float32)
+NO_VALUES = np.zeros(0, np.float32)
 NO_INDICES = np.zeros(0, np.int32)
-NOTHING.flags.writeable = NO_INDICES.flags.writeable = False
+NO_VALUES.flags.writeable = NO_INDICES.flags.writeable = False
 
 
 class Layout(NamedTuple):
@@ -60,8 +60,8 @@ class Row:
     __slots__ = ("dense", "indices", "values", "width")
 
     def __init__(self, dense: Any = None, sparse: Any = None, width: int | None = None) -> None:
-        self.dense = NOTHING if dense is None else _dense_row(dense, None, "Row")
-        self.indices, self.values, self.width = NO_INDICES, NOTHING, width or 0
+        self.dense = NO_VALUES if dense is None else _dense_row(dense, None, "Row")
+        self.indices, self.values, self.width = NO_INDICES, NO_VALUES, width or 0
         if hasattr(sparse, "tocsr"):
             self.indices, self.values, self.width = _scipy_row(sparse, None, "Row")
         elif sparse is not None:
@@ -70,7 +70,7 @@ class Row:
             self.indices, self.values, self.width = _sparse_row(sparse[0], sparse[1], width, "Row")
 
     @classmethod
-    def of(cls, dense: Array, indices: Array, values: Array, width: int) -> Row:
+    def from_parts(cls, dense: Array, indices: Array, values: Array, width: int) -> Row:
         """From checked parts: dense numbers, and indices and values of a sparse part with ``width`` columns."""
         row: Row = cls.__new__(cls)
         row.dense, row.indices, row.values, row.width = dense, indices, values, width
@@ -113,8 +113,8 @@ class Rows(RowBlock):
         if self.starts is None:
             return self.dense[i]
         part = slice(self.starts[i], self.starts[i + 1])
-        dense = NOTHING if self.dense is None else self.dense[i]
-        return Row.of(dense, self.indices[part], self.values[part], self.width)
+        dense = NO_VALUES if self.dense is None else self.dense[i]
+        return Row.from_parts(dense, self.indices[part], self.values[part], self.width)
 
     def copy(self) -> Rows:
         dense, indices, values, starts = (
@@ -123,12 +123,12 @@ class Rows(RowBlock):
         )
         return Rows(dense, indices, values, starts, self.width)
 
-    def take(self, which: Any) -> Rows:
-        """Some of the rows."""
-        dense = None if self.dense is None else np.ascontiguousarray(self.dense[which])
+    def take(self, index: Any) -> Rows:
+        """The rows at ``index``: numbers, a slice or a mask."""
+        dense = None if self.dense is None else np.ascontiguousarray(self.dense[index])
         if self.starts is None:
             return Rows(dense)
-        entries, starts = parts_at(self.starts, np.arange(len(self))[which])
+        entries, starts = take_segments(self.starts, np.arange(len(self))[index])
         return Rows(dense, self.indices[entries], self.values[entries], starts, self.width)
 
     def toarray(self) -> Array:
@@ -137,8 +137,8 @@ class Rows(RowBlock):
         if self.dense is not None:
             dense[:, : self.d] = self.dense
         if self.starts is not None:
-            at = np.repeat(np.arange(len(self)), np.diff(self.starts))
-            dense[at, self.d + self.indices] = self.values
+            row = np.repeat(np.arange(len(self)), np.diff(self.starts))
+            dense[row, self.d + self.indices] = self.values
         return dense
 
     def __reduce__(self) -> Any:
@@ -151,11 +151,11 @@ class Rows(RowBlock):
 AnyRow = Array | Row
 
 
-def parts_at(starts: Array, which: Array) -> tuple[Array, Array]:
-    """Where the entries of some parts of an array are, and where these parts begin; all parts begin at ``starts``."""
-    lengths, new = np.diff(starts)[which], np.zeros(len(which) + 1, starts.dtype)
-    np.cumsum(lengths, out=new[1:])
-    return np.repeat(starts[which] - new[:-1], lengths) + np.arange(new[-1]), new
+def take_segments(starts: Array, numbers: Array) -> tuple[Array, Array]:
+    """The entries of some of the segments that begin at ``starts``, by their numbers; and where these begin then."""
+    lengths, new_starts = np.diff(starts)[numbers], np.zeros(len(numbers) + 1, starts.dtype)
+    np.cumsum(lengths, out=new_starts[1:])
+    return np.repeat(starts[numbers] - new_starts[:-1], lengths) + np.arange(new_starts[-1]), new_starts
 
 
 def is_sparse(x: object) -> bool:
@@ -185,8 +185,8 @@ def as_row(x: Any, n_features: Width, owner: str) -> AnyRow:
         if is_sparse(x):
             width = n_features[1] if isinstance(n_features, tuple) else n_features
             is_scipy = hasattr(x, "tocsr")
-            read = _scipy_row(x, width, owner) if is_scipy else _sparse_row(x[0], x[1], width, owner)
-            return Row.of(NOTHING, *read)
+            parts = _scipy_row(x, width, owner) if is_scipy else _sparse_row(x[0], x[1], width, owner)
+            return Row.from_parts(NO_VALUES, *parts)
     return _dense_row(x, n_features[0] if isinstance(n_features, tuple) else n_features, owner)
 
 
@@ -203,7 +203,7 @@ def _own_row(x: Row, n_features: Width, owner: str) -> AnyRow:
         raise InvalidInput.must("x", owner, f"of length {d_wanted}", f"shape {(d,)}")
     if not width:
         return x.dense.copy()
-    return Row.of(x.dense.copy(), *_sparse_row(x.indices, x.values, width, owner))
+    return Row.from_parts(x.dense.copy(), *_sparse_row(x.indices, x.values, width, owner))
 
 
 def _dense_row(x: Any, length: int | None, owner: str) -> Array:
@@ -250,23 +250,27 @@ def _sparse_row(indices: Any, values: Any, width: int | None, owner: str) -> tup
     return index.astype(np.int32), value, width
 
 
-def fitted(row: AnyRow, layout: Layout, owner: str) -> AnyRow:
+def conform_row(row: AnyRow, layout: Layout, owner: str) -> AnyRow:
     """A checked row as a learner of this layout reads it: of one kind, both are the same to it."""
     if isinstance(row, Row):
         d, width = len(row.dense), row.width
         if layout.width == 0:
             return densify(row, layout.d)
         if d == layout.d and width <= layout.width:
-            return row if width == layout.width else Row.of(row.dense, row.indices, row.values, layout.width)
+            return (
+                row
+                if width == layout.width
+                else Row.from_parts(row.dense, row.indices, row.values, layout.width)
+            )
         if d == 0 and width <= layout.width:
-            return Row.of(np.zeros(layout.d, np.float32), row.indices, row.values, layout.width)
+            return Row.from_parts(np.zeros(layout.d, np.float32), row.indices, row.values, layout.width)
         raise InvalidInput.must("x", owner, f"{layout.kind}, as its first row was", f"{row.layout.kind}")
     if layout.width == 0:
         return row
     if layout.d:
-        return Row.of(row, NO_INDICES, NOTHING, layout.width)
+        return Row.from_parts(row, NO_INDICES, NO_VALUES, layout.width)
     index = np.flatnonzero(row).astype(np.int32)
-    return Row.of(NOTHING, index, row[index], layout.width)
+    return Row.from_parts(NO_VALUES, index, row[index], layout.width)
 
 
 def densify(row: AnyRow, d: int) -> Array:
@@ -279,10 +283,10 @@ def densify(row: AnyRow, d: int) -> Array:
     return dense
 
 
-def copy_of(row: AnyRow) -> AnyRow:
+def copy_row(row: AnyRow) -> AnyRow:
     """A copy of a row."""
     if isinstance(row, Row):
-        return Row.of(row.dense.copy(), row.indices.copy(), row.values.copy(), row.width)
+        return Row.from_parts(row.dense.copy(), row.indices.copy(), row.values.copy(), row.width)
     return row.copy()
 
 
@@ -350,14 +354,39 @@ def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
     """Rows as one matrix, of this layout or of their own."""
     layout = layout_of(rows[0]) if layout is None else layout
     if layout.width == 0:
-        parts: list[Any] = [row if type(row) is np.ndarray else fitted(row, layout, "stack") for row in rows]
-        return Rows(np.concatenate([NOTHING, *parts]).reshape(-1, layout.d))
-    fit: list[Any] = [fitted(row, layout, "stack") for row in rows]
-    starts = np.zeros(len(fit) + 1, np.int64)
-    np.cumsum([len(row.indices) for row in fit], out=starts[1:])
-    values = np.concatenate([row.values for row in fit] or [NOTHING])
-    indices = np.concatenate([row.indices for row in fit] or [NO_INDICES])
+        dense_rows: list[Any] = [
+            row if type(row) is np.ndarray else conform_row(row, layout, "stack") for row in rows
+        ]
+        return Rows(np.concatenate([NO_VALUES, *dense_rows]).reshape(-1, layout.d))
+    same: list[Any] = [conform_row(row, layout, "stack") for row in rows]
+    starts = np.zeros(len(same) + 1, np.int64)
+    np.cumsum([len(row.indices) for row in same], out=starts[1:])
+    values = np.concatenate([row.values for row in same] or [NO_VALUES])
+    indices = np.concatenate([row.indices for row in same] or [NO_INDICES])
     dense = None
     if layout.d:
-        dense = np.stack([row.dense for row in fit]) if fit else np.zeros((0, layout.d), np.float32)
+        dense = np.stack([row.dense for row in same]) if same else np.zeros((0, layout.d), np.float32)
     return Rows(dense, indices, values, starts, layout.width)
+
+
+# ---------------------------------------------------------------- rows as JSON
+
+
+def row_to_json(row: AnyRow | dict[str, Any]) -> Any:
+    """A row as JSON-ready values, for journals, logs and requests."""
+    if isinstance(row, dict):  # with names (columns.py)
+        return {"named": row}
+    if isinstance(row, Row):
+        sparse = {"indices": row.indices.tolist(), "values": row.values.tolist(), "width": row.width}
+        return {"dense": row.dense.tolist(), **sparse} if len(row.dense) else sparse
+    return row.tolist()
+
+
+def row_from_json(data: Any) -> AnyRow | dict[str, Any]:
+    """The row that `row_to_json` described."""
+    if not isinstance(data, dict):
+        return np.array(data, np.float32)
+    if "named" in data:
+        return dict(data["named"])
+    dense, indices = np.array(data.get("dense", []), np.float32), np.array(data["indices"], np.int32)
+    return Row.from_parts(dense, indices, np.array(data["values"], np.float32), int(data["width"]))

@@ -22,7 +22,7 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._files import UNREADABLE, file_digest
-from superarm.data.values import is_named_row
+from superarm.data.cells import is_named_row
 from superarm.errors import InvalidInput, at_row
 from superarm.parameters import existing_file
 
@@ -282,20 +282,21 @@ def _names(columns: Iterable[Any]) -> list[str]:
     return names
 
 
-def first_rows(table: Any, count: int) -> Iterable[Mapping[str, Any]]:
-    """So many rows of a table, a file, a frame or a list of dicts."""
-    if isinstance(table, Iterator):
-        return islice(table, count)
-    if isinstance(table, Table):
-        return (row for row in islice(table.rows(), count) if isinstance(row, dict))
+def first_cells(table: Any, count: int) -> dict[str, list[Any]]:
+    """The first cells of each column of a table: a file, a frame, columns or rows in memory, an iterator of rows."""
     if isinstance(table, str | PathLike):
-        return islice(open_table(table).whole_rows(), count)
-    if isinstance(table, Mapping):  # columns in memory
-        names = list(table)
-        return (
-            dict(zip(names, cells, strict=True)) for cells in islice(zip(*table.values(), strict=True), count)
-        )
-    return islice(records(table), count)
+        table = open_table(table).whole_rows()
+    if not isinstance(table, Mapping) and not is_frame(table):
+        rows = table if isinstance(table, Iterator) else records(table)
+        table = list(islice(rows, count))
+    return {name: cell_list(column[:count]) for name, column in columns_of(table)[0].items()}
+
+
+def cell_list(column: Any) -> list[Any]:
+    """The cells of a column: a list, an array or a series."""
+    if hasattr(column, "to_list"):
+        return column.to_list()  # type: ignore[no-any-return]
+    return column.tolist() if isinstance(column, np.ndarray) and column.ndim == 1 else list(column)
 
 
 def columns_of(X: Any) -> tuple[dict[str, Any], int]:

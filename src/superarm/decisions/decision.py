@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from superarm.data.cells import is_named_row, plain_row
 from superarm.data.labels import Label, Labels
-from superarm.data.row_json import row_from_json, row_to_json
-from superarm.data.rows import Row, as_row
-from superarm.data.values import is_named_row, plain_row
+from superarm.data.rows import Row, as_row, row_from_json, row_to_json
 from superarm.errors import InvalidInput
 from superarm.native.core import DecisionBase
 
@@ -66,7 +65,7 @@ class Decision(DecisionBase):
         draw_log: bytes = b"",
         round: int | None = None,
         learner: str | None = None,
-        known: Labels | None = None,
+        label_set: Labels | None = None,
         row: Any = None,
     ) -> Self:
         """A decision from its parts. (Learners make theirs in compiled code.)
@@ -74,7 +73,7 @@ class Decision(DecisionBase):
         Args:
             x: the row, as people see it.
             sets: label numbers, an array: shown best first, as drawn, the top set; or a tuple of three
-                tuples of labels, where ``known`` is ``None``.
+                tuples of labels, where ``label_set`` is ``None``.
             size: how many are shown.
             eligible: an increasing array of numbers, or a tuple of labels; ``None`` for all.
             log_ordered: log of the probability of the ordered draw.
@@ -84,7 +83,7 @@ class Decision(DecisionBase):
             draw_log: what the rule wrote down: float64 numbers.
             round: of the learner or rule; ``None`` for a set that somebody else chose.
             learner: whose decision it is.
-            known: the labels behind the numbers.
+            label_set: the labels behind the numbers.
             row: the row as compiled code reads it, if that is known.
         """
         decision = cls.__new__(cls)
@@ -93,7 +92,7 @@ class Decision(DecisionBase):
         decision.log_ordered_propensity, decision.log_propensity = log_ordered, log_set
         decision.belief = belief
         decision.rule_, decision.draw_log, decision.taught = rule, draw_log, ()
-        decision.round, decision.learner, decision.known = round, learner, known
+        decision.round, decision.learner, decision.label_set = round, learner, label_set
         return decision
 
     @classmethod
@@ -151,10 +150,10 @@ class Decision(DecisionBase):
         )
 
     def _part(self, which: int) -> list[Label]:
-        if self.known is None:
+        if self.label_set is None:
             return list(self.sets[which])
         numbers = self.sets[which * self.size : None if which == 2 else (which + 1) * self.size]
-        labels: list[Label] = self.known.public(numbers)
+        labels: list[Label] = self.label_set.decode(numbers)
         return labels
 
     @property
@@ -173,13 +172,13 @@ class Decision(DecisionBase):
     def eligible(self) -> list[Label] | None:
         if self.eligible_ is None:
             return None
-        return list(self.eligible_ if self.known is None else self.known.public(self.eligible_))
+        return list(self.eligible_ if self.label_set is None else self.label_set.decode(self.eligible_))
 
     @property
     def candidates(self) -> list[Label] | None:
         """The labels that could be shown: the eligible ones, or all; ``None`` if they are not known."""
-        if self.eligible_ is None and self.known is not None:
-            return list(self.known.all())
+        if self.eligible_ is None and self.label_set is not None:
+            return list(self.label_set.all())
         return self.eligible
 
     @property
@@ -190,7 +189,7 @@ class Decision(DecisionBase):
     def rule(self) -> dict[str, Any] | None:
         record: Any = self.rule_
         if record is not None and not isinstance(record, dict):
-            record = record.record(np.frombuffer(self.draw_log), self.known)
+            record = record.record(np.frombuffer(self.draw_log), self.label_set)
             self.rule_ = record
         return record  # type: ignore[no-any-return]
 
@@ -219,11 +218,11 @@ class Decision(DecisionBase):
         whole: dict[str, Any] = {"format": FORMAT}
         if row:
             whole["x"] = None if self.x is None else row_to_json(self.x)
-        size, known = self.size, self.known
-        if known is None:
+        size, label_set = self.size, self.label_set
+        if label_set is None:
             shown, drawn, top = map(list, self.sets)
         else:
-            public = known.public(self.sets)
+            public = label_set.decode(self.sets)
             shown, drawn, top = public[:size], public[size : 2 * size], public[2 * size :]
         return whole | {
             "labels": shown,

@@ -11,7 +11,7 @@ import numpy as np
 from superarm._extras import need
 from superarm._types import Array
 from superarm.data.labels import Labels
-from superarm.data.rows import Rows, copy_of, parts_at
+from superarm.data.rows import Rows, copy_row, take_segments
 from superarm.decisions.decision import Decision
 from superarm.errors import InvalidInput
 
@@ -36,8 +36,8 @@ class DrawnSets(NamedTuple):
 
     def take(self, rows: Array) -> DrawnSets:
         """Some of the rows, by their numbers."""
-        at, ends = parts_at(self.ends, rows)
-        log_at, log_ends = parts_at(self.log_ends, rows)
+        at, ends = take_segments(self.ends, rows)
+        log_at, log_ends = take_segments(self.log_ends, rows)
         return DrawnSets(
             self.flat[at], ends, self.sizes[rows], self.log_probs[rows], self.log[log_at], log_ends
         )
@@ -62,7 +62,7 @@ class EligibleLabels(NamedTuple):
     def take(self, rows: Array) -> EligibleLabels:
         if self.starts is None:
             return self
-        at, starts = parts_at(self.starts, rows)
+        at, starts = take_segments(self.starts, rows)
         return EligibleLabels(self.numbers[at], starts)
 
     @classmethod
@@ -98,7 +98,7 @@ class Decisions:
     2
     """
 
-    __slots__ = ("columns", "eligible", "known", "learner", "round", "rows", "rule")
+    __slots__ = ("columns", "eligible", "label_set", "learner", "round", "rows", "rule")
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Decisions:
         rule: Rule | None,
         rounds: Array,
         learner: str | None,
-        known: Labels,
+        label_set: Labels,
     ) -> None:
         self.rows = rows
         self.columns = columns
@@ -117,19 +117,19 @@ class Decisions:
         self.rule = rule  # the one that chose; None if its words are gone
         self.round = rounds
         self.learner = learner
-        self.known = known
+        self.label_set = label_set
 
     @classmethod
     def from_list(
-        cls, decisions: Sequence[Decision], sets: Sequence[Array], rows: Rows, known: Labels
+        cls, decisions: Sequence[Decision], sets: Sequence[Array], rows: Rows, label_set: Labels
     ) -> Decisions:
-        """Decisions of one learner, live or restored, or given ones, as columns; all ``known`` labels are eligible.
+        """Decisions of one learner, live or restored, or given ones, as columns; all of ``label_set`` are eligible.
 
         Args:
             decisions: `Decision` objects.
             sets: of each, label numbers: shown best first, as drawn, top.
             rows: what is learnt from.
-            known: the labels of the learner.
+            label_set: the labels of the learner.
         """
         return cls(
             rows=rows,
@@ -143,7 +143,7 @@ class Decisions:
             rule=next((d.rule_ for d in decisions if not isinstance(d.rule_, dict)), None),
             rounds=np.array([-1 if d.round is None else d.round for d in decisions], np.int64),
             learner=decisions[0].learner,
-            known=known,
+            label_set=label_set,
         )
 
     def __len__(self) -> int:
@@ -167,11 +167,11 @@ class Decisions:
             rule=self.rule,
             rounds=self.round[rows],
             learner=self.learner,
-            known=self.known,
+            label_set=self.label_set,
         )
 
     def _one(self, i: int) -> Decision:
-        row = None if self.rows is None else copy_of(self.rows.row(i))
+        row = None if self.rows is None else copy_row(self.rows.row(i))
         drawn = self.columns
         ordered, of_set, belief = drawn.log_probs[i].tolist()
         round_ = int(self.round[i])
@@ -188,7 +188,7 @@ class Decisions:
             draw_log=drawn.log[drawn.log_ends[i] : drawn.log_ends[i + 1]].tobytes(),
             round=None if round_ < 0 else round_,
             learner=self.learner,
-            known=self.known,
+            label_set=self.label_set,
         )
 
     # ------------------------------------------------------------ columns
@@ -200,9 +200,9 @@ class Decisions:
         if not len(sizes) or ((sizes == sizes[0]).all() and (tops == tops[0]).all()):
             m, top = (int(sizes[0]), int(tops[0])) if len(sizes) else (0, 0)
             table = flat.reshape(len(sizes), 2 * m + top)
-            return self.known.array(table[:, which * m : which * m + (top if which == 2 else m)])
+            return self.label_set.array(table[:, which * m : which * m + (top if which == 2 else m)])
         starts = ends[:-1] + which * sizes
-        return [self.known.array(flat[a : a + n]) for a, n in zip(starts, lengths, strict=True)]
+        return [self.label_set.array(flat[a : a + n]) for a, n in zip(starts, lengths, strict=True)]
 
     @property
     def labels(self) -> Any:
@@ -250,13 +250,15 @@ class Decisions:
         import polars as pl
 
         n, drawn = len(self), self.columns
-        named = all(type(label) is str for label in self.known.all()[:1])
-        lists = pl.List(pl.String if self.known.names is not None and named else pl.Int64)
+        named = all(type(label) is str for label in self.label_set.all()[:1])
+        lists = pl.List(pl.String if self.label_set.names is not None and named else pl.Int64)
         columns: dict[str, Any] = {"round": self.round, "learner": [self.learner] * n}
         for name in SETS:
             cells = [part.tolist() for part in getattr(self, name)]
             columns[name] = pl.Series(name, cells, dtype=lists)
-        among = None if self.eligible is None else [self.known.public(self.eligible.at(i)) for i in range(n)]
+        among = (
+            None if self.eligible is None else [self.label_set.decode(self.eligible.at(i)) for i in range(n)]
+        )
         columns["eligible"] = pl.Series("eligible", among or [None] * n, dtype=lists)
         columns["set_size"] = drawn.sizes
         columns |= {"propensity": self.propensity, "ordered_propensity": self.ordered_propensity}
@@ -278,8 +280,8 @@ class Decisions:
         return pl.DataFrame(columns)
 
     @classmethod
-    def from_frame(cls, frame: polars.DataFrame, known: Labels) -> Decisions:
-        """The Decisions that `to_frame` gave as ``frame``; ``known`` are the labels of their learner."""
+    def from_frame(cls, frame: polars.DataFrame, label_set: Labels) -> Decisions:
+        """The Decisions that `to_frame` gave as ``frame``; ``label_set`` has the labels of their learner."""
         owner = "Decisions.from_frame"
         if not hasattr(frame, "get_column"):
             raise InvalidInput.must(
@@ -295,7 +297,7 @@ class Decisions:
             raise InvalidInput.must(
                 "frame", owner, wanted, f"no {', '.join(missing)}" if missing else learners
             )
-        place = {label: i for i, label in enumerate(known.all())}
+        place = {label: i for i, label in enumerate(label_set.all())}
         try:
             sets = [
                 np.array([place[r] for cell in cells for r in cell], np.intp)
@@ -306,9 +308,9 @@ class Decisions:
         eligible = frame["eligible"].to_list() if "eligible" in frame.columns else [None]
         among = None
         if any(cell is not None for cell in eligible):
-            every = np.arange(len(known))
+            every = np.arange(len(label_set))
             among = EligibleLabels.by_row(
-                [every if c is None else np.sort(known.numbers(c, "eligible", owner)) for c in eligible]
+                [every if c is None else np.sort(label_set.numbers(c, "eligible", owner)) for c in eligible]
             )
         log_probs = [
             frame[name].to_numpy() for name in ("log_ordered_propensity", "log_propensity", "belief")
@@ -325,7 +327,7 @@ class Decisions:
             rule=None,
             rounds=frame["round"].to_numpy().astype(np.int64),
             learner=learners[0],
-            known=known,
+            label_set=label_set,
         )
 
     def __repr__(self) -> str:

@@ -1,13 +1,16 @@
 """Experiments: a spec file -> cells -> an engine -> a store of results."""
 
-from superarm.experiments.run import DEMO, RunProgress, RunSummary, best_gammas, paper_specs, run
-from superarm.experiments.spec import Spec, read_spec
-from superarm.experiments.store import Experiment, Store
+from superarm._extras import need
+
+need("logs")  # before the modules below import Polars
+
+from superarm.experiments.run import DEMO, RunSummary, best_gammas, paper_specs, run  # noqa: E402
+from superarm.experiments.spec import Spec, read_spec  # noqa: E402
+from superarm.experiments.store import Experiment, Store  # noqa: E402
 
 __all__ = [
     "DEMO",
     "Experiment",
-    "RunProgress",
     "RunSummary",
     "Spec",
     "Store",

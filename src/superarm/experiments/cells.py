@@ -6,14 +6,14 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from superarm.errors import InvalidInput
 from superarm.experiments.code_digest import code_digest
-
-if TYPE_CHECKING:
-    from superarm.learners import Learner
-    from superarm.streams import Stream
+from superarm.learners import Learner
+from superarm.learners.registry import make
+from superarm.streams import Arrays, Stream, open_data, size_of
+from superarm.streams.catalog import identity
 
 FORMAT = 2  # of results; a change makes all cells run again
 
@@ -25,7 +25,6 @@ class Data:
     source: str
     name: str
     label: str | None = None  # the label column of a table
-    scale: str = "none"
     first_labels: int | None = None  # only the rows of the first so many labels
 
 
@@ -48,7 +47,7 @@ class Cell:
     def with_key(self, stream: Stream) -> Cell:
         """The cell with its code and key; making its learner checks the parameters."""
         learner = make_learner(self, stream)
-        cell = replace(self, code=run_digest(learner, stream))
+        cell = replace(self, code=code_digest(self.use))
         return replace(cell, key=_key(cell, learner))
 
 
@@ -60,12 +59,9 @@ def canonical_json(value: Any) -> str:
 @lru_cache(maxsize=8)
 def open_stream(data: Data, content: str) -> Stream:
     """The stream of ``data``; opened once in each process, again when its content has changed."""
-    from superarm.streams import Arrays
-    from superarm.streams.catalog import identity, open_data
-
     if identity(data.source) != content:
         raise InvalidInput.must("content", data.source, f"the same on every machine ({content})", "another")
-    stream = open_data(data.source, scale=data.scale, label=data.label)
+    stream = open_data(data.source, label=data.label)
     k = data.first_labels
     if k is None:
         return stream
@@ -74,14 +70,11 @@ def open_stream(data: Data, content: str) -> Stream:
         raise InvalidInput.must("first_labels", data.name, most, k)
     keep = stream.y < k
     names = list(stream.labels[:k]) if stream.labels else None
-    return Arrays(stream.rows.dense[keep], stream.y[keep], labels=names, scale="none", name=data.name)
+    return Arrays(stream.rows.dense[keep], stream.y[keep], labels=names, name=data.name)
 
 
 def make_learner(cell: Cell, stream: Stream) -> Learner:
     """The learner of a cell, before its first round."""
-    from superarm.learners.registry import make
-    from superarm.streams import size_of
-
     common = size_of(stream) | {"set_size": cell.set_size, "seed": cell.seed}
     if cell.gamma is not None:
         common["gamma"] = cell.gamma
@@ -93,7 +86,7 @@ def _key(cell: Cell, learner: Learner) -> str:
     own = {k: v for k, v in learner.params.items() if k not in ("labels", "n_labels", "n_features", "seed")}
     decisive = {
         "format": FORMAT,
-        "data": [cell.content, cell.data.label, cell.data.scale, cell.data.first_labels],
+        "data": [cell.content, cell.data.label, cell.data.first_labels],
         "learner": type(learner).__name__,
         "params": own,
         "seed": cell.seed,
@@ -101,11 +94,3 @@ def _key(cell: Cell, learner: Learner) -> str:
         "code": cell.code,
     }
     return hashlib.sha256(canonical_json(decisive).encode()).hexdigest()[:32]
-
-
-def run_digest(learner: Learner, stream: Stream) -> str:
-    """The hash of the code behind a run: results of older code are never taken for those of newer."""
-    from superarm.simulation import simulate
-    from superarm.streams import open_data
-
-    return code_digest(learner, learner.rule, stream, open_data, simulate)

@@ -14,7 +14,7 @@ from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell
 from superarm.experiments.results import Failed, Finished, run_cell
 
-PATIENCE = "10s"  # for a Dask scheduler to answer
+TIMEOUT = "10s"  # for a Dask scheduler to answer
 
 
 def results(
@@ -110,7 +110,7 @@ def _dask(cells: Sequence[Cell], address: str) -> Iterator[Finished | Failed]:
 
     run = uuid.uuid4().hex[:8]  # a failed cell must not be answered from the scheduler's memory
     try:
-        client = Client(address, timeout=PATIENCE)  # type: ignore[no-untyped-call]
+        client = Client(address, timeout=TIMEOUT)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise InvalidInput.must(
             "--address", "--engine dask", "a running Dask scheduler's", address

@@ -12,8 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from superarm.errors import InvalidInput
-from superarm.experiments.cells import Cell, make_learner, open_stream, run_digest
+from superarm.experiments.cells import Cell, make_learner, open_stream
+from superarm.experiments.code_digest import code_digest
 from superarm.native import cpu_level
+from superarm.simulation import simulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +74,11 @@ class Failed:
 def run_cell(cell: Cell) -> Finished | Failed:
     """Run a cell, in whatever process or machine; an error is a result, too."""
     try:
-        from superarm.simulation import simulate
-
         stream = open_stream(cell.data, cell.content)
         learner = make_learner(cell, stream)
-        if run_digest(learner, stream) != cell.code:
-            raise InvalidInput.must(
-                "code", "this worker", "the same as where the run was started", "other code"
-            )
+        if code_digest(cell.use) != cell.code:
+            wanted = "the same as where the run was started"
+            raise InvalidInput.must("code", "this worker", wanted, "other code")
         trace = simulate(learner, stream, cell.rounds)
         return Finished(
             cell=cell,

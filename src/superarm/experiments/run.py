@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from superarm._extras import need
+import polars as pl
+
+from superarm._progress import Progress, ticking
 from superarm.errors import InvalidInput
 from superarm.experiments.cells import Cell
 from superarm.experiments.engines import results
@@ -17,28 +18,6 @@ from superarm.experiments.store import Experiment, Store
 
 PAPER = Path(__file__).parent / "paper"
 DEMO = Path(__file__).parent / "demo.toml"  # every learner on embedded data, in under a minute
-
-
-@dataclass(frozen=True, slots=True)
-class RunProgress:
-    """How far a run has come."""
-
-    cells: int
-    done: int  # of the cells that had to run
-    stored: int  # from earlier runs
-    failed: int
-    rounds: int  # of the cells that had to run
-    rounds_done: int
-    seconds: float  # of work for these
-
-    @property
-    def rounds_per_second(self) -> float:
-        return self.rounds_done / self.seconds if self.seconds > 0 else 0.0
-
-    @property
-    def seconds_left(self) -> float | None:
-        speed = self.rounds_per_second
-        return (self.rounds - self.rounds_done) / speed if speed else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +39,7 @@ def run(
     jobs: int = 1,
     engine: str = "local",
     address: str | None = None,
-    progress: Callable[[RunProgress], object] | None = None,
+    progress: Progress = None,
 ) -> RunSummary:
     """Run the cells of a spec that the store has not yet.
 
@@ -70,39 +49,23 @@ def run(
         jobs: processes on this machine.
         engine: ``"local"`` or ``"dask"``.
         address: of the Dask scheduler.
-        progress: called at the beginning and after each cell.
+        progress: ``True`` for a bar; or what is called with the number of rounds done since the last call.
     """
     began = time.monotonic()
     cells = spec.cells(best_gammas(store, spec.best_from) if spec.best_from else None)
     store.put_experiment(_experiment(spec, cells))
-    unique: dict[str, Cell] = {}
-    for cell in cells:
-        unique.setdefault(cell.key, cell)
-    missing = [cell for key, cell in unique.items() if not store.has(key)]
+    unique = {cell.key: cell for cell in cells}  # some differ in their names only
+    missing = [cell for cell in unique.values() if not store.has(cell.key)]
     rounds = sum(cell.rounds for cell in missing)
-    done, rounds_done, busy = 0, 0, 0.0
     failures: list[Failed] = []
-
-    def tell() -> None:
-        if progress is not None:
-            at_once = min(jobs, len(missing)) if engine == "local" else 0
-            seconds = busy / at_once if at_once else time.monotonic() - began
-            stored = len(unique) - len(missing)
-            progress(RunProgress(len(unique), done, stored, len(failures), rounds, rounds_done, seconds))
-
-    tell()
-    for result in results(missing, engine=engine, jobs=jobs, address=address) if missing else ():
-        store.put(result)
-        done += 1
-        rounds_done += result.cell.rounds
-        if isinstance(result, Failed):
-            failures.append(result)
-        else:
-            busy += result.seconds
-        tell()
-    return RunSummary(
-        spec.name, len(unique), done, len(unique) - len(missing), tuple(failures), time.monotonic() - began
-    )
+    with ticking(progress, rounds, f"rounds of {spec.name}") as tick:
+        for result in results(missing, engine=engine, jobs=jobs, address=address) if missing else ():
+            store.put(result)
+            if isinstance(result, Failed):
+                failures.append(result)
+            tick(result.cell.rounds)
+    stored, seconds = len(unique) - len(missing), time.monotonic() - began
+    return RunSummary(spec.name, len(unique), len(missing), stored, tuple(failures), seconds)
 
 
 def _experiment(spec: Spec, cells: list[Cell]) -> Experiment:
@@ -113,17 +76,14 @@ def _experiment(spec: Spec, cells: list[Cell]) -> Experiment:
         spec=spec.file.text,
         figures=spec.figures,
         reference=spec.reference,
-        learners=tuple(one.name for one in spec.learners),
-        data=tuple(data.name for data, _ in spec.data),
+        learners=tuple(entry.name for entry in spec.learners),
+        data=tuple(entry.name for entry in spec.data),
         cells=tuple(cells),
     )
 
 
 def best_gammas(store: Store, name: str) -> BestGamma:
     """The gamma of least mean error in an experiment, for each data set, learner and set size."""
-    need("logs")
-    import polars as pl
-
     runs, _ = store.frames(name)
     if not len(runs):
         raise InvalidInput.must("experiment", str(store.folder), f"one with results: run {name} first", name)

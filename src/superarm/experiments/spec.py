@@ -5,26 +5,31 @@ Everything is checked before anything runs; an error names the key and its line.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, structs
 
 from superarm._complaints import KeyPath
 from superarm.errors import SuperarmError, must
 from superarm.experiments.cells import Cell, Data, open_stream
-from superarm.experiments.figure import Figure
 from superarm.experiments.toml import TomlFile
+from superarm.learners import Learner
+from superarm.learners.registry import parameters, parse
 from superarm.parameters import existing_file
+from superarm.simulation import RATES
+from superarm.streams import NAMES, Stream
+from superarm.streams.catalog import identity
 
+FIGURE_KINDS = ("rounds", "gamma", "set-size", "bound", "price")
 BEST = "best"  # gammas = "best": of each learner, data and m, from the experiment named by best_from
 
 BestGamma = Callable[[str, str, int], float]  # (data, learner, set size) -> gamma
 Count = Annotated[int, Meta(gt=0)]
 Seed = Annotated[int, Meta(ge=0)]
 Gamma = Annotated[float, Meta(gt=0, le=1)]
+AnyAxes = TypeVar("AnyAxes", bound="Axes")
 
 
 class Axes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,20 +48,26 @@ class Axes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             if isinstance(values, tuple) and len(set(values)) != max(len(values), 1):
                 raise ValueError(f"{name} must be distinct numbers, at least one")
 
-    def updated(self, other: Axes) -> Axes:
-        """These, but ``other`` where it says something."""
-        ours, theirs = ({n: getattr(axes, n) for n in Axes.__struct_fields__} for axes in (self, other))
-        return Axes(**ours | {name: value for name, value in theirs.items() if value is not None})
+    def updated(self: AnyAxes, other: Axes) -> AnyAxes:
+        """These, but the axes of ``other`` where it sets them."""
+        axes = {name: getattr(other, name) for name in Axes.__struct_fields__}
+        return structs.replace(self, **{name: value for name, value in axes.items() if value is not None})
 
 
 class DataEntry(Axes, frozen=True, kw_only=True):
     """Data of a spec."""
 
     source: str
-    name: str | None = None
+    name: str = ""
     label: str | None = None
-    scale: str = "none"
     first_labels: int | None = None
+
+    def resolved(self, folder: Path) -> DataEntry:
+        """With a name, and with a file's whole path; it is relative to ``folder``."""
+        if self.source in NAMES:
+            return structs.replace(self, name=self.name or self.source)
+        path = folder / self.source
+        return structs.replace(self, source=str(path.resolve()), name=self.name or path.stem)
 
 
 class LearnerEntry(Axes, frozen=True, kw_only=True):
@@ -84,121 +95,126 @@ class Override(Axes, frozen=True, kw_only=True):
             raise ValueError("set_sizes must be left out of an override; give it in data or learners")
 
 
+class Figure(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is drawn against what, of which runs, and which words go with it."""
+
+    kind: str
+    y: str = "error_rate"
+    title: str | None = None
+    paper: str | None = None  # what the paper says
+    note: str | None = None
+    log: tuple[str, ...] = ()  # axes that are logarithmic
+    together: bool = False  # all data in one chart
+    learners: tuple[str, ...] = ()  # only these; none: all
+    set_sizes: tuple[int, ...] = ()
+    finding: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (("kind", self.kind, FIGURE_KINDS), ("y", self.y, RATES)):
+            if value not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}")
+
+
 class SpecFile(Axes, frozen=True, kw_only=True):
     """The keys of a spec file."""
 
-    title: str | None = None
+    title: str = ""
     order: int = 100
     data: tuple[DataEntry | str, ...] = ()
     learners: tuple[LearnerEntry | str, ...] = ()
     overrides: tuple[Override, ...] = ()
     figures: tuple[Figure, ...] = ()
     best_from: str | None = None
-    reference: str | None = None
-    open_to_data: bool = True
+    reference: str | None = None  # the learner that others are compared with
+    open_to_data: bool = True  # whether it makes sense on any data; fig6 is about SYNSEP
     quick: Axes = Axes()
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """A checked spec."""
+class Spec(SpecFile, frozen=True, kw_only=True):
+    """A checked spec: the keys of its file, with data and learners that are known."""
 
     name: str
-    title: str
-    order: int
     file: TomlFile
-    axes: Axes
-    data: tuple[tuple[Data, Axes], ...]
+    data: tuple[DataEntry, ...]
     learners: tuple[LearnerEntry, ...]
-    overrides: tuple[Override, ...]
-    figures: tuple[Figure, ...]
-    best_from: str | None
-    reference: str | None  # the learner that others are compared with
-    open_to_data: bool  # whether it makes sense on any data; fig6 is about SYNSEP
 
-    def with_data(self, data: list[Data]) -> Spec:
+    def with_data(self, sources: Sequence[str]) -> Spec:
         """The same on other data; what the spec says of single data sets falls away."""
-        kept = tuple(override for override in self.overrides if override.where.data is None)
-        return replace(self, data=tuple((d, Axes()) for d in data), overrides=kept)
+        data = tuple(DataEntry(source=source).resolved(Path()) for source in sources)
+        general = tuple(override for override in self.overrides if override.where.data is None)
+        return structs.replace(self, data=data, overrides=general)
 
     def with_axes(self, *, rounds: int | None = None, seeds: int | None = None) -> Spec:
         """The same with other numbers of rounds or seeds, everywhere."""
         override = Override(where=Where(), rounds=rounds, seeds=seeds)
-        return replace(self, overrides=(*self.overrides, override))
+        return structs.replace(self, overrides=(*self.overrides, override))
 
     def cells(self, best: BestGamma | None = None) -> list[Cell]:
         """All runs, each checked by making its learner."""
-        from superarm.learners.registry import parse
-
         cells: dict[str, Cell] = {}
-        for data, data_axes in self.data:
-            stream, content = self._open(data)
-            for entry in self.learners:
-                axes = self.axes.updated(data_axes).updated(entry)
-                cls, _ = parse(entry.use)
+        for i, entry in enumerate(self.data):
+            data = Data(entry.source, entry.name, entry.label, entry.first_labels)
+            stream, content = self._open(i, data)
+            for learner in self.learners:
+                axes: Axes = self.updated(entry).updated(learner)
+                cls, _ = parse(learner.use)
                 sizes = (1,) if cls.single_label else axes.set_sizes
                 for m in sizes or (1,):
-                    here = self._overridden(axes, data, entry, m)
+                    here = self._overridden(axes, data, learner, m)
                     seeds = range(here.seeds) if isinstance(here.seeds, int) else here.seeds or (0,)
-                    for gamma in self._gammas(here, cls, data, entry, m, best):
+                    for gamma in self._gammas(here, cls, data, learner, m, best):
                         for seed in seeds:
                             cell = Cell(
                                 data=data,
                                 content=content,
-                                learner=entry.name,
-                                use=entry.use,
-                                params=tuple(sorted(entry.params.items())),
+                                learner=learner.name,
+                                use=learner.use,
+                                params=tuple(sorted(learner.params.items())),
                                 set_size=m,
                                 gamma=gamma,
                                 seed=seed,
                                 rounds=here.rounds or 100_000,
                             )
-                            cell = self._with_key(cell, stream, entry)
+                            cell = self._with_key(cell, stream, learner)
                             cells[f"{cell.key} {cell.learner} {cell.data.name}"] = cell
         return list(cells.values())
 
-    def _open(self, data: Data) -> tuple[Any, str]:
-        from superarm.streams.catalog import identity
-
+    def _open(self, i: int, data: Data) -> tuple[Stream, str]:
         try:
             content = identity(data.source)
             return open_stream(data, content), content
         except SuperarmError as error:
-            at = [d for d, _ in self.data].index(data)
-            raise self.file.error(("data", at, "source"), error) from error
+            raise self.file.error(("data", i, "source"), error) from error
 
-    def _with_key(self, cell: Cell, stream: Any, entry: LearnerEntry) -> Cell:
+    def _with_key(self, cell: Cell, stream: Stream, entry: LearnerEntry) -> Cell:
         try:
             return cell.with_key(stream)
         except SuperarmError as error:
-            at = self.learners.index(entry)
-            name = str(error).partition(" ")[0]
-            own = {"set_size": "set_sizes", "gamma": "gammas"}.get(name, "use")
-            keys: KeyPath = (own,) if getattr(entry, own) is None else ("learners", at, own)
+            parameter = str(error).partition(" ")[0]
+            key = {"set_size": "set_sizes", "gamma": "gammas"}.get(parameter, "use")
+            in_entry = getattr(entry, key) is not None
+            keys: KeyPath = ("learners", self.learners.index(entry), key) if in_entry else (key,)
             raise self.file.error(keys, f"{error} ({entry.name} on {cell.data.name})") from error
 
     def _overridden(self, axes: Axes, data: Data, entry: LearnerEntry, m: int) -> Axes:
-        here = (data.name, entry.name, m)
+        values = (data.name, entry.name, m)
         for override in self.overrides:
             where = structs.astuple(override.where)
-            if all(wanted in (None, value) for wanted, value in zip(where, here, strict=True)):
+            if all(wanted in (None, value) for wanted, value in zip(where, values, strict=True)):
                 axes = axes.updated(override)
         return axes
 
     def _gammas(
-        self, axes: Axes, cls: Any, data: Data, entry: LearnerEntry, m: int, best: BestGamma | None
+        self, axes: Axes, cls: type[Learner], data: Data, entry: LearnerEntry, m: int, best: BestGamma | None
     ) -> tuple[float | None, ...]:
-        from superarm.learners.registry import parameters
-
         if "gamma" not in parameters(cls) or "gamma" in entry.params:
             return (None,)
-        if axes.gammas == BEST:
+        if isinstance(axes.gammas, str):  # BEST
             if best is None:
                 raise self.file.error(
                     ("gammas",), f"run {self.best_from} first: its best gammas are used here"
                 )
             return (best(data.name, entry.name, m),)
-        assert not isinstance(axes.gammas, str)
         return axes.gammas or (None,)
 
 
@@ -211,25 +227,22 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
     """
     file = TomlFile(str(path), existing_file(path).read_text(encoding="utf-8"))
     keys = file.read(SpecFile)
+    entries = [DataEntry(source=entry) if isinstance(entry, str) else entry for entry in keys.data]
     spec = Spec(
-        name=path.stem,
-        title=keys.title or path.stem,
-        order=keys.order,
-        file=file,
-        axes=keys.updated(keys.quick) if quick else keys,
-        data=tuple(_data(entry, path.parent) for entry in keys.data),
-        learners=tuple(_learner(file, i, path.parent, entry) for i, entry in enumerate(keys.learners)),
-        overrides=keys.overrides,
-        figures=keys.figures,
-        best_from=keys.best_from,
-        reference=keys.reference,
-        open_to_data=keys.open_to_data,
+        **structs.asdict(keys.updated(keys.quick) if quick else keys)
+        | {
+            "name": path.stem,
+            "title": keys.title or path.stem,
+            "file": file,
+            "data": tuple(entry.resolved(path.parent) for entry in entries),
+            "learners": tuple(_learner(file, i, path.parent, entry) for i, entry in enumerate(keys.learners)),
+        }
     )
     learners = [entry.name for entry in spec.learners]
-    for key, names in (("data", [data.name for data, _ in spec.data]), ("learners", learners)):
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise file.error((key,), f"the name {twice[0]!r} is used twice; give one of them name = ...")
+    for key, names in (("data", [entry.name for entry in spec.data]), ("learners", learners)):
+        repeated = [name for name in names if names.count(name) > 1]
+        if repeated:
+            raise file.error((key,), f"the name {repeated[0]!r} is used twice; give one of them name = ...")
         if not names and {figure.kind for figure in spec.figures} != {"price"}:
             raise file.error((key,), f"{key} is missing or empty")
     if spec.reference is not None and spec.reference not in learners:
@@ -237,26 +250,8 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
     return spec
 
 
-def _data(entry: DataEntry | str, folder: Path) -> tuple[Data, Axes]:
-    from superarm.streams.catalog import NAMES
-
-    if isinstance(entry, str):
-        entry = DataEntry(source=entry)
-    embedded = entry.source in NAMES
-    data = Data(
-        source=entry.source if embedded else str((folder / entry.source).resolve()),
-        name=entry.name or (entry.source if embedded else Path(entry.source).stem),
-        label=entry.label,
-        scale=entry.scale,
-        first_labels=entry.first_labels,
-    )
-    return data, entry
-
-
 def _learner(file: TomlFile, i: int, folder: Path, entry: LearnerEntry | str) -> LearnerEntry:
     """The learner with its parameters apart from its name, which is looked up."""
-    from superarm.learners.registry import parameters, parse
-
     if isinstance(entry, str):
         entry = LearnerEntry(use=entry)
     use = entry.use

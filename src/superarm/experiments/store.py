@@ -11,20 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+import polars as pl
 
-from superarm._extras import need
 from superarm._files import write_atomically
 from superarm.errors import InvalidInput
 from superarm.experiments.cells import FORMAT, Cell, canonical_json
-from superarm.experiments.figure import Figure
 from superarm.experiments.results import Failed, Finished
+from superarm.experiments.spec import Figure
 from superarm.simulation import RATES
-
-if TYPE_CHECKING:
-    import polars
 
 Stored = TypeVar("Stored", "Experiment", Finished, Failed)
 
@@ -73,12 +70,12 @@ class Store:
     def experiments(self) -> list[Experiment]:
         """All experiments, in their order."""
         experiments = [_read(path, Experiment) for path in (self.folder / "experiments").glob("*.json")]
-        return sorted(experiments, key=lambda one: (one.order, one.name))
+        return sorted(experiments, key=lambda experiment: (experiment.order, experiment.name))
 
     def experiment(self, name: str) -> Experiment:
         path = self._file("experiments", name)
         if not path.exists():
-            known = [one.name for one in self.experiments()]
+            known = [experiment.name for experiment in self.experiments()]
             raise InvalidInput.must("experiment", str(self.folder), f"one of {known}", name)
         return _read(path, Experiment)
 
@@ -91,35 +88,28 @@ class Store:
         paths = [self._file("failed", key) for key in keys]
         return [_read(path, Failed) for path in paths if path.exists()]
 
-    def frames(self, name: str) -> tuple[polars.DataFrame, polars.DataFrame]:
+    def frames(self, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
         """An experiment's runs (a row for each cell) and curves (a row for each checkpoint)."""
-        need("logs")
-        import polars
-
         experiment = self.experiment(name)
-        by_key = {one.cell.key: one for one in self.finished(experiment.keys)}
+        by_key = {result.cell.key: result for result in self.finished(experiment.keys)}
         # its own names for learner and data, not those of the first run
         results = [(cell, by_key[cell.key]) for cell in experiment.cells if cell.key in by_key]
-        runs = polars.DataFrame([_run(*one) for one in results], infer_schema_length=None)
+        runs = pl.DataFrame([_run(*pair) for pair in results], infer_schema_length=None)
         if not results:
-            return runs, polars.DataFrame()
-        return runs.with_columns(polars.col("gamma").cast(polars.Float64)), polars.concat(
-            _curve(*one) for one in results
-        )
+            return runs, pl.DataFrame()
+        runs = runs.with_columns(pl.col("gamma").cast(pl.Float64))
+        return runs, pl.concat(_curve(*pair) for pair in results)
 
     def write_tables(self) -> None:
         """runs.parquet and curves.parquet, of all experiments."""
-        need("logs")
-        import polars
-
-        parts: tuple[list[Any], list[Any]] = ([], [])
-        for one in self.experiments():
-            for part, frame in zip(parts, self.frames(one.name), strict=True):
+        frames: dict[str, list[pl.DataFrame]] = {"runs": [], "curves": []}
+        for experiment in self.experiments():
+            for name, frame in zip(frames, self.frames(experiment.name), strict=True):
                 if len(frame):
-                    part.append(frame.insert_column(0, polars.lit(one.name).alias("experiment")))
-        for name, frames in zip(("runs", "curves"), parts, strict=True):
-            if frames:
-                table = polars.concat(frames, how="diagonal_relaxed")
+                    frames[name].append(frame.insert_column(0, pl.lit(experiment.name).alias("experiment")))
+        for name, parts in frames.items():
+            if parts:
+                table = pl.concat(parts, how="diagonal_relaxed")
                 write_atomically(self.folder / f"{name}.parquet", table.write_parquet)
 
     def _file(self, folder: str, name: str) -> Path:
@@ -149,21 +139,19 @@ def _run(cell: Cell, result: Finished) -> dict[str, Any]:
     }
 
 
-def _curve(cell: Cell, result: Finished) -> polars.DataFrame:
+def _curve(cell: Cell, result: Finished) -> pl.DataFrame:
     """The rows of a run's checkpoints."""
-    import polars
-
     columns = zip(*result.counts, strict=True)
     rates = {
         rate: [count / n for count, n in zip(column, result.checkpoints, strict=True)]
         for rate, column in zip(RATES, columns, strict=True)
     }
-    return polars.DataFrame({"round": result.checkpoints} | rates).with_columns(
-        polars.lit(cell.data.name).alias("data"),
-        polars.lit(cell.learner).alias("learner"),
-        polars.lit(cell.set_size).alias("set_size"),
-        polars.lit(cell.seed).alias("seed"),
-        polars.lit(cell.gamma, polars.Float64).alias("gamma"),
+    return pl.DataFrame({"round": result.checkpoints} | rates).with_columns(
+        data=pl.lit(cell.data.name),
+        learner=pl.lit(cell.learner),
+        set_size=pl.lit(cell.set_size),
+        seed=pl.lit(cell.seed),
+        gamma=pl.lit(cell.gamma, pl.Float64),
     )
 
 

@@ -15,6 +15,7 @@ from superarm.data.labels import Label, Labels
 from superarm.explore.distributions import FewSets, SetDistribution
 from superarm.explore.rule import Rule, RuleParams, label_order
 from superarm.native.boltzmann import BoltzmannRule
+from superarm.native.rule import Rule as NativeRule
 from superarm.parameters import check_number
 
 
@@ -42,7 +43,7 @@ class Boltzmann(Rule):
         self.gamma = check_number("gamma", type(self).__name__, gamma, 0.0, 1.0)
         self.alpha = check_number("alpha", type(self).__name__, alpha, 0.0)
 
-    def make_native(self, k: int, seed: int) -> Any:
+    def make_native(self, k: int, seed: int) -> NativeRule:
         return BoltzmannRule(k, seed, self.gamma, self.alpha)
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:

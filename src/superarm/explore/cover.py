@@ -42,7 +42,6 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
-from superarm.decisions import Decision, Decisions
 from superarm.errors import InvalidInput
 from superarm.explore.distributions import FewSets, SetDistribution, TiedSets
 from superarm.explore.rule import Rule, RuleParams
@@ -144,7 +143,6 @@ class Cover(Rule):
         self.false_yes = check_share("false_yes", owner, false_yes, 0.99)
         if self.false_no + self.false_yes >= 1.0:
             raise InvalidInput.must("false_no", owner, "below 1 - false_yes: else a yes means no", false_no)
-        self._asked: float | None = None
         self._warned = False
 
     def make_native(self, k: int, seed: int, *, full_information: bool = False) -> CoverRule:
@@ -168,7 +166,7 @@ class Cover(Rule):
             record["sums"] = sums
         if held:
             which = "tied" if tied[0] > 0.0 else "untied"
-            record |= {"held": int(held), which: labels.public([int(label) for label in tied[1:]])}
+            record |= {"held": int(held), which: labels.decode([int(label) for label in tied[1:]])}
         return record
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:
@@ -203,6 +201,9 @@ class Cover(Rule):
             raise InvalidInput.must("coverage", owner, wanted, coverage)
         return level
 
+    def use_coverage(self, native: CoverRule, coverage: float | None, owner: str) -> None:
+        native.level = self.level(native, coverage, owner)
+
     def coverage_at_level(self, native: CoverRule, level: float) -> Coverage:
         """The coverage promised and kept at one ``level``, by the counts of ``native``, the compiled rule."""
         state = native.state()
@@ -230,36 +231,6 @@ class Cover(Rule):
             for trouble in filter(None, (self.coverage_at_level(native, level).trouble for level in levels)):
                 warnings.warn(trouble, stacklevel=3)
 
-    # ------------------------------------------------------------ alone, on anybody's scores
-
-    def decide(self, scores: Any = None, *, coverage: float | None = None, **how: Any) -> Decision:
-        """Choose a set by somebody's scores, or by their probabilities.
-
-        Args:
-            scores: a number for each label.
-            coverage: another promise, for this decision.
-            how: as in `Rule.decide`.
-        """
-        return self._at(coverage, super().decide, scores, how)  # type: ignore[no-any-return]
-
-    def decide_many(self, scores: Any = None, *, coverage: float | None = None, **how: Any) -> Decisions:
-        """Choose a set for each row of ``scores``; ``coverage`` and ``how`` as in `decide`."""
-        return self._at(coverage, super().decide_many, scores, how)  # type: ignore[no-any-return]
-
-    def distribution(
-        self, scores: Any = None, *, coverage: float | None = None, **how: Any
-    ) -> SetDistribution:
-        """What its next set would be drawn from, exactly; this moves nothing.
-
-        ``scores``, ``coverage`` and ``how`` are as in `decide`.
-        """
-        return self._at(coverage, super().distribution, scores, how)  # type: ignore[no-any-return]
-
-    def update(self, decision: Decision, *, hit: bool) -> None:
-        """Tell the rule whether the right label was shown in ``decision``, ``hit``: the threshold moves."""
-        super().update(decision, hit=hit)
-        self.warn_if_broken(self._core.rule)
-
     def kept(self, coverage: float | None = None) -> Coverage:
         """The coverage promised and kept, where the rule is used alone; at another level, if ``coverage`` names one."""
         if self._core is None:
@@ -269,18 +240,6 @@ class Cover(Rule):
         else:
             native = self._core.rule
         return self.coverage_at_level(native, self.coverage if coverage is None else coverage)
-
-    def _at(self, coverage: float | None, call: Any, scores: Any, how: dict[str, Any]) -> Any:
-        self._asked = coverage
-        try:
-            return call(scores, **how)
-        finally:
-            self._asked = None
-
-    def _ready(self, k: int, eligible: Any, set_size: int | None) -> tuple[Any, Array, int]:
-        core, among, m = super()._ready(k, eligible, set_size)
-        core.rule.level = self.level(core.rule, self._asked, type(self).__name__)
-        return core, among, m
 
 
 def _trouble(coverage: Coverage, asked: float) -> str | None:

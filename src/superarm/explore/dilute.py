@@ -22,6 +22,7 @@ from superarm.data.labels import Label
 from superarm.explore.distributions import SetDistribution, log_comb
 from superarm.explore.rule import Rule, RuleParams
 from superarm.native.dilute import DiluteRule, log_set_table
+from superarm.native.rule import Rule as NativeRule
 from superarm.parameters import check_number
 
 
@@ -43,7 +44,7 @@ class Dilute(Rule):
         super().__init__(**common)
         self.gamma = check_number("gamma", type(self).__name__, gamma, 0.0, 1.0)
 
-    def make_native(self, k: int, seed: int) -> Any:
+    def make_native(self, k: int, seed: int) -> NativeRule:
         return DiluteRule(k, seed, self.gamma)
 
     @classmethod

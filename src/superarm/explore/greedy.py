@@ -9,6 +9,7 @@ from superarm.data.labels import Label
 from superarm.explore.distributions import FewSets, SetDistribution
 from superarm.explore.rule import Rule
 from superarm.native.greedy import GreedyRule
+from superarm.native.rule import Rule as NativeRule
 
 
 class Greedy(Rule):
@@ -16,7 +17,7 @@ class Greedy(Rule):
 
     name = "greedy"
 
-    def make_native(self, k: int, seed: int) -> Any:
+    def make_native(self, k: int, seed: int) -> NativeRule:
         return GreedyRule(k, seed)
 
     @classmethod

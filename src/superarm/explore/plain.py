@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from math import log
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from superarm.errors import InvalidInput
 from superarm.explore.rule import Rule
 from superarm.native.python_rule import PythonRule
 from superarm.native.randomness import uniform_number
+from superarm.native.rule import Rule as NativeRule
 
 
 class DrawContext(NamedTuple):
@@ -27,7 +28,7 @@ class DrawContext(NamedTuple):
         scores: of the labels that may be shown.
         set_size: how many to show; a rule may show as many as its `largest` says.
         seed, round: what the randomness is a function of.
-        decided: numbers that deciding moves (`PlainRule.on_decided`); not to be changed here.
+        draw_state: numbers that deciding moves (`PlainRule.on_decided`); not to be changed here.
         memory: numbers that answers move (`PlainRule.on_feedback`); not to be changed here.
     """
 
@@ -35,7 +36,7 @@ class DrawContext(NamedTuple):
     set_size: int
     seed: int
     round: int
-    decided: Array
+    draw_state: Array
     memory: Array
 
     def uniform(self, draw: int) -> float:
@@ -62,7 +63,7 @@ class Choice(NamedTuple):
 class PlainRule(Rule):
     """A rule in plain Python. You define `choose` and `distribution_from`, and the others if you need them."""
 
-    n_decided: ClassVar[int] = 0  # numbers that deciding moves
+    n_draw_state: ClassVar[int] = 0  # numbers that deciding moves
     n_memory: ClassVar[int] = 0  # numbers that answers move
 
     def __init_subclass__(cls) -> None:
@@ -84,18 +85,18 @@ class PlainRule(Rule):
         """The most numbers that `choose` may write to its draw log, where m of n labels are asked for."""
         return 0
 
-    def on_decided(self, decided: Array, draw_log: Array) -> None:
-        """A decision was made: move ``decided`` by what `choose` wrote down, ``draw_log``."""
+    def on_decided(self, draw_state: Array, draw_log: Array) -> None:
+        """A decision was made: move ``draw_state`` by what `choose` wrote down, ``draw_log``."""
 
-    def on_feedback(self, decided: Array, memory: Array, draw_log: Array, hit: bool) -> None:
-        """An answer, ``hit``, has come, and was learnt from: move ``decided`` and ``memory``.
+    def on_feedback(self, draw_state: Array, memory: Array, draw_log: Array, hit: bool) -> None:
+        """An answer, ``hit``, has come, and was learnt from: move ``draw_state`` and ``memory``.
 
         ``draw_log`` is what `choose` wrote down; it is empty for a set that somebody else chose.
         """
 
     # ------------------------------------------------------------ for compiled code
 
-    def make_native(self, k: int, seed: int) -> Any:
+    def make_native(self, k: int, seed: int) -> NativeRule:
         return PythonRule(k, seed, self)
 
     @property
@@ -104,7 +105,7 @@ class PlainRule(Rule):
         return type(self).on_feedback is not PlainRule.on_feedback
 
     def checked(
-        self, scores: Array, m: int, seed: int, round_: int, decided: Array, memory: Array
+        self, scores: Array, m: int, seed: int, round_: int, draw_state: Array, memory: Array
     ) -> tuple[list[int], list[int], float, float, Array]:
         """`choose`, checked: shown, top, the logarithms of both probabilities, the draw log.
 
@@ -113,13 +114,13 @@ class PlainRule(Rule):
             m: how many to show.
             seed: of its draws.
             round_: whose draws they are.
-            decided: numbers that deciding has moved.
+            draw_state: numbers that deciding has moved.
             memory: numbers that answers have moved.
         """
         owner, n = f"{type(self).__name__}.choose", len(scores)
         best = np.argsort(-scores, kind="stable")[:m].tolist()
         shown, probability, ordered, written = self.choose(
-            DrawContext(scores, m, seed, round_, decided, memory)
+            DrawContext(scores, m, seed, round_, draw_state, memory)
         )
         chosen, most = [int(i) for i in shown], self.largest(n, m)
         if not 1 <= len(chosen) <= most or len({*chosen} & {*range(n)}) != len(chosen):

@@ -15,14 +15,16 @@ from typing import Any, ClassVar, Self, TypedDict
 import numpy as np
 
 from superarm._types import Array
+from superarm.data.cells import is_named_row, plain_row
 from superarm.data.labels import Label, Labels
 from superarm.data.rows import LARGEST, Rows, as_row, as_rows
-from superarm.data.values import is_named_row, plain_row
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import InvalidInput
 from superarm.explore.distributions import SetDistribution
 from superarm.native import loops
+from superarm.native.core import Cursor
+from superarm.native.rule import Rule as NativeRule
 from superarm.native.scores import ScoresCore
 from superarm.parameters import check_int, complete_signature, parameters
 
@@ -75,8 +77,8 @@ class Rule(ABC):
     # ------------------------------------------------------------ what a rule defines
 
     @abstractmethod
-    def make_native(self, k: int, seed: int) -> Any:
-        """The compiled rule, new, with room for k labels, for draws by this ``seed``: a superarm.native.rule.Rule."""
+    def make_native(self, k: int, seed: int) -> NativeRule:
+        """The compiled rule, new, with room for k labels, for draws by this ``seed``."""
 
     @classmethod
     @abstractmethod
@@ -99,11 +101,18 @@ class Rule(ABC):
             draw_log: what the compiled rule wrote down.
             labels: the labels behind its numbers.
         """
-        return {**self.to_dict(), **({"numbers": draw_log.tolist()} if len(draw_log) else {})}
+        return {**self.to_dict(), **({"draw_log": draw_log.tolist()} if len(draw_log) else {})}
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:
         """The head of the draw log behind a record: all that moves the rule, now or when an answer comes."""
-        return np.array(record.get("numbers", ()), np.float64)
+        return np.array(record.get("draw_log", ()), np.float64)
+
+    def use_coverage(self, native: Any, coverage: float | None, owner: str) -> None:
+        """Promise another ``coverage`` with the next decisions of ``native``; ``None``, the rule's own again."""
+        if coverage is not None:
+            raise InvalidInput.must(
+                "coverage", owner, f"left out: {owner} promises none (Cover does)", coverage
+            )
 
     def warn_if_broken(self, native: Any) -> None:
         """Warn if what the rule promises cannot be kept; ``native`` has what happened so far."""
@@ -136,7 +145,7 @@ class Rule(ABC):
         copied = None if state is None else {name: array.copy() for name, array in state.items()}
         return {**vars(self), "_core": None, "_state": copied}
 
-    def resumed(self, native: Any, round_: int) -> Self:
+    def resumed(self, native: NativeRule, round_: int) -> Self:
         """A copy that goes on from a compiled twin, ``native``, with all that moved it so far, at round ``round_``."""
         copied = copy.copy(self)
         copied._core, copied.round = None, round_
@@ -153,6 +162,7 @@ class Rule(ABC):
         x: Any = None,
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
+        coverage: float | None = None,
     ) -> Decision:
         """Choose a set by somebody's scores of all labels, or by their probabilities.
 
@@ -162,6 +172,7 @@ class Rule(ABC):
             x: the row, to be kept with the decision.
             eligible: the only labels that may be shown.
             set_size: how many to show.
+            coverage: another promise, for this time (`superarm.explore.Cover`).
 
         >>> from superarm.explore import Dilute
         >>> rule = Dilute(gamma=0.2, set_size=2, labels=["ant", "bee", "cat", "dog"])
@@ -170,10 +181,10 @@ class Rule(ABC):
         (['bee', 'dog'], 0.065)
         """
         s = self._scores(scores, probabilities, 1)
-        core, among, m = self._ready(len(s), eligible, set_size)
+        core, numbers, m = self._ready(len(s), eligible, set_size, coverage)
         if x is not None:
             x = plain_row(x) if is_named_row(x) else as_row(x, None, type(self).__name__)
-        return self._decided(core, s, x, among, m, None)
+        return self._decided(core, s, x, numbers, m, None)
 
     def decide_many(
         self,
@@ -183,10 +194,11 @@ class Rule(ABC):
         x: Any = None,
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
+        coverage: float | None = None,
     ) -> Decisions:
         """Choose a set for each row of scores, at compiled speed: the same bits as one by one.
 
-        ``eligible`` and ``set_size`` are as in `decide`.
+        ``eligible``, ``set_size`` and ``coverage`` are as in `decide`.
 
         Args:
             scores: a matrix with a row for each decision, and a number for each label.
@@ -199,22 +211,22 @@ class Rule(ABC):
         [[1, 2], [2, 0]]
         """
         s, owner = self._scores(scores, probabilities, 2), type(self).__name__
-        core, among, m = self._ready(s.shape[1], eligible, set_size)
+        core, numbers, m = self._ready(s.shape[1], eligible, set_size, coverage)
         rows = None if x is None else as_rows(x, None, owner)
         if rows is not None and len(rows) != len(s):
             raise InvalidInput.must("x", owner, f"{len(s)} rows, as scores has", f"{len(rows)}")
-        done, *columns = loops.decide_many(core, Rows(s), among, None, m)
+        done, *columns = loops.decide_many(core, Rows(s), numbers, None, m)
         self.round, start = core.round, self.round
         if done < len(s):
             raise core.rule.forget_error()
         return Decisions(
             rows=rows,
             columns=DrawnSets(*columns),
-            eligible=None if among is core.everything else EligibleLabels(among),
+            eligible=None if numbers is core.everything else EligibleLabels(numbers),
             rule=self,
             rounds=np.arange(start, start + len(s)),
             learner=self.id,
-            known=core.known,
+            label_set=core.label_set,
         )
 
     def distribution(
@@ -224,41 +236,22 @@ class Rule(ABC):
         probabilities: Any = None,
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
+        coverage: float | None = None,
     ) -> SetDistribution:
         """What its next set would be drawn from, exactly; this moves nothing.
 
-        ``scores``, ``probabilities``, ``eligible`` and ``set_size`` are as in `decide`.
+        ``scores``, ``probabilities``, ``eligible``, ``set_size`` and ``coverage`` are as in `decide`.
 
         >>> from superarm.explore import Uniform
         >>> Uniform(set_size=2).distribution(scores=[1.0, 2.0, 3.0]).inclusion().round(3).tolist()
         [0.667, 0.667, 0.667]
         """
         s = self._scores(scores, probabilities, 1)
-        core, among, m = self._ready(len(s), eligible, set_size)
-        decision = self._decided(core, s, None, among, m, core.cursor())
+        core, numbers, m = self._ready(len(s), eligible, set_size, coverage)
+        decision = self._decided(core, s, None, numbers, m, core.cursor())
         assert decision.rule is not None
         assert decision.candidates is not None
         return self.distribution_from(decision.rule, decision.top, decision.candidates, m)
-
-    def probability(
-        self,
-        scores: Any = None,
-        labels: Iterable[Label] = (),
-        *,
-        probabilities: Any = None,
-        eligible: Iterable[Label] | None = None,
-        set_size: int | None = None,
-    ) -> float:
-        """The probability that its next set would be exactly these ``labels``; this moves nothing.
-
-        ``scores``, ``probabilities``, ``eligible`` and ``set_size`` are as in `decide`.
-
-        >>> from superarm.explore import Uniform
-        >>> Uniform(set_size=2).probability([0.5, 0.3, 0.2, 0.0], labels=[0, 3])
-        0.16666666666666669
-        """
-        how = {"probabilities": probabilities, "eligible": eligible, "set_size": set_size}
-        return self.distribution(scores, **how).probability(labels)
 
     def update(self, decision: Decision, *, hit: bool) -> None:
         """Tell the rule the answer to a decision of its own; some rules listen, and nothing else learns.
@@ -270,32 +263,32 @@ class Rule(ABC):
         core, owner = self._core, type(self).__name__
         if core is None or decision.learner != self.id:
             raise InvalidInput.must("decision", owner, "of this rule", decision.learner)
-        if decision.known is None and decision.rule is not None:  # it was stored
+        if decision.label_set is None and decision.rule is not None:  # it was stored
             decision.draw_log = self.draw_log_from(decision.rule).tobytes()
-        known, sets = core.known, (decision.labels, decision.drawn, decision.top)
-        numbers = np.concatenate([known.numbers(part, "labels", owner) for part in sets])
-        among = (
-            core.everything
-            if decision.eligible is None
-            else known.numbers(decision.eligible, "eligible", owner)
-        )
-        core.update(
-            decision, np.zeros(core.k, np.float32), among, numbers, decision.set_size, bool(hit), -1, None
-        )
+        label_set, sets = core.label_set, (decision.labels, decision.drawn, decision.top)
+        numbers = np.concatenate([label_set.numbers(part, "labels", owner) for part in sets])
+        eligible = core.everything
+        if decision.eligible is not None:
+            eligible = label_set.numbers(decision.eligible, "eligible", owner)
+        row = np.zeros(core.k, np.float32)
+        core.update(decision, row, eligible, numbers, decision.set_size, bool(hit), -1, None)
+        self.warn_if_broken(core.rule)
 
-    def _decided(self, core: Any, s: Array, x: Any, among: Array, m: int, at: Any) -> Decision:
-        decision = core.decide(s, x, among, m, at)
+    def _decided(
+        self, core: Any, s: Array, x: Any, eligible: Array, m: int, cursor: Cursor | None
+    ) -> Decision:
+        decision = core.decide(s, x, eligible, m, cursor)
         if isinstance(decision, int):
             raise core.rule.forget_error()  # of a rule in plain Python
         decision.row = None  # that was the scores
-        if at is None:
+        if cursor is None:
             self.round = core.round
         return decision  # type: ignore[no-any-return]
 
     def _ready(
-        self, k: int, eligible: Iterable[Label] | None, set_size: int | None
+        self, k: int, eligible: Iterable[Label] | None, set_size: int | None, coverage: float | None
     ) -> tuple[Any, Array, int]:
-        """Its core for k scores, the labels that may be shown, and how many are to be."""
+        """Its core for k scores, the numbers of the eligible labels, and how many to show."""
         owner = type(self).__name__
         if self.labels is not None and k != len(self.labels):
             raise InvalidInput.must("scores", owner, f"{len(self.labels)} numbers, one a label", f"{k}")
@@ -306,24 +299,23 @@ class Rule(ABC):
             if state is not None:
                 core.rule.restore(state)
             core.decision_class, core.explore_rule, core.id = Decision, self, self.id
-            core.known = Labels(k if self.labels is None else list(self.labels))
+            core.label_set = Labels(k if self.labels is None else list(self.labels))
             self._core = core
         core.id, core.round, core.rule.seed = self.id, self.round, self.seed
-        among = (
-            core.everything if eligible is None else np.sort(core.known.numbers(eligible, "eligible", owner))
-        )
+        numbers: Array = core.everything
+        if eligible is not None:
+            numbers = np.sort(core.label_set.numbers(eligible, "eligible", owner))
+            if len(numbers) == 0:
+                raise InvalidInput.must("eligible", owner, "distinct labels, at least one", eligible)
         size = self.set_size if set_size is None else check_int("set_size", owner, set_size, 1)
         size = k if size is None else size
         if size > k or (self.single_label and size != 1):
-            raise InvalidInput.must(
-                "set_size",
-                owner,
-                "1 (it knows no larger sets)" if self.single_label else f"at most {k}, as there are labels",
-                size,
+            wanted = (
+                "1 (it knows no larger sets)" if self.single_label else f"at most {k}, as there are labels"
             )
-        if len(among) == 0:
-            raise InvalidInput.must("eligible", owner, "distinct labels, at least one", eligible)
-        return core, among, min(size, len(among))
+            raise InvalidInput.must("set_size", owner, wanted, size)
+        self.use_coverage(core.rule, coverage, owner)
+        return core, numbers, min(size, len(numbers))
 
     def _scores(self, scores: Any, probabilities: Any, ndim: int) -> Array:
         owner = type(self).__name__
@@ -334,10 +326,12 @@ class Rule(ABC):
             s = np.array(values, np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidInput.must(what, owner, "numbers, one for each label", values) from error
-        if s.ndim == 3 - ndim:
-            wanted = ("one row of numbers (decide_many takes a matrix)", "a matrix (decide takes one row)")[
-                ndim - 1
-            ]
+        if {s.ndim, ndim} == {1, 2}:
+            wanted = (
+                "one row of numbers (decide_many takes a matrix)"
+                if ndim == 1
+                else "a matrix (decide takes one row)"
+            )
             raise InvalidInput.must(what, owner, wanted, f"shape {s.shape}")
         if s.ndim != ndim or s.shape[-1] < 2 or not (np.abs(s) <= LARGEST).all():
             raise InvalidInput.must(what, owner, "finite, one for each of at least two labels", s)

@@ -36,6 +36,7 @@ from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
 from superarm.explore.distributions import FewSets, SetDistribution, TiedSets
 from superarm.explore.rule import Rule, RuleParams, label_order
+from superarm.native.rule import Rule as NativeRule
 from superarm.native.runner_up import RunnerUpRule
 from superarm.parameters import check_share
 
@@ -85,7 +86,7 @@ class RunnerUp(Rule):
         self.uniform = check_share("uniform", owner, uniform)
         self.forget = check_share("forget", owner, forget, 0.5)
 
-    def make_native(self, k: int, seed: int) -> Any:
+    def make_native(self, k: int, seed: int) -> NativeRule:
         return RunnerUpRule(k, seed, self.strength, self.uniform, self.forget)
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
@@ -94,12 +95,12 @@ class RunnerUp(Rule):
             return record
         cost, second, third, size, *written = draw_log.tolist()
         fill, count = [int(label) for label in (second, third) if label >= 0.0], int(size)
-        record["cost"], record["next"], record["sums"] = cost, labels.public(fill), written[:count]
+        record["cost"], record["next"], record["sums"] = cost, labels.decode(fill), written[:count]
         ties = written[count:]
         if ties[0] > 0.0:
             ranks = count + 1 + len(fill) if fill else 1
             record["groups"] = [int(group) for group in ties[1 : 1 + ranks]]
-            record["tied" if ties[1 + ranks] > 0.0 else "untied"] = labels.public(ties[3 + ranks :])
+            record["tied" if ties[1 + ranks] > 0.0 else "untied"] = labels.decode(ties[3 + ranks :])
         if not fill:  # m = 1: a sum for each label, in this order
             record |= label_order(count, labels)
         return record

@@ -8,6 +8,7 @@ from typing import Any
 from superarm.data.labels import Label
 from superarm.explore.distributions import FewSets, SetDistribution
 from superarm.explore.rule import Rule
+from superarm.native.rule import Rule as NativeRule
 from superarm.native.uniform import UniformRule
 
 
@@ -16,7 +17,7 @@ class Uniform(Rule):
 
     name = "uniform"
 
-    def make_native(self, k: int, seed: int) -> Any:
+    def make_native(self, k: int, seed: int) -> NativeRule:
         return UniformRule(k, seed)
 
     @classmethod

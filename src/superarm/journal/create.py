@@ -70,14 +70,14 @@ def _fixed_by(learner: Learner) -> dict[str, Any]:
     """The options of a journal that its learner fixes."""
     fixed = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
     promised = None if learner.coverage is None else learner.coverage.promised
-    return {"labels": list(learner.known.all()), **fixed, "coverage": promised}
+    return {"labels": list(learner.label_set.all()), **fixed, "coverage": promised}
 
 
 def _from_model(options: JournalOptions, model: str | Path) -> tuple[Learner, str]:
     if options.learner is not None:
         parse(options.learner)  # a class of the user's own must be imported before it can be loaded
     learner = load(model)
-    labels = learner.known.all()
+    labels = learner.label_set.all()
     if not all(isinstance(label, str) for label in labels):  # JSON and journals have names: 3 becomes "3"
         learner = learner.with_params(labels=[str(label) for label in labels])
     if options.columns is not None:
@@ -90,7 +90,7 @@ def _from_model(options: JournalOptions, model: str | Path) -> tuple[Learner, st
         wanted = f"the class in {model}, {type(learner).__name__}"
         raise JournalForeign.must("--learner", "superarm serve", wanted, spec)
     _check_same(model, params | learner.params, params)
-    if isinstance(learner, SetLogit | Scores) and not (learner.chosen | params).keys() & EXPLORES:
+    if isinstance(learner, SetLogit | Scores) and not (learner.nondefault_params | params).keys() & EXPLORES:
         learner = learner.with_params(uniform=UNIFORM)
     return learner, spec
 

@@ -1,4 +1,4 @@
-"""Errors of a journal and of a service; http/faults.py has their status codes.
+"""Errors of a journal and of a service; http/errors.py has their status codes.
 
 SuperarmError
 ├── Refused             (ValueError)   a request that cannot be taken; `field` names what is at fault

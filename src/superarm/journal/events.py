@@ -234,13 +234,13 @@ def unpack_row(data: bytes, width: list[int] | str | None) -> AnyRow | dict[str,
     dense, rest = data[: 4 * d], data[4 * d :]
     half = len(rest) // 2
     index, value = np.frombuffer(rest[:half], "<i4"), np.frombuffer(rest[half:], "<f4")
-    return Row.of(np.frombuffer(dense, "<f4"), index, value, columns)
+    return Row.from_parts(np.frombuffer(dense, "<f4"), index, value, columns)
 
 
 def decision_event(time: float, id_: str, decision: Decision, context: bytes | None, **fields: Any) -> Event:
     """The event of a decision that was just made; ``fields`` are those that the Decision itself does not carry."""
     x, size = decision.x, decision.size
-    labels = decision.known.public(decision.sets)
+    labels = decision.label_set.decode(decision.sets)
     ordered, unordered = decision.log_ordered_propensity, decision.log_propensity
     body = DecisionBody(
         labels=labels[:size],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from orjson import loads
 
-from superarm.data.row_json import row_to_json
+from superarm.data.rows import row_to_json
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
 
 if TYPE_CHECKING:

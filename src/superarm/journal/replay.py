@@ -167,7 +167,7 @@ class Replay:
         if body.cursor is not None:
             cursor = Cursor(body.round, body.cursor)
         decision = learner.decide(
-            event.row(), eligible=body.eligible, set_size=body.set_size, coverage=body.coverage, at=cursor
+            event.row(), eligible=body.eligible, set_size=body.set_size, coverage=body.coverage, cursor=cursor
         )
         difference, result = compare(decision, body), self.result
         result.decisions += 1

@@ -148,7 +148,7 @@ def _given(decision: Decision) -> Decision:
 def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
     """New shadows of a model, by the name of their part of a snapshot."""
     common = {name: model.params[name] for name in ("labels", "n_features", "seed")}
-    example = model.example_row()
+    example = model.inputs.example_row()
     if isinstance(example, dict):  # rows with names: the columns, or the first row, fix it
         common["n_features"] = None
     shadows = {}
@@ -157,7 +157,7 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
         learner = make(spec, **common, **size)
         if model.columns is not None:
             learner.use_columns(model.columns)
-        decision = model.decide(example, at=model.cursor())
+        decision = model.decide(example, cursor=model.cursor())
         if "hit" not in learner.feedback or not learner.learns_from(_given(decision)):
             wanted = "a learner that learns from sets that another learner chose, such as set-logit"
             raise InvalidInput.must("shadow", "superarm serve", wanted, spec)

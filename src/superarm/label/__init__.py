@@ -1,13 +1,17 @@
 """Questions about rows until their labels are sure, with less than a click a row. (docs/label.md)
 
-rows.py what is labelled; belief.py what answers say; state.py answers -> labels and model; plan.py which row is
-asked next, and when to stop; question.py which labels it shows, and who has it; job.py `Labelling`, which people use;
-results.py what came out; journal.py where it is kept; history.py what its events come to; formats.py and take_over.py
-files of other tools; app.py the page; notebook.py the same in a notebook; simulated.py a labeller that knows the truth.
+What is labelled       rows.py, pictures.py
+What answers say       belief.py (of one item) → state.py (of all, with label_set.py and model.py)
+What to ask next       wrong_labels.py (how many there are; calibration.py) → plan.py (which item, when to stop)
+                       question.py (which labels it shows, who has it)
+What people use        labelling.py `Labelling`, results.py and progress.py what came out, notebook.py, app.py the page
+What is kept           journal.py, projector.py (what its events come to), erase.py
+Other tools            formats.py (their files), importing.py (which row each answer is about)
+A labeller that knows the truth: simulation.py. Names of labels, people and columns: names.py.
 """
 
-from superarm.label.job import Labelling
+from superarm.label.labelling import Labelling
+from superarm.label.progress import Progress
 from superarm.label.question import Question
-from superarm.label.results import Progress
 
 __all__ = ["Labelling", "Progress", "Question"]

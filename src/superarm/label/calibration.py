@@ -6,22 +6,22 @@ a ~ N(0, 1) and b ~ N(1, 0.5). A b below 1 is a model that is too sure of itself
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from superarm._types import Array
 from superarm.theory.platt import platt, sigmoid
 
+Pair = Array | tuple[float, float]  # of a and b
 RECENT = 0.5  # of all checks: how far back they count
 FEWEST = 50.0
 STEPS = 50  # of Newton's method
 
 
-def logit(wrong: Any) -> Any:
+def logit(wrong: Array | float) -> Array:
     """log(e / (1 - e)), for chances that are not quite 0 or 1."""
     e = np.clip(wrong, 1e-6, 1.0 - 1e-6)
-    return np.log(e / (1.0 - e))
+    log_odds: Array = np.log(e / (1.0 - e))
+    return log_odds
 
 
 def chance(ab: Array, z: Array) -> Array:
@@ -29,7 +29,7 @@ def chance(ab: Array, z: Array) -> Array:
     return sigmoid(ab[0] + ab[1] * z)
 
 
-def fit(z: Array, e: Array, mean: Any = (0.0, 1.0), sd: Any = (1.0, 0.5)) -> tuple[Array, Array]:
+def fit(z: Array, e: Array, mean: Pair = (0.0, 1.0), sd: Pair = (1.0, 0.5)) -> tuple[Array, Array]:
     """a and b, and their covariance, from checks in their order.
 
     Args:

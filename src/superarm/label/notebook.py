@@ -7,14 +7,17 @@ from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from superarm._progress import in_notebook
 from superarm.errors import SuperarmError
-from superarm.label.formats import shown_text
+from superarm.label.formats import values_text
 
 if TYPE_CHECKING:
-    from superarm.label.job import Labelling
+    from superarm.label.labelling import Labelling
     from superarm.label.question import Question
 
+Widget = Any  # of ipywidgets
 HELP = "s skip, u undo, = NAME any label, + NAME a new one, q stop"
+PICTURE_WIDTH = 224
 
 
 def label_here(job: Labelling, by: str = "") -> Any:
@@ -28,45 +31,39 @@ def label_here(job: Labelling, by: str = "") -> Any:
         In a notebook with ipywidgets, a panel of buttons, which is live at once. Anywhere else, None, once
         somebody has stopped or all is labelled.
     """
-    if _in_notebook() and importlib.util.find_spec("ipywidgets") is not None:
-        return _panel(job, by)
-    return _converse(job, by, input, print)
-
-
-def _in_notebook() -> bool:
-    """Whether a kernel runs this, with a page before it."""
-    import sys
-
-    shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
-    return shell is not None and hasattr(shell, "kernel")
+    if in_notebook() and importlib.util.find_spec("ipywidgets") is not None:
+        return Panel(job, by).box
+    return label_in_text(job, by, input, print)
 
 
 # ---------------------------------------------------------------- in plain text
 
 
-def _converse(job: Labelling, by: str, ask: Callable[[str], str], tell: Callable[[str], object]) -> None:
-    """Questions and answers, one line each."""
+def label_in_text(
+    job: Labelling, by: str, read: Callable[[str], str], write: Callable[[str], object]
+) -> None:
+    """Questions and answers, one line each: ``read`` shows a prompt and gives a line, ``write`` shows a text."""
     question = job.ask(by)
     while question is not None:
-        tell(_as_text(question))
-        if question.picture and _in_notebook():
+        write(_as_text(question))
+        if in_notebook():
             _show_picture(job, question)
         try:
-            typed = ask(f"{'y yes, n no' if question.yes_no else 'n none of these'}, {HELP}: ").strip()
+            line = read(f"{'y yes, n no' if question.yes_no else 'n none of these'}, {HELP}: ").strip()
         except (EOFError, KeyboardInterrupt):
-            typed = "q"
-        if typed in ("", "q"):
+            line = "q"
+        if line in ("", "q"):
             break
         try:
-            question = _act(job, question, typed, by)
+            question = _obey(job, question, line, by)
         except SuperarmError as error:
-            tell(str(error))
-    tell(job.progress().sentence)
+            write(str(error))
+    write(job.progress().sentence)
 
 
-def _act(job: Labelling, question: Question, typed: str, by: str) -> Question | None:
+def _obey(job: Labelling, question: Question, line: str, by: str) -> Question | None:
     """Do what was typed; the next question."""
-    word, name = typed.lower(), typed[1:].strip()
+    word, name = line.lower(), line[1:].strip()
     if word == "u":
         return job.undo(by) or question
     if word == "s":
@@ -75,8 +72,8 @@ def _act(job: Labelling, question: Question, typed: str, by: str) -> Question | 
         job.answer(question, none=not question.yes_no, yes=False if question.yes_no else None, by=by)
     elif word == "y" and question.yes_no:
         job.answer(question, yes=True, by=by)
-    elif typed[0] in "=+":
-        if typed[0] == "+":
+    elif line[0] in "=+":
+        if line[0] == "+":
             job.add_label(name, by)
         job.answer(question, label=name, by=by)
     elif word.isdecimal() and 1 <= int(word) <= len(question.labels) and not question.yes_no:
@@ -89,83 +86,103 @@ def _act(job: Labelling, question: Question, typed: str, by: str) -> Question | 
 def _as_text(question: Question) -> str:
     """A question in lines of text."""
     if question.yes_no:
-        asked = ["is it one of these?" if len(question.labels) > 1 else "is it this?"]
+        prompt = "is it one of these?" if len(question.labels) > 1 else "is it this?"
         labels = [f"    {label}" for label in question.labels]
     else:
-        asked, labels = ["which of these?"], [f"  {i}  {label}" for i, label in enumerate(question.labels, 1)]
-    return "\n".join(["", shown_text(question.row), *asked, *labels])
+        prompt, labels = "which of these?", [f"  {i}  {label}" for i, label in enumerate(question.labels, 1)]
+    return "\n".join(["", values_text(question.values), prompt, *labels])
 
 
 def _show_picture(job: Labelling, question: Question) -> None:
     from IPython.display import Image, display
 
-    picture = job.picture(question.number)
+    picture = job.picture(question.row)
     if picture is not None:
-        display(Image(data=picture[0], width=224))  # type: ignore[no-untyped-call]
+        display(Image(data=picture[0], width=PICTURE_WIDTH))  # type: ignore[no-untyped-call]
 
 
 # ---------------------------------------------------------------- buttons
 
 
-def _panel(job: Labelling, by: str) -> Any:
-    """A box of ipywidgets: the row, its labels, all other labels, skip and undo."""
-    import ipywidgets as widgets
+class Panel:
+    """Buttons of ipywidgets: the row, its labels, all other labels, skip and undo.
 
-    wide = widgets.Layout(width="32em")
-    row, labels, trouble = widgets.VBox(), widgets.VBox(), widgets.HTML()
-    other = widgets.Combobox(placeholder="another label: find it, or add it", layout=wide)
-    take, skip, undo = (widgets.Button(description=name) for name in ("Take it", "Skip", "Undo"))
-    tools, progress = widgets.HBox([other, take]), widgets.HTML()
-    open_: list[Question | None] = [None]
+    Args:
+        job: what is labelled.
+        by: who answers.
 
-    def show(question: Question | None) -> None:
-        open_[0], other.value = question, ""
-        other.options = tuple(job.label_names)
-        progress.value = escape(job.progress().sentence)
-        tools.layout.display = skip.layout.display = None if question is not None else "none"
-        row.children = () if question is None else _row(question)
-        labels.children = () if question is None else _labels(question)
+    Attributes:
+        box: what a notebook shows.
+    """
 
-    def _row(question: Question) -> tuple[Any, ...]:
-        picture = job.picture(question.number) if question.picture else None
+    def __init__(self, job: Labelling, by: str) -> None:
+        import ipywidgets
+
+        self.job, self.by, self._widgets = job, by, ipywidgets
+        self._question: Question | None = None
+        self._layout = ipywidgets.Layout(width="32em")
+        self._row, self._labels = ipywidgets.VBox(), ipywidgets.VBox()
+        self._error, self._progress = ipywidgets.HTML(), ipywidgets.HTML()
+        self._other = ipywidgets.Combobox(
+            placeholder="another label: find it, or add it", layout=self._layout
+        )
+        take = self._button("Take it", self._answer_other)
+        self._skip = self._button("Skip", lambda question: job.skip(question, by))
+        undo = ipywidgets.Button(description="Undo")
+        undo.on_click(lambda _: self._show(job.undo(by) or self._question))
+        self._tools = ipywidgets.HBox([self._other, take])
+        last_line = ipywidgets.HBox([self._skip, undo])
+        self.box = ipywidgets.VBox(
+            [self._row, self._labels, self._tools, last_line, self._error, self._progress]
+        )
+        self._show(job.ask(by))
+
+    def _show(self, question: Question | None) -> None:
+        self._question, self._other.value = question, ""
+        self._other.options = tuple(self.job.label_names)
+        self._progress.value = escape(self.job.progress().sentence)
+        self._tools.layout.display = self._skip.layout.display = None if question is not None else "none"
+        self._row.children = () if question is None else (self._row_widget(question),)
+        self._labels.children = () if question is None else self._label_widgets(question)
+
+    def _row_widget(self, question: Question) -> Widget:
+        picture = self.job.picture(question.row)
         if picture is not None:
-            return (widgets.Image(value=picture[0], format=picture[1].rpartition("/")[2], width=224),)
-        text = escape(shown_text(question.row))
-        return (widgets.HTML(f"<div style='font-size:1.3em;white-space:pre-wrap'>{text}</div>"),)
+            kind = picture[1].rpartition("/")[2]
+            return self._widgets.Image(value=picture[0], format=kind, width=PICTURE_WIDTH)
+        text = escape(values_text(question.values))
+        return self._widgets.HTML(f"<div style='font-size:1.3em;white-space:pre-wrap'>{text}</div>")
 
-    def _labels(question: Question) -> tuple[Any, ...]:
+    def _label_widgets(self, question: Question) -> tuple[Widget, ...]:
         if question.yes_no:
-            these = escape(" / ".join(question.labels))
-            return (
-                widgets.HTML(f"Is it <b>{these}</b>?"),
-                button("Yes", {"yes": True}),
-                button("No", {"yes": False}),
-            )
-        chosen = [button(label, {"label": label}) for label in question.labels]
-        return (*chosen, button("None of these", {"none": True}))
+            labels = escape(" / ".join(question.labels))
+            prompt = self._widgets.HTML(f"Is it <b>{labels}</b>?")
+            return prompt, self._answer_button("Yes", yes=True), self._answer_button("No", yes=False)
+        buttons = [self._answer_button(label, label=label) for label in question.labels]
+        return (*buttons, self._answer_button("None of these", none=True))
 
-    def button(text: str, answer: dict[str, Any]) -> Any:
-        widget = widgets.Button(description=text, layout=wide, tooltip=text)
-        widget.on_click(lambda _: act(lambda question: job.answer(question, by=by, **answer)))
-        return widget
+    def _answer_button(self, text: str, **answer: Any) -> Widget:
+        button = self._button(text, lambda question: self.job.answer(question, by=self.by, **answer))
+        button.layout, button.tooltip = self._layout, text
+        return button
 
-    def act(what: Callable[[Question], None]) -> None:
-        trouble.value = ""
+    def _button(self, text: str, act: Callable[[Question], None]) -> Widget:
+        """A button that does something about the question, and shows the next one."""
+        button = self._widgets.Button(description=text)
+        button.on_click(lambda _: self._act(act))
+        return button
+
+    def _act(self, act: Callable[[Question], None]) -> None:
+        self._error.value = ""
         try:
-            if open_[0] is not None:
-                what(open_[0])
-            show(job.ask(by))
+            if self._question is not None:
+                act(self._question)
+            self._show(self.job.ask(self.by))
         except SuperarmError as error:
-            trouble.value = escape(str(error))
+            self._error.value = escape(str(error))
 
-    def another(question: Question) -> None:
-        name = other.value.strip()
-        if name not in job.label_names:
-            job.add_label(name, by)
-        job.answer(question, label=name, by=by)
-
-    take.on_click(lambda _: act(another))
-    skip.on_click(lambda _: act(lambda question: job.skip(question, by)))
-    undo.on_click(lambda _: show(job.undo(by) or open_[0]))
-    show(job.ask(by))
-    return widgets.VBox([row, labels, tools, widgets.HBox([skip, undo]), trouble, progress])
+    def _answer_other(self, question: Question) -> None:
+        name = self._other.value.strip()
+        if name not in self.job.label_names:
+            self.job.add_label(name, self.by)
+        self.job.answer(question, label=name, by=self.by)

@@ -1,66 +1,37 @@
-"""Plan: which row is asked next, how many labels are wrong, and when that is few enough.
+"""Plan: which item is asked about next, and when to stop.
 
-**How wrong the model is.** Its doubt d = 1 - max p understates errors. So each first question checks it: with
-e = 1 if its best label was wrong, logit Pr(e = 1) = a + b logit d (calibration.py). But most of those rows were chosen
-because they were doubtful. **Audits** were not: they are drawn at random from the rows that would be accepted unasked.
-So they correct a and b, with those of all checks as prior; then
-
-    wrong labels  W = sum of copies × Pr(e = 1) over rows nobody was asked about + sum of copies × doubt over the others
-
-with an interval of log W from the covariance of a and b, and the chance of each row.
-
-**Which row.** The one most likely to be wrong, of a sample: its question takes the most error away, and teaches most.
-A share AUDIT of the questions are audits. With a target of 1 each row is asked, in random order, and after that those
+**Which item.** The one most likely to be wrong, of a sample: its question takes the most error away, and teaches most.
+A share of the questions are audits. With a target of 1 each item is asked about, in random order, and after that those
 whose answers are doubtful. Now and then the least credible answer is asked for again: without that, a person who is
 often wrong and a model that is too sure of itself could not be told apart.
 
-**Rounds.** In a round of clicks each row is scored once, some at each click, with the model of that time. At its end
+**Rounds.** In a round of clicks each item is scored once, some at each click, with the model of that time. At its end
 the estimates are made anew. So they depend on the last two rounds only: opening a journal repeats these, no more.
 
-**When to stop.** When W's upper bound at one-sided 80 % is at most 1 - target; with a target of 1, when all rows were
-looked at and the doubts add up to one in 1,000.
+**When to stop.** When the upper bound of wrong labels (wrong_labels.py) at one-sided 80 % is at most 1 - target; with a
+target of 1, when all items were asked about and the doubts add up to one in 1,000.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from superarm._types import Array
-from superarm.label.calibration import chance, fit, logit
 from superarm.label.state import State
+from superarm.label.wrong_labels import WrongLabels
 
-AUDIT, AUDIT_LATER, MANY_AUDITS, FEW_AUDITS = 0.25, 0.1, 1_500, 100
-EARLY_AUDITS = 0.15  # the share of audits that are asked while no row may be accepted yet
-SAMPLE = 64  # rows among which the next is chosen
-FIRST = 50  # rows drawn at random before anything is estimated
-SHORTEST_ROUND, MOST_SCORED = 10, 200  # clicks; rows that are scored again at each click, in longer rounds
-AUDITS_DIFFER = 0.7, 0.25  # how far audits may tell another a and b than all checks: standard deviations
-ONE_SIDED_80, TWO_SIDED_95 = 0.8416, 1.96
-ALLOWED_AT_1 = 1 / 1_000
+AUDIT_SHARE, LATER_AUDIT_SHARE, MANY_AUDITS = 0.25, 0.1, 1_500
+EARLY_AUDITS = 0.15  # the share of audits that are asked while no item may be accepted yet
+SAMPLE = 64  # items among which the next is chosen
+FIRST_ITEMS = 50  # that are drawn at random before anything is estimated
+SHORTEST_ROUND, MOST_SCORED = 10, 200  # clicks; items that are scored again at each click, in longer rounds
+ALLOWED_AT_1 = 1 / 1_000  # the share of wrong labels with a target of 1
 ASK_AGAIN = 0.01  # a doubt below it is no reason to ask a second time
 RECENT_CHECKS = 200
-SUSPECT, EVERY_SUSPECT, MOST_SUSPECTS = 0.2, 50, 40
+SUSPICION, CLICKS_PER_SUSPECT, MOST_SUSPECTS = 0.2, 50, 40
 LOOK_FOR_SUSPECTS = 10  # clicks from one time to the next
-# for the interval: for each wrong answer that was noticed UNNOTICED more; half of that after FEW_ANSWERS
-UNNOTICED, FEW_ANSWERS = 0.5, 1_000.0
 UNCLEAR = 0.02, 0.98  # an audit that leaves such a chance that the model was wrong is asked again
-MOST_ANSWERS = 5  # about one row, once its label was named
-
-
-class TargetEstimate(NamedTuple):
-    """How far it is to the target.
-
-    Attributes:
-        high_80: with a chance of 80 %, no more rows of the table than this would have a wrong label.
-        accept: rows nobody was asked about with a chance below this to be wrong could be accepted, and the target met.
-        left: how many rows must be asked about before the end, about; None if all of them will not do.
-    """
-
-    high_80: float
-    accept: float
-    left: int | None
+MOST_ANSWERS = 5  # about one item, once its label was named
 
 
 class Plan:
@@ -68,271 +39,189 @@ class Plan:
 
     Args:
         state: what the answers say.
-        copies: how many rows of the table each row stands for.
+        wrong_labels: how many labels are wrong.
         target: the share of labels that shall be right.
-        twice: the share of rows that are asked about a second time.
-        seed: for the order of rows.
+        twice: the share of items that are asked about a second time.
+        seed: for the order of items.
 
     Attributes:
-        model_label: of each row nobody was asked about, the model's label, as of when it was scored.
-        doubt: of each of them, the model's own doubt in it.
+        order: the items in random order.
     """
 
-    def __init__(self, state: State, copies: Array, *, target: float, twice: float, seed: int) -> None:
-        self.state, self.copies, self.target, self.twice, self.seed = state, copies, target, twice, seed
-        n = len(copies)
+    def __init__(
+        self, state: State, wrong_labels: WrongLabels, *, target: float, twice: float, seed: int
+    ) -> None:
+        self.state, self.wrong_labels, self.target = state, wrong_labels, target
+        self._copies, self._twice, self._seed = wrong_labels.copies, twice, seed
+        n = len(self._copies)
         self.order = np.random.default_rng((seed, 1)).permutation(n)
-        self.rank = np.argsort(self.order)
-        self.asked_twice = np.random.default_rng((seed, 2)).random(n) < twice
-        self.doubt = np.ones(n)
-        self.model_label = np.zeros(n, np.int32)
-        self._fit, self._covariance = np.array([0.0, 1.0]), np.diag([1.0, 0.25])
-        self.estimate = TargetEstimate(float(copies.sum()), 0.0, n)
-        self._enough = False  # labels are right, by the last estimate
-        self._finished: tuple[tuple[int, bool], bool] = (-1, False), False
-        self._round = max(SHORTEST_ROUND, -(-n // MOST_SCORED))
-        self._clicks, self._clicks_of_round = 0, 0
-        # rows, and how often they had been asked about when they were found
+        self._rank = np.argsort(self.order)
+        self._ask_twice = np.random.default_rng((seed, 2)).random(n) < twice
+        self._is_enough = False  # labels are right, by the last estimate
+        self._finished: tuple[tuple[int, bool], bool] = (-1, False), False  # as of which version
+        self._round = max(SHORTEST_ROUND, -(-n // MOST_SCORED))  # clicks
+        self._n_clicks, self._n_clicks_of_round = 0, 0
+        # items, and how often they had been asked about when they were found
         self._suspects: dict[int, int] = {}
 
     @property
     def audit_share(self) -> float:
         """Of the questions that are asked now."""
-        return AUDIT if self.state.audits < MANY_AUDITS else AUDIT_LATER
+        return AUDIT_SHARE if self.state.n_audits < MANY_AUDITS else LATER_AUDIT_SHARE
 
-    # ------------------------------------------------------------ scores and estimates
+    # ------------------------------------------------------------ rounds, and the end
 
-    def clicked(self, ahead: int = 0) -> None:
-        """A click has come: score some more rows.
+    def on_click(self, n_ahead: int) -> None:
+        """A click has come: score some more items.
 
         Args:
-            ahead: how many more have come already: what these will make good need not be done.
+            n_ahead: how many more have come already: what these will make good need not be done.
         """
-        self._clicks += 1
+        self._n_clicks += 1
         self._find_suspect()
-        if self.target >= 1.0:  # every row is asked
+        if self.target >= 1.0:  # every item is asked about
             return
-        n, done = len(self.copies), self._clicks_of_round
-        self._clicks_of_round += 1
-        if ahead <= 2 * self._round:
-            self.score(self.order[done * n // self._round : (done + 1) * n // self._round])
-        if self._clicks_of_round == self._round:
-            self._clicks_of_round = 0
-            if ahead <= self._round:
+        n, done = len(self.order), self._n_clicks_of_round
+        self._n_clicks_of_round += 1
+        if n_ahead <= 2 * self._round:
+            self.wrong_labels.score(self.order[done * n // self._round : (done + 1) * n // self._round])
+        if self._n_clicks_of_round == self._round:
+            self._n_clicks_of_round = 0
+            if n_ahead <= self._round:
                 self._estimate()
 
-    def begin_round(self, ahead: int = 0) -> None:
-        """Score all rows, and make the estimates anew: much has changed at once."""
-        self._clicks_of_round = 0
-        if self.target < 1.0 and ahead <= self._round:
-            self.score()
+    def begin_round(self, n_ahead: int) -> None:
+        """Score all items, and make the estimates anew: much has changed at once."""
+        self._n_clicks_of_round = 0
+        if self.target < 1.0 and n_ahead <= self._round:
+            self.wrong_labels.score(self.order)
             self._estimate()
 
-    def score(self, rows: Array | None = None) -> None:
-        """Score rows again (all of them: left out); also those that were asked about, which may come open again."""
-        rows = self.order if rows is None else rows
-        for start in range(0, len(rows), 4096):
-            batch = rows[start : start + 4096]
-            p = self.state.probabilities(batch)
-            self.model_label[batch] = p.argmax(axis=1)
-            self.doubt[batch] = 1.0 - p.max(axis=1)
-
-    def audits_missing(self) -> float:
-        """How many audits there must be still before any label is accepted unasked; none if 0 or less."""
-        open_ = np.count_nonzero(~self.state.done)
-        return float(min(FEW_AUDITS, open_ / 3) - self.state.audits)
-
     def _estimate(self) -> None:
-        """How far it is to the target. Before it is called the end, all rows are scored with the model of now."""
-        self._enough = self._estimate_once() and self.audits_missing() <= 0
-        if self._enough:
-            self.score()
-            self._enough = self._estimate_once()
-
-    def _estimate_once(self) -> bool:
-        self._calibrate()
-        self.estimate = self._new_estimate()
-        return self.estimate.high_80 <= (1.0 - self.target) * float(self.copies.sum())
-
-    def wrong(self, rows: Array) -> Array:
-        """The chance that the model's label of each row is wrong."""
-        return chance(self._fit, logit(self.doubt[rows]))
-
-    def _calibrate(self) -> None:
-        state = self.state
-        checks = state.recent_checks()
-        if not checks:
-            return
-        rows, z, audit = (np.array(column) for column in zip(*checks, strict=True))
-        e = state.check_error[rows]
-        every, _ = fit(z, e)
-        self._fit, self._covariance = fit(z[audit], e[audit], every, AUDITS_DIFFER)
-
-    def _new_estimate(self) -> TargetEstimate:
-        done = self.state.done
-        open_ = np.flatnonzero(~done)
-        e, w = self.wrong(open_), self.copies[open_]
-        by_size = np.argsort(e)
-        labelled = self.copies[done].sum() + np.cumsum(w[by_size])
-        fits = np.cumsum((e * w)[by_size]) + self._doubts() <= (1.0 - self.target) * labelled
-        last = int(np.flatnonzero(fits)[-1]) + 1 if fits.any() else 0  # the most that can be accepted
-        accept = float(e[by_size][last]) if last < len(e) else 1.0
-        high_80 = self.interval(open_, ONE_SIDED_80)[1]
-        return TargetEstimate(high_80, accept, self._rows_left((e * w)[by_size], high_80))
-
-    def _rows_left(self, wrong: Array, high_80: float) -> int | None:
-        """How many rows must be asked about, the most wrong first, until enough labels are right.
-
-        The model learns on the way: its errors fall about like 1 / rows that it has learnt from.
-        None if all of them will not do: what people said is too doubtful.
-
-        Args:
-            wrong: of each open row, how many labels are, about; the smallest first.
-            high_80: all of them, and doubts, at the upper bound.
-        """
-        learnt, asked = max(1, len(self.state.done_order)), np.arange(len(wrong) + 1)
-        errors = np.concatenate([[0.0], np.cumsum(wrong)])[::-1] * learnt / (learnt + asked)
-        allowed = (1.0 - self.target) * float(self.copies.sum())
-        # the bound comes down with what it bounds
-        enough = (errors + self._doubts()) * high_80 <= allowed * (errors[0] + self._doubts())
-        return int(np.flatnonzero(enough)[0]) if enough.any() else None
-
-    def _doubts(self) -> float:
-        """How many labels of rows that were asked about are wrong, about."""
-        return float((self.copies * self.state.doubt)[self.state.done].sum())
-
-    def expected_wrong(self, accepted: Array) -> float:
-        """How many labels are wrong, about, of rows that were asked about, and of these, which were not."""
-        return self._doubts() + float((self.wrong(accepted) * self.copies[accepted]).sum())
-
-    def interval(self, accepted: Array, z: float = TWO_SIDED_95) -> tuple[float, float]:
-        """Around the wrong labels among rows that were asked about, and these, which were not."""
-        state, w, known = self.state, self.copies[accepted], self._doubts()
-        # doubts stand on rates of wrong answers that are hardly known themselves: within a half of it, say
-        spread = (known + (known / 2.0) ** 2) ** 0.5
-        low, high = max(0.0, known - z * spread), known + z * spread
-        if z == TWO_SIDED_95:
-            few = FEW_ANSWERS / (FEW_ANSWERS + float(state.clicks.sum()))
-            high += UNNOTICED * state.wrong_answers.total() * few
-        if len(accepted):
-            e, doubts = self.wrong(accepted), logit(self.doubt[accepted])
-            slope = np.array([(w * e * (1.0 - e)).sum(), (w * e * (1.0 - e) * doubts).sum()])
-            unknown = max(1.0, float((w * e).sum()))
-            variance = float(slope @ self._covariance @ slope + (w**2 * e * (1.0 - e)).sum())
-            factor = float(np.exp(z * variance**0.5 / unknown))
-            # below twice as wide: checks are of the model as it was, which has learnt since
-            low, high = low + unknown / factor**2, high + unknown * factor
-        return (low if low >= 1.0 else 0.0), high  # less than one label is none
+        """Make the estimates anew. Before it is called the end, all items are scored with the model of now."""
+        wrong_labels = self.wrong_labels
+        self._is_enough = wrong_labels.estimate_anew().is_reached and wrong_labels.n_audits_missing() <= 0
+        if self._is_enough:
+            wrong_labels.score(self.order)
+            self._is_enough = wrong_labels.estimate_anew().is_reached
 
     def is_finished(self) -> bool:
         """Whether enough labels are right."""
-        now = self.state.version, self._enough
-        if self._finished[0] != now:
-            self._finished = now, self._is_finished()
+        version = self.state.version, self._is_enough
+        if self._finished[0] != version:
+            self._finished = version, self._find_finished()
         return self._finished[1]
 
-    def _is_finished(self) -> bool:
-        if self._ask_twice(set()) is not None:
+    def _find_finished(self) -> bool:
+        if self._second_opinion(set()) is not None:
             return False
         if not self.state.done.all():
-            return self._enough
-        rows = float(self.copies.sum())
+            return self._is_enough
+        rows = float(self._copies.sum())
         allowed = (1.0 - self.target) * rows if self.target < 1.0 else ALLOWED_AT_1 * rows
-        return self._doubts() <= allowed or self._doubtful(set()) is None
+        return self.wrong_labels.n_doubted() <= allowed or self._most_doubtful(set()) is None
 
-    # ------------------------------------------------------------ the next row
+    def accepted_items(self) -> Array:
+        """Items nobody was asked about whose labels are accepted: none before there were enough audits."""
+        items = np.flatnonzero(~self.state.done)
+        if self.target >= 1.0 or self.wrong_labels.n_audits_missing() > 0:
+            return items[:0]
+        if self.is_finished():
+            return items
+        return items[self.wrong_labels.chances(items) < self.wrong_labels.estimate.accept_below]
 
-    def next(self, busy: set[int], by: str) -> tuple[int, bool] | None:
-        """The row to ask about, and whether it is an audit; ``None`` if there is none for this person now."""
+    # ------------------------------------------------------------ the next item
+
+    def next_item(self, busy: set[int], by: str) -> tuple[int, bool] | None:
+        """The item to ask somebody about, and whether it is an audit; None if there is none for them now.
+
+        Args:
+            busy: items that others are asked about.
+            by: who is asked.
+        """
         state = self.state
-        random = np.random.default_rng((self.seed, 3, self._clicks, len(busy)))
-        open_ = ~state.done
-        if busy:
-            open_[list(busy)] = False
-        again = self._ask_twice(busy, by)
-        if again is not None and random.random() < max(self.twice, 0.05):
-            return again, False
-        suspect = self._suspect(busy)
-        if suspect is not None:
-            return suspect, False
-        unclear = self._unclear_audit(busy)
-        if unclear is not None:
-            return unclear, False
-        rows = np.flatnonzero(open_)
-        if not len(rows):
-            worst = self._doubtful(busy)
-            return (again, False) if again is not None else None if worst is None else (worst, False)
-        fewest = state.skips[rows].min()
-        rows = rows[state.skips[rows] == fewest]  # those that were skipped come last
-        if self.target >= 1.0 or len(state.done_order) < min(FIRST, len(self.copies) / 4):
-            return int(rows[self.rank[rows].argmin()]), False
+        random = np.random.default_rng((self._seed, 3, self._n_clicks, len(busy)))
+        is_open = ~state.done
+        is_open[list(busy)] = False
+        second = self._second_opinion(busy, by)
+        if second is not None and random.random() < max(self._twice, 0.05):
+            return second, False
+        for item in (self._suspect(busy), self._unclear_audit(busy)):
+            if item is not None:
+                return item, False
+        doubtful = self._most_doubtful(busy)
+        items = np.flatnonzero(is_open)
+        if not len(items):
+            item = doubtful if second is None else second
+            return None if item is None else (item, False)
+        items = items[state.skips[items] == state.skips[items].min()]  # those that were skipped come last
+        if self.target >= 1.0 or len(state.done_order) < min(FIRST_ITEMS, len(self.order) / 4):
+            return int(items[self._rank[items].argmin()]), False
         if random.random() < self.audit_share:
-            chances = self.wrong(rows)
-            accepted = rows[chances < self.estimate.accept]
-            # while the doubts in what people said are too many to accept any: a few of those that come first, later
-            if not len(accepted) and random.random() < EARLY_AUDITS:
-                accepted = rows[chances <= np.median(chances)]
-            if len(accepted):
-                return int(random.choice(accepted)), True
-        sample = random.choice(rows, min(SAMPLE, len(rows)), replace=False)
-        chances = self.wrong(sample) * self.copies[sample]
-        best = int(chances.argmax())
-        worst = self._doubtful(busy)
-        if worst is not None and state.doubt[worst] * self.copies[worst] > chances[best]:
-            return worst, False
+            item = self._audit(items, random)
+            if item is not None:
+                return item, True
+        sample = random.choice(items, min(SAMPLE, len(items)), replace=False)
+        wrong = self.wrong_labels.chances(sample) * self._copies[sample]
+        best = int(wrong.argmax())
+        if doubtful is not None and state.doubt[doubtful] * self._copies[doubtful] > wrong[best]:
+            return doubtful, False
         return int(sample[best]), False
 
-    def _doubtful(self, busy: set[int]) -> int | None:
-        """The row whose answers are the most doubtful."""
+    def _audit(self, items: Array, random: np.random.Generator) -> int | None:
+        """One of the open items that would be accepted, at random."""
+        chances = self.wrong_labels.chances(items)
+        accepted = items[chances < self.wrong_labels.estimate.accept_below]
+        # while the doubts in what people said are too many to accept any: a few of those that come first, later
+        if not len(accepted) and random.random() < EARLY_AUDITS:
+            accepted = items[chances <= np.median(chances)]
+        return int(random.choice(accepted)) if len(accepted) else None
+
+    def _most_doubtful(self, busy: set[int]) -> int | None:
+        """The item whose answers are the most doubtful, and worth another question."""
         state = self.state
         again = state.done & (state.clicks < MOST_ANSWERS) & (state.skips == 0) & (state.doubt >= ASK_AGAIN)
-        doubts = np.where(again, state.doubt * self.copies, 0.0)
-        if busy:
-            doubts[list(busy)] = 0.0
+        again[list(busy)] = False
+        doubts = np.where(again, state.doubt * self._copies, 0.0)
         worst = int(doubts.argmax())
         return worst if doubts[worst] > 0.0 else None
 
     def _find_suspect(self) -> None:
-        """Now and then the row whose answer is the least credible: so people who are often wrong are found out."""
-        due = min(MOST_SUSPECTS, self._clicks // EVERY_SUSPECT) > len(self._suspects)
-        if not due or self._clicks % LOOK_FOR_SUSPECTS:
+        """Now and then the item whose answer is the least credible: so people who are often wrong are found out."""
+        state, due = self.state, min(MOST_SUSPECTS, self._n_clicks // CLICKS_PER_SUSPECT)
+        if due <= len(self._suspects) or self._n_clicks % LOOK_FOR_SUSPECTS:
             return
-        state = self.state
         suspicion = np.where(state.done, state.suspicion, 0.0)
         suspicion[list(self._suspects)] = 0.0
         worst = int(suspicion.argmax())
-        if suspicion[worst] >= SUSPECT:
+        if suspicion[worst] >= SUSPICION:
             self._suspects[worst] = int(state.clicks[worst] + state.skips[worst])
 
     def _suspect(self, busy: set[int]) -> int | None:
-        """A row that was found suspect, and not asked about since."""
+        """An item that was found suspect, and not asked about since."""
         clicks, skips = self.state.clicks, self.state.skips
-        for row, before in self._suspects.items():
-            if row not in busy and clicks[row] + skips[row] <= before:
-                return row
+        for item, n_before in self._suspects.items():
+            if item not in busy and clicks[item] + skips[item] <= n_before:
+                return item
         return None
 
     def _unclear_audit(self, busy: set[int]) -> int | None:
-        """A row whose audit contradicts the model, and may have been a slip: all estimates stand on audits."""
+        """An item whose audit contradicts the model, and may have been a slip: all estimates stand on audits."""
         state, (low, high) = self.state, UNCLEAR
-        for row, _, audit in reversed(state.checks[-RECENT_CHECKS:]):
-            unclear = audit and low < state.check_error[row] < high and not state.skips[row]
-            if unclear and state.done[row] and state.clicks[row] < MOST_ANSWERS and row not in busy:
-                return row
+        for item, _, audit in reversed(state.checks[-RECENT_CHECKS:]):
+            unclear = audit and low < state.check_error[item] < high and not state.skips[item]
+            if unclear and state.done[item] and state.clicks[item] < MOST_ANSWERS and item not in busy:
+                return item
         return None
 
-    def _ask_twice(self, busy: set[int], by: str | None = None) -> int | None:
-        """A row that shall be asked about a second time, if possible of somebody else."""
-        if not self.twice:
+    def _second_opinion(self, busy: set[int], by: str | None = None) -> int | None:
+        """An item that shall be asked about a second time, if possible of somebody else."""
+        if not self._twice:
             return None
         state = self.state
-        rows = np.flatnonzero(self.asked_twice & state.done & (state.skips == 0))
-        for row in rows:
-            people = [answer.by for answer in state.valid_answers(int(row)) if not answer.final]
-            if (
-                len(people) == 1
-                and row not in busy
-                and (by is None or people[0] != by or len(state.wrong_answers.answers) == 1)
-            ):
-                return int(row)
+        is_alone = len(state.wrong_answers.answers) == 1
+        for item in np.flatnonzero(self._ask_twice & state.done & (state.skips == 0)).tolist():
+            people = [answer.by for answer in state.valid_answers(item) if not answer.final]
+            if len(people) == 1 and item not in busy and (by is None or people[0] != by or is_alone):
+                return item
         return None

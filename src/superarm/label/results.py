@@ -2,85 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from superarm._extras import need
-from superarm._types import Array
+from superarm._types import Array, Frame, JsonObject
 from superarm.decisions import Decision
-from superarm.label.belief import Answer, possible
+from superarm.label.belief import Answer, possible_labels
 from superarm.label.names import FILE
 from superarm.label.plan import Plan
+from superarm.label.progress import FIRST_CLICKS, Progress
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
+from superarm.label.wrong_labels import WrongLabels
 from superarm.learners import SetLogit
 
-FIRST = 50  # clicks before anything is estimated
-STRETCHES = 40  # points of the curve
-RECENT = 200  # rows that tell how many clicks a row takes now
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far the work has come.
-
-    Attributes:
-        rows: of the table.
-        labelled: rows that have a label: asked about, or accepted (none before there were enough audits).
-        asked: rows that somebody was asked about.
-        clicks: answers so far.
-        audits: those of them about rows that would have been accepted unasked.
-        target: the share of labels that shall be right.
-        wrong: the estimated share of wrong labels among those that there are; None before anything can be said.
-        interval: of it, at 95 %.
-        left: clicks that are still needed, about; None before anything can be said, and if no number can.
-        finished: whether there is nothing more to ask; ``wrong`` and ``interval`` say whether the target is met.
-        curve: (clicks so far, clicks a row) for each stretch of the work.
-    """
-
-    rows: int
-    labelled: int
-    asked: int
-    clicks: int
-    audits: int
-    target: float
-    wrong: float | None
-    interval: tuple[float, float] | None
-    left: int | None
-    finished: bool
-    curve: list[tuple[int, float]]
-
-    @property
-    def sentence(self) -> str:
-        """All of it in one line."""
-        parts = [f"{self.labelled:,} of {self.rows:,} labelled"]
-        if self.wrong is not None and self.interval is not None:
-            low, high = (100 * end for end in self.interval)
-            parts.append(f"{100 * self.wrong:.1f} % wrong [{low:.1f}, {high:.1f}]")
-        audits = f", {self.audits:,} of them audits" if self.audits else ""
-        text = ", ".join([*parts, f"{self.clicks:,} clicks{audits}"])
-        rest = self.rows - self.labelled
-        if self.left is None and self.clicks >= FIRST:
-            return f"{text}; {self.outlook}"
-        if self.finished or self.left is None or not rest:
-            return text
-        return f"{text}; the remaining {rest:,} would take about {self.left:,}"
-
-    @property
-    def outlook(self) -> str:
-        """How much there is still to do; empty at the end."""
-        if self.finished:
-            return ""
-        if self.left is not None:
-            return f"about {self.left:,} click{'s' * (self.left != 1)} left"
-        if self.clicks < FIRST:
-            return "clicks left: too early to say"
-        return "clicks left: no number can be told, doubtful rows are asked about until enough is sure"
-
-    def __str__(self) -> str:
-        return self.sentence
+CURVE_POINTS = 40
+RECENT = 200  # items that tell how many clicks a row takes now
 
 
 class Results:
@@ -89,156 +28,150 @@ class Results:
     rows: LabelRows
     state: State
     plan: Plan
+    wrong_labels: WrongLabels
     target: float
     seed: int
     show: tuple[str, ...]
 
     def progress(self) -> Progress:
         """How far the work has come."""
-        state, plan, copies = self.state, self.plan, self.rows.copies
-        clicks, asked = int(state.clicks.sum()), int(copies[state.done & (state.label >= 0)].sum())
-        finished = plan.is_finished()
-        accepted = self._accepted(finished)
-        labelled, wrong, interval, left = asked + int(copies[accepted].sum()), None, None, None
-        if clicks >= FIRST or finished:
-            low, high = plan.interval(accepted)
+        state, copies = self.state, self.rows.copies
+        clicks, finished = int(state.clicks.sum()), self.plan.is_finished()
+        rows_asked = int(copies[state.done & (state.label >= 0)].sum())
+        accepted = self.plan.accepted_items()
+        labelled = rows_asked + int(copies[accepted].sum())
+        wrong, interval, clicks_left = None, None, None
+        if clicks >= FIRST_CLICKS or finished:
+            low, high = self.wrong_labels.interval(accepted)
             if labelled:
-                wrong = min(1.0, plan.expected_wrong(accepted) / labelled)
+                wrong = min(1.0, self.wrong_labels.n_wrong(accepted) / labelled)
                 interval = float(low / labelled), float(min(1.0, high / labelled))
-            left = 0 if finished else self._clicks_left()
+            clicks_left = 0 if finished else self._clicks_left()
         return Progress(
             rows=len(self.rows),
             labelled=labelled,
-            asked=asked,
+            rows_asked=rows_asked,
             clicks=clicks,
-            audits=state.audits,
+            audits=state.n_audits,
             target=self.target,
             wrong=wrong,
             interval=interval,
-            left=left,
+            clicks_left=clicks_left,
             finished=finished,
             curve=self.curve(),
         )
 
     def _clicks_left(self) -> int | None:
-        """Until enough rows were asked about, at the rate of the last ones; None if they were, and doubts remain."""
-        state, plan = self.state, self.plan
+        """Until enough items were asked about, at the rate of the last ones; None if they were, and doubts remain."""
+        state, estimate, audit_share = self.state, self.wrong_labels.estimate, self.plan.audit_share
         learnt = max(1, len(state.done_order))
         recent = state.done_order[-min(RECENT, -(-learnt // 4)) :]
-        more = float(state.clicks[recent].mean()) - 1.0 if recent else 0.0  # than one click a row
-        open_ = int(np.count_nonzero(~state.done))
+        extra = float(state.clicks[recent].mean()) - 1.0 if recent else 0.0  # beyond one click an item
 
-        def clicks_for(rows: float) -> float:
-            return rows + more * learnt * float(np.log1p(rows / learnt))  # fewer and fewer, like 1 / rows
+        def clicks_for(items: float) -> float:
+            return items + extra * learnt * float(np.log1p(items / learnt))  # fewer and fewer, like 1 / items
 
-        clicks = clicks_for(open_)
+        clicks = clicks_for(int(np.count_nonzero(~state.done)))
         if self.target < 1.0:
-            if plan.estimate.left is None:
+            if estimate.items_left is None:
                 return None
-            needed = clicks_for(plan.estimate.left / (1.0 - plan.audit_share))
-            clicks = min(clicks, max(needed, plan.audits_missing() / plan.audit_share))
+            needed = clicks_for(estimate.items_left / (1.0 - audit_share))
+            clicks = min(clicks, max(needed, self.wrong_labels.n_audits_missing() / audit_share))
         return max(1, round(clicks)) if clicks > 0.0 else None
-
-    def _accepted(self, finished: bool) -> Array:
-        """Rows nobody was asked about whose labels are accepted: none before there were enough audits."""
-        rows = np.flatnonzero(~self.state.done)
-        if self.target >= 1.0 or self.plan.audits_missing() > 0:
-            return rows[:0]
-        return rows if finished else rows[self.plan.wrong(rows) < self.plan.estimate.accept]
 
     def people(self) -> dict[str, dict[str, float]]:
         """Of each person, clicks and wrong_rate, the estimated share of them that are wrong."""
         wrong = self.state.wrong_answers
         return {
-            name: {"clicks": clicks, "wrong_rate": round(wrong.share(name), 4)}
+            name: {"clicks": clicks, "wrong_rate": round(wrong.wrong_share(name), 4)}
             for name, clicks in wrong.answers.items()
         }
 
-    def curve(self, stretches: int = STRETCHES) -> list[tuple[int, float]]:
-        """(Clicks so far, clicks a row) for stretches of the work of the same number of rows."""
+    def curve(self, points: int = CURVE_POINTS) -> list[tuple[int, float]]:
+        """(Clicks so far, clicks a row) for parts of the work with as many rows each."""
         clicks = self.state.clicks[self.state.done_order]
-        clicks = clicks[clicks > 0]  # those of the file cost none
+        clicks = clicks[clicks > 0]  # those of the table cost none
         if not len(clicks):
             return []
-        parts = np.array_split(clicks, min(stretches, len(clicks)))
+        parts = np.array_split(clicks, min(points, len(clicks)))
         ends = np.cumsum([part.sum() for part in parts])
         return [(int(end), round(float(part.mean()), 4)) for end, part in zip(ends, parts, strict=True)]
 
-    def results(self) -> list[dict[str, Any]]:
+    def results(self) -> list[JsonObject]:
         """Of each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
-        state, plan = self.state, self.plan
         if self.target >= 1.0:  # else the scores are those that progress() counts
-            plan.score()
-        accepted = set(self._accepted(plan.is_finished()).tolist())
-        wrong = plan.wrong(np.arange(len(self.rows.keys)))
-        entries: list[dict[str, Any]] = []
-        for row in range(len(self.rows.keys)):
-            answers = state.valid_answers(row)
-            if state.done[row]:
-                label, belief = int(state.label[row]), 1.0 - float(state.doubt[row])
-                how = _how(label, answers, state.live) if label >= 0 else "none fits"
-            else:
-                label, belief = int(plan.model_label[row]), 1.0 - float(wrong[row])
-                how = "accepted" if row in accepted else ""
-            entries.append(
-                {
-                    "label": state.names[label] if how and label >= 0 else None,
-                    "belief": round(belief, 4),
-                    "clicks": int(state.clicks[row]),
-                    "how": how,
-                    "by": ", ".join(dict.fromkeys(answer.by for answer in answers if answer.by)),
-                }
-            )
-        return [{"row": number, **entries[row]} for number, row in enumerate(self.rows.inverse)]
+            self.wrong_labels.score(self.plan.order)
+        items = np.arange(len(self.rows.keys))
+        accepted = set(self.plan.accepted_items().tolist())
+        wrong = self.wrong_labels.chances(items)
+        by_item = [self._item_result(item, item in accepted, float(wrong[item])) for item in items.tolist()]
+        return [{"row": row, **by_item[item]} for row, item in enumerate(self.rows.item_of_row)]
 
-    def labels(self) -> Any:
+    def _item_result(self, item: int, accepted: bool, wrong: float) -> JsonObject:
+        """Of an item whose label is accepted, or not, and whose label by the model has this chance to be wrong."""
+        state, answers = self.state, self.state.valid_answers(item)
+        if state.done[item]:
+            label, belief = int(state.label[item]), 1.0 - float(state.doubt[item])
+            how = _how(label, answers, state.label_set.live) if label >= 0 else "none fits"
+        else:
+            label, belief = int(self.wrong_labels.model_label[item]), 1.0 - wrong
+            how = "accepted" if accepted else ""
+        return {
+            "label": state.label_set.names[label] if how and label >= 0 else None,
+            "belief": round(belief, 4),
+            "clicks": int(state.clicks[item]),
+            "how": how,
+            "by": ", ".join(dict.fromkeys(answer.by for answer in answers if answer.by)),
+        }
+
+    def labels(self) -> Frame:
         """The same as `results`, as a Polars frame."""
         need("logs")
         import polars
 
         return polars.DataFrame(self.results())
 
-    def disagreements(self) -> list[dict[str, Any]]:
-        """Rows about which not all answers can be true: number, row, label, answers (by, label, labels, hit)."""
-        state, names = self.state, self.state.names
+    def disagreements(self) -> list[JsonObject]:
+        """Rows about which not all answers can be true: row, values, label, answers (by, label, labels, hit)."""
+        state, names = self.state, self.state.label_set.names
         conflicts = []
-        for row in state.answers:
-            answers = state.valid_answers(row)
+        for item in state.answers:
+            answers = state.valid_answers(item)
             settled = any(answer.final for answer in answers)
-            if not answers or settled or state.label[row] < 0 or possible(answers, state.live).any():
+            if (
+                not answers
+                or settled
+                or state.label[item] < 0
+                or possible_labels(answers, state.label_set.live).any()
+            ):
                 continue
-            first = int(self.rows.first[row])
-            conflicts.append(
+            row = int(self.rows.first_row[item])
+            in_words = [
                 {
-                    "number": first,
-                    "row": self.rows.shown(first, self.show),
-                    "label": names[int(state.label[row])],
-                    "answers": [
-                        {
-                            "by": answer.by,
-                            "label": names[answer.label] if answer.label >= 0 else None,
-                            "labels": [names[label] for label in answer.shown],
-                            "hit": answer.hit,
-                        }
-                        for answer in answers
-                    ],
+                    "by": answer.by,
+                    "label": names[answer.label] if answer.label >= 0 else None,
+                    "labels": [names[label] for label in answer.shown],
+                    "hit": answer.hit,
                 }
-            )
+                for answer in answers
+            ]
+            values, label = self.rows.values(row, self.show), names[int(state.label[item])]
+            conflicts.append({"row": row, "values": values, "label": label, "answers": in_words})
         return conflicts
 
     def model(self, passes: int = 3) -> SetLogit:
         """A learner of one's own, taught with all labels that there are, in several passes; its set size is 1."""
         results = self.results()
-        labels = [results[int(number)]["label"] for number in self.rows.first]
-        learner = SetLogit(labels=self.state.live_names(), seed=self.seed)
+        labels = [results[int(row)]["label"] for row in self.rows.first_row]
+        learner = SetLogit(labels=self.state.label_set.live_names(), seed=self.seed)
         if self.rows.columns is not None:
             learner.use_columns(self.rows.columns)
-        known = np.array([row for row, label in enumerate(labels) if label is not None], np.int64)
+        labelled = np.array([item for item, label in enumerate(labels) if label is not None], np.int64)
         random = np.random.default_rng(self.seed)
         for _ in range(passes):
-            for row in random.permutation(known):
-                given = Decision.given(self.state.rows.row(int(row)), [labels[row]])
-                learner.update(given, label=labels[row])
+            for item in random.permutation(labelled):
+                decision = Decision.given(self.state.model.features.row(int(item)), [labels[item]])
+                learner.update(decision, label=labels[item])
         return learner
 
     def plot(self) -> Any:
@@ -256,13 +189,13 @@ class Results:
 
 
 def _how(label: int, answers: list[Answer], live: Array) -> str:
-    """How the label of a row was found."""
+    """How the label of an item was found."""
     final = [answer for answer in answers if answer.final]
     if final:
         return "file" if final[-1].by == FILE else "settled"
-    named = sum(
+    n_named = sum(
         answer.label == label or (bool(answer.hit) and answer.shown == (label,)) for answer in answers
     )
-    if named:
-        return "confirmed" if named > 1 else "named"
-    return "excluded" if np.count_nonzero(possible(answers, live)) == 1 else "believed"
+    if n_named:
+        return "confirmed" if n_named > 1 else "named"
+    return "excluded" if np.count_nonzero(possible_labels(answers, live)) == 1 else "believed"

@@ -1,15 +1,13 @@
 """What is labelled: a table, a folder of pictures or texts, the embedded digits.
 
-Rows with the same content are one row, with copies. A row is known again by its key, a hash of its content: also in a
-file whose rows were moved, or to which some were added.
+Rows with the same content are one item, which is asked about once. An item is known again by its key, a hash of its
+content: also in a file whose rows were moved, or to which some were added.
 """
 
 from __future__ import annotations
 
 import json
-import struct
-import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -17,25 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from superarm._extras import need
-from superarm._types import Array
+from superarm._types import Array, Cell, Frame, JsonObject
+from superarm.data.cells import is_missing, parse_scalar
 from superarm.data.columns import Columns
-from superarm.data.inference import AFTERWARDS
-from superarm.data.rows import Rows
+from superarm.data.inference import outcome_columns
+from superarm.data.rows import AnyRow, Row, Rows
 from superarm.data.tables import TABLES, WithVectors, open_table, read_matrix
-from superarm.data.values import is_missing, parse_scalar
 from superarm.errors import InvalidInput
 from superarm.label.names import exported_columns
+from superarm.label.pictures import MEDIA_TYPES, picture_bytes, pixel_features
 
-PICTURES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
-SIDE = 28  # pixels of a picture's side, as the model sees it
-OWNER = "superarm label"
+ColumnOptions = Mapping[str, Sequence[str]]  # text, words, numbers, dates, leave_out: names of columns
 
 
 class LabelRows:
@@ -43,54 +33,58 @@ class LabelRows:
 
     Args:
         name: where they come from.
-        cells: what people see of each row of the table, by column.
-        known: of each row, its label where one is known; None where not.
-        truth: the same, for a labeller that is played.
-        features: a table of what the model sees; or a matrix.
-        asked: how columns are to be taken, as `Columns.look` has it.
-        pictures: files or arrays, one for each row.
+        cells: what people see of each row, by column.
+        features: what the model sees of each row: columns of a table, or rows of numbers.
+        labels: of each row, the label that the table has for it; None where it has none.
+        truth: of each row, the right label, where a simulated labeller is to know it.
+        column_options: how columns are to be taken: text, words, numbers, dates, leave_out.
+        pictures: a file or a matrix for each row.
+        contents: what tells one row from another; left out, its cells do.
 
     Attributes:
-        keys: of the distinct rows.
-        copies: how many rows of the table each of them stands for.
-        inverse: which of them each row of the table is.
-        first: the first row of the table that each of them is.
-        reading: how they were read, for the journal.
-        skipped: files of a folder that are hidden, or neither pictures nor texts.
+        keys: of the items.
+        item_of_row: the item that each row is.
+        first_row: the first row that each item is.
+        copies: how many rows each item stands for.
+        columns: of the table that the model sees; None if there is none.
+        read_options: how they were read, for the journal.
+        n_skipped: files of a folder that are hidden, or neither pictures nor texts.
     """
 
     def __init__(
         self,
         name: str,
-        cells: list[dict[str, Any]],
-        known: list[str | None],
-        truth: list[str | None],
-        features: Any,
-        asked: dict[str, Any],
-        pictures: list[Any] | None = None,
-        identity: list[bytes] | None = None,
+        cells: list[dict[str, Cell]],
+        features: dict[str, list[Cell]] | Rows,
+        *,
+        labels: list[str | None] | None = None,
+        truth: list[str | None] | None = None,
+        column_options: ColumnOptions | None = None,
+        pictures: Sequence[Path | Array] | None = None,
+        contents: list[bytes] | None = None,
     ) -> None:
-        self.name, self.cells, self.known, self.truth, self.pictures = name, cells, known, truth, pictures
-        self._features, self._asked, self._identity = features, asked, identity
-        self.columns: Columns | None = None
-        self.reading: dict[str, Any] = {}
-        self.skipped = 0
-        number_of: dict[str, int] = {}
-        firsts = []
-        self.inverse = np.empty(len(cells), np.int64)
-        for number, row in enumerate(cells):
-            content = _content(row) if identity is None else identity[number]
-            key = sha256(content).hexdigest()[:24]
-            if key not in number_of:
-                number_of[key] = len(number_of)
-                firsts.append(number)
-            self.inverse[number] = number_of[key]
-        self.keys, self.first = list(number_of), np.array(firsts, np.int64)
-        self.number_of = number_of
-        self.copies = np.bincount(self.inverse, minlength=len(number_of)).astype(float)
+        nothing: list[str | None] = [None] * len(cells)
+        self.name, self.cells, self.pictures = name, cells, pictures
+        self.labels, self.truth = labels or nothing, truth or nothing
+        self._features = features
+        self.columns = (
+            _find_columns(features, name, column_options or {}) if isinstance(features, dict) else None
+        )
+        self.read_options: JsonObject = {}
+        self.n_skipped = 0
+        self.item_of_key: dict[str, int] = {}
+        self.item_of_row = np.empty(len(cells), np.int64)
+        first_row = []
+        for row, values in enumerate(cells):
+            key = sha256(_content(values) if contents is None else contents[row]).hexdigest()[:24]
+            if key not in self.item_of_key:
+                self.item_of_key[key] = len(self.item_of_key)
+                first_row.append(row)
+            self.item_of_row[row] = self.item_of_key[key]
+        self.keys, self.first_row = list(self.item_of_key), np.array(first_row, np.int64)
+        self.copies = np.bincount(self.item_of_row, minlength=len(self.keys)).astype(float)
 
     def __len__(self) -> int:
-        """Rows of the table."""
         return len(self.cells)
 
     # ------------------------------------------------------------ where they come from
@@ -98,238 +92,199 @@ class LabelRows:
     @classmethod
     def read(
         cls,
-        source: Any,
+        source: Frame | str | Path,
         *,
         label: str | None = None,
         answers: str | None = None,
         vectors: str | Path | None = None,
-        **asked: Any,
+        **column_options: Sequence[str],
     ) -> LabelRows:
         """From a file, a folder, a frame, a list of dicts, or ``"digits"``.
 
         Args:
             source: what to label.
             label: the column that holds labels, wholly or in part: it is neither shown nor a feature.
-            answers: the column that holds the truth, for a labeller that is played: neither, too.
+            answers: the column that holds the truth, for a simulated labeller: neither, too.
             vectors: an .npy with a vector for each row, in place of pixels, or beside the columns.
-            asked: text, words, numbers, dates, leave_out: how columns are to be taken.
+            column_options: text, words, numbers, dates, leave_out: how columns are to be taken.
         """
         path = Path(source) if isinstance(source, str | PathLike) else None
         if path is not None and path.is_dir():
-            _check_no_columns(str(path), labels=label, answers=answers, **asked)
-            rows = cls._folder(path, vectors)
-        elif path is not None and (
-            path.suffix.lower() == ".npz" or (str(path) == "digits" and not path.exists())
-        ):
-            _check_no_columns(str(path), labels=label, vectors=vectors, **asked)
+            _check_no_columns(str(path), labels=label, answers=answers, **column_options)
+            rows = cls._read_folder(path, vectors)
+        elif path is not None and (path.suffix.lower() == ".npz" or _is_digits(path)):
+            _check_no_columns(str(path), labels=label, vectors=vectors, **column_options)
             if answers not in (None, "y"):
                 raise InvalidInput.must("answers", str(path), "y, the truth that it holds", answers)
-            rows = cls._matrix(path) if path.suffix else cls._digits()
+            rows = cls._read_arrays(path)
         else:
-            rows = cls._table(source, path, label, answers, vectors, asked)
-        kept: dict[str, Any] = {"label": label, "answers": answers, "vectors": vectors and str(vectors)}
-        kept |= {name: list(columns) for name, columns in asked.items()}
-        rows.reading = {name: value for name, value in kept.items() if value}
+            if path is not None and path.suffix.lower() not in TABLES:
+                wanted = f"a folder, digits, or a file that ends in {', '.join((*TABLES, '.npz'))}"
+                raise InvalidInput.must("rows", "superarm label", wanted, str(source))
+            table = open_table(source)
+            content = (table if vectors is None else WithVectors(table, Path(vectors))).read()
+            rows = cls._from_columns(table.name, content, label, answers, column_options)
+        options: JsonObject = {"label": label, "answers": answers, "vectors": vectors and str(vectors)}
+        options |= {name: list(columns) for name, columns in column_options.items()}
+        rows.read_options = {name: value for name, value in options.items() if value}
         return rows
 
     @classmethod
-    def _table(
+    def _from_columns(
         cls,
-        source: Any,
-        path: Path | None,
+        name: str,
+        content: dict[str, list[Cell]],
         label: str | None,
         answers: str | None,
-        vectors: str | Path | None,
-        asked: dict[str, Any],
+        column_options: ColumnOptions,
     ) -> LabelRows:
-        if path is not None and path.suffix.lower() not in TABLES:
-            wanted = f"a folder, digits, or a file that ends in {', '.join((*TABLES, '.npz'))}"
-            raise InvalidInput.must("rows", OWNER, wanted, str(source))
-        if path is not None and not path.is_file():
-            raise InvalidInput(f"no such file: {path}")
-        table = open_table(source)
-        name = table.name
-        rows = list((table if vectors is None else WithVectors(table, Path(vectors))).whole_rows())
-        if not rows:
-            raise InvalidInput(f"{name} has no rows")
-        rows = [{str(key): value for key, value in row.items()} for row in rows]
-        names = list(dict.fromkeys(key for row in rows for key in row))
         for option, column in (("labels", label), ("answers", answers)):
-            if column is not None and column not in names:
-                raise InvalidInput.must(
-                    option, name, f"one of its columns {', '.join(names)}", column, among=names
-                )
-        known, truth = (
-            _labels([None if column is None else row.get(column) for row in rows])
-            for column in (label, answers)
+            if column is not None and column not in content:
+                wanted = f"one of its columns {', '.join(content)}"
+                raise InvalidInput.must(option, name, wanted, column, among=content)
+        features = {column: cells for column, cells in content.items() if column not in (label, answers)}
+        shown = [column for column in features if column not in exported_columns(features)]
+        n = len(next(iter(content.values())))
+        return cls(
+            name,
+            [{column: features[column][row] for column in shown} for row in range(n)],
+            features,
+            labels=None if label is None else _label_cells(content[label]),
+            truth=None if answers is None else _label_cells(content[answers]),
+            column_options=column_options,
         )
-        features = {key: [row.get(key) for row in rows] for key in names if key not in (label, answers)}
-        shown = [key for key in features if key not in exported_columns(features)]
-        cells = [{key: row.get(key) for key in shown} for row in rows]
-        return cls(name, cells, known, truth, features, asked)
 
     @classmethod
-    def _matrix(cls, path: Path) -> LabelRows:
+    def _read_arrays(cls, path: Path) -> LabelRows:
+        """The rows of an .npz, or the embedded digits, which are pictures."""
         from superarm.streams import open_data
 
         stream: Any = open_data(str(path))
-        truth: list[str | None] = [
-            str(stream.labels[y]) if stream.labels is not None else str(y) for y in stream.y
-        ]
-        identity = [_row_bytes(stream.rows.row(number)) for number in range(len(truth))]
-        cells = [{"number": number} for number in range(len(truth))]
-        return cls(str(path), cells, [None] * len(truth), truth, stream.rows, {}, identity=identity)
+        truth: list[str | None] = [str(y if stream.labels is None else stream.labels[y]) for y in stream.y]
+        cells: list[dict[str, Cell]] = [{"number": row} for row in range(len(truth))]
+        pictures = None
+        if _is_digits(path):
+            cells = [{"picture": f"digit {row}"} for row in range(len(truth))]
+            pictures = [x.reshape(8, 8) for x in np.asarray(stream.rows.dense)]
+        contents = [_row_bytes(stream.rows.row(row)) for row in range(len(truth))]
+        return cls(str(path), cells, stream.rows, truth=truth, pictures=pictures, contents=contents)
 
     @classmethod
-    def _digits(cls) -> LabelRows:
-        from superarm.streams import open_data
-
-        stream: Any = open_data("digits")
-        X = np.asarray(stream.rows.dense)
-        cells = [{"picture": f"digit {number}"} for number in range(len(X))]
-        truth: list[str | None] = [str(y) for y in stream.y]
-        pictures, identity = [row.reshape(8, 8) for row in X], [row.tobytes() for row in X]
-        return cls("digits", cells, [None] * len(X), truth, Rows(X), {}, pictures, identity)
-
-    @classmethod
-    def _folder(cls, path: Path, vectors: str | Path | None) -> LabelRows:
+    def _read_folder(cls, path: Path, vectors: str | Path | None) -> LabelRows:
         every = sorted(file for file in path.rglob("*") if file.is_file())
-        files = [file for file in every if not any(p.startswith(".") for p in file.relative_to(path).parts)]
-        pictures = [file for file in files if file.suffix.lower() in PICTURES]
-        texts = [file for file in files if file.suffix.lower() == ".txt"]
+        visible = [file for file in every if not any(p.startswith(".") for p in file.relative_to(path).parts)]
+        pictures = [file for file in visible if file.suffix.lower() in MEDIA_TYPES]
+        texts = [file for file in visible if file.suffix.lower() == ".txt"]
         if bool(pictures) == bool(texts):
-            wanted = f"pictures ({', '.join(PICTURES)}) or texts (.txt)"
+            wanted = f"pictures ({', '.join(MEDIA_TYPES)}) or texts (.txt)"
             raise InvalidInput.must("folder", str(path), wanted, "both" if texts else "neither")
-        chosen = pictures or texts
-        names = [str(file.relative_to(path)) for file in chosen]
-        content = [file.read_bytes() for file in chosen]
-        matrix = None if vectors is None else _vectors(Path(vectors), len(chosen), str(path))
-        none: list[str | None] = [None] * len(chosen)
-        if texts:
-            read = [_decode(data, file) for data, file in zip(content, chosen, strict=True)]
-            cells = [{"file": name, "text": text} for name, text in zip(names, read, strict=True)]
-            features: Any = {"text": read} | ({} if matrix is None else {"vectors": list(matrix)})
-            rows = cls(str(path), cells, none, none, features, {"text": ("text",)}, identity=content)
-        else:
+        files = pictures or texts
+        names = [str(file.relative_to(path)) for file in files]
+        contents = [file.read_bytes() for file in files]
+        matrix = None if vectors is None else _read_vectors(Path(vectors), len(files), str(path))
+        if pictures:
             cells = [{"picture": name} for name in names]
-            pixels = _pixels(chosen) if matrix is None else np.asarray(matrix, np.float32)
-            rows = cls(str(path), cells, none, none, Rows(pixels), {}, list(chosen), identity=content)
-        rows.skipped = len(every) - len(chosen)
-        return rows
-
-    def check_shown(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Columns that people see; an error if there is none of that name."""
-        there = self.cells[0]
-        for name in names:
-            if name not in there:
-                raise InvalidInput.must("show", self.name, f"among {', '.join(there)}", name, among=there)
-        return tuple(names)
-
-    def known_labels(self) -> list[str] | None:
-        """Those that the table holds already; None if it holds none."""
-        return sorted({label for label in self.known if label is not None}) or None
-
-    def known_by_row(self) -> dict[int, str | None]:
-        """The label of each distinct row for which the table holds one; None where equal rows have several."""
-        known: dict[int, str | None] = {}
-        for row, label in zip(self.inverse.tolist(), self.known, strict=True):
-            if label is not None:
-                known[row] = label if known.get(row, label) == label else None
-        return known
-
-    def sample(self, numbers: Array) -> LabelRows:
-        """Some rows of the table."""
-        features = self._features
-        if isinstance(features, dict):
-            features = {name: [cells[i] for i in numbers] for name, cells in features.items()}
+            pixels = Rows(pixel_features(files) if matrix is None else matrix)
+            rows = cls(str(path), cells, pixels, pictures=files, contents=contents)
         else:
-            features = features.take(numbers)
-        cells, known, truth = ([many[i] for i in numbers] for many in (self.cells, self.known, self.truth))
-        pictures = None if self.pictures is None else [self.pictures[i] for i in numbers]
-        identity = None if self._identity is None else [self._identity[i] for i in numbers]
-        return LabelRows(self.name, cells, known, truth, features, self._asked, pictures, identity)
+            decoded = [_decode(content, file) for content, file in zip(contents, files, strict=True)]
+            cells = [{"file": name, "text": text} for name, text in zip(names, decoded, strict=True)]
+            features = {"text": decoded} | ({} if matrix is None else {"vectors": list(matrix)})
+            rows = cls(str(path), cells, features, column_options={"text": ("text",)}, contents=contents)
+        rows.n_skipped = len(every) - len(files)
+        return rows
 
     # ------------------------------------------------------------ for the model and for people
 
-    def features(self, k: int) -> Rows:
-        """The distinct rows, as the model takes them."""
-        if isinstance(self._features, dict):
-            columns = self.columns or self._look()
-            self.columns = columns.for_labels(max(k, 2))
-            table = {name: [cells[i] for i in self.first] for name, cells in self._features.items()}
-            return self.columns.rows(table, self.name)
-        features: Rows = self._features.take(self.first)
-        return features
+    def label_names(self) -> list[str] | None:
+        """The labels that the table has; None if it has none."""
+        return sorted({label for label in self.labels if label is not None}) or None
 
-    def check_columns(self) -> None:
-        """Refuse columns that are not there, before anything is written."""
-        if isinstance(self._features, dict) and self.columns is None:
-            self.columns = self._look()
+    def label_by_item(self) -> dict[int, str | None]:
+        """The label of each item for which the table has one; None where its rows have different ones."""
+        labels: dict[int, str | None] = {}
+        for item, label in zip(self.item_of_row.tolist(), self.labels, strict=True):
+            if label is not None:
+                labels[item] = label if labels.get(item, label) == label else None
+        return labels
 
-    def _look(self) -> Columns:
-        taken = {name: "only known afterwards" for name in self._features if name.lower() in AFTERWARDS}
-        taken |= dict.fromkeys(exported_columns(self._features), "written by superarm labels export")
-        columns = Columns.look(self._features, taken=taken, **self._asked)
-        if not len(columns):
-            columns = Columns.look(self._features, taken=taken, everything=True, **self._asked)
-        if not len(columns):
-            raise InvalidInput.must(
-                "rows", self.name, "a table with at least one feature", list(self._features)
-            )
-        return columns
+    def features(self, n_labels: int) -> Rows:
+        """The items, as the model takes them."""
+        if isinstance(self._features, Rows):
+            return self._features.take(self.first_row)
+        assert self.columns is not None
+        self.columns = self.columns.for_labels(max(n_labels, 2))
+        table = {name: [cells[row] for row in self.first_row] for name, cells in self._features.items()}
+        return self.columns.rows(table, self.name)
 
-    def texts(self) -> list[str]:
-        """The columns of text."""
-        return [name for name, kind in self.columns.kinds.items() if kind == "text"] if self.columns else []
+    def check_columns(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Columns that people are to see; an error if there is none of that name."""
+        columns = self.cells[0]
+        for name in names:
+            if name not in columns:
+                wanted = f"among {', '.join(columns)}"
+                raise InvalidInput.must("show", self.name, wanted, name, among=columns)
+        return tuple(names)
 
-    def shown(self, number: int, show: tuple[str, ...]) -> dict[str, Any]:
-        """What people see of a row of the table."""
-        row = self.cells[number]
+    def values(self, row: int, columns: tuple[str, ...]) -> dict[str, Cell]:
+        """What people see of a row: these columns, or all if there are none; vectors are nothing to look at."""
+        cells = self.cells[row]
         return {
-            name: "" if is_missing(row[name]) else row[name]
-            for name in (show or row)
-            if not isinstance(row[name], np.ndarray | list)
+            name: "" if is_missing(cells[name]) else cells[name]
+            for name in (columns or cells)
+            if not isinstance(cells[name], np.ndarray | list)
         }
 
-    def picture(self, number: int) -> tuple[bytes, str] | None:
-        """The picture of a row of the table, and its media type."""
-        if self.pictures is None:
+    def picture(self, row: int) -> tuple[bytes, str] | None:
+        """The content and the media type of a row's picture; None if there is none."""
+        if self.pictures is None or not 0 <= row < len(self):
             return None
-        picture = self.pictures[number]
-        if isinstance(picture, Path):
-            return picture.read_bytes(), PICTURES[picture.suffix.lower()]
-        return _png(picture), "image/png"
+        return picture_bytes(self.pictures[row])
 
 
-def _labels(cells: list[Any]) -> list[str | None]:
-    """Those of a column; among numbers NA and its like are gaps, as in all columns."""
-    labels = [_label(cell) for cell in cells]
+def _is_digits(path: Path) -> bool:
+    return str(path) == "digits" and not path.exists()
+
+
+def _find_columns(features: dict[str, list[Cell]], name: str, options: ColumnOptions) -> Columns:
+    """What each column holds; ids and the like are taken only where there is nothing else."""
+    reserved = outcome_columns(features)
+    reserved |= dict.fromkeys(exported_columns(features), "written by superarm labels export")
+    columns = Columns.infer(features, reserved=reserved, everything=False, **options)
+    if len(columns):
+        return columns
+    raise InvalidInput.must("rows", name, "a table with at least one feature", list(features))
+
+
+def _label_cells(cells: list[Cell]) -> list[str | None]:
+    """The labels in a column; among numbers NA and its like are gaps, as in all columns."""
+    labels = [_label_cell(cell) for cell in cells]
     if all(label is None or not isinstance(parse_scalar(label), str | bool) for label in labels):
         return [None if label is None or parse_scalar(label) is None else label for label in labels]
     return labels
 
 
-def _label(value: Any) -> str | None:
+def _label_cell(value: Cell) -> str | None:
     """A cell of the label column; whole numbers as people write them."""
-    if is_missing(value) or value == "":
+    if is_missing(value):
         return None
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip() or None
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip() or None
 
 
-def _content(row: dict[str, Any]) -> bytes:
-    return json.dumps(row, sort_keys=True, default=_plain).encode()
+def _content(cells: dict[str, Cell]) -> bytes:
+    return json.dumps(cells, sort_keys=True, default=_plain).encode()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Cell) -> object:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
-def _row_bytes(row: Any) -> bytes:
-    parts = (row.dense, row.indices, row.values) if hasattr(row, "indices") else (row,)
+def _row_bytes(row: AnyRow) -> bytes:
+    parts = (row.dense, row.indices, row.values) if isinstance(row, Row) else (row,)
     return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
 
 
-def _check_no_columns(source: str, **options: Any) -> None:
+def _check_no_columns(source: str, **options: object) -> None:
     """Refuse options that are about the columns of a table."""
     for name, value in options.items():
         if value:
@@ -342,52 +297,14 @@ def _decode(content: bytes, file: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        wanted, got = (
-            "UTF-8 (convert it, or take it out of the folder)",
-            f"byte {error.object[error.start]:#04x} at {error.start:,}",
-        )
+        wanted = "UTF-8 (convert it, or take it out of the folder)"
+        got = f"byte {error.object[error.start]:#04x} at {error.start:,}"
         raise InvalidInput.must("text", str(file), wanted, got) from error
 
 
-def _vectors(path: Path, rows: int, owner: str) -> Array:
+def _read_vectors(path: Path, n_rows: int, owner: str) -> Array:
     matrix = np.asarray(read_matrix(path), np.float32)
-    if matrix.ndim != 2 or len(matrix) != rows:
-        raise InvalidInput.must(
-            "vectors", owner, f"a matrix with {rows} rows, one for each file by name", matrix.shape
-        )
+    if len(matrix) != n_rows:
+        wanted = f"a matrix with {n_rows} rows, one for each file by name"
+        raise InvalidInput.must("vectors", owner, wanted, matrix.shape)
     return matrix
-
-
-def _pixels(files: list[Path]) -> Array:
-    """Grey values of small copies, and their mean colours."""
-    need("label")
-    from PIL import Image, UnidentifiedImageError
-
-    rows = np.zeros((len(files), SIDE * SIDE + 3), np.float32)
-    for row, file in zip(rows, files, strict=True):
-        try:
-            with Image.open(file) as picture:
-                small = picture.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BOX)
-        except (OSError, UnidentifiedImageError) as error:
-            raise InvalidInput.must("picture", str(file), "one that can be read", str(error)) from error
-        row[:-3] = np.asarray(small.convert("L"), np.float32).ravel() / 255.0
-        row[-3:] = np.asarray(small, np.float32).reshape(-1, 3).mean(axis=0) / 255.0
-    return rows
-
-
-def _png(grey: Array) -> bytes:
-    """A picture of ink on white, as a PNG."""
-    levels = 255 - (grey / max(1.0, float(grey.max())) * 255).astype(np.uint8)
-    lines = b"".join(b"\0" + line.tobytes() for line in levels)
-    height, width = levels.shape
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", head)
-        + chunk(b"IDAT", zlib.compress(lines))
-        + chunk(b"IEND", b"")
-    )

@@ -1,71 +1,79 @@
 """State: what all answers together say. A pure function of the events, in their order.
 
-For every row: its answers, the beliefs that follow, the label they speak for, and the doubt in it, 1 - b. A row whose
-label was found teaches the model, once, with that label (again if it changes), and with it REPLAYS rows of before,
-drawn at random: the model learns as from several passes, without waiting for one.
-
-Each row also teaches one of two smaller models. What the other one says of it later, having learnt more than the model
-that was asked first, becomes the prior of its beliefs: so wrong clicks of the beginning are found, without a question.
+For every item: its answers, the beliefs that follow, the label that they speak for, and the doubt in it, 1 - belief.
+The prior of the beliefs is what a model said that had not learnt from the item. When a half of the model that has not
+learnt from it, but more from others, says something else later, that becomes the prior: so wrong clicks of the
+beginning are found, without a question.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from superarm._types import Array
 from superarm.data.rows import Rows
-from superarm.decisions import Decision
-from superarm.label.belief import Answer, WrongAnswers, possible, posterior
+from superarm.label.belief import Answer, WrongAnswers, possible_labels, posterior
 from superarm.label.calibration import fit, logit
+from superarm.label.label_set import LabelSet
+from superarm.label.model import NO_LABEL, LabelModel
 from superarm.label.names import FILE
-from superarm.learners import SetLogit
-from superarm.learners.predictions import probabilities
-from superarm.native.randomness import uniform_number
 
-REPLAYS = 2  # rows of before that teach again with each new one
-# a row is not looked at again if there were no more doubt about it than this, had a careless person answered
+# a prior is not needed any more if there were no more doubt than this, had a careless person answered
 KEEP_PRIOR, CARELESS = 0.005, 0.05
-REFIT_AFTER = 25, 250  # after a quarter more answers, within these limits, doubtful rows are looked at again
-SLIP = 0.1  # a chance of one from which denied labels are shown again
+REFIT_AFTER = 25, 250  # after a quarter more answers, within these limits, doubtful items are looked at again
+SLIP = 0.1  # a chance of a slip from which denied labels are shown again
 MOST_CHECKS = 8_000
-NO_LABEL = -1
+
+
+class Check(NamedTuple):
+    """A first question about an item: it tells whether the model was right.
+
+    Attributes:
+        item: which one.
+        logit_doubt: of the model, in its best label.
+        audit: whether the item was drawn at random from those that would have been accepted unasked.
+    """
+
+    item: int
+    logit_doubt: float
+    audit: bool
 
 
 class State:
     """Labels, doubts and the model, after some events.
 
     Args:
-        rows: the features of all (distinct) rows.
+        features: of the items.
         labels: the names of the labels.
-        target: the share of labels that shall be right: below 1 a row may be left before its label is certain.
+        target: the share of labels that shall be right: below 1 an item may be left before its label is certain.
         yes_no: whether answers are only yes or no.
-        seed: for the rows that teach again.
+        seed: for the model.
 
     Attributes:
-        names: of the labels; one that was merged or retired keeps its number, but another may take its name.
-        live: whether a label may still be given.
-        label: of each row, as a number; -1 if nobody was asked, or no label fits.
-        doubt: of each row that was asked about, the chance that its label is wrong.
+        label_set: which labels there are.
+        label: of each item, as a number; -1 if nobody was asked, or no label fits.
+        doubt: of each item that was asked about, the chance that its label is wrong.
         suspicion: what the doubt would be, had a careless person answered.
-        done: whether the row needs no further question: its label was named, all others were excluded, it is sure
+        done: whether the item needs no further question: its label was named, all others were excluded, it is sure
             enough for the target, or none fits.
-        clicks: answers about each row.
-        done_order: the rows in the order in which they were done first.
-        checks: of first questions: row, logit of the model's doubt, whether it was an audit.
-        check_error: of each row, the chance that the model's label was wrong when it was first asked about.
+        clicks, skips: how often each item was answered, and skipped.
+        done_order: the items in the order in which they were done first.
+        answers: about each item.
+        excluded_people: those whose answers do not count.
+        n_audits: how many answers were audits.
+        checks: of the model, in their order.
+        check_error: of each item, the chance that the model's label was wrong when it was first asked about.
+        version: a counter of changes: whoever caches what follows from the state compares it.
     """
 
-    def __init__(self, rows: Rows, labels: list[str], *, target: float, yes_no: bool, seed: int) -> None:
-        self.rows, self.names, self.target, self.yes_no, self.seed = rows, list(labels), target, yes_no, seed
-        n = len(rows)
-        self.numbers = {name: number for number, name in enumerate(labels)}  # also by names of before
-        self.live = np.ones(len(labels), bool)
-        self.merged_into = list(range(len(labels)))  # where a merged label went
-        self.learner = self._new_learner()
-        # each row teaches one of two more: what the other says of it does not come from the row's own answers
-        self._halves = self._new_learner(), self._new_learner()
-        self._half = np.random.default_rng((seed, 4)).integers(0, 2, n)
+    def __init__(self, features: Rows, labels: list[str], *, target: float, yes_no: bool, seed: int) -> None:
+        n = len(features)
+        self.target, self.yes_no = target, yes_no
+        self.label_set = LabelSet(labels)
         self.label = np.full(n, NO_LABEL, np.int32)
+        self.model = LabelModel(features, len(labels), self.label, seed)
         self.doubt = np.ones(n)
         self.suspicion = np.zeros(n)
         self.done = np.zeros(n, bool)
@@ -73,260 +81,218 @@ class State:
         self.skips = np.zeros(n, np.int32)
         self.done_order: list[int] = []
         self.answers: dict[int, list[Answer]] = {}
-        self.left_out: set[str] = set()
-        self.wrong_answers = WrongAnswers(n)
-        self.audits = 0
-        self.checks: list[tuple[int, float, bool]] = []
+        self.excluded_people: set[str] = set()
+        self.wrong_answers = WrongAnswers(n, yes_no)
+        self.n_audits = 0
+        self.checks: list[Check] = []
         self.check_error = np.zeros(n)
+        self.version = 0
         self._prior: dict[int, Array] = {}
-        self._prior_lessons: dict[int, int] = {}  # how many the model had learnt that gave the prior
-        self._model_label: dict[int, int] = {}
-        self._taught: list[int] = []
-        self._taught_as = np.full(n, NO_LABEL, np.int32)
-        self._ordered = np.zeros(n, bool)
-        self.version = 0  # a counter of what has happened: whoever caches what follows from it compares it
+        self._prior_lessons: dict[int, int] = {}  # how many the model had had that gave the prior
+        self._model_label: dict[int, int] = {}  # when an item was first asked about
+        self._was_done = np.zeros(n, bool)
         self._until_refit = REFIT_AFTER[0]
-        self._lessons, self._half_lessons = 0, [0, 0]
         self._inverse_temperature = 1.0  # the model's probabilities to this power are right
-
-    def _new_learner(self) -> SetLogit:
-        return SetLogit(n_labels=len(self.names), n_features=self.rows.layout.n_features, seed=self.seed)
 
     # ------------------------------------------------------------ beliefs
 
-    def probabilities(self, rows: Array) -> Array:
-        """The model's, for some rows and every label that is live."""
-        return self._for_live_labels(probabilities(self.learner.scores(self.rows.take(rows))))
+    def probabilities(self, items: Array) -> Array:
+        """The model's, for some items and every label that is live."""
+        return self.label_set.current_probabilities(self.model.probabilities(items))
 
-    def _for_live_labels(self, p: Array) -> Array:
-        """Probabilities for labels of some time, for those of today: some were added, merged or retired since."""
-        k = len(self.names)
-        if p.shape[1] < k:
-            p = np.concatenate([p, np.full((len(p), k - p.shape[1]), 1.0 / k)], axis=1)
-        elif self.live.all():
-            return p
-        p = np.maximum(p, 1e-12)
-        for number, into in enumerate(self.merged_into):
-            if into != number:
-                p[:, into] += p[:, number]
-        p *= self.live
-        p /= p.sum(axis=1, keepdims=True)
-        return p
+    def belief(self, item: int) -> Array:
+        """In each label of an item: the model's probabilities, times what was answered."""
+        answers = self.valid_answers(item)
+        return self._posterior(self._tempered(self._prior_of(item)), answers)
 
-    def belief(self, row: int) -> Array:
-        """About one row: the model's probabilities, times what was answered."""
-        answers = self.valid_answers(row)
-        return posterior(self._tempered(self._prior_of(row)), answers, self._rates(answers), self.yes_no)
-
-    def left(self, row: int, belief: Array) -> Array:
+    def showable(self, item: int, belief: Array) -> Array:
         """Of each label, whether it may be shown: none that was denied, unless all were, or that may be a slip."""
-        left = possible(self.valid_answers(row), self.live)
-        return self.live if self.done[row] or belief[left].sum() < 1.0 - SLIP else left
+        possible = possible_labels(self.valid_answers(item), self.label_set.live)
+        if self.done[item] or belief[possible].sum() < 1.0 - SLIP:
+            return self.label_set.live
+        return possible
 
-    def _prior_of(self, row: int) -> Array:
-        """Probabilities of a model that has not learnt from the row."""
-        prior = self._prior.get(row)
+    def _prior_of(self, item: int) -> Array:
+        prior = self._prior.get(item)
         if prior is None:
-            taught = self._taught_as[row] != NO_LABEL
-            learner = self._halves[1 - self._half[row]] if taught else self.learner
-            prior = self._for_live_labels(probabilities(learner.scores(self.rows.take(np.array([row])))))[0]
+            prior = self.label_set.current_probabilities(self.model.untaught_probabilities(item))[0]
         return prior
 
-    def _rates(self, answers: list[Answer]) -> dict[str, float]:
-        """How often those who answered are wrong."""
-        return {answer.by: self.wrong_answers.rate(answer.by) for answer in answers}
-
     def _tempered(self, prior: Array) -> Array:
-        """A model's probabilities, as sure as they may be, for today's labels."""
-        p = self._for_live_labels(prior[None])[0] ** self._inverse_temperature
+        """A model's probabilities, as sure as they may be, for the labels of now."""
+        p = self.label_set.current_probabilities(prior[None])[0] ** self._inverse_temperature
         tempered: Array = p / p.sum()
         return tempered
 
-    def live_names(self) -> list[str]:
-        """Of the labels that may be given."""
-        return [name for name, live in zip(self.names, self.live, strict=True) if live]
+    def _posterior(self, prior: Array, answers: list[Answer]) -> Array:
+        rates = {answer.by: self.wrong_answers.rate(answer.by) for answer in answers}
+        return posterior(prior, answers, rates, self.yes_no)
 
     def people(self) -> set[str]:
         """Whoever has answered, with or without a name."""
         return {answer.by for answers in self.answers.values() for answer in answers} - {FILE}
 
-    def valid_answers(self, row: int) -> list[Answer]:
-        """The answers about a row that count, in today's labels."""
-        answers = []
-        for answer in self.answers.get(row, ()):
-            if answer.hit is None or answer.by in self.left_out:
-                continue
-            if not self.live.all():
-                into = self.merged_into
-                label = answer.label if answer.label < 0 else into[answer.label]
-                # a "no" about a label that was merged says nothing about the other
-                same = [number for number in answer.shown if answer.hit or into[number] == number]
-                shown = tuple(dict.fromkeys(into[number] for number in same if self.live[into[number]]))
-                if not shown if label < 0 else not self.live[label]:
-                    continue  # it speaks of labels that are gone
-                answer = answer._replace(label=label, shown=shown)
-            answers.append(answer)
-        return answers
+    def valid_answers(self, item: int) -> list[Answer]:
+        """The answers about an item that count, in the labels of now."""
+        counting = (
+            self.label_set.current_answer(answer)
+            for answer in self.answers.get(item, ())
+            if answer.hit is not None and answer.by not in self.excluded_people
+        )
+        return [answer for answer in counting if answer is not None]
+
+    def recent_checks(self) -> list[Check]:
+        """Those of items whose label was found."""
+        return [check for check in self.checks if self.done[check.item]][-MOST_CHECKS:]
 
     # ------------------------------------------------------------ what happens
 
-    def add(self, row: int, answer: Answer) -> None:
-        """Somebody has answered."""
+    def add_answer(self, item: int, answer: Answer) -> None:
+        """Somebody has answered, or skipped the question."""
         if answer.hit is None:
             self.version += 1
-            self.skips[row] += 1
-            self.answers.setdefault(row, []).append(answer)
+            self.skips[item] += 1
+            self.answers.setdefault(item, []).append(answer)
             return
         if not answer.final:
-            self.clicks[row] += 1
-            self.audits += answer.audit
+            self.clicks[item] += 1
+            self.n_audits += answer.audit
             self.wrong_answers.count(answer.by, 1)
-            if row not in self._model_label:
-                p = self.probabilities(np.array([row]))[0]
-                self._prior[row], self._model_label[row] = p, int(p.argmax())
-                self._prior_lessons[row] = self._lessons
-                self.checks.append((row, float(logit(1.0 - p.max())), answer.audit))
-        self.answers.setdefault(row, []).append(answer)
-        self._conclude(row)
+            if item not in self._model_label:
+                p = self.probabilities(np.array([item]))[0]
+                self._prior[item], self._model_label[item] = p, int(p.argmax())
+                self._prior_lessons[item] = self.model.n_lessons
+                self.checks.append(Check(item, float(logit(1.0 - p.max())), answer.audit))
+        self.answers.setdefault(item, []).append(answer)
+        self._conclude(item)
         self._until_refit -= 1
         if self._until_refit <= 0:
             self._refit()
             self._until_refit = int(np.clip(self.clicks.sum() // 4, *REFIT_AFTER))
 
-    def take_back(self, row: int, seq: int) -> None:
+    def take_back(self, item: int, seq: int) -> None:
         """An answer does not hold any more."""
-        gone = [answer for answer in self.answers[row] if answer.seq == seq]
-        self.answers[row] = [answer for answer in self.answers[row] if answer.seq != seq]
+        gone = [answer for answer in self.answers[item] if answer.seq == seq]
+        self.answers[item] = [answer for answer in self.answers[item] if answer.seq != seq]
         for answer in gone:
             if answer.hit is None:
-                self.skips[row] -= 1
+                self.skips[item] -= 1
             elif not answer.final:
                 self.wrong_answers.count(answer.by, -1)
-        self._conclude(row)
+        self._conclude(item)
 
-    def reconsider(self, rows: list[int] | None = None) -> None:
-        """Labels or people have changed: conclude again about these rows, or all that were asked about."""
-        for row in list(self.answers) if rows is None else rows:
-            self._conclude(row)
+    def exclude(self, person: str) -> None:
+        """Somebody's answers count no more."""
+        self.excluded_people.add(person)
+        self._conclude_all()
 
-    def _refit(self) -> None:
-        """Look again at how sure the model may be, and with that and what is known of people now, at doubtful rows."""
-        checks = self.recent_checks()
-        rows, z, _ = zip(*checks, strict=True) if checks else ((), (), ())
-        slope = fit(np.array(z), self.check_error[list(rows)])[0][1]
-        self._inverse_temperature = float(np.clip(slope, 0.3, 1.0))
-        doubtful = np.array([row for row in self._prior if self.done[row]], np.intp)
-        self._refresh_priors(doubtful)
-        self.wrong_answers.fit()
-        self.reconsider(doubtful.tolist())
-
-    def recent_checks(self) -> list[tuple[int, float, bool]]:
-        """Those of rows whose label is known by now."""
-        return [check for check in self.checks if self.done[check[0]]][-MOST_CHECKS:]
-
-    def _refresh_priors(self, rows: Array) -> None:
-        """Take what the other half's model says of rows, where that has learnt more than the one that was asked."""
-        for half, learner in enumerate(self._halves):
-            old = [self._prior_lessons.get(int(row), 0) < self._half_lessons[half] for row in rows]
-            stale = rows[(self._half[rows] != half) & np.array(old, bool)]
-            if len(stale):
-                p = probabilities(learner.scores(self.rows.take(stale)))
-                for row, now in zip(stale.tolist(), p, strict=True):
-                    self._prior[row], self._prior_lessons[row] = now, self._half_lessons[half]
+    def include(self, person: str) -> None:
+        """Somebody's answers count again."""
+        self.excluded_people.discard(person)
+        self._conclude_all()
 
     def add_label(self, name: str) -> None:
         """A new label, or one that was retired."""
-        number = self.numbers.get(name)
-        if number is not None and self.names[number] == name and self.merged_into[number] == number:
-            self.live[number] = True
-            for prior in self._prior.values():
-                if number < len(prior) and not prior[number]:  # made meanwhile, without it
-                    prior[number] = 1.0 / len(self.names)
-            self.reconsider()
+        labels = self.label_set
+        retired = labels.retired_number(name)
+        if retired is None:
+            self.model.add_label()
+            labels.add(name)
+            without_label = [
+                item for item in self.answers if self.done[item] and self.label[item] == NO_LABEL
+            ]
+            self._conclude_all(without_label)
             return
-        for learner in (self.learner, *self._halves):
-            learner.add_labels(1)
-        self.names.append(name)
-        self.numbers[name] = len(self.names) - 1
-        self.merged_into.append(len(self.merged_into))
-        self.live = np.append(self.live, True)
-        self.reconsider([row for row in self.answers if self.done[row] and self.label[row] == NO_LABEL])
+        labels.live[retired] = True
+        for prior in self._prior.values():
+            if retired < len(prior) and not prior[retired]:  # made meanwhile, without it
+                prior[retired] = 1.0 / len(labels.names)
+        self._conclude_all()
 
-    def rename(self, old: str, new: str) -> None:
-        """A label has another name; the old one still means it, until another label takes it."""
-        number = self.numbers[new] = self.numbers[old]
-        self.names[number] = new
+    def retire_label(self, name: str) -> None:
+        """A label is gone."""
+        self.label_set.retire(name)
+        self._conclude_all()
 
-    def retire(self, name: str, into: str | None = None) -> None:
-        """A label is gone, or has become another."""
-        number = self.numbers[name]
-        self.live[number] = False
-        if into is not None:
-            other = self.numbers[into]
-            self.merged_into = [other if where == number else where for where in self.merged_into]
-        self.reconsider()
+    def merge_label(self, name: str, into: str) -> None:
+        """A label has become another."""
+        self.label_set.merge(name, into)
+        self._conclude_all()
 
     # ------------------------------------------------------------ conclusions
 
-    def _conclude(self, row: int) -> None:
+    def _refit(self) -> None:
+        """Look again at how sure the model may be, and with that and what is known of people now, at doubtful items."""
+        checks = self.recent_checks()
+        items, logits, _ = zip(*checks, strict=True) if checks else ((), (), ())
+        slope = fit(np.array(logits), self.check_error[list(items)])[0][1]
+        self._inverse_temperature = float(np.clip(slope, 0.3, 1.0))
+        doubtful = np.array([item for item in self._prior if self.done[item]], np.intp)
+        self._refresh_priors(doubtful)
+        self.wrong_answers.fit()
+        self._conclude_all(doubtful.tolist())
+
+    def _refresh_priors(self, items: Array) -> None:
+        """Take what the other half of the model says of items, where that has learnt more than what was asked."""
+        model = self.model
+        for half, lessons in enumerate(model.n_half_lessons):
+            old = [self._prior_lessons.get(int(item), 0) < lessons for item in items]
+            stale = items[(model.half_of[items] != half) & np.array(old, bool)]
+            if len(stale):
+                for item, p in zip(stale.tolist(), model.half_probabilities(half, stale), strict=True):
+                    self._prior[item], self._prior_lessons[item] = p, lessons
+
+    def _conclude_all(self, items: list[int] | None = None) -> None:
+        """Conclude again about these items, or all that were asked about."""
+        for item in list(self.answers) if items is None else items:
+            self._conclude(item)
+
+    def _conclude(self, item: int) -> None:
+        """Find the label of an item, the doubt in it, and whether it is done; let it teach the model."""
         self.version += 1
-        answers = self.valid_answers(row)
+        answers = self.valid_answers(item)
         if not answers:
-            self.label[row], self.doubt[row], self.done[row] = NO_LABEL, 1.0, False
-            self.wrong_answers.put(row, np.ones(1), [], self.yes_no)
+            self.label[item], self.doubt[item], self.done[item] = NO_LABEL, 1.0, False
+            self.wrong_answers.set_answers(item, np.ones(1), [])
             return
-        prior, rates = self._prior_of(row), self._rates(answers)
+        prior = self._prior_of(item)
         tempered = self._tempered(prior)
-        belief = posterior(tempered, answers, rates, self.yes_no)
-        self.wrong_answers.put(row, tempered, answers, self.yes_no)
+        belief = self._posterior(tempered, answers)
+        self.wrong_answers.set_answers(item, tempered, answers)
         label = int(belief.argmax())
-        self.label[row], self.doubt[row] = label, 1.0 - belief[label]
-        model_label = self._model_label.get(row)
+        self.label[item], self.doubt[item] = label, 1.0 - belief[label]
+        model_label = self._model_label.get(item)
         if model_label is not None:
-            self.check_error[row] = 1.0 - belief[self.merged_into[model_label]]
-        if not any(a.hit or a.label >= 0 for a in answers) and not possible(answers, self.live).any():
-            label = self.label[row] = NO_LABEL  # none of all the labels fits
-            self.doubt[row], self.check_error[row] = 0.0, model_label is not None
-            self.wrong_answers.put(row, tempered, [], self.yes_no)  # nobody was wrong
-        was, self.done[row] = self.done[row], self._is_done(label, answers, float(self.doubt[row]))
-        if not self.done[row]:
+            self.check_error[item] = 1.0 - belief[self.label_set.merged_into[model_label]]
+        if self._none_fits(answers):
+            label = self.label[item] = NO_LABEL
+            self.doubt[item], self.check_error[item] = 0.0, model_label is not None
+            self.wrong_answers.set_answers(item, tempered, [])  # nobody was wrong
+        self.done[item] = self._is_done(label, answers, float(self.doubt[item]))
+        if not self.done[item]:
             return
-        if not was and not self._ordered[row]:
-            self._ordered[row] = True
-            self.done_order.append(row)
+        if not self._was_done[item]:
+            self._was_done[item] = True
+            self.done_order.append(item)
         if label == NO_LABEL:
             return
-        if self.doubt[row] < 0.5:
-            self._teach(row, label)
-        careless = posterior(tempered, answers, dict.fromkeys(rates, CARELESS), self.yes_no)
-        self.suspicion[row] = 1.0 - careless[label]
-        if self.suspicion[row] > KEEP_PRIOR:
-            self._prior[row] = prior
+        if self.doubt[item] < 0.5:
+            self.model.teach(item, label)
+        careless = posterior(tempered, answers, {a.by: CARELESS for a in answers}, self.yes_no)
+        self.suspicion[item] = 1.0 - careless[label]
+        if self.suspicion[item] > KEEP_PRIOR:
+            self._prior[item] = prior
         else:
-            self._prior.pop(row, None)
+            self._prior.pop(item, None)
+
+    def _none_fits(self, answers: list[Answer]) -> bool:
+        """Whether people have denied every label."""
+        affirmed = any(answer.hit or answer.label >= 0 for answer in answers)
+        return not affirmed and not possible_labels(answers, self.label_set.live).any()
 
     def _is_done(self, label: int, answers: list[Answer], doubt: float) -> bool:
-        """Whether it needs no further question now: it was named, all others are excluded, or it is sure enough."""
+        """Whether no further question is needed: it was named, all others are excluded, or it is sure enough."""
         if label == NO_LABEL or any(a.label >= 0 or (a.hit and len(a.shown) == 1) for a in answers):
             return True
-        left = possible(answers, self.live)
-        return bool(left.sum() == 1 and left[label]) or doubt <= (1.0 - self.target) / 2.0
-
-    def _teach(self, row: int, label: int) -> None:
-        if self._taught_as[row] == label:
-            return
-        if self._taught_as[row] == NO_LABEL:
-            self._taught.append(row)
-        self._taught_as[row] = label
-        self._lesson(row)
-        for draw in range(REPLAYS if len(self._taught) > 50 else 0):
-            number = uniform_number(self.seed, self._lessons, draw)
-            self._lesson(self._taught[int(number * len(self._taught))])
-
-    def _lesson(self, row: int) -> None:
-        label = int(self._taught_as[row])
-        if self.label[row] == label:  # else it was taken back
-            for learner in (self.learner, self._halves[self._half[row]]):
-                learner.update(Decision.given(self.rows.row(row), [label]), label=label)
-            self._lessons += 1
-            self._half_lessons[self._half[row]] += 1
+        possible = possible_labels(answers, self.label_set.live)
+        return bool(possible.sum() == 1 and possible[label]) or doubt <= (1.0 - self.target) / 2.0

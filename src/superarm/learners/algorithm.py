@@ -1,25 +1,46 @@
-"""Algorithm: what a subclass of Learner defines, and the core that is made of it."""
+"""Algorithm: what a subclass of Learner defines, and what it has at hand for that: parameters, labels, rule, core."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, TypedDict, TypeVar, cast
 
 from superarm._types import Array
+from superarm.data.columns import Columns
+from superarm.data.labels import Label, Labels
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
+from superarm.errors import InvalidInput
 from superarm.explore.cover import Cover, Coverage
 from superarm.explore.registry import rule_from
 from superarm.explore.rule import Rule
-from superarm.learners.info import LearnerInfo
 from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
+from superarm.native.cover import CoverRule
+from superarm.native.ledger import Ledger
+from superarm.native.rule import Rule as NativeRule
 from superarm.native.scaling import Scaling, Standard, Unit
+from superarm.parameters import complete_signature, parameters
 
 SCALINGS = ("standard", "unit")
+Result = TypeVar("Result")
 
 
-class Algorithm(LearnerInfo):
+class CommonParams(TypedDict, total=False):
+    """What every learner passes on to `Learner`, which says what it means."""
+
+    n_labels: int | None
+    labels: Sequence[Label] | None
+    n_features: int | tuple[int, int] | None
+    set_size: int | None
+    seed: int
+    intercept: bool | float
+    scaling: str | None
+
+
+class Algorithm:
     """The contract of a subclass: `make_core` and `make_rule`, and the others where it differs."""
 
     name: ClassVar[str]  # on the command line
@@ -33,9 +54,25 @@ class Algorithm(LearnerInfo):
     inputs_class: ClassVar[type[Inputs]] = Inputs  # what rows and labels mean
     accepted_decisions: ClassVar[str] = "its own, not a given set"  # what is wrong with a foreign decision
 
+    inputs: Inputs
+    core: Any  # the algorithm in compiled code; None before the first row
     seed: int
     bias: float  # the constant feature beside a row
     scaling: str | None  # one of SCALINGS, or its own
+    _size: int
+    _id: str
+    _trial_core: tuple[Layout | None, Core] | None = None  # to decide at a cursor before the first row
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        complete_signature(cls)
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        """A new learner, if it has all ``params`` that it is given; ``args`` are for classes that take such."""
+        check_params(cls, args, params)
+        return super().__new__(cls)
+
+    # ------------------------------------------------------------ what a subclass defines
 
     def make_core(self, layout: Layout) -> Core:
         """The algorithm in compiled code, for rows of this layout, before the first round."""
@@ -45,19 +82,6 @@ class Algorithm(LearnerInfo):
         """How it chooses its sets."""
         raise TypeError(f"{self.owner} must define make_rule()")
 
-    def core_parts(self, layout: Layout) -> dict[str, Any]:
-        """What every core is made of: labels, scaling, rule."""
-        return {"k": self.n_labels, "scaling": self.make_scaling(layout), "rule": self._native_rule()}
-
-    def _native_rule(self) -> Any:
-        """Its rule in compiled code, before the first round."""
-        if not isinstance(self.rule, Cover):
-            return self.rule.make_native(self.n_labels, self.seed)
-        native = self.rule.make_native(self.n_labels, self.seed, full_information=self.feedback == ("label",))
-        if self.inputs.none is not None:
-            native.none = self.inputs.none
-        return native
-
     def make_scaling(self, layout: Layout) -> Scaling:
         """How rows of this layout reach the weights, by `effective_scaling`."""
         d, width, numbers = layout
@@ -66,13 +90,6 @@ class Algorithm(LearnerInfo):
         if not self.bias < 1.0:
             raise self.invalid("intercept", "below 1 where columns are standardised", self.bias)
         return Standard(d, width, bias=self.bias, sparse_bias=self.bias, numbers=numbers)
-
-    @property
-    def effective_scaling(self) -> str:
-        """How rows reach the weights: the ``scaling`` that was chosen; else of rows with names, whose numbers have all
-        kinds of units, standardised; else the learner's own: for the paper's of length 1, as its theory asks."""
-        named = self.inputs.layout is not None and self.inputs.layout.numbers > 0
-        return self.scaling or ("standard" if named else self.own_scaling)
 
     def learns_from(self, decision: Decision) -> bool:
         """Whether a ``decision`` that somebody else made teaches this learner anything."""
@@ -106,12 +123,142 @@ class Algorithm(LearnerInfo):
         """Its names on the command line, and the parameters that each stands for."""
         return {cls.name: {}}
 
-    # ------------------------------------------------------------ what is made of it
+    # ------------------------------------------------------------ parameters
+
+    @property
+    def owner(self) -> str:
+        """The name of its class, for error messages."""
+        return type(self).__name__
+
+    def invalid(self, parameter: str, be: str, got: object) -> InvalidInput:
+        return InvalidInput.must(parameter, self.owner, be, got)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters it was made with, as JSON-ready values."""
+        values = {name: self._param(name) for name in parameters(type(self))}
+        for name, value in values.items():
+            if isinstance(value, tuple | Rule):
+                values[name] = value.to_dict() if isinstance(value, Rule) else list(value)
+        return values
+
+    @property
+    def nondefault_params(self) -> dict[str, Any]:
+        """The parameters that are not the default ones."""
+        defaults = parameters(type(self))
+        if defaults["set_size"] is None:  # the default depends on whether sizes vary
+            defaults["set_size"] = self.inputs.default_size
+        values = {name: self._param(name) for name in defaults}
+        own = {name: value for name, value in values.items() if value not in (None, defaults[name])}
+        if self.labels is not None:
+            own.pop("n_labels", None)
+        return own
+
+    def _param(self, name: str) -> Any:
+        """A parameter as it was given; ``coverage`` itself says what was kept, too."""
+        return vars(self).get("_coverage") if name == "coverage" else getattr(self, name)
+
+    @property
+    def effective_scaling(self) -> str:
+        """How rows reach the weights: the ``scaling`` that was chosen; else of rows with names, whose numbers have all
+        kinds of units, standardised; else the learner's own: for the paper's of length 1, as its theory asks."""
+        named = self.inputs.layout is not None and self.inputs.layout.numbers > 0
+        return self.scaling or ("standard" if named else self.own_scaling)
+
+    # ------------------------------------------------------------ labels, rows, rounds
+
+    @property
+    def label_set(self) -> Labels:
+        """Its labels: names and numbers."""
+        return self.inputs.label_set
+
+    @property
+    def labels(self) -> tuple[Label, ...] | None:
+        """The names of the labels, if they have names."""
+        return self.inputs.label_set.names
+
+    @property
+    def n_labels(self) -> int:
+        return self.inputs.label_set.count
+
+    @property
+    def n_features(self) -> Any:
+        """The length of a row, (dense, sparse) if it has both parts; ``None`` before the first row."""
+        return self.inputs.n_features
+
+    @property
+    def columns(self) -> Columns | None:
+        """What the columns of rows with names are."""
+        return self.inputs.columns
+
+    @property
+    def notices(self) -> dict[str, str]:
+        """What is not as declared in the last row with names: a sentence for each column."""
+        return self.inputs.notices
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """JSON-ready values that travel with the model file."""
+        return self.inputs.notes
+
+    @property
+    def round(self) -> int:
+        """The next round."""
+        return 0 if self.core is None else self.core.round
+
+    @property
+    def answered(self) -> Ledger:
+        """Which rounds have been answered."""
+        return Ledger() if self.core is None else self.core.ledger
+
+    @property
+    def set_size(self) -> int:
+        return self._size
+
+    @set_size.setter
+    def set_size(self, size: int) -> None:
+        self._size = self.inputs.size(size)
+        if self.core is not None:
+            self.core.set_size = self._size
+
+    @property
+    def id(self) -> str:
+        """The id of the learner, which its decisions carry."""
+        return self._id
+
+    @id.setter
+    def id(self, id_: str) -> None:
+        self._id = id_
+        if self.core is not None:
+            self.core.id = id_
+
+    # ------------------------------------------------------------ rule and coverage
 
     @cached_property
     def rule(self) -> Rule:
         """How it chooses its sets."""
         return self.make_rule()
+
+    def _use_rule(self, explore: Rule | dict[str, Any], set_size: int | None) -> Rule:
+        """The rule that was asked for, checked; its sets have this size, or the default one."""
+        rule = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
+        if not isinstance(rule, Rule):
+            raise self.invalid("explore", "a rule of superarm.explore", explore)
+        self.inputs.sizes_vary = rule.sizes_vary
+        self._size = self.inputs.size(self.inputs.default_size if set_size is None else set_size)
+        if rule.single_label and self._size > 1:
+            raise self.invalid("explore", "a rule for sets of more than one label", explore)
+        return rule
+
+    def _native_rule(self) -> NativeRule:
+        """Its rule in compiled code, before the first round."""
+        k = self.n_labels
+        if not isinstance(self.rule, Cover):
+            return self.rule.make_native(k, self.seed)
+        native = self.rule.make_native(k, self.seed, full_information=self.feedback == ("label",))
+        if self.inputs.none is not None:
+            native.none = self.inputs.none
+        return native
 
     @property
     def coverage(self) -> Coverage | None:
@@ -122,91 +269,80 @@ class Algorithm(LearnerInfo):
         """The coverage promised and kept at another level, which some decisions asked for."""
         rule = self._coverage_rule(coverage)
         native = self._native_rule() if self.core is None else self.core.rule
-        return rule.coverage_at_level(native, rule.coverage if coverage is None else coverage)
+        return rule.coverage_at_level(
+            cast(CoverRule, native), rule.coverage if coverage is None else coverage
+        )
 
-    def _coverage_rule(self, coverage: Any) -> Cover:
+    def _coverage_rule(self, coverage: float | None) -> Cover:
         if not isinstance(self.rule, Cover):
-            wanted = f"left out: {self.owner} promises none (SetLogit(coverage=...) does)"
-            raise self.invalid("coverage", wanted, coverage)
+            raise self.invalid("coverage", f"left out: {self.owner} promises none (Cover does)", coverage)
         return self.rule
 
-    def _set_rule(self, explore: Rule | dict[str, Any], set_size: int | None) -> Rule:
-        """The rule that was asked for, and the size of its sets."""
-        rule = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
-        if not isinstance(rule, Rule):
-            raise self.invalid("explore", "a rule of superarm.explore", explore)
-        self._set_size(set_size, rule)
-        if rule.single_label and self._size > 1:
-            raise self.invalid("explore", "a rule for sets of more than one label", explore)
-        return rule
-
-    def _with_coverage(self, core: Any, coverage: float | None, decide: Any, *arguments: Any) -> Any:
+    def _with_coverage(
+        self, core: Core, coverage: float | None, decide: Callable[..., Result], *arguments: Any
+    ) -> Result:
         """What ``decide`` gives, with another promise for this time."""
         if coverage is None:
             return decide(*arguments)
-        rule = self._coverage_rule(coverage)
-        core.rule.level = rule.level(core.rule, coverage, self.owner)
+        self.rule.use_coverage(core.rule, coverage, self.owner)
         try:
             return decide(*arguments)
         finally:
-            core.rule.level = rule.coverage
+            self.rule.use_coverage(core.rule, None, self.owner)
 
-    def _set_size(self, set_size: int | None, rule: Any) -> None:
-        """Where sizes vary, ``None`` is all labels; else one."""
-        self.inputs.sizes_vary = isinstance(rule, Rule) and rule.sizes_vary
-        usual = self.n_labels if self.inputs.sizes_vary else 1
-        self._size = self.inputs.size(usual if set_size is None else set_size)
+    # ------------------------------------------------------------ the core
+
+    def core_parts(self, layout: Layout) -> dict[str, Any]:
+        """What every core is made of: labels, scaling, rule."""
+        return {"k": self.n_labels, "scaling": self.make_scaling(layout), "rule": self._native_rule()}
 
     def ensure_core(self) -> Core:
         """The core, made when the layout has become known, and anew when rows have got a sparse part."""
-        core: Core | None = self.core
-        if core is None:
-            core = self.core = self.new_core(self.inputs.layout)
+        if self.core is None:
+            self.core = self._new_core()
         elif self._is_narrow:
-            core = self.core = self.rebuild_core(core)
+            self.core = self.rebuild_core(self.core)
+        core: Core = self.core
         return core
 
     @property
     def _is_narrow(self) -> bool:
+        """Whether rows have got a sparse part that the core has no room for."""
         layout = self.inputs.layout
         return self.core is not None and layout is not None and self.core.scaling.width != layout.width
 
     def rebuild_core(self, old: Core) -> Core:
         """A new core with room for more labels, or for a sparse part, that goes on from an old one."""
-        core = self.new_core(self.inputs.layout)
+        core = self._new_core()
         copy_state(old, core)
         return core
 
-    def core_for_cursor(self, at: Cursor) -> Core:
+    def core_for_cursor(self, cursor: Cursor) -> Core:
         """The core to decide at a cursor; before the first row or the first text, one that is
         forgotten again."""
         core: Core | None = self.core
-        if core is None or self._is_narrow:
-            layout, trial = vars(self).get("_trial", (None, None))
-            if layout != self.inputs.layout or core is not None:
-                trial = self.new_core(self.inputs.layout) if core is None else self.rebuild_core(core)
-                self._trial = self.inputs.layout, trial
-            core = trial
-        if not isinstance(at, Cursor) or len(at.numbers) != core.rule.n_decided:
-            raise self.invalid("at", "a cursor of this learner", at)
+        if self._is_narrow:
+            core = self.rebuild_core(self.core)
+            self._trial_core = self.inputs.layout, core
+        elif core is None:
+            if self._trial_core is None or self._trial_core[0] != self.inputs.layout:
+                self._trial_core = self.inputs.layout, self._new_core()
+            core = self._trial_core[1]
+        if not isinstance(cursor, Cursor) or len(cursor.rule_state) != core.rule.n_draw_state:
+            raise self.invalid("cursor", "one of this learner", cursor)
         return core
 
-    def new_core(self, layout: Layout | None) -> Core:
+    def _new_core(self) -> Core:
+        layout, inputs = self.inputs.layout, self.inputs
         assert layout is not None
-        if self.couples_labels and layout.width and self.inputs.columns is not None:
-            raise self.invalid(
-                "columns", "without text: its matrix couples all features", self.inputs.columns
-            )
+        if self.couples_labels and layout.width and inputs.columns is not None:
+            raise self.invalid("columns", "without text: its matrix couples all features", inputs.columns)
         core = self.make_core(layout)
-        core.decision_class, core.known, core.id, core.explore_rule = (
-            Decision,
-            self.known,
-            self._id,
-            self.rule,
-        )
-        core.everything, core.can_show = self.inputs.everything, self.inputs.can_show
+        core.decision_class, core.explore_rule = Decision, self.rule
+        core.label_set, core.id = inputs.label_set, self._id
+        core.everything, core.can_show = inputs.everything, inputs.can_show
         core.set_size, core.takes_hit = self._size, "hit" in self.feedback
-        core.fast = layout.width == layout.numbers == 0 and not self.inputs.growth
+        core.fast = layout.width == layout.numbers == 0 and not inputs.growth
         return core
 
 
@@ -215,3 +351,19 @@ def copy_state(old: Core, new: Core) -> None:
     new.restore(new.state() | old.state())
     new.round = old.round
     new.ledger.restore(old.ledger.low, old.ledger.later)
+
+
+def check_params(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:
+    """Refuse parameters that a learner class does not have, in a sentence that names the class."""
+    signature, owner = inspect.signature(cls), cls.__name__
+    if args and all(p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()):
+        raise InvalidInput(f"{owner} takes parameters by name, as in {owner}(n_labels=10), got {args[0]!r}")
+    own = parameters(cls)
+    for name in (name for name in given if name not in own):
+        if name in ("coverage", "explore"):
+            reason = "its update needs the way in which it chooses its sets"
+            if "explore" in own:
+                reason = "in Python, explore=Cover(coverage=...) is its promise"
+            raise InvalidInput.must(name, owner, f"left out: {reason}", given[name])
+        wanted = f"one of its parameters {', '.join(own)}"
+        raise InvalidInput.must(name, owner, wanted, name, among=own)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from superarm.explore.rule import Rule
-from superarm.learners.full_information import AnySetLearner
+from superarm.learners.families import AnySetLearner
 from superarm.learners.setlogit import LikelihoodLearner, LikelihoodParams
 
 
@@ -24,6 +24,4 @@ class AveragedSoftmax(LikelihoodLearner, AnySetLearner):
     def __init__(
         self, *, explore: Rule | dict[str, Any] | None = None, **common: Unpack[LikelihoodParams]
     ) -> None:
-        set_size = common.pop("set_size", None)
-        super().__init__(**common)
-        self.choose_rule(explore, set_size)
+        super().__init__(explore=explore, **common)  # type: ignore[call-arg]  # AnySetLearner takes explore

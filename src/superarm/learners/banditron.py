@@ -6,7 +6,7 @@ P = (1-gamma) e_y^ + gamma/k,   y~ ~ P,   W += (1[y~ = y] / P(y~) e_y~ - e_y^) x
 from __future__ import annotations
 
 from superarm.data.rows import Layout
-from superarm.learners.bandit import BanditLearner
+from superarm.learners.families import BanditLearner
 from superarm.native.bandits import BanditronCore
 from superarm.native.core import Core
 

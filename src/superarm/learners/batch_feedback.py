@@ -94,7 +94,7 @@ def _update_list(learner: Learner, decisions: Sequence[Decision], hits: Any, lab
     seen = set[Any]()
     for at, i in enumerate(which):
         decision = decisions[i]
-        label = None if labels is None else learner.known.public([label_numbers[at]])[0]
+        label = None if labels is None else learner.label_set.decode([label_numbers[at]])[0]
         check_feedback(learner, decision, bool(bits[at]) if labels is None else None, label, None)
         key = id(decision) if decision.round is None else decision.round
         if key in seen:
@@ -110,7 +110,7 @@ def _update_list(learner: Learner, decisions: Sequence[Decision], hits: Any, lab
         answered.append(decision)
     if not answered:
         return 0
-    batch = Decisions.from_list(answered, sets, stack(rows, learner.inputs.layout), learner.known)
+    batch = Decisions.from_list(answered, sets, stack(rows, learner.inputs.layout), learner.label_set)
     everything = learner.inputs.everything
     alike = all(labels is everything for labels in among)
     eligible = EligibleLabels(everything) if alike else EligibleLabels.by_row(among)
@@ -122,7 +122,7 @@ def _update_list(learner: Learner, decisions: Sequence[Decision], hits: Any, lab
             _learn(learner, batch, eligible, places, bits[places], label_numbers[places], given)
             continue
         for at in places:
-            label = None if labels is None else learner.known.public([label_numbers[at]])[0]
+            label = None if labels is None else learner.label_set.decode([label_numbers[at]])[0]
             learner.update(answered[at], hit=bool(bits[at]) if label is None else None, label=label)
     return len(answered)
 
@@ -145,7 +145,9 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> tuple[Arra
         answers = list(given.tolist() if isinstance(given, np.ndarray) else given)
         missing = [a is None or type(a).__name__ == "NAType" or a != a for a in answers]
         which, n = np.flatnonzero(~np.array(missing, bool)), len(answers)
-        numbers = [as_bit(answers[i]) if labels is None else learner.known.number(answers[i]) for i in which]
+        numbers = [
+            as_bit(answers[i]) if labels is None else learner.label_set.number(answers[i]) for i in which
+        ]
         if None in numbers:
             wrong = answers[which[numbers.index(None)]]
             wanted = "True, False or None" if labels is None else "known labels or None"
@@ -181,7 +183,7 @@ def _check_labels(learner: Learner, among: EligibleLabels, which: Array, label_n
     none = learner.inputs.none
     for i, number in zip(which, label_numbers, strict=True):
         if number != none and number not in among.at(i):
-            wrong = learner.known.public([number])[0]
+            wrong = learner.label_set.decode([number])[0]
             raise FeedbackError.must("labels", learner.owner, "eligible labels", wrong)
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from superarm.data.rows import Layout
-from superarm.learners.bandit import BanditLearner, BanditParams
+from superarm.learners.families import BanditLearner, BanditParams
 from superarm.native.bandits import EPABFCore
 from superarm.native.core import Core
 from superarm.parameters import check_choice, check_number

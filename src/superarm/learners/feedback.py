@@ -96,11 +96,11 @@ def answered_before(learner: Algorithm, round_: int | None) -> FeedbackError:
 def core_inputs(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Array]:
     """Row, sets and eligible labels as the core reads them."""
     row, sets, among = decision.row, decision.sets, decision.eligible_
-    if decision.known is None:  # it was stored, or is somebody else's: labels, not numbers
-        known, owner = learner.known, learner.owner
-        drawn, top = (known.numbers(part, "decision", owner) for part in sets[1:])
+    if decision.label_set is None:  # it was stored, or is somebody else's: labels, not numbers
+        label_set, owner = learner.label_set, learner.owner
+        drawn, top = (label_set.numbers(part, "decision", owner) for part in sets[1:])
         sets = np.concatenate([drawn, drawn, top])
-        among = None if among is None else np.sort(known.numbers(among, "decision", owner))
+        among = None if among is None else np.sort(label_set.numbers(among, "decision", owner))
         row, decision.draw_log = None, draw_log_of(learner, decision)
     if row is None or type(decision.x) is dict:
         row = learner.inputs.row(decision.x)
@@ -113,7 +113,7 @@ def core_inputs(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Arr
 
 def draw_log_of(learner: Algorithm, decision: Decision) -> bytes:
     """What a decision wrote down for its rule; of a stored one, the part that moves the rule."""
-    if decision.known is not None or decision.round is None or decision.rule is None:
+    if decision.label_set is not None or decision.round is None or decision.rule is None:
         return bytes(decision.draw_log)
     try:
         return np.array(learner.rule.draw_log_from(decision.rule), np.float64).tobytes()
@@ -122,7 +122,7 @@ def draw_log_of(learner: Algorithm, decision: Decision) -> bytes:
 
 
 def label_number(learner: Algorithm, decision: Decision, label: Any, among: Array) -> int:
-    number = learner.known.number(label)
+    number = learner.label_set.number(label)
     if number is None:
         raise learner.invalid("label", "a known label", label)
     limited = decision.eligible_ is not None or learner.inputs.growth

@@ -15,10 +15,11 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.columns import Columns, ColumnWarning
 from superarm.data.encoding import is_matrix
-from superarm.data.inference import SURE
+from superarm.data.inference import ENOUGH_ROWS
 from superarm.data.labels import Label, Labels
-from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, fitted, layout_of, stack
+from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, conform_row, layout_of, stack
 from superarm.data.tables import is_frame, is_named_rows, named_row
+from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import InvalidInput
 from superarm.parameters import check_int
 
@@ -28,7 +29,7 @@ class Inputs:
 
     Attributes:
         owner: whose they are, for messages.
-        known: the labels.
+        label_set: the labels.
         layout: of rows; ``None`` before the first one.
         columns: what they are, if rows have names.
         notices: of the last row with names, what is not as declared: a sentence for each column.
@@ -42,7 +43,7 @@ class Inputs:
 
     sizes_vary = False
 
-    def __init__(self, owner: str, known: Labels, n_features: Any, *, single_label: bool = False) -> None:
+    def __init__(self, owner: str, label_set: Labels, n_features: Any, *, single_label: bool = False) -> None:
         self.owner, self.single_label = owner, single_label
         self.n_features = self._width(n_features)
         self.layout: Layout | None = None
@@ -52,7 +53,7 @@ class Inputs:
         self.none: int | None = None  # the number of a label that may be the truth, but is never shown
         self.growth: list[tuple[int, int]] = []
         self.notes: dict[str, Any] = {}
-        self.use_labels(known)
+        self.use_labels(label_set)
 
     def _width(self, n_features: Any) -> int | tuple[int, int] | None:
         if n_features is None:
@@ -67,35 +68,40 @@ class Inputs:
 
     # ------------------------------------------------------------ labels
 
-    def use_labels(self, known: Labels, never: int | None = None) -> None:
+    def use_labels(self, label_set: Labels, never: int | None = None) -> None:
         """These are the labels; number ``never`` is not to be shown."""
-        self.known = known
+        self.label_set = label_set
         self.none = self.none if never is None else never
-        self.everything = np.arange(known.count)
+        self.everything = np.arange(label_set.count)
         self.can_show = self.everything if self.none is None else np.delete(self.everything, self.none)
+
+    @property
+    def default_size(self) -> int:
+        """The set_size if none is given: where sizes vary, all labels; else one."""
+        return self.label_set.count if self.sizes_vary else 1
 
     def size(self, size: Any) -> int:
         """A checked set_size."""
         m = check_int("set_size", self.owner, size, 1)
         if self.single_label and m != 1:
             raise self.invalid("set_size", "1 (its theory knows no larger sets)", m)
-        if self.sizes_vary and m <= self.known.count:
+        if self.sizes_vary and m <= self.label_set.count:
             return m
-        if m >= self.known.count:
-            raise self.invalid("set_size", f"below n_labels = {self.known.count}", m)
+        if m >= self.label_set.count:
+            raise self.invalid("set_size", f"below n_labels = {self.label_set.count}", m)
         return m
 
     def eligible(self, labels: Iterable[Label]) -> Array:
         """The numbers of eligible labels, increasing."""
-        among = np.sort(self.known.numbers(labels, "eligible", self.owner))
+        among = np.sort(self.label_set.numbers(labels, "eligible", self.owner))
         if not len(among):
             raise self.invalid("eligible", "distinct labels, at least one", labels)
         if self.none is not None and self.none in among:
             raise self.invalid("eligible", "labels without none_label, which is never shown", labels)
         return among
 
-    def eligible_by_row(self, eligible: Any, n: int, m: int) -> Array | list[Array]:
-        """One array of label numbers for all rows of a batch, or one for each."""
+    def eligible_by_row(self, eligible: Any, n: int, m: int) -> EligibleLabels:
+        """The numbers of eligible labels for n rows of a batch: one list for all, or one for each."""
         given = list(eligible) if isinstance(eligible, Iterable) and not isinstance(eligible, str) else []
         several = bool(given) and not isinstance(given[0], str) and isinstance(given[0], Iterable)
         each = [self.eligible(labels) for labels in given] if several else [self.eligible(eligible)]
@@ -105,7 +111,7 @@ class Inputs:
             raise self.invalid(
                 "eligible", f"at least set_size = {m} labels in every row of a batch", eligible
             )
-        return each if several else each[0]
+        return EligibleLabels.by_row(each) if several else EligibleLabels(each[0])
 
     def labels_at(self, round_: int | None) -> Array:
         """The labels that there were at a round."""
@@ -119,7 +125,7 @@ class Inputs:
         named = named_row(x)
         if named is not None:
             columns, self.notices = self._columns_for([named]), {}
-            row = columns.row(named, self.owner, grow=grow, k=self.known.count, notices=self.notices)
+            row = columns.row(named, self.owner, grow=grow, k=self.label_set.count, notices=self.notices)
             if self.layout is None or (columns.text_width or 0) != self.layout.width:  # the first text
                 self.set_layout(columns.layout)
             return row
@@ -129,7 +135,7 @@ class Inputs:
         if self.layout is None:
             self.set_layout(self._declared_layout(layout_of(row)))
         assert self.layout is not None
-        return fitted(row, self.layout, self.owner)
+        return conform_row(row, self.layout, self.owner)
 
     def rows(self, X: Any, *, grow: bool = True) -> Rows:
         """A checked matrix, which may share its memory with X; columns that are not as declared are warned of."""
@@ -137,7 +143,7 @@ class Inputs:
             return stack([], self.layout)
         if is_named_rows(X) and not self._is_matrix(X):
             columns, self.notices = self._columns_for(X), {}
-            rows = columns.rows(X, self.owner, grow=grow, k=self.known.count, notices=self.notices)
+            rows = columns.rows(X, self.owner, grow=grow, k=self.label_set.count, notices=self.notices)
             if columns.layout != self.layout:
                 self.set_layout(columns.layout)
             self.warn()
@@ -195,13 +201,12 @@ class Inputs:
                 raise self.invalid("x", wanted, "names")
             if isinstance(self.n_features, tuple):
                 raise self.invalid("x", f"a row of {self.n_features} columns", "names")
-            if is_frame(X) and len(X) >= SURE and self.n_features is None:
-                columns = Columns.look(X)
-                self.use_columns(columns if len(columns) else Columns.look(X, everything=True))
+            if is_frame(X) and len(X) >= ENOUGH_ROWS and self.n_features is None:
+                columns = Columns.infer(X)
+                self.use_columns(columns)
                 self.notices |= {
-                    name: f"column {name!r} is taken for {why}; it is left out (columns=)"
-                    for name, why in columns.left_out.items()
-                    if why.startswith("an id: ")
+                    name: f"column {name!r} is taken for {columns.left_out[name]}; it is left out (columns=)"
+                    for name in columns.likely_ids
                 }
                 self.warn()
             else:
@@ -211,7 +216,7 @@ class Inputs:
 
     def use_columns(self, columns: Columns) -> None:
         """Take these columns: the first, or those of now with new ones at the end."""
-        columns = columns.for_labels(self.known.count)
+        columns = columns.for_labels(self.label_set.count)
         if not columns.d and not columns.text_width:
             raise self.invalid("columns", "at least one that is a feature", columns)
         if self.layout is None:

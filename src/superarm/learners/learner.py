@@ -1,11 +1,11 @@
-"""Learner: deciding and learning, one by one and many at once. It is made of parts with names:
+"""Learner: deciding, learning and predicting, one by one and many at once. It is made of parts with names:
 
     inputs    what rows and labels mean (inputs.py)
     rule      how sets are chosen, in words (superarm.explore)
     core      the rule and the algorithm in compiled code (superarm.native), and the ledger of answered rounds
 
-algorithm.py is what a subclass defines (docs/extend.md); info.py and predictions.py are what can be
-asked; feedback.py and batch_feedback.py say which answers can be taken; model_files.py is about model files and copies.
+algorithm.py is what a subclass defines (docs/extend.md); feedback.py and batch_feedback.py say which answers can be
+taken; model_files.py is about model files and copies.
 """
 
 from __future__ import annotations
@@ -19,30 +19,26 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array
+from superarm.data.cells import plain_row
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
+from superarm.data.rows import stack
 from superarm.data.tables import named_row
-from superarm.data.values import plain_row
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import ModelFileError
+from superarm.explore.cover import Cover
 from superarm.explore.rule import Rule
 from superarm.learners import batch_feedback, feedback, model_files
 from superarm.learners.algorithm import SCALINGS, Algorithm
-from superarm.learners.predictions import Predictions
+from superarm.losses import softmax
 from superarm.native import loops
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
 from superarm.parameters import check_int
 
-USED = {"coverage", "coverage_at", "feedback", "name", "rule", "effective_scaling"}  # of Algorithm
-INSIDE = {
-    *("bias", "core", "example_row", "inputs", "invalid", "known"),
-    *("never_show", "owner", "rolled_back_to", "run_counts"),
-}
 
-
-class Learner(Predictions):
+class Learner(Algorithm):
     """The API of every learner.
 
     Args:
@@ -72,11 +68,11 @@ class Learner(Predictions):
         intercept: bool | float = True,
         scaling: str | None = None,
     ) -> None:
-        self.owner = type(self).__name__  # as error messages name it
-        known = Labels.of(n_labels, labels, self.owner)
-        self.inputs = self.inputs_class(self.owner, known, n_features, single_label=self.single_label)
-        self.core: Any = None
-        self._size, self._id = self.inputs.size(1 if set_size is None else set_size), uuid.uuid4().hex[:16]
+        label_set = Labels.of(n_labels, labels, self.owner)
+        self.inputs = self.inputs_class(self.owner, label_set, n_features, single_label=self.single_label)
+        self.core = None
+        self._size = self.inputs.size(1 if set_size is None else set_size)
+        self._id = uuid.uuid4().hex[:16]
         self.seed = check_int("seed", self.owner, seed, 0)
         self.intercept = intercept
         if not isinstance(intercept, int | float) or not 0.0 <= intercept <= 1e6:
@@ -95,7 +91,7 @@ class Learner(Predictions):
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
         coverage: float | None = None,
-        at: Cursor | None = None,
+        cursor: Cursor | None = None,
     ) -> Decision:
         """Choose a set of labels to show for x.
 
@@ -105,31 +101,31 @@ class Learner(Predictions):
             eligible: the only labels that may be shown this time.
             set_size: how many to show this time; with a promised coverage, the most.
             coverage: another promise, for this time: a threshold is kept for each that is asked for.
-            at: decide with the model of now at this cursor, which is moved; the learner stays as it is, until
-                `advance`.
+            cursor: decide with the model of now at this cursor, which is moved; the learner stays as it is,
+                until `advance`.
         """
         core = self.core
         if eligible is None and set_size is None and coverage is None and core is not None:
-            decision = core.decide_fast(x, at)
+            decision = core.decide_fast(x, cursor)
             if type(decision) is Decision:
                 return decision
-        among = self.inputs.can_show if eligible is None else self.inputs.eligible(eligible)
+        numbers = self.inputs.can_show if eligible is None else self.inputs.eligible(eligible)
         m = self._size if set_size is None else self.inputs.size(set_size)
-        mark = self.inputs.checkpoint()
+        checkpoint = self.inputs.checkpoint()
         try:
             named = named_row(x)
             row = self.inputs.row(x if named is None else named)
-            now = self.ensure_core() if at is None else self.core_for_cursor(at)
+            now = self.ensure_core() if cursor is None else self.core_for_cursor(cursor)
             shown = row if named is None else plain_row(named)
-            decision = self._with_coverage(now, coverage, now.decide, row, shown, among, m, at)
+            decision = self._with_coverage(now, coverage, now.decide, row, shown, numbers, m, cursor)
             if type(decision) is int:
                 raise feedback.score_error(self, row)
         except Exception:
-            self.inputs.rollback(mark)
+            self.inputs.rollback(checkpoint)
             self.core = core
             raise
-        if at is not None:
-            self.inputs.rollback(mark)
+        if cursor is not None:
+            self.inputs.rollback(checkpoint)
         elif self.inputs.notices:
             self.inputs.warn()
         return decision  # type: ignore[no-any-return]
@@ -200,22 +196,21 @@ class Learner(Predictions):
             coverage: another promise, for this time.
         """
         rows, m = self.inputs.copied_rows(X), self._size if set_size is None else self.inputs.size(set_size)
-        core, among = self.ensure_core(), EligibleLabels(self.inputs.can_show)
+        core, candidates = self.ensure_core(), EligibleLabels(self.inputs.can_show)
         if eligible is not None:
-            each = self.inputs.eligible_by_row(eligible, len(rows), m)
-            among = EligibleLabels.by_row(each) if isinstance(each, list) else EligibleLabels(each)
+            candidates = self.inputs.eligible_by_row(eligible, len(rows), m)
         rounds = np.arange(core.round, core.round + len(rows))
-        done, *columns = self._with_coverage(core, coverage, loops.decide_many, core, rows, *among, m)
+        done, *columns = self._with_coverage(core, coverage, loops.decide_many, core, rows, *candidates, m)
         if done < len(rows):
             raise feedback.score_error(self, rows.row(done))
         return Decisions(
             rows=rows,
             columns=DrawnSets(*columns),
-            eligible=None if among.numbers is self.inputs.everything else among,
+            eligible=None if candidates.numbers is self.inputs.everything else candidates,
             rule=self.rule,
             rounds=rounds,
             learner=self.id,
-            known=self.known,
+            label_set=self.label_set,
         )
 
     def update_many(
@@ -237,7 +232,7 @@ class Learner(Predictions):
             self.rule.warn_if_broken(self.core.rule)
         return count
 
-    def run(self, X: Any, y: Any, visit: Any = None) -> Array:
+    def run(self, X: Any, y: Any, visit: Any = None, *, sizes: Array | None = None) -> Array:
         """Rounds over rows of X, answered from y, in one compiled loop.
 
         The same bits as `decide` and `update` round by round.
@@ -246,17 +241,12 @@ class Learner(Predictions):
             X: a matrix, or a data frame.
             y: label numbers 0..k-1; they answer and count, and reach no learner of bits.
             visit: the rows to go through, in this order; all of them by default.
+            sizes: an array of intp that gets how many labels each round showed, less than 0 if the right one
+                was not among them.
 
         Returns:
-            How many rounds had a wrong top label, a miss of the top set, a miss of the shown set.
-        """
-        return self.run_counts(X, y, visit)[:3]
-
-    def run_counts(self, X: Any, y: Any, visit: Any = None, sizes: Array | None = None) -> Array:
-        """What `run` does and returns, and how many labels were shown; ``X``, ``y`` and ``visit`` as there.
-
-        ``sizes``, an array of intp, gets how many labels each round showed, less than 0 if the right one was not
-        among them.
+            How many rounds had a wrong top label, a miss of the top set, a miss of the shown set; and how many labels
+            were shown in all.
         """
         rows = self.inputs.rows(X)
         y, visit = batch_feedback.check_run(self, len(rows), y, visit)
@@ -269,6 +259,55 @@ class Learner(Predictions):
         self.rule.warn_if_broken(core.rule)
         return counts
 
+    # ------------------------------------------------------------ predictions
+
+    def scores(self, X: Any) -> Array:
+        """The scores of all labels for every row of X, by which labels are ranked."""
+        rows = self.inputs.rows(X, grow=False)
+        out = np.zeros((len(rows), self.n_labels), np.float32)
+        self.ensure_core().scores(rows, out)
+        fine = np.isfinite(out).all(axis=1)
+        if not fine.all():
+            raise feedback.score_error(self, rows.row(int(np.flatnonzero(~fine)[0])))
+        return out
+
+    def rank(self, x: Any) -> list[Label]:
+        """All labels that can be shown for one row ``x``, best first."""
+        row = self.inputs.row(x, grow=False)
+        return self.label_set.decode(self._ranked(stack([row], self.inputs.layout))[0])
+
+    def predict(self, X: Any) -> Array:
+        """The best label for every row of X."""
+        can_show = self.inputs.can_show
+        return self.label_set.array(can_show[self.scores(X)[:, can_show].argmax(axis=1)])
+
+    def predict_set(
+        self, X: Any, set_size: int | None = None, *, coverage: float | None = None
+    ) -> Array | list[Array]:
+        """The best ``set_size`` labels for every row of X, best first.
+
+        Args:
+            X: a matrix, or a data frame.
+            set_size: how many; with a coverage, the most.
+            coverage: as many as this coverage needs, by its threshold as it is: a list of arrays. The default
+                of a learner with a promise is its own, unless a size is asked for.
+        """
+        size = self.set_size if set_size is None else self.inputs.size(set_size)
+        if coverage is None and (set_size is not None or not isinstance(self.rule, Cover)):
+            return self.label_set.array(self._ranked(X)[:, :size])
+        rule, can_show = self._coverage_rule(coverage), self.inputs.can_show
+        p = softmax(self.scores(X)[:, can_show])
+        native = self.core.rule
+        edge = rule.coverage_at_level(native, rule.level(native, coverage, self.owner)).edge
+        order = np.argsort(-p, axis=1, kind="stable")
+        sizes = (p >= edge).sum(axis=1).clip(1, size)
+        return [self.label_set.array(can_show[row[:n]]) for row, n in zip(order, sizes, strict=True)]
+
+    def _ranked(self, X: Any) -> Array:
+        """The numbers of the labels that can be shown, best first, for every row of X."""
+        can_show = self.inputs.can_show
+        return can_show[np.argsort(-self.scores(X)[:, can_show], axis=1, kind="stable")]
+
     # ------------------------------------------------------------ labels, names, files
 
     def add_labels(self, labels: int | Sequence[Label]) -> None:
@@ -277,11 +316,11 @@ class Learner(Predictions):
         They start with weights of 0; what has been learnt stays. Decisions made before can still be
         answered, as decisions among the labels of that time.
         """
-        known, before, old = self.known.grown(labels, self.owner), self.n_labels, self.core
+        label_set, before, old = self.label_set.grown(labels, self.owner), self.n_labels, self.core
         if old is not None and self.couples_labels:
             raise self.invalid("labels", "left as they are: its matrix couples all labels", labels)
         self.inputs.growth.append((self.round, before))
-        self.inputs.use_labels(known)
+        self.inputs.use_labels(label_set)
         if self.inputs.sizes_vary and self._size == before:  # all labels stay all labels
             self._size = self.n_labels
         if old is not None:
@@ -299,20 +338,16 @@ class Learner(Predictions):
 
     def never_show(self, label: int) -> None:
         """The label of this number may be the truth, but is never shown (before the first row)."""
-        self.inputs.use_labels(self.known, label)
+        self.inputs.use_labels(self.label_set, label)
 
     def use_columns(self, columns: Columns | dict[str, Any] | str | PathLike[str]) -> None:
         """Rows have these columns: before the first row, or the same with new ones at the end.
 
         Args:
-            columns: what `Columns.look` found; or a file of columns, or a model file.
+            columns: what `Columns.infer` gave; or a file of columns, or a model file.
         """
-        self.inputs.use_columns(Columns.of(columns))
+        self.inputs.use_columns(Columns.load(columns))
         self.ensure_core()
-
-    def example_row(self) -> Any:
-        """A row that this learner would take."""
-        return self.inputs.example_row()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to the file ``path``; loaded again, it goes on bit for bit."""
@@ -326,10 +361,19 @@ class Learner(Predictions):
             raise ModelFileError.must("class", str(path), cls.__name__, learner.owner)
         return learner
 
-    def __dir__(self) -> list[str]:
-        """What people use, for Tab: not what a subclass defines, nor what other packages ask for."""
-        hooks = {name for name in vars(Algorithm) if not name.startswith("__")} - USED
-        return [name for name in super().__dir__() if name not in hooks | INSIDE]
+    def __repr__(self) -> str:
+        texts = {name: repr(value) for name, value in self.nondefault_params.items()}
+        if self.labels is not None:
+            few, last = list(self.labels[:3]), self.labels[-1]
+            texts["labels"] = (
+                repr(list(self.labels)) if len(self.labels) <= 6 else f"{repr(few)[:-1]}, … {last!r}]"
+            )
+        return f"{self.owner}({', '.join(f'{name}={text}' for name, text in texts.items())})"
+
+    def _repr_html_(self) -> str:
+        from superarm._html import learner_html
+
+        return learner_html(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return model_files.get_state(self)

@@ -21,15 +21,13 @@ unbiased; the other part, 1_{Y^} / m, is taken at the learner's own current top 
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
-from superarm.errors import InvalidInput
 from superarm.explore.dilute import Dilute
-from superarm.explore.registry import rule_from
 from superarm.explore.rule import Rule
-from superarm.learners.info import CommonParams
+from superarm.learners.algorithm import CommonParams
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
@@ -46,7 +44,6 @@ class MCDBF(Learner):
         gate: update only where the hinge loss with ``margin`` is positive.
         margin: the margin M of the gate; ``None`` follows the noise of the estimates.
         rho: P(y in top set) for the minimum-variance estimate; ``None`` learns it from the stream.
-        explore: its estimates need the paper's draw: ``None``, or `superarm.explore.Dilute`.
 
     >>> import superarm as sa
     >>> learner = sa.MCDBF(n_labels=5, n_features=3, set_size=2, gamma=0.2, seed=1)
@@ -68,17 +65,10 @@ class MCDBF(Learner):
         gate: bool = False,
         margin: float | None = None,
         rho: float | None = None,
-        explore: Rule | dict[str, Any] | None = None,
         **common: Unpack[CommonParams],
     ) -> None:
         super().__init__(**common)
-        self.explore = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
-        if self.explore is not None and not isinstance(self.explore, Dilute):
-            wanted = "left out or Dilute: its estimates divide by the paper's probabilities"
-            raise InvalidInput.must("explore", self.owner, wanted, explore)
-        self.gamma = check_number(
-            "gamma", self.owner, gamma if self.explore is None else self.explore.gamma, 0.0, 1.0
-        )
+        self.gamma = check_number("gamma", self.owner, gamma, 0.0, 1.0)
         self.estimate = check_choice("estimate", self.owner, estimate, ESTIMATES)
         self.gate = bool(gate)
         self.margin = None if margin is None else check_number("margin", self.owner, margin, 0.0)

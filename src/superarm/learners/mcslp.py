@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from superarm.data.rows import Layout
-from superarm.learners.full_information import LabelLearner
-from superarm.learners.info import CommonParams
+from superarm.learners.algorithm import CommonParams
+from superarm.learners.families import LabelLearner
 from superarm.native.core import Core
 from superarm.native.full_information import MCSLPCore
 from superarm.parameters import check_number

@@ -141,7 +141,7 @@ def set_state(learner: Learner, values: dict[str, Any]) -> None:
     saved = values.pop("core", None)
     vars(learner).update(values)
     learner.core = None
-    learner.inputs.use_labels(learner.inputs.known)  # arrays that are compared by identity
+    learner.inputs.use_labels(learner.inputs.label_set)  # arrays that are compared by identity
     if saved is not None:
         _restore(learner, *saved)
 

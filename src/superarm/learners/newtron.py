@@ -16,7 +16,7 @@ from typing import Unpack
 from superarm.data.rows import Layout
 from superarm.explore.boltzmann import Boltzmann
 from superarm.explore.rule import Rule
-from superarm.learners.bandit import BanditLearner, BanditParams
+from superarm.learners.families import BanditLearner, BanditParams
 from superarm.native.core import Core
 from superarm.native.second_order import NewtronCore
 from superarm.parameters import check_number

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from superarm.data.rows import Layout
-from superarm.learners.full_information import AnySetLearner, AnySetParams
+from superarm.learners.families import AnySetLearner, AnySetParams
 from superarm.native.core import Core
 from superarm.native.full_information import PACore
 from superarm.parameters import check_choice, check_number

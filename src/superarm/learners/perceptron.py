@@ -6,7 +6,7 @@ if y^ != y:  W_y += x,  W_y^ -= x
 from __future__ import annotations
 
 from superarm.data.rows import Layout
-from superarm.learners.full_information import AnySetLearner
+from superarm.learners.families import AnySetLearner
 from superarm.native.core import Core
 from superarm.native.full_information import PerceptronCore
 

@@ -27,7 +27,7 @@ from superarm.data.rows import Layout
 from superarm.errors import WeightsOverflow
 from superarm.explore.rule import Rule
 from superarm.explore.runner_up import RunnerUp
-from superarm.learners.info import CommonParams
+from superarm.learners.algorithm import CommonParams
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.python_core import PythonCore
@@ -57,7 +57,7 @@ class PlainLearner(Learner):
     ) -> None:
         set_size = common.pop("set_size", None)
         super().__init__(**common)
-        self.explore = self._set_rule(RunnerUp() if explore is None else explore, set_size)
+        self.explore = self._use_rule(RunnerUp() if explore is None else explore, set_size)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -18,8 +18,8 @@ from superarm.data.rows import LARGEST, Layout, Rows
 from superarm.data.tables import is_named_rows, named_row, records
 from superarm.decisions import Decision
 from superarm.explore.rule import Rule
-from superarm.learners.exploration import ExploringLearner
-from superarm.learners.info import CommonParams
+from superarm.learners.algorithm import CommonParams
+from superarm.learners.families import ExploringLearner
 from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
 from superarm.native.scores import ScoresCore
@@ -28,18 +28,18 @@ from superarm.native.scores import ScoresCore
 class ScoreInputs(Inputs):
     """Rows of scores, by label."""
 
-    def use_labels(self, known: Labels, never: int | None = None) -> None:
-        super().use_labels(known, never)
-        self.layout = Layout(known.count, 0)
-        self.n_features = known.count
+    def use_labels(self, label_set: Labels, never: int | None = None) -> None:
+        super().use_labels(label_set, never)
+        self.layout = Layout(label_set.count, 0)
+        self.n_features = label_set.count
 
     def row(self, x: Any, *, grow: bool = True) -> Any:
         named = named_row(x)
         if named is None:
             return super().row(x, grow=grow)
-        s = np.full(self.known.count, -LARGEST, np.float32)  # those without a score come last
+        s = np.full(self.label_set.count, -LARGEST, np.float32)  # those without a score come last
         for label, score in named.items():
-            number = self.known.by_text(label)
+            number = self.label_set.by_text(label)
             if number is None:
                 raise self.invalid("x", "scores of known labels", label)
             real = isinstance(score, int | float | np.number) and not isinstance(score, bool)
@@ -49,15 +49,17 @@ class ScoreInputs(Inputs):
         return s
 
     def example_row(self) -> Any:
-        return {str(label): 0.0 for label in self.known.all()}
+        return {str(label): 0.0 for label in self.label_set.all()}
 
     def rows(self, X: Any, *, grow: bool = True) -> Rows:
         if not is_named_rows(X):
             return super().rows(X, grow=grow)
         named = list(records(X))
         for x in named:
-            if len(x) != self.known.count:
-                raise self.invalid("X", f"scores of all {self.known.count} labels in every row", f"{len(x)}")
+            if len(x) != self.label_set.count:
+                raise self.invalid(
+                    "X", f"scores of all {self.label_set.count} labels in every row", f"{len(x)}"
+                )
         return Rows(np.stack([self.row(x) for x in named]))
 
 
@@ -110,7 +112,7 @@ class Scores(ExploringLearner):
         eligible: Iterable[Label] | None = None,
         set_size: int | None = None,
         coverage: float | None = None,
-        at: Cursor | None = None,
+        cursor: Cursor | None = None,
     ) -> Decision:
         """Choose a set of labels to show, by the scores x.
 
@@ -119,7 +121,7 @@ class Scores(ExploringLearner):
             eligible: the only labels that may be shown this time.
             set_size: how many to show this time; with a promised coverage, the most.
             coverage: another promise, for this time.
-            at: decide at this cursor, which is moved; the learner stays as it is, until `advance`.
+            cursor: decide at this cursor, which is moved; the learner stays as it is, until `advance`.
         """
         named = named_row(x)
         return super().decide(
@@ -127,16 +129,16 @@ class Scores(ExploringLearner):
             eligible=eligible if named is None else self._scored(named, eligible),
             set_size=set_size,
             coverage=coverage,
-            at=at,
+            cursor=cursor,
         )
 
     def _scored(self, x: Mapping[str, Any], eligible: Iterable[Label] | None) -> Iterable[Label] | None:
         """The eligible labels that have a score."""
         if len(x) >= self.n_labels:
             return eligible
-        numbers = {self.known.by_text(label) for label in x}
-        among = self.known.all() if eligible is None else list(eligible)
-        scored = [label for label in among if self.known.number(label) in numbers]
+        numbers = {self.label_set.by_text(label) for label in x}
+        among = self.label_set.all() if eligible is None else list(eligible)
+        scored = [label for label in among if self.label_set.number(label) in numbers]
         if not scored:
             raise self.invalid("x", "scores of labels that may be shown, at least one", dict(x))
         return scored

@@ -18,10 +18,10 @@ from superarm._types import Array
 from superarm.data.labels import Label, plain
 from superarm.data.rows import Layout
 from superarm.explore.rule import Rule
-from superarm.learners.exploration import ExploringLearner
-from superarm.learners.info import CommonParams
+from superarm.learners.algorithm import CommonParams
+from superarm.learners.families import ExploringLearner
 from superarm.learners.learner import Learner
-from superarm.learners.predictions import probabilities
+from superarm.losses import softmax
 from superarm.native.core import Core
 from superarm.native.scaling import Scaling, Standard, Unit
 from superarm.native.setlogit import SetLogitCore
@@ -148,7 +148,7 @@ class LikelihoodLearner(Learner):
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of every label for every row of X: a column for each, none_label's among them."""
-        return probabilities(self.scores(X))
+        return softmax(self.scores(X))
 
     def to_onnx(self, path: str | PathLike[str]) -> None:
         """Write what it predicts for rows of plain numbers to the file ``path``, as an ONNX graph (extra ``onnx``)."""
@@ -209,7 +209,7 @@ class SetLogit(LikelihoodLearner, ExploringLearner):
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
         self.none_label = plain(none_label)
         if none_label is not None:
-            number = self.known.number(none_label)
+            number = self.label_set.number(none_label)
             if number is None:
                 raise self.invalid("none_label", "one of the labels", none_label)
             self.never_show(number)

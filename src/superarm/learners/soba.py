@@ -19,7 +19,7 @@ from math import inf
 from typing import Any, Unpack
 
 from superarm.data.rows import Layout
-from superarm.learners.bandit import BanditLearner, BanditParams
+from superarm.learners.families import BanditLearner, BanditParams
 from superarm.native.core import Core
 from superarm.native.second_order import SOBADiagonalCore, SOBAFullCore
 from superarm.parameters import check_choice, check_number

@@ -9,8 +9,8 @@ from typing import Any, Unpack
 
 from superarm._types import Array
 from superarm.data.rows import Layout
-from superarm.learners.full_information import AnySetLearner, AnySetParams
-from superarm.learners.predictions import probabilities
+from superarm.learners.families import AnySetLearner, AnySetParams
+from superarm.losses import softmax
 from superarm.native.core import Core
 from superarm.native.full_information import SoftmaxCore
 from superarm.parameters import check_number
@@ -39,4 +39,4 @@ class Softmax(AnySetLearner):
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of every label for every row of X."""
-        return probabilities(self.scores(X))
+        return softmax(self.scores(X))

@@ -56,7 +56,7 @@ class StoredUpdates:
 
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
-        self.number = {label: number for number, label in enumerate(learner.known.all())}
+        self.number = {label: number for number, label in enumerate(learner.label_set.all())}
         self._clear()
 
     def _clear(self) -> None:
@@ -82,7 +82,7 @@ class StoredUpdates:
     def add_answer(self, decision: Stored, hit: bool, label: str | None) -> None:
         """The world answered: the bit, and the right label where the learner is to hear it."""
         live, learner = decision.decision, self.learner
-        if live is None or live.known is not learner.known or type(live.x) is dict:
+        if live is None or live.label_set is not learner.label_set or type(live.x) is dict:
             self._all_live = False
         if learner.columns is not None:
             self._rows.append(self._row(decision))

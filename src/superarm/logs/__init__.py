@@ -13,9 +13,9 @@ evaluation.py  policies (policies.py) judged by a log: weights.py (designs.py), 
 """
 
 from superarm.decisions.decision import COLUMNS, Record
+from superarm.logs.cells import BadRow
 from superarm.logs.estimates import Estimate, Wanted
 from superarm.logs.evaluation import evaluate
-from superarm.logs.fields import BadRow
 from superarm.logs.log_columns import LogColumns
 from superarm.logs.policies import Policy
 from superarm.logs.reading import Log

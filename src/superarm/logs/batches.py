@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,15 @@ from superarm.data.labels import Labels
 from superarm.data.rows import Layout, Row, Rows, stack
 from superarm.decisions.decision import Decision, Record
 from superarm.errors import at_row
-from superarm.explore import SetDistribution, distribution_of
+from superarm.explore import distribution_of
 from superarm.learners import Learner
-from superarm.logs.designs import Design
-from superarm.logs.fields import BadRow
-from superarm.logs.slots import slots_distribution
+from superarm.logs.cells import BadRow
+from superarm.logs.foreign import slots_distribution
+from superarm.logs.set_draws import MixtureDraw, SetDraw, draw_from
 from superarm.logs.survey import relabel
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Batch:
     """Some rows with an outcome; n x k arrays say which labels belong to a set."""
 
@@ -31,11 +32,15 @@ class Batch:
     top: Array
     eligible: Array
     propensity: Array  # NaN where the log does not say
-    gamma: Array  # NaN where the set was not drawn as in the paper, or nobody knows
-    designs: list[Design | None]  # of rows that were drawn by another rule
+    draws: list[SetDraw | None]  # None where the log does not say how the set was drawn
 
     def __len__(self) -> int:
         return len(self.hit)
+
+    @cached_property
+    def sets(self) -> list[frozenset[int]]:
+        """The labels that were shown in each row."""
+        return [frozenset(np.flatnonzero(row).tolist()) for row in self.shown]
 
     def part(self, i: Array) -> Batch:
         """Some of the rows."""
@@ -46,8 +51,7 @@ class Batch:
             self.top[i],
             self.eligible[i],
             self.propensity[i],
-            self.gamma[i],
-            [self.designs[at] for at in i],
+            [self.draws[at] for at in i],
         )
 
     def matrix(self, n_features: Any, layout: Layout | None = None) -> Rows | list[dict[str, Any]]:
@@ -87,8 +91,8 @@ def batches(records: Iterable[Record], labels: Labels) -> Iterator[Batch]:
 def _batch(records: list[Record], labels: Labels) -> Batch:
     n, k = len(records), labels.count
     shown, top, eligible = (np.zeros((n, k), bool) for _ in range(3))
-    propensity, gamma = np.full((2, n), np.nan)
-    designs: list[Design | None] = [None] * n
+    propensity = np.full(n, np.nan)
+    draws: list[SetDraw | None] = []
     every = list(range(k))
     for i, record in enumerate(records):
         decision = relabel(record, labels, every)
@@ -98,21 +102,23 @@ def _batch(records: list[Record], labels: Labels) -> Batch:
             propensity[i] = decision.propensity
         if decision.top:
             top[i, decision.top] = True
-        if decision.gamma is not None:
-            gamma[i] = decision.gamma
-        elif decision.rule is not None:
-            drawn_from = _distribution(decision, every, record.number)
-            designs[i] = None if drawn_from is None else Design(drawn_from)
+        draws.append(_draw(decision, every, record.number))
     hit = np.array([record.hit for record in records], np.float64)
-    return Batch(records, hit, shown, top, eligible, propensity, gamma, designs)
+    return Batch(records, hit, shown, top, eligible, propensity, draws)
 
 
-def _distribution(decision: Decision, every: list[int], number: int) -> SetDistribution | None:
-    rule = decision.rule
+def _draw(decision: Decision, every: list[int], number: int) -> SetDraw | None:
+    """How the set of a decision over label numbers was drawn; ``None`` if its rule is not known."""
+    rule, eligible = decision.rule, sorted(decision.eligible or every)
+    if rule is None:
+        return None
     try:
-        if rule is not None and rule["name"] == "slots":
-            return slots_distribution(rule, decision.eligible or every)
-        return distribution_of(decision, every)
+        if rule["name"] == "dilute":
+            return MixtureDraw.around(eligible, decision.top, rule["gamma"])
+        if rule["name"] == "slots":
+            return draw_from(slots_distribution(rule, eligible))
+        distribution = distribution_of(decision, every)
+        return None if distribution is None else draw_from(distribution)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         where = at_row("the log", number)
         raise BadRow.must("rule", where, "as superarm wrote it, with all it names", rule) from error

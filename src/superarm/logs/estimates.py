@@ -24,6 +24,7 @@ takes q_B there (ips and snips: what the others gave).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, nan, sqrt
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -32,7 +33,9 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._types import Array
-from superarm.logs.weights import ImportanceWeights
+from superarm.logs.batches import Batch
+from superarm.logs.calibration import Calibration
+from superarm.logs.weights import ImportanceWeights, PolicyWeights, Propensities
 
 T = TypeVar("T", float, Array)
 
@@ -83,6 +86,12 @@ class Estimate:
     def width(self) -> float:
         """Of the interval, as it is before it is cut to [0, 1]: what is cut is no sharper for it."""
         return 2.0 * max(self.value - self.low, self.high - self.value)
+
+
+def best_of(estimates: Sequence[Estimate]) -> Estimate | None:
+    """The sound estimate with the narrowest interval."""
+    sound = [estimate for estimate in estimates if not estimate.problem]
+    return min(sound, key=lambda estimate: estimate.width, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,3 +323,38 @@ class Sums:
             share = need * square / mean**2
             uniform = float(share) if share <= 1.0 else None
         return Wanted(rows, uniform)
+
+
+class HitRateEstimator:
+    """Estimates the hit rate of one policy from rows, as they come.
+
+    Args:
+        one_set: whether there is one set that the policy would show for a row; else it draws one of several.
+    """
+
+    def __init__(self, *, one_set: bool) -> None:
+        self.one_set = one_set
+        self.by_set, self.linear, self.calibration = Sums("set"), Sums("linear"), Calibration()
+        self.rows, self.labels_shown = 0, 0.0
+
+    def add(self, batch: Batch, logged: Propensities, weights: PolicyWeights, p: Array) -> None:
+        """Rows, their weights, and the probabilities that the policy itself or a reward model gives their labels."""
+        pi, known = weights.inclusion, ~np.isnan(logged.propensity)
+        self.rows, self.labels_shown = self.rows + len(batch), self.labels_shown + float(pi.sum())
+        expected = (p * pi).sum(axis=1), (p * batch.shown).sum(axis=1)
+        calibrated = self.calibration.calibrate(*expected, batch.hit)
+        guess = calibrated[0]
+        # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
+        q, q_logged = calibrated if self.one_set else expected
+        self.by_set.add(weights.by_set, batch.hit, q, q_logged, guess, np.ones(len(batch)), known)
+        control = logged.m / np.maximum(pi.sum(axis=1), 1e-300)
+        self.linear.add(weights.linear, batch.hit, *expected, guess, control, known)
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (*self.by_set.estimates(), *self.linear.estimates())
+
+    @property
+    def mean_size(self) -> float:
+        """How many labels the policy would have shown, on average."""
+        return self.labels_shown / self.rows if self.rows else nan

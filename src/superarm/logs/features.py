@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from superarm.data.columns import Columns
-from superarm.data.inference import AFTERWARDS
-from superarm.data.rows import NOTHING, AnyRow, Row
+from superarm.data.inference import outcome_columns
+from superarm.data.rows import NO_VALUES, AnyRow, Row
 from superarm.data.tables import TableRow, read_matrix
 from superarm.decisions.decision import COLUMNS
 from superarm.errors import InvalidInput
-from superarm.logs.fields import BadRow, parse_numbers
+from superarm.logs.cells import BadRow, parse_numbers
 from superarm.logs.log_columns import LogColumns
 
 
@@ -63,7 +63,9 @@ class MatrixFeatures(Features):
         if not hasattr(self._matrix, "tocsr"):
             return self._dense(self._matrix[number], where)
         one, self.n_features = self._matrix[[number]], int(width)
-        return Row.of(NOTHING, one.indices.astype(np.int32), one.data.astype(np.float32), int(width))
+        return Row.from_parts(
+            NO_VALUES, one.indices.astype(np.int32), one.data.astype(np.float32), int(width)
+        )
 
 
 class PlainFeatures(Features):
@@ -74,7 +76,7 @@ class PlainFeatures(Features):
         self._separator = separator
 
     def of_row(self, row: dict[str, Any], number: int, where: str) -> AnyRow:
-        dense: Any = NOTHING
+        dense: Any = NO_VALUES
         if row.get("x") is not None:
             dense = self._dense(parse_numbers(row["x"], "x", where, self._separator), where)
             if row.get("x_indices") is None:
@@ -87,7 +89,7 @@ class PlainFeatures(Features):
             wanted = "increasing whole numbers, one for each of x_values"
             raise BadRow.must("x_indices", where, wanted, row.get("x_indices"))
         width = int(whole[-1]) + 1 if len(whole) else 1
-        return Row.of(dense, whole.astype(np.int32), x.astype(np.float32), width)
+        return Row.from_parts(dense, whole.astype(np.int32), x.astype(np.float32), width)
 
 
 class NamedFeatures(Features):
@@ -113,7 +115,7 @@ class NamedFeatures(Features):
             return dict(given) if self._in_x else {name: given.get(name) for name in known}
         try:
             if not self.columns.is_plain:
-                return self.columns.cells(given, where)
+                return self.columns.parse_row(given, where)
             if self._in_x:
                 return self.columns.row(given, where)
             # the log's own columns are no news
@@ -160,11 +162,11 @@ def find_features(
     whole: Iterable[Mapping[str, Any]] = (row for row in rows if isinstance(row, dict))
     if in_x:  # whatever is in x is a feature
         only = there if there and not as_they_are else None
-        taken = Columns.look(((named_x(row) or {}) for row in whole), only=only, everything=True)
+        taken = Columns.infer(((named_x(row) or {}) for row in whole), only=only, everything=True)
     else:
-        later = {name: "only known afterwards" for name in names if name.lower() in AFTERWARDS}
         features = columns.features if columns.features is not None else there or None
-        taken = Columns.look(iter(whole), taken=later | columns.taken, only=features, **columns.asked)
+        reserved = outcome_columns(names) | columns.taken
+        taken = Columns.infer(iter(whole), reserved=reserved, only=features, **columns.asked)
     lists = [name for name in columns.features or () if name not in taken.columns]
     if not len(taken) or lists:
         wanted_ = "an x column, columns of numbers or words, or a file of their own"

@@ -1,24 +1,37 @@
-"""Logs of other people's tools, turned into rows of ours: Vowpal Wabbit's dsjson and OBP's bandit_feedback.
+"""Logs of other tools, as rows of ours: Vowpal Wabbit's dsjson and Open Bandit Pipeline's bandit_feedback.
 
-Both write down the chance of every action, so their sets can be weighted exactly: the rule "slots" draws
-one label for each slot, each by its own chances.
+Both write down the probability of every action, so their sets can be weighted exactly: the rule "slots" draws
+one label for each slot, each by its own probabilities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
+from superarm.data.labels import Label
+from superarm.data.tables import FrameTable, JsonTable, Table, TableRow, open_table
 from superarm.errors import InvalidInput
-from superarm.logs.fields import parse_number
+from superarm.explore import FewSets, SetDistribution
+from superarm.logs.cells import parse_number
 
 
-def slots(*drawn: tuple[list[Any], list[float]]) -> dict[str, Any]:
-    """The rule of labels that were drawn slot by slot: (labels, chances) of each."""
-    return {"name": "slots", "slots": [{"labels": labels, "chances": chances} for labels, chances in drawn]}
+def open_source(source: Any) -> Table:
+    """The rows of a log: a file, a pandas, Polars or Arrow table, or OBP's ``bandit_feedback``."""
+    if isinstance(source, dict):
+        return FrameTable("bandit_feedback", lambda: from_obp(source))
+    return open_table(source, also=dict.fromkeys((".jsonl", ".ndjson", ".dsjson"), LogLines))
+
+
+class LogLines(JsonTable):
+    """JSON lines, ours or VW's."""
+
+    def converted(self, row: dict[str, Any]) -> TableRow:
+        return from_dsjson(row) if is_dsjson(row) else row
 
 
 # ---------------------------------------------------------------- Vowpal Wabbit
@@ -68,7 +81,7 @@ def from_dsjson(row: dict[str, Any]) -> dict[str, Any] | str:
         "labels": labels,
         "eligible": names,
         "propensity": chance,
-        "rule": slots(*drawn),
+        "rule": slots_rule(*drawn),
         "hit": None if cost is None else cost == -1.0,
     }
 
@@ -129,6 +142,50 @@ def from_obp(feedback: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
             "labels": [int(action[i])],
             "eligible": every,
             "propensity": None if pscore is None else float(pscore[i]),
-            "rule": None if pi is None else slots((every, np.asarray(pi)[i, :, at].tolist())),
+            "rule": None if pi is None else slots_rule((every, np.asarray(pi)[i, :, at].tolist())),
             "hit": bool(reward[i]),
         }
+
+
+# ---------------------------------------------------------------- slots
+
+
+def slots_rule(*slots: tuple[list[Any], list[float]]) -> dict[str, Any]:
+    """The record of labels that were drawn slot by slot: (labels, probabilities) of each."""
+    return {"name": "slots", "slots": [{"labels": labels, "chances": chances} for labels, chances in slots]}
+
+
+def slots_distribution(rule: dict[str, Any], eligible: Sequence[Label]) -> SetDistribution:
+    """The distribution that the rule "slots" describes."""
+    slots = [dict(zip(slot["labels"], slot["chances"], strict=True)) for slot in rule["slots"]]
+    if len(slots) == 1:
+        return FewSets(eligible, 1, [([label], chance) for label, chance in slots[0].items()])
+    return SlotsDistribution(eligible, slots)
+
+
+class SlotsDistribution(SetDistribution):
+    """One label for each slot, drawn independently; no label belongs to two slots."""
+
+    def __init__(self, eligible: Sequence[Label], slots: list[dict[Label, float]]) -> None:
+        super().__init__(eligible, len(slots))
+        self.slots = slots
+
+    def probability(self, labels: Iterable[Label]) -> float:
+        shown = list(labels)
+        here = [[slot[label] for label in shown if label in slot] for slot in self.slots]
+        if len(shown) != self.m or any(len(chances) != 1 for chances in here):
+            return 0.0
+        return prod(chances[0] for chances in here)
+
+    def inclusion(self) -> Array:
+        return np.diagonal(self.pairs()).copy()
+
+    def pairs(self) -> Array:
+        each = np.zeros((self.m, len(self.eligible)))
+        for i, slot in enumerate(self.slots):
+            for label, chance in slot.items():
+                each[i, self.position[label]] = chance
+        total = each.sum(axis=0)
+        both = np.outer(total, total) - each.T @ each  # two labels of one slot are never shown together
+        np.fill_diagonal(both, total)
+        return np.asarray(both)

@@ -51,6 +51,6 @@ class LogColumns:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What was said about kinds, as `superarm.Columns.look` takes it."""
+        """What was said about kinds, as `superarm.Columns.infer` takes it."""
         names = ("text", "words", "numbers", "dates", "leave_out")
         return {name: tuple(getattr(self, name)) for name in names}

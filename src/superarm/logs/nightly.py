@@ -18,15 +18,15 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._files import file_digest, write_atomically
+from superarm.data.cells import is_missing, plain_row, to_word
 from superarm.data.column import Column
 from superarm.data.columns import Columns
 from superarm.data.tables import WithVectors, columns_of, open_table, read_matrix
-from superarm.data.values import as_word, is_missing, plain_row
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner, load
 from superarm.logs import Log, Writer
-from superarm.logs.fields import parse_hit
+from superarm.logs.cells import parse_hit
 from superarm.parameters import existing_file
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def learn_file(
     unknown = given.join(table, on="id", how="anti").height
     if given.height and unknown == given.height:
         raise FeedbackError.must(id_column, str(answers), f"ids of {decisions}", given["id"][0])
-    every = Decisions.from_frame(whole, learner.known)
+    every = Decisions.from_frame(whole, learner.label_set)
     if every.learner != learner.id:
         raise FeedbackError.must("learner", str(decisions), f"that of {model} ({learner.id})", every.learner)
     outcomes = whole["answer"].to_list()
@@ -212,8 +212,8 @@ def _write_log(answered: polars.DataFrame, kind: str, path: Path) -> int:
 
 def _label(learner: Learner, text: Any) -> Any:
     """A label as the learner knows it: files know no types."""
-    number = learner.known.by_text(text)
-    return text if number is None else learner.known.public([number])[0]
+    number = learner.label_set.by_text(text)
+    return text if number is None else learner.label_set.decode([number])[0]
 
 
 # ---------------------------------------------------------------- files
@@ -239,7 +239,7 @@ def _features(
     if id_column is not None and id_column not in table:
         raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(table)}", id_column)
     if column in table:
-        ids = [None if value is None else as_word(value) for value in table.pop(column)]
+        ids = [None if value is None else to_word(value) for value in table.pop(column)]
         twice = [name for name, count in Counter(ids).items() if name is None or count > 1]
         if twice:
             wanted = (
@@ -247,7 +247,7 @@ def _features(
             )
             raise InvalidInput.must(column, str(path), wanted, twice[0])
     if learner.columns is None and learner.n_features is None:
-        learner.use_columns(Columns.look(table))
+        learner.use_columns(Columns.infer(table))
     n = len(next(iter(table.values()), ()))
     if learner.columns is None:
         return _numbers(learner, table, path), ids, (), ()
@@ -295,12 +295,12 @@ def _answers(path: Path, id_column: str, hit_column: str, label_column: str) -> 
         wanted = f"with a column {hit_column} or {label_column}, and not both"
         raise InvalidInput.must("content", str(path), wanted, list(table))
     kind, column = ("hits", hit_column) if hit_column in table else ("labels", label_column)
-    ids = [None if value is None else as_word(value) for value in table[id_column]]
+    ids = [None if value is None else to_word(value) for value in table[id_column]]
     cells = [None if is_missing(value) else value for value in table[column]]
     if kind == "hits":
         cells = [parse_hit(value, column, str(path)) for value in cells]
     kinds = {"id": pl.String, "answer": pl.Boolean if kind == "hits" else pl.String}
-    texts = cells if kind == "hits" else [None if value is None else as_word(value) for value in cells]
+    texts = cells if kind == "hits" else [None if value is None else to_word(value) for value in cells]
     given = pl.DataFrame({"id": ids, "answer": texts}, schema=kinds).drop_nulls().unique(maintain_order=True)
     twice = given.filter(pl.col("id").is_duplicated())
     if twice.height:

@@ -15,14 +15,14 @@ from superarm.data.labels import Labels
 from superarm.data.rows import LARGEST
 from superarm.decisions.decision import Label, Record
 from superarm.errors import InvalidInput, at_row
-from superarm.explore import Dilute, Greedy, Rule, Uniform, distribution_of
+from superarm.explore import Dilute, Greedy, Rule, SetDistribution, Uniform, distribution_of
 from superarm.explore.rule import log_scores
 from superarm.learners import Learner
-from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch
-from superarm.logs.fields import BadRow, parse_numbers
+from superarm.logs.cells import BadRow, parse_numbers
+from superarm.logs.set_draws import MixtureDraw, SetDraw, draw_from
 from superarm.logs.survey import label_numbers
-from superarm.logs.weights import PolicyChoice
+from superarm.losses import softmax
 
 Scores = Callable[[Any], Any] | str | Sequence[str]
 
@@ -132,10 +132,10 @@ class PolicyRunner:
         learner = policy.learner
         self.order: Any = None  # of the log's labels among the learner's own
         if learner is not None:
-            own, theirs = ([str(label) for label in known.all()] for known in (learner.known, labels))
+            own, theirs = ([str(label) for label in known.all()] for known in (learner.label_set, labels))
             if sorted(own) != sorted(theirs):
                 wanted = f"those of the log, {tuple(labels.all())}"
-                raise InvalidInput.must("labels", policy.name, wanted, tuple(learner.known.all()))
+                raise InvalidInput.must("labels", policy.name, wanted, tuple(learner.label_set.all()))
             if own != theirs:
                 self.order = [own.index(label) for label in theirs]
         self.fixed = (
@@ -179,31 +179,45 @@ class PolicyRunner:
         s = learner.scores(batch.matrix_for(learner))
         return s if self.order is None else s[:, self.order]
 
-    def choose(self, batch: Batch, s: Array | None) -> PolicyChoice:
-        """The policy's sets for a batch, given its scores."""
+    @property
+    def shows_one_set(self) -> bool:
+        """Whether there is one set that it would show for a row; else it draws one of several."""
+        return self.rule is None and self.gamma is None
+
+    def choose(self, batch: Batch, s: Array | None) -> list[SetDraw]:
+        """How the policy would choose the set of each row, given its scores."""
         top = np.zeros(batch.shown.shape, bool)
         if s is None:
             assert self.fixed is not None
             top[:, self.fixed[: self.size]] = True
-            return PolicyChoice(top & batch.eligible, self.gamma)
+            return self._around(batch.eligible, top & batch.eligible)
         best = np.argsort(-np.where(batch.eligible, s, -np.inf), axis=1, kind="stable")[:, : self.size]
         np.put_along_axis(top, best, True, axis=1)
         top &= batch.eligible
         if self.threshold is not None:
-            p = probabilities(np.where(batch.eligible, s, -np.inf))
+            p = softmax(np.where(batch.eligible, s, -np.inf))
             top &= (p >= self.threshold) | (p == p.max(axis=1, keepdims=True))
         if self.rule is None:
-            return PolicyChoice(top, self.gamma)
-        return PolicyChoice(
-            top, None, [self._distribution(s[i], batch.eligible[i]) for i in range(len(batch))]
-        )
+            return self._around(batch.eligible, top)
+        return [draw_from(self._distribution(s[i], batch.eligible[i])) for i in range(len(batch))]
 
-    def _distribution(self, s: Array, eligible: Array) -> Any:
+    def _around(self, eligible: Array, top: Array) -> list[SetDraw]:
+        """The top sets, or the paper's draws around them."""
+        labels, k = [np.flatnonzero(row) for row in top], eligible.shape[1]
+        among = [np.arange(k) if row.all() else np.flatnonzero(row) for row in eligible]
+        pairs = zip(among, labels, strict=True)
+        if self.gamma is None:
+            return [MixtureDraw.always(own, best.tolist()) for own, best in pairs]
+        return [MixtureDraw.around(own, best.tolist(), self.gamma) for own, best in pairs]
+
+    def _distribution(self, s: Array, eligible: Array) -> SetDistribution:
         assert self.rule is not None
         among = None if eligible.all() else np.flatnonzero(eligible).tolist()
         if self.budget_stands:
             return self.rule.distribution(s, eligible=among, set_size=self.size)
-        return distribution_of(self.rule.decide(s, eligible=among, set_size=self.size))
+        distribution = distribution_of(self.rule.decide(s, eligible=among, set_size=self.size))
+        assert distribution is not None
+        return distribution
 
     # ------------------------------------------------------------ anybody's scores
 

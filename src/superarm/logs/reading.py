@@ -14,8 +14,7 @@ from superarm.data.columns import Columns
 from superarm.data.tables import TableRow, WithVectors, is_named_rows
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
-from superarm.logs.features import Features, MatrixFeatures, find_features
-from superarm.logs.fields import (
+from superarm.logs.cells import (
     BadRow,
     parse_hit,
     parse_label,
@@ -24,8 +23,9 @@ from superarm.logs.fields import (
     parse_probability,
     parse_rule,
 )
+from superarm.logs.features import Features, MatrixFeatures, find_features
+from superarm.logs.foreign import open_source
 from superarm.logs.log_columns import LogColumns
-from superarm.logs.sources import open_source
 
 SAMPLE = 200  # rows looked at to find out which columns there are
 KEPT = 2**27  # bytes of rows that stay in memory after the first reading; a longer log is read again
@@ -121,12 +121,6 @@ class Log:
         from superarm._html import log_html
 
         return log_html(self)
-
-    def plot(self) -> Any:
-        """Its hit rate along its rows, and how often each label was shown and hit: an Altair chart."""
-        from superarm.logs.charts import log_chart
-
-        return log_chart(self)
 
     def keep_columns(self, names: Iterable[str]) -> None:
         """Keep further columns with each record, in its ``also``.

@@ -15,7 +15,7 @@ from superarm.errors import InvalidInput, at_row
 from superarm.explore import rules
 from superarm.learners import Learner
 from superarm.learners.registry import make
-from superarm.logs.fields import BadRow, parse_label
+from superarm.logs.cells import BadRow, parse_label
 from superarm.logs.reading import UNIFORM, Log
 from superarm.native.randomness import uniform_number
 
@@ -46,11 +46,6 @@ class Survey:
     n_labels: int
     set_size: int
     columns: Columns | None = None
-
-    def _repr_html_(self) -> str:
-        from superarm._html import survey_html
-
-        return survey_html(self)
 
     @property
     def known(self) -> Labels:

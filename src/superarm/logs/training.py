@@ -16,15 +16,13 @@ from superarm._progress import ticked
 from superarm.decisions.decision import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
-from superarm.learners.predictions import probabilities
 from superarm.logs.batches import Batch, batches
-from superarm.logs.estimates import Estimate
+from superarm.logs.estimates import Estimate, HitRateEstimator, best_of
 from superarm.logs.policies import Policy, PolicyRunner, has_probabilities
 from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, label_numbers, relabel
-from superarm.logs.tallies import Tally
-from superarm.logs.verdicts import best_of
-from superarm.logs.weights import logged_propensities
+from superarm.logs.weights import logged_propensities, policy_weights
+from superarm.losses import softmax
 from superarm.native.randomness import uniform_number
 
 KEPT = 20_000  # held-out rows that are looked at for progress
@@ -149,7 +147,7 @@ class _Trainer:
         progress: ProgressBar,
     ) -> None:
         self.log, self.learner, self.survey, self.role, self.progress = log, learner, survey, role, progress
-        self.names = learner.known.all()
+        self.names = learner.label_set.all()
         self.judges: list[Record] = []  # rows that judge
         self.checks: list[Batch] = []  # the same, as arrays
         self.history: list[Progress] = []
@@ -180,7 +178,7 @@ class _Trainer:
         if record.hit is None:
             self.unanswered += 1
             return
-        role, labels = self.role(record), learner.known
+        role, labels = self.role(record), learner.label_set
         if role != LEARNT:
             self.held_out += 1
             if turn == 1 and role == JUDGES and len(self.judges) < KEPT:
@@ -203,7 +201,7 @@ class _Trainer:
     def _measure(self, turn: int, report: Callable[[Progress], object] | None) -> None:
         """How the learner does on the rows kept out."""
         if not self.checks:
-            self.checks.extend(batches(self.judges, self.learner.known))
+            self.checks.extend(batches(self.judges, self.learner.label_set))
         if self.checks:
             self.history.append(_progress(self.learner, self.checks, turn, self.rows, self.survey))
             if report is not None:
@@ -248,15 +246,14 @@ def _loss(p: Any, f: Any) -> float:
 def _progress(learner: Learner, checks: list[Batch], turn: int, rows: int, survey: Survey) -> Progress:
     """Where the learner stands on the rows kept out."""
     bits = list[Any]()
-    policy, tally = (
-        PolicyRunner(Policy(learner.name, learner=learner), learner.known, survey.n_features),
-        Tally(),
-    )
+    policy = PolicyRunner(Policy(learner.name, learner=learner), learner.label_set, survey.n_features)
+    estimator = HitRateEstimator(one_set=policy.shows_one_set)
     likely = has_probabilities(learner)
     for batch in checks:
         s = learner.scores(batch.matrix_for(learner))
-        p = probabilities(s) if likely else np.zeros(batch.shown.shape)
+        p = softmax(s) if likely else np.zeros(batch.shown.shape)
         bits.append(((p * batch.shown).sum(axis=1), batch.hit))
-        tally.add(batch, logged_propensities(batch), policy.choose(batch, s), p)
+        logged = logged_propensities(batch)
+        estimator.add(batch, logged, policy_weights(batch, logged, policy.choose(batch, s)), p)
     loss = _loss(*(np.concatenate(part) for part in zip(*bits, strict=True))) if likely else nan
-    return Progress(turn, rows, loss, best_of(tally.estimates))
+    return Progress(turn, rows, loss, best_of(estimator.estimates))

@@ -10,7 +10,7 @@ import numpy as np
 
 from superarm._extras import need
 from superarm.groups import GroupCoverage
-from superarm.logs.estimates import SILENT, Estimate, Wanted
+from superarm.logs.estimates import SILENT, Estimate, Wanted, best_of
 from superarm.logs.policies import Policy
 
 if TYPE_CHECKING:
@@ -61,12 +61,6 @@ class Verdict:
     def sizes(self) -> str:
         """How many labels it shows, in words."""
         return f"m = {self.set_size}" if self.coverage is None else f"mean size {self.mean_size:.2f}"
-
-    def plot(self) -> Any:
-        """Every estimate with its interval, as an Altair chart."""
-        from superarm.logs.charts import verdict_chart
-
-        return verdict_chart(self)
 
     def __repr__(self) -> str:
         best = self.best
@@ -136,6 +130,9 @@ def nested(verdicts: list[Verdict], policies: Sequence[Policy]) -> list[Verdict]
     A set that holds another hits whenever that one does. So where the log cannot answer for a set, the lower end of
     a smaller one's interval holds for it, too, and the value is what is expected of it, at least that of the smaller.
     """
+    need("logs")
+    from scipy.optimize import isotonic_regression
+
     result = list(verdicts)
     rankings: dict[int, list[int]] = {}
     for i, policy in enumerate(policies):
@@ -153,7 +150,10 @@ def nested(verdicts: list[Verdict], policies: Sequence[Policy]) -> list[Verdict]
                 result[i] = replace(result[i], estimates=(*result[i].estimates, estimate))
             if estimate is not None:
                 best[i] = smaller = estimate
-        values = isotonic([e.rate for e in best.values()], [e.width**-2 for e in best.values()])
+        if not best:
+            continue
+        rates, weights = [e.rate for e in best.values()], [e.width**-2 for e in best.values()]
+        values = isotonic_regression(rates, weights=weights).x
         lows = np.maximum.accumulate([e.low for e in best.values()])
         highs = np.minimum.accumulate([e.high for e in best.values()][::-1])[::-1]
         for (i, old), value, low, high in zip(best.items(), values, lows, highs, strict=True):
@@ -162,24 +162,3 @@ def nested(verdicts: list[Verdict], policies: Sequence[Policy]) -> list[Verdict]
                 estimates = tuple(new if e is old else e for e in result[i].estimates)
                 result[i] = replace(result[i], estimates=estimates)
     return result
-
-
-def isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The nearest numbers that never fall: neighbours that do are averaged (pool adjacent violators).
-
-    >>> isotonic([0.9, 0.8, 0.95], [1.0, 3.0, 1.0])
-    [0.825, 0.825, 0.95]
-    """
-    pools: list[tuple[float, float, int]] = []
-    for value, weight in zip(values, weights, strict=True):
-        pools.append((value, weight, 1))
-        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
-            (b, wb, nb), (a, wa, na) = pools.pop(), pools.pop()
-            pools.append(((wa * a + wb * b) / (wa + wb), wa + wb, na + nb))
-    return [round(value, 12) for value, _, count in pools for _ in range(count)]
-
-
-def best_of(estimates: Sequence[Estimate]) -> Estimate | None:
-    """The sound estimate with the narrowest interval."""
-    sound = [estimate for estimate in estimates if not estimate.problem]
-    return min(sound, key=lambda estimate: estimate.width, default=None)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from superarm._extras import need
 from superarm.decisions.decision import COLUMNS, Decision, Label, Record
 from superarm.errors import InvalidInput
-from superarm.logs.sources import kind_of
 
 if TYPE_CHECKING:
     import polars
 
 BATCH = 8192
+ENDINGS = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
 
 
 class Writer:
@@ -38,7 +38,10 @@ class Writer:
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self.path, self.kind = Path(path), kind_of(path)
+        self.path, ending = Path(path), Path(path).suffix.lower()
+        if ending not in ENDINGS:
+            raise InvalidInput.must("ending", os.fspath(path), f"one of {', '.join(ENDINGS)}", ending)
+        self.kind = ENDINGS[ending]
         if not self.path.parent.is_dir():
             raise InvalidInput.must("path", "Writer", "in an existing folder", os.fspath(path))
         if self.kind == "parquet":

@@ -26,7 +26,7 @@ cdef class BoltzmannRule(Rule):
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         return n
 
-    cdef void choose(self, const double* decided, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
+    cdef void choose(self, const double* draw_state, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i, chosen = n - 1
         cdef double point = uniform(self.seed, <uint64_t>round, 0)
         best_positions(s, eligible, n, top, 1)

@@ -13,8 +13,8 @@ cdef class Cursor:
     """Where a learner stands: its next round, and what deciding moves in its rule."""
 
     cdef public int64_t round
-    cdef readonly object numbers
-    cdef double* decided
+    cdef readonly object rule_state
+    cdef double* draw_state
 
 
 cdef class DecisionBase:
@@ -31,7 +31,7 @@ cdef class DecisionBase:
     cdef public object round  # an int, or None
     cdef public object learner  # the learner's id, or None
     cdef public object taught
-    cdef public object known  # the Labels behind the numbers; None if sets already hold labels
+    cdef public object label_set  # the Labels behind the numbers; None if sets already hold labels
     cdef uint64_t token  # tells it from all other decisions of this process
 
 
@@ -53,7 +53,7 @@ cdef class Core(Stage):
     cdef Py_ssize_t prepared_n, prepared_m  # what was prepared last
     cdef public bint sees_label  # in the fused loop
     # what Python around it wants to find in every decision
-    cdef public object decision_class, known, id, explore_rule
+    cdef public object decision_class, label_set, id, explore_rule
     cdef public object everything, can_show  # arrays of label numbers
     cdef public Py_ssize_t set_size
     cdef public bint fast  # dense rows without names, and no label was added: `decide_fast` will do
@@ -70,7 +70,7 @@ cdef class Core(Stage):
     cdef int ready(self, Py_ssize_t n, Py_ssize_t m) except -1
 
     # ---- the two steps
-    cdef int decide_step(self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, const double* decided, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw, double* belief) noexcept nogil
+    cdef int decide_step(self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, const double* draw_state, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw, double* belief) noexcept nogil
     cdef object _decision(self, row, x, eligible, int64_t round, double belief, const Draw* draw)
     cdef int learn_step(self, Round* round, const Answer* answer, bint scored, const double* draw_log, Py_ssize_t n_log) noexcept nogil
 

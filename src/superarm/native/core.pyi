@@ -10,8 +10,8 @@ from superarm.native.stage import Stage
 
 class Cursor:
     round: int
-    numbers: Any
-    def __init__(self, round: int, numbers: Any = ...) -> None: ...
+    rule_state: Any
+    def __init__(self, round: int, rule_state: Any = ...) -> None: ...
     def to_dict(self) -> dict[str, Any]: ...
     @classmethod
     def from_dict(cls, data: Any) -> Cursor: ...
@@ -33,7 +33,7 @@ class DecisionBase:
     round: Any
     learner: Any
     taught: Any
-    known: Any
+    label_set: Any
 class Core(Stage):
     k: int
     scaling: Scaling
@@ -42,7 +42,7 @@ class Core(Stage):
     round: int
     sees_label: bool
     decision_class: Any
-    known: Any
+    label_set: Any
     id: Any
     explore_rule: Any
     everything: Any

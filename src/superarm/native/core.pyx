@@ -36,17 +36,17 @@ cdef class Cursor:
 
     Args:
         round: the next round.
-        numbers: what deciding moves in the rule.
+        rule_state: what deciding moves in the rule.
     """
 
-    def __init__(self, int64_t round, numbers=()):
+    def __init__(self, int64_t round, rule_state=()):
         self.round = round
-        self.numbers = np.array(numbers, np.float64)
-        self.decided = <double*>np.PyArray_DATA(self.numbers)
+        self.rule_state = np.array(rule_state, np.float64)
+        self.draw_state = <double*>np.PyArray_DATA(self.rule_state)
 
     def to_dict(self):
         """JSON-ready values."""
-        return {"round": self.round, "rule": self.numbers.tolist()}
+        return {"round": self.round, "rule": self.rule_state.tolist()}
 
     @classmethod
     def from_dict(cls, data):
@@ -54,16 +54,16 @@ cdef class Cursor:
         return cls(data["round"], data["rule"])
 
     def copy(self):
-        return Cursor(self.round, self.numbers)
+        return Cursor(self.round, self.rule_state)
 
     def __eq__(self, other):
         return isinstance(other, Cursor) and self.to_dict() == other.to_dict()
 
     def __repr__(self):
-        return f"Cursor(round={self.round}, numbers={self.numbers.tolist()})"
+        return f"Cursor(round={self.round}, rule_state={self.rule_state.tolist()})"
 
     def __reduce__(self):
-        return Cursor, (self.round, self.numbers)
+        return Cursor, (self.round, self.rule_state)
 
 
 cdef class DecisionBase:
@@ -128,14 +128,14 @@ cdef class Core(Stage):
 
     cdef int decide_step(
         self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round,
-        const double* decided, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw, double* belief,
+        const double* draw_state, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw, double* belief,
     ) noexcept nogil:
         self.scaling.scale(row, &self.x)
         self.score(&self.x, self.s)
         if not vectors.all_finite(self.s, self.k):
             return SCORE_FAILED
         belief[0] = self.belief_at_draw()
-        self.rule.choose(decided, self.s, eligible, n, m, round, drawn, top, draw_log, draw)
+        self.rule.choose(draw_state, self.s, eligible, n, m, round, drawn, top, draw_log, draw)
         return SCORE_FAILED if draw.size == 0 else 0  # a rule in plain Python has raised
 
     cdef int learn_step(
@@ -172,8 +172,8 @@ cdef class Core(Stage):
 
     def cursor(self):
         """Where it stands: a copy."""
-        cdef Cursor cursor = Cursor(self.round, np.zeros(self.rule.n_decided))
-        memcpy(cursor.decided, self.rule.decided, self.rule.n_decided * sizeof(double))
+        cdef Cursor cursor = Cursor(self.round, np.zeros(self.rule.n_draw_state))
+        memcpy(cursor.draw_state, self.rule.draw_state, self.rule.n_draw_state * sizeof(double))
         return cursor
 
     def decide_fast(self, x, at=None):
@@ -185,7 +185,7 @@ cdef class Core(Stage):
         cdef np.npy_intp d = self.scaling.d
         row = np.PyArray_EMPTY(1, &d, np.NPY_FLOAT32, 0)
         memcpy(np.PyArray_DATA(row), np.PyArray_DATA(x), d * sizeof(float))
-        if at is not None and (type(at) is not Cursor or (<Cursor>at).numbers.shape[0] != self.rule.n_decided):
+        if at is not None and (type(at) is not Cursor or (<Cursor>at).rule_state.shape[0] != self.rule.n_draw_state):
             return None
         return self.decide(row, row, self.can_show, self.set_size, at)
 
@@ -205,16 +205,16 @@ cdef class Core(Stage):
         cdef double belief = 0.0
         cdef Py_ssize_t n = np.PyArray_DIM(eligible, 0)
         cdef int64_t round = self.round if at is None else at.round
-        cdef double* decided = self.rule.decided if at is None else at.decided
+        cdef double* draw_state = self.rule.draw_state if at is None else at.draw_state
         read_row(row, &read)
         self.ready(n, m)
         self.scored = 0
         cdef int status = self.decide_step(
-            &read, labels_of(eligible), n, m, round, decided, self.drawn, self.top, self.log, &draw, &belief
+            &read, labels_of(eligible), n, m, round, draw_state, self.drawn, self.top, self.log, &draw, &belief
         )
         if status:
             return status
-        self.rule.on_decided(decided, self.log, draw.n_log)
+        self.rule.on_decided(draw_state, self.log, draw.n_log)
         if at is None:
             self.round += 1
         else:
@@ -236,7 +236,7 @@ cdef class Core(Stage):
         decision.eligible_ = None if eligible is self.everything else eligible
         decision.log_ordered_propensity, decision.log_propensity, decision.belief = draw.log_ordered, draw.log_set, belief
         decision.draw_log = (<char*>self.log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
-        decision.rule_, decision.round, decision.learner, decision.known = self.explore_rule, round, self.id, self.known
+        decision.rule_, decision.round, decision.learner, decision.label_set = self.explore_rule, round, self.id, self.label_set
         decision.taught, decision.token = (), self.scored
         return decision
 
@@ -251,7 +251,7 @@ cdef class Core(Stage):
         if not (self.fast and self.takes_hit) or type(decision) is not self.decision_class:
             return NOT_FAST
         cdef DecisionBase own = <DecisionBase>decision
-        if (hit is not True and hit is not False) or own.known is not self.known or own.learner != self.id:
+        if (hit is not True and hit is not False) or own.label_set is not self.label_set or own.learner != self.id:
             return NOT_FAST
         if type(own.row) is not np.ndarray or own.round >= self.round or self.ledger.has(own.round):
             return NOT_FAST

@@ -24,5 +24,5 @@ cdef class CoverRule(Rule):
     cdef Py_ssize_t level_index(self, double level) noexcept nogil
     cdef Py_ssize_t half(self, const float* s, Py_ssize_t n, Py_ssize_t m, double scale) noexcept nogil
     cdef Py_ssize_t above(self, Py_ssize_t n, double edge) noexcept nogil
-    cdef double leave_out(self, const double* decided, double alpha, Py_ssize_t size, double certain, double t) noexcept nogil
+    cdef double leave_out(self, const double* draw_state, double alpha, Py_ssize_t size, double certain, double t) noexcept nogil
     cdef double probability(self, const Py_ssize_t* drawn, Py_ssize_t shown, Py_ssize_t size, Py_ssize_t held, Py_ssize_t group, Py_ssize_t count) noexcept nogil

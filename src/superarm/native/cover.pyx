@@ -14,7 +14,7 @@ label learns from any set: nothing is left out.
 
 Labels tied with the last one of T (or of the half) take its place at random.
 
-decided    of its own coverage, t: decisions that count, M: what leaving out at q_b = 1 would have cost, C: the sum of
+draw_state    of its own coverage, t: decisions that count, M: what leaving out at q_b = 1 would have cost, C: the sum of
            sum_r p_r^2, how certain they were
 draw_log   HEAD numbers that move the rule: coverage; whether it counts; what it adds to M; labels shown; what
            limits it (1: the largest size, 2: a uniform set); the weights of a no and of a yes; sum_r p_r^2; then q, how many
@@ -59,8 +59,8 @@ cdef class CoverRule(Rule):
         self.coverage = self.level = coverage
         self.eta, self.uniform, self.false_no, self.false_yes = eta, uniform, false_no, false_yes
         self.none, self.full_information = -1, False
-        self.n_decided = 3
-        self.decided = self.doubles("decided", 3)
+        self.n_draw_state = 3
+        self.draw_state = self.doubles("decided", 3)
         self.warm_up = self.doubles("warm_up", 1, warm_up)
         self.levels = self.doubles("levels", LEVELS)
         self.thresholds = self.doubles("thresholds", LEVELS)
@@ -106,7 +106,7 @@ cdef class CoverRule(Rule):
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         return HEAD + 5 + 2 * n
 
-    cdef void choose(self, const double* decided, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
+    cdef void choose(self, const double* draw_state, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i, at, size, start, wanted, shown = 0, held = 0, group = 0, count = 0, first = -1, second = -1
         cdef Py_ssize_t* order = self.order
         cdef Py_ssize_t* tied = self.tied
@@ -166,7 +166,7 @@ cdef class CoverRule(Rule):
         # without whom
         if counts and size > 1 and not self.full_information and q < log(self.k / LEAST):  # else a miss is impossible, as the bound needs it
             count = size - 1
-            cost = self.leave_out(decided, alpha, size, certainty, round - self.warm_up[0])
+            cost = self.leave_out(draw_state, alpha, size, certainty, round - self.warm_up[0])
         u = uniform(self.seed, t, 0)
         for i in range(count):
             if sums[i] <= u < sums[i + 1]:
@@ -239,10 +239,10 @@ cdef class CoverRule(Rule):
             count += self.p[i] >= edge
         return max(1, count)
 
-    cdef double leave_out(self, const double* decided, double alpha, Py_ssize_t size, double certain, double t) noexcept nogil:
+    cdef double leave_out(self, const double* draw_state, double alpha, Py_ssize_t size, double certain, double t) noexcept nogil:
         """Fill ``sums`` with the running sums of pi (sum i is that of rank i + 1), and return what they cost at q_b = 1.
 
-        certain, t: sum_r p_r^2 of this decision, and how many came before it; at its own coverage, decided has better.
+        certain, t: sum_r p_r^2 of this decision, and how many came before it; at its own coverage, draw_state has better.
         """
         cdef Py_ssize_t i, at = self.level_index(self.level)
         cdef double* own = self.own
@@ -250,16 +250,16 @@ cdef class CoverRule(Rule):
         cdef bint usual = self.level == self.coverage
         for i in range(1, size):
             cost += min(1.0, 2.0 * own[i] / rest) * own[i]
-        if usual and decided[1] > 0.0:
-            t = decided[0]
-            certain = decided[2] / t
+        if usual and draw_state[1] > 0.0:
+            t = draw_state[0]
+            certain = draw_state[2] / t
         beta = min(MOST, SPEND * certain * sqrt(certain) / (1.0 + t / (SLOW * self.k)))
         if at >= 0:  # while more is missed than is allowed, less is left out
             beta *= min(1.0, max(0.0, 2.0 - self.recent[at] / alpha))
         if not usual:  # M is not theirs: each pays for itself
             q = min(1.0, beta * alpha / cost) if cost > 0.0 else 1.0
-        elif decided[1] > 0.0:
-            q = min(1.0, beta * alpha * (t + 1.0) / decided[1])
+        elif draw_state[1] > 0.0:
+            q = min(1.0, beta * alpha * (t + 1.0) / draw_state[1])
         self.sums[0] = 0.0
         for i in range(1, size):
             self.sums[i] = self.sums[i - 1] + q * min(1.0, 2.0 * own[i] / rest)
@@ -310,11 +310,11 @@ cdef class CoverRule(Rule):
             total *= <double>(wanted - i) / <double>(group - i)
         return total
 
-    cdef void on_decided(self, double* decided, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
+    cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
         if n_log > 0 and draw_log[1] > 0.0 and draw_log[0] == self.coverage:
-            decided[0] += 1.0
-            decided[1] += draw_log[2]
-            decided[2] += draw_log[7]
+            draw_state[0] += 1.0
+            draw_state[1] += draw_log[2]
+            draw_state[2] += draw_log[7]
 
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
         cdef double weight, alpha, missed, q, step, most, asked, clear = 1.0

@@ -69,7 +69,7 @@ cdef class DiluteRule(Rule):
         self.a, self.b = (1.0 - self.gamma) / m + self.gamma / n, self.gamma / n
         self.log_set = <const double*><size_t>logs.ctypes.data
 
-    cdef void choose(self, const double* decided, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
+    cdef void choose(self, const double* draw_state, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
         """One uniform per position chooses the group and the member in it; nothing scans the n labels."""
         cdef double a = self.a, b = self.b, weight_in, weight_out, rest, point, log_z = 0.0, product = 1.0
         cdef Py_ssize_t* pool = self.pool

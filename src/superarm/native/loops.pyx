@@ -56,12 +56,12 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
             rows.at(at, &row)
             rows.prefetch_row(following)
             status = core.decide_step(
-                &row, eligible, among, m, core.round, core.rule.decided, core.drawn, core.top, core.log,
+                &row, eligible, among, m, core.round, core.rule.draw_state, core.drawn, core.top, core.log,
                 &draw, &round.belief,
             )
             if status:
                 break
-            core.rule.on_decided(core.rule.decided, core.log, draw.n_log)
+            core.rule.on_decided(core.rule.draw_state, core.log, draw.n_log)
             rows.at(following, &ahead)
             core.prefetch_weights(&ahead)
             round.m, round.top_size = draw.size, draw.top_size
@@ -133,12 +133,12 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
                         logs = <double*>more
                     rows.at(i, &row)
                     status = core.decide_step(
-                        &row, labels, among, m, core.round, core.rule.decided, core.drawn, core.top,
+                        &row, labels, among, m, core.round, core.rule.draw_state, core.drawn, core.top,
                         logs + written, &draw, &log_prob[3 * i + 2],
                     )
                     if status:
                         break
-                    core.rule.on_decided(core.rule.decided, logs + written, draw.n_log)
+                    core.rule.on_decided(core.rule.draw_state, logs + written, draw.n_log)
                     rows.at(min(i + 1, n - 1), &ahead)
                     core.prefetch_weights(&ahead)
                     rows.prefetch_row(min(i + 2, n - 1))  # the next one is on its way: rows come in order
@@ -169,7 +169,7 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
 def update_many(
     Core core, RowBlock rows, np.ndarray which, np.ndarray eligible, starts, np.ndarray flat, np.ndarray ends,
     np.ndarray sizes, np.ndarray log_probs, np.ndarray log, np.ndarray log_ends, np.ndarray hits, np.ndarray labels,
-    bint given, decided=None,
+    bint given, interleaved=None,
 ):
     """Learn from the answers to the decisions ``which``, in this order: how many were done, and why it stopped.
 
@@ -182,16 +182,16 @@ def update_many(
         hits: a bit (uint8) for each of ``which``.
         labels: a label's number for each of ``which``, or -1.
         given: somebody else chose the sets.
-        decided: decisions to be counted in on the way: (log, log_ends, the first, and how many come before each
+        interleaved: decisions that were made between the answers: (log, log_ends, the first, and how many come before each
             answer), or ``None``.
     """
     cdef Py_ssize_t i = 0, at, begin, n = which.shape[0], among = eligible.shape[0], m = 0, counted = 0
     cdef const Py_ssize_t* before = NULL
     cdef const Py_ssize_t* decided_end = NULL
     cdef const double* decided_log = NULL
-    if decided is not None:
-        decided_log, decided_end = <const double*>np.PyArray_DATA(decided[0]), labels_of(decided[1])
-        counted, before = decided[2], labels_of(decided[3])
+    if interleaved is not None:
+        decided_log, decided_end = <const double*>np.PyArray_DATA(interleaved[0]), labels_of(interleaved[1])
+        counted, before = interleaved[2], labels_of(interleaved[3])
     cdef const Py_ssize_t* order = labels_of(which)
     cdef const Py_ssize_t* start = NULL if starts is None else labels_of(starts)
     cdef const Py_ssize_t* end = labels_of(ends)

@@ -30,8 +30,8 @@ cdef class PythonRule(Rule):
 
     def __init__(self, k, seed, rule):
         super().__init__(k, seed)
-        self.rule, self.n_decided = rule, rule.n_decided
-        self.decided = self.doubles("decided", max(1, rule.n_decided))
+        self.rule, self.n_draw_state = rule, rule.n_draw_state
+        self.draw_state = self.doubles("decided", max(1, rule.n_draw_state))
         self.doubles("memory", max(1, rule.n_memory))
         self.memory = self.arrays["memory"][: rule.n_memory]
         self.listens = rule.listens
@@ -45,25 +45,25 @@ cdef class PythonRule(Rule):
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         return self.most_log
 
-    cdef void choose(self, const double* decided, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
+    cdef void choose(self, const double* draw_state, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
         draw.size = draw.top_size = draw.n_log = 0
         draw.log_ordered = draw.log_set = 0.0
         with gil:
             if self.error is not None:
                 return
             try:
-                self._choose(decided, s, eligible, n, min(n, m), round, drawn, top, draw_log, draw)
+                self._choose(draw_state, s, eligible, n, min(n, m), round, drawn, top, draw_log, draw)
             except BaseException as error:
                 self.error, draw.size = error, 0
 
-    cdef _choose(self, const double* decided, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw):
+    cdef _choose(self, const double* draw_state, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw):
         cdef Py_ssize_t i
         scores = np.empty(n, np.float32)
         cdef float* value = <float*><size_t>scores.ctypes.data
         for i in range(n):
             value[i] = s[eligible[i]]
         chosen, best, ordered, of_set, log = self.rule.checked(
-            scores, m, self.seed, round, _array(decided, self.n_decided), self.memory
+            scores, m, self.seed, round, _array(draw_state, self.n_draw_state), self.memory
         )
         for i in range(len(chosen)):
             drawn[i] = eligible[<Py_ssize_t>chosen[i]]
@@ -75,14 +75,14 @@ cdef class PythonRule(Rule):
         draw.log_ordered, draw.log_set = ordered, of_set
         draw.size = len(chosen)
 
-    cdef void on_decided(self, double* decided, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
-        if self.n_decided == 0:
+    cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
+        if self.n_draw_state == 0:
             return
         with gil:
             try:
-                moved = _array(decided, self.n_decided)
+                moved = _array(draw_state, self.n_draw_state)
                 self.rule.on_decided(moved, _array(draw_log, n_log))
-                memcpy(decided, <const double*><size_t>moved.ctypes.data, self.n_decided * sizeof(double))
+                memcpy(draw_state, <const double*><size_t>moved.ctypes.data, self.n_draw_state * sizeof(double))
             except BaseException as error:
                 self.error = error
 
@@ -91,7 +91,7 @@ cdef class PythonRule(Rule):
             return
         with gil:
             try:
-                numbers = self.arrays["decided"][: self.n_decided]
+                numbers = self.arrays["decided"][: self.n_draw_state]
                 self.rule.on_feedback(numbers, self.memory, _array(draw_log, n_log), bool(answer.hit))
             except BaseException as error:
                 self.error = error

@@ -9,8 +9,8 @@ cdef class Rule(Stage):
 
     cdef readonly Py_ssize_t k  # labels it has room for
     cdef public uint64_t seed
-    cdef double* decided  # what deciding moves, and nothing else: a Cursor may stand in for it
-    cdef readonly Py_ssize_t n_decided
+    cdef double* draw_state  # what deciding moves, and nothing else: a Cursor may stand in for it
+    cdef readonly Py_ssize_t n_draw_state
 
     # What must be known about sets of (at most) m out of n labels is made here, with the interpreter, before `choose`.
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m)
@@ -18,9 +18,9 @@ cdef class Rule(Stage):
     cdef Py_ssize_t largest(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil
     # Fill drawn and top with labels (not positions), draw_log with what the rule must know to be asked again; moves nothing.
-    cdef void choose(self, const double* decided, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil
-    # A decision was made: move ``decided`` by what draw_log says.
-    cdef void on_decided(self, double* decided, const double* draw_log, Py_ssize_t n_log) noexcept nogil
+    cdef void choose(self, const double* draw_state, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil
+    # A decision was made: move ``draw_state`` by what draw_log says.
+    cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil
     # An answer has come and was learnt from. draw_log is the decision's own (n_log 0 for a set that somebody else chose).
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil
 
@@ -29,4 +29,4 @@ cdef inline void advance(Rule rule, const double* log, const Py_ssize_t* ends, P
     """Move a rule by what was written down at each decision from ``first`` to before ``last``."""
     cdef Py_ssize_t i
     for i in range(first, last):
-        rule.on_decided(rule.decided, log + ends[i], ends[i + 1] - ends[i])
+        rule.on_decided(rule.draw_state, log + ends[i], ends[i + 1] - ends[i])

@@ -4,6 +4,6 @@ from superarm.native.stage import Stage
 class Rule(Stage):
     k: int
     seed: int
-    n_decided: int
+    n_draw_state: int
     def __init__(self, k: int, seed: int) -> None: ...
     def prepare(self, n: int, m: int) -> None: ...

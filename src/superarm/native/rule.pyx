@@ -1,6 +1,6 @@
 """Rule: what every rule has in compiled code. The contract is rule.pxd.
 
-`choose` reads and moves nothing; `on_decided` moves what deciding moves (``decided``), from the numbers that
+`choose` reads and moves nothing; `on_decided` moves what deciding moves (``draw_state``), from the numbers that
 `choose` wrote down. So a decision can be made at any cursor, stored, and counted in later, in any process.
 """
 
@@ -18,10 +18,10 @@ cdef class Rule(Stage):
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         return 0
 
-    cdef void choose(self, const double* decided, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
+    cdef void choose(self, const double* draw_state, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
         draw.size = draw.top_size = draw.n_log = 0
 
-    cdef void on_decided(self, double* decided, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
+    cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
         pass
 
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:

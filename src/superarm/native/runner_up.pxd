@@ -14,4 +14,4 @@ cdef class RunnerUpRule(Rule):
     cdef Py_ssize_t* order  # positions of the labels ranked 1 to m + 3
     cdef double* sums  # C, the running sums of pi
     cdef Ties ties
-    cdef double leave_out(self, const double* decided, const float* s, bint tied, double scale, Py_ssize_t n, Py_ssize_t m) noexcept nogil
+    cdef double leave_out(self, const double* draw_state, const float* s, bint tied, double scale, Py_ssize_t n, Py_ssize_t m) noexcept nogil

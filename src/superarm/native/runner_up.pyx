@@ -11,7 +11,7 @@ is shown in place of the top one with probability q p_r (p_r / p_1)^w.
 
     q = min(1, B / M),   B = (0.07 sqrt(m) + explore / (1 - explore)) sqrt(n t)
 
-decided    t: rounds, M: what exploring without a budget would have cost, and pending: decisions that
+draw_state    t: rounds, M: what exploring without a budget would have cost, and pending: decisions that
            wait for an answer (at most 300; each answer halves them)
 draw_log   what this round adds to M; the labels of ranks m+1 and m+2 (-1: none); how many sums there
            are, and they; the groups of ties (ties.pxd). Empty if everything is shown.
@@ -45,8 +45,8 @@ cdef class RunnerUpRule(Rule):
         super().__init__(k, seed)
         self.explore, self.uniform, self.forget = explore, uniform, forget
         self.sharp = 0.5 - 0.4 * self.explore
-        self.n_decided = 3
-        self.decided = self.doubles("decided", 3)
+        self.n_draw_state = 3
+        self.draw_state = self.doubles("decided", 3)
         self.answers = self.doubles("answers", 1)
         self.s = <float*>self.scratch("s", k, np.float32)
         self.p = <double*>self.scratch("p", k, np.float64)
@@ -71,7 +71,7 @@ cdef class RunnerUpRule(Rule):
             return 0
         return 8 + n + n if m == 1 else 7 + m - 1 + min(n, m + 2) + n
 
-    cdef void choose(self, const double* decided, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
+    cdef void choose(self, const double* draw_state, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i, groups, count, ranks, most, filled = 0, first = -1, second = -1
         cdef double near = EQUAL, chance = 0.0, scale, u
         cdef Py_ssize_t* order = self.order
@@ -93,8 +93,8 @@ cdef class RunnerUpRule(Rule):
             for i in range(m):
                 drawn[i] = top[i] = eligible[top[i]]
             return
-        if self.answers[0] > 0.0 and decided[2] > 0.0:
-            near += log(1.0 + decided[2] / self.answers[0])
+        if self.answers[0] > 0.0 and draw_state[2] > 0.0:
+            near += log(1.0 + draw_state[2] / self.answers[0])
         ranks, most = min(n, m + 2) if m > 1 else 1, min(2, n - m)
         vectors.top_positions(s, n, order, min(n, ranks + 1))
         scale = 1.0 / vectors.exp_sum(s, s[order[0]], 1.0, p, n)
@@ -105,7 +105,7 @@ cdef class RunnerUpRule(Rule):
             scale = 1.0
             order_ties(&self.ties, s, n, order, ranks, p, self.seed, round, <uint64_t>(2 + m))
         count = n if m == 1 else m - 1
-        draw_log[0] = self.leave_out(decided, s, groups > 0, scale, n, m)
+        draw_log[0] = self.leave_out(draw_state, s, groups > 0, scale, n, m)
         draw_log[1] = eligible[order[m]] if m > 1 else -1.0
         draw_log[2] = eligible[order[m + 1]] if m > 1 and m + 1 < n else -1.0
         draw_log[3] = count
@@ -140,7 +140,7 @@ cdef class RunnerUpRule(Rule):
             top[i] = eligible[order[i]]
             drawn[i] = eligible[drawn[i]]
 
-    cdef double leave_out(self, const double* decided, const float* s, bint tied, double scale, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
+    cdef double leave_out(self, const double* draw_state, const float* s, bint tied, double scale, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         """Fill ``sums`` with the running sums of pi, and return what they would have cost at q = 1.
 
         Sum i belongs to rank i + 2; at m = 1, to position i, shown in place of the top one. p is to be scaled.
@@ -150,8 +150,8 @@ cdef class RunnerUpRule(Rule):
         cdef double* p = self.p
         cdef double* sums = self.sums
         cdef double keep = 1.0 - self.forget, q = 1.0, b, own, best, rest, fill, cost = 0.0
-        if self.explore < 1.0 and decided[1] * keep > 0.0:
-            q = min(1.0, self.budget * sqrt(n * (decided[0] * keep)) / (decided[1] * keep))
+        if self.explore < 1.0 and draw_state[1] * keep > 0.0:
+            q = min(1.0, self.budget * sqrt(n * (draw_state[0] * keep)) / (draw_state[1] * keep))
         best, sums[0] = p[first] * scale, 0.0
         if m == 1:
             if not tied:
@@ -174,14 +174,14 @@ cdef class RunnerUpRule(Rule):
             sums[i + 1] = sums[i] + q * b
         return cost
 
-    cdef void on_decided(self, double* decided, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
+    cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
         if n_log > 0:  # else everything was shown
-            decided[0] = decided[0] * (1.0 - self.forget) + 1.0
-            decided[1] = decided[1] * (1.0 - self.forget) + draw_log[0]
-        decided[2] = min(MOST_PENDING, decided[2] + 1.0)
+            draw_state[0] = draw_state[0] * (1.0 - self.forget) + 1.0
+            draw_state[1] = draw_state[1] * (1.0 - self.forget) + draw_log[0]
+        draw_state[2] = min(MOST_PENDING, draw_state[2] + 1.0)
 
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
-        self.decided[2] = floor(self.decided[2] * 0.5)
+        self.draw_state[2] = floor(self.draw_state[2] * 0.5)
         self.answers[0] += 1.0
 
 

@@ -1,6 +1,5 @@
 """The rows of SYNSEP and SYNNONSEP (streams/synthetic.py)."""
 
-from libc.math cimport sqrt
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
@@ -14,7 +13,7 @@ cdef enum:
     DRAWN_ON = 20
 
 
-def fill(uint64_t seed, uint64_t first, owned, sizes, double noise, bint unit, X, y):
+def fill(uint64_t seed, uint64_t first, owned, sizes, double noise, X, y):
     """Rows number ``first`` on, into X (float32, n x D) and y (int64); ``owned`` (K x OWN) and ``sizes`` are int64."""
     cdef Py_ssize_t n = len(X)
     cdef const int64_t* own = <const int64_t*><size_t>owned.ctypes.data
@@ -25,14 +24,12 @@ def fill(uint64_t seed, uint64_t first, owned, sizes, double noise, bint unit, X
     cdef Py_ssize_t i, j, at, count
     cdef int64_t c, swapped
     cdef uint64_t t
-    cdef float on
     with nogil:
         for i in range(n):
             t = first + i
             c = <int64_t>(uniform(seed, t, 0) * K)
             count = size[c]
             memset(row, 0, D * sizeof(float))
-            on = <float>(1.0 / sqrt(count - DRAWN_OFF + DRAWN_ON)) if unit else 1.0
             for j in range(count):
                 pool[j] = own[c * OWN + j]
             for j in range(DRAWN_OFF):  # the first of the pool are those that go off
@@ -40,14 +37,14 @@ def fill(uint64_t seed, uint64_t first, owned, sizes, double noise, bint unit, X
                 swapped = pool[j]
                 pool[j], pool[at] = pool[at], swapped
             for j in range(DRAWN_OFF, count):
-                row[pool[j]] = on
+                row[pool[j]] = 1.0
             for j in range(D - OWN):
                 pool[j] = OWN + j
             for j in range(DRAWN_ON):
                 at = j + <Py_ssize_t>(uniform(seed, t, 10 + j) * (D - OWN - j))
                 swapped = pool[j]
                 pool[j], pool[at] = pool[at], swapped
-                row[pool[j]] = on
+                row[pool[j]] = 1.0
             if uniform(seed, t, 40) < noise:
                 c = <int64_t>(uniform(seed, t, 41) * K)
             label[i] = c

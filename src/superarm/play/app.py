@@ -7,15 +7,15 @@ from collections.abc import Callable
 from secrets import randbelow
 from typing import Any
 
-from superarm.play.game import GAMMA, HELD_OUT, LEARNERS, Game
+from superarm.play.game import GAMMA, LEARNERS, Game
 from superarm.service.http.admission import OPEN, Admission
-from superarm.service.http.exchange import Response
 from superarm.service.http.guard import Limits
-from superarm.service.http.messages import Strict
 from superarm.service.http.pages import page_of
+from superarm.service.http.request import Response
 from superarm.service.http.router import Route, Router
 from superarm.service.http.server import Listener, Server
 from superarm.service.http.tokens import Tokens
+from superarm.service.messages import Strict
 
 
 class Answer(Strict):
@@ -26,13 +26,13 @@ class Answer(Strict):
 
 
 class Count(Strict):
-    """How often the computer is to answer."""
+    """How many answers the computer is to give."""
 
     count: int
 
 
-class Play:
-    """What the routes work with: the game that is on.
+class GamePage:
+    """The context of the routes: the game that is on.
 
     Args:
         seed: of the first game; every other one gets one at random.
@@ -43,19 +43,19 @@ class Play:
 
     def state(self) -> dict[str, Any]:
         """All that the page shows."""
-        game, last = self.game, self.game.last_answer
+        game = self.game
         return {
             "question": game.answers,
             "by_person": game.by_person,
             "picture": [int(value) for value in game.x],
             "shown": game.shown,
-            "beliefs": game.beliefs(),
-            "last_answer": last and {"shown": last.shown, "hit": last.hit, "label": last.label},
+            "probabilities": game.probabilities(),
+            "last_answer": game.last_answer,
             "learners": LEARNERS,
             "errors": game.curve[-1][1:] if game.curve else game.errors(),
             "curve": game.curve,
-            "held_out": HELD_OUT,
-            "lessons": game.lessons,
+            "n_test": len(game.test),
+            "n_training": len(game.training),
             "gamma": GAMMA,
         }
 
@@ -65,12 +65,12 @@ class Play:
     def icon(self) -> Response:
         return Response(204)
 
-    def answer(self, given: Answer) -> dict[str, Any]:
-        self.game.answer(given.question, given.hit)
+    def answer(self, answer: Answer) -> dict[str, Any]:
+        self.game.answer(answer.question, answer.hit)
         return self.state()
 
-    def computer(self, how_many: Count) -> dict[str, Any]:
-        self.game.answer_itself(how_many.count)
+    def computer(self, answers: Count) -> dict[str, Any]:
+        self.game.answer_by_computer(answers.count)
         return self.state()
 
     def restart(self) -> dict[str, Any]:
@@ -79,19 +79,19 @@ class Play:
 
 
 ROUTES = (
-    Route("GET", "/", OPEN, Play.page),
-    Route("GET", "/favicon.ico", OPEN, Play.icon),
-    Route("GET", "/game", OPEN, Play.state),
-    Route("POST", "/game", OPEN, Play.restart),
-    Route("POST", "/answers", OPEN, Play.answer, takes=Answer),
-    Route("POST", "/computer", OPEN, Play.computer, takes=Count),
+    Route("GET", "/", OPEN, GamePage.page),
+    Route("GET", "/favicon.ico", OPEN, GamePage.icon),
+    Route("GET", "/game", OPEN, GamePage.state),
+    Route("POST", "/game", OPEN, GamePage.restart),
+    Route("POST", "/answers", OPEN, GamePage.answer, takes=Answer),
+    Route("POST", "/computer", OPEN, GamePage.computer, takes=Count),
 )
 
 
-async def play(game: Play, port: int, on_ready: Callable[[str], object]) -> None:
-    """Serve the page on the loopback address until cancelled; ``on_ready`` is told where."""
+async def play(page: GamePage, port: int, on_ready: Callable[[str], object]) -> None:
+    """Serve the page on the loopback address until cancelled; ``on_ready`` gets its address."""
     router = Router(ROUTES, Admission(Tokens(), rate=1_000.0))
-    router.context = game
+    router.context = page
     server = Server(router, Listener(port=port, owner="superarm play"), Limits(connections=100))
     server.on_ready = lambda: on_ready(f"http://127.0.0.1:{server.port}/")
     try:

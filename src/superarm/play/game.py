@@ -1,4 +1,4 @@
-"""A game: somebody answers for sets of digits, and three learners learn."""
+"""A game: somebody answers questions about sets of digits, and three learners learn."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from superarm.streams import open_data
 SET_SIZE = 3
 # The paper's MC-DBF at its best: with less exploration it learns more slowly here (0.1: hardly at all).
 GAMMA = 0.7
-AT_ONCE = 1_000  # answers of the computer
-HELD_OUT = 500  # pictures that only measure
-LEARNERS = ("set-logit", "mc-dbf", "labels")  # told a bit; told a bit; told every label
+MAX_COUNT = 1_000  # answers of the computer to one request
+N_TEST = 500  # pictures
+LEARNERS = ("set-logit", "mc-dbf", "labels")  # these learn from a bit, from a bit, from every label
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +28,15 @@ class LastAnswer:
 
     shown: list[int]
     hit: bool
-    label: int  # the truth, which it was not told
-    by_person: bool
+    label: int  # the true one, which it did not get
 
 
 class Game:
-    """Digits in a random order, passed to three learners; their errors on pictures that teach nobody.
+    """Digits in a random order, passed to three learners; their errors on test pictures.
 
-    Each picture goes to all three. SetLogit is told whether the digit was in the set that it showed, by
-    whoever plays. MC-DBF can learn only from sets that it drew itself: it is told the same about its own
-    set, out of the data. The third is SetLogit again, told every label.
+    Each picture goes to all three. SetLogit learns whether the digit was in the set that it showed, from
+    whoever plays. MC-DBF can learn only from sets that it drew itself: it gets the same bit about its own
+    set, from the data. The third is SetLogit again, with every label.
 
     Args:
         seed: for the order of the pictures and for the sets.
@@ -48,22 +47,22 @@ class Game:
         self.X, self.y = digits.rows.dense, digits.y
         random = np.random.default_rng(seed)
         order = random.permutation(len(self.y))
-        self._exam, self._lessons = order[:HELD_OUT], order[HELD_OUT:]
+        self.test, self.training = order[:N_TEST], order[N_TEST:]
         common: dict[str, Any] = {"n_labels": 10, "n_features": self.X.shape[1], "set_size": SET_SIZE}
         self.learners: dict[str, Learner] = {
             "set-logit": SetLogit(**common, seed=seed),
             "mc-dbf": MCDBF(**common, gamma=GAMMA, seed=seed),
             "labels": SetLogit(**common, seed=seed),
         }
-        self._pictures = self._visit(random)
+        self._pictures = self._endless_pictures(random)
         self.answers = self.by_person = 0
         self.last_answer: LastAnswer | None = None
         self.curve: list[tuple[float, ...]] = []  # answers, and the error of each learner
         self._next()
 
-    def _visit(self, random: np.random.Generator) -> Iterator[int]:
+    def _endless_pictures(self, random: np.random.Generator) -> Iterator[int]:
         while True:
-            yield from random.permutation(self._lessons).tolist()
+            yield from random.permutation(self.training).tolist()
 
     def _next(self) -> None:
         self.picture = next(self._pictures)
@@ -71,24 +70,19 @@ class Game:
         self.decision: Decision = self.learners["set-logit"].decide(self.x)
 
     @property
-    def lessons(self) -> int:
-        """How many pictures there are to learn from."""
-        return len(self._lessons)
-
-    @property
     def shown(self) -> list[int]:
         """The set that SetLogit shows for the picture, best first."""
         return [int(label) for label in self.decision.labels]
 
-    def beliefs(self) -> list[float]:
-        """How probable SetLogit thinks each digit is, for the picture."""
+    def probabilities(self) -> list[float]:
+        """SetLogit's probability of each digit, for the picture."""
         learner = self.learners["set-logit"]
         assert isinstance(learner, SetLogit)
         return [float(p) for p in learner.predict_proba(self.x[None])[0]]
 
     def errors(self) -> tuple[float, ...]:
-        """The share of held-out pictures whose top label is wrong, for each learner."""
-        X, y = self.X[self._exam], self.y[self._exam]
+        """The share of test pictures whose top label is wrong, for each learner."""
+        X, y = self.X[self.test], self.y[self.test]
         return tuple(float(np.mean(learner.predict(X) != y)) for learner in self.learners.values())
 
     def answer(self, question: int, hit: bool) -> None:
@@ -98,22 +92,23 @@ class Game:
         self._teach(hit, by_person=True)
         self._measure()
 
-    def answer_itself(self, count: int) -> None:
-        """Give ``count`` answers out of the data."""
-        if not 1 <= count <= AT_ONCE:
-            raise FeedbackError.must("count", "play", f"from 1 to {AT_ONCE:,}", count)
+    def answer_by_computer(self, count: int) -> None:
+        """Give ``count`` answers from the data."""
+        if not 1 <= count <= MAX_COUNT:
+            raise FeedbackError.must("count", "play", f"from 1 to {MAX_COUNT:,}", count)
         for _ in range(count):
             self._teach(self.label in self.shown, by_person=False)
-            if _is_mark(self.answers):
+            if _is_checkpoint(self.answers):
                 self._measure()
         self._measure()
 
     def _teach(self, hit: bool, *, by_person: bool) -> None:
-        label, own = self.label, self.learners["mc-dbf"].decide(self.x)
-        self.learners["set-logit"].update(self.decision, hit=hit)
-        self.learners["mc-dbf"].update(own, hit=label in own.labels)
-        self.learners["labels"].update(self.learners["labels"].decide(self.x), label=label)
-        self.last_answer = LastAnswer(self.shown, hit, label, by_person)
+        label, set_logit, mc_dbf, labels = self.label, *self.learners.values()
+        set_logit.update(self.decision, hit=hit)
+        decision = mc_dbf.decide(self.x)
+        mc_dbf.update(decision, hit=label in decision.labels)
+        labels.update(labels.decide(self.x), label=label)
+        self.last_answer = LastAnswer(self.shown, hit, label)
         self.answers += 1
         self.by_person += by_person
         self._next()
@@ -123,10 +118,10 @@ class Game:
             self.curve.append((self.answers, *self.errors()))
 
 
-def _is_mark(answers: int) -> bool:
+def _is_checkpoint(answers: int) -> bool:
     """Whether to measure: after each of the first hundred, then 45 times in each power of ten.
 
-    >>> [n for n in range(1, 1000) if _is_mark(n)][95:103]
+    >>> [n for n in range(1, 1000) if _is_checkpoint(n)][95:103]
     [96, 97, 98, 99, 100, 120, 140, 160]
     """
     return answers < 100 or answers % (2 * 10 ** (floor(log10(answers)) - 1)) == 0

@@ -1,8 +1,9 @@
 """Reports: figures, tables and one HTML page, made from a store of results alone."""
 
 from superarm._extras import need
-from superarm.report.write import write_report
 
-need("plots")
+need("plots")  # before the modules below import Polars
+
+from superarm.report.write import write_report  # noqa: E402
 
 __all__ = ["write_report"]

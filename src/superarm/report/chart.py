@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from math import floor, log10
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import polars
+import polars as pl
 
-SHORT = "format(datum.value, datum.value >= 1000 ? '~s' : '~g')"  # 100k, but 0.1 and not 100m
+from superarm.report.theme import HEIGHT, LIGHT, WIDTH
+
+SHORT_NUMBER = "format(datum.value, datum.value >= 1000 ? '~s' : '~g')"  # 100k, but 0.1 and not 100m
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,23 +22,37 @@ class Chart:
     title: str
     spec: dict[str, Any]
 
+    def standalone(self) -> dict[str, Any]:
+        """The chart with its title, a size, and the look of light paper."""
+        longest = self.spec["usermeta"]["longest"]
+        columns = max(1, min(3, WIDTH // (60 + 7 * longest)))  # page.html computes the same for its width
+        config = LIGHT | {"legend": LIGHT["legend"] | {"columns": columns}}
+        return self.spec | {"width": WIDTH, "height": HEIGHT, "config": config, "title": self.title}
+
+
+class LineStyle(NamedTuple):
+    """How a curve is drawn."""
+
+    colour: str
+    dash: list[int]
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:
     """What an axis shows."""
 
-    words: str
+    label: str
     log: bool = False
     whole: bool = False  # a few whole numbers: each has its tick
 
     @property
     def title(self) -> str:
-        return self.words + (", logarithmic" if self.log else "")
+        return self.label + (", logarithmic" if self.log else "")
 
     @property
     def short(self) -> str:
         """The axis' name in the box that opens over a point."""
-        return self.words.partition(",")[0].partition(" (")[0]
+        return self.label.partition(",")[0].partition(" (")[0]
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -63,17 +78,15 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def line_chart(
-    table: polars.DataFrame,
+    table: pl.DataFrame,
     *,
     x: Axis,
     y: Axis,
-    order: list[str],
-    look: tuple[list[str], list[list[int]]],
+    styles: dict[str, LineStyle],
     points: bool = False,
 ) -> dict[str, Any]:
-    """Lines with bands from a table with series, x, mean, low and high."""
+    """Lines with bands from a table with series, x, mean, low and high; the legend is in the order of ``styles``."""
     import altair as alt
-    import polars as pl
 
     if y.log:  # an axis without a 0: the band is as wide below as above, in the logarithm
         table = table.filter(pl.col("mean") > 0.0)
@@ -85,8 +98,12 @@ def line_chart(
         x=alt.X("x:Q", title=x.title, scale=_scale(x, table["x"]), axis=_axis(x, table["x"])),
         opacity=alt.condition(pick, alt.value(1.0), alt.value(0.12)),
     )
-    colour = alt.Color("series:N", scale=alt.Scale(domain=order, range=look[0]), sort=order, title=None)
-    dash = alt.StrokeDash("series:N", scale=alt.Scale(domain=order, range=look[1]), sort=order, title=None)
+    order = list(styles)
+    colours, dashes = (
+        alt.Scale(domain=order, range=[style[part] for style in styles.values()]) for part in (0, 1)
+    )
+    colour = alt.Color("series:N", scale=colours, sort=order, title=None)
+    dash = alt.StrokeDash("series:N", scale=dashes, sort=order, title=None)
     values = pl.concat([table["low"], table["high"]])
     y_scale = _scale(y, values) if y.log else alt.Scale(domainMin=0.0)
     vertical = alt.Y("mean:Q", title=y.title, scale=y_scale, axis=_axis(y, values))
@@ -130,16 +147,16 @@ def offline(chart: Any) -> Any:
 
 @cache
 def _offline(kind: Any) -> type:
-    def save(self: Any, fp: Any, format: str | None = None, **more: Any) -> None:
+    def save(self: Any, fp: Any, format: str | None = None, **options: Any) -> None:
         if format == "html" or (format is None and str(fp).endswith(".html")):
-            more = {"inline": True, **more}
-        kind.save(self, fp, format, **more)
+            options = {"inline": True, **options}
+        kind.save(self, fp, format, **options)
 
     save.__doc__ = kind.save.__doc__
     return type(kind.__name__, (kind,), {"save": save, "__module__": __name__})
 
 
-def _scale(axis: Axis, values: polars.Series) -> Any:
+def _scale(axis: Axis, values: pl.Series) -> Any:
     import altair as alt
 
     if not axis.log:
@@ -147,15 +164,15 @@ def _scale(axis: Axis, values: polars.Series) -> Any:
     return alt.Scale(type="log", nice=False, domain=_range(values))
 
 
-def _axis(axis: Axis, values: polars.Series) -> Any:
+def _axis(axis: Axis, values: pl.Series) -> Any:
     import altair as alt
 
     if axis.whole:
         return alt.Axis(format="d", values=sorted(set(values.to_list())))
     if axis.log:
-        return alt.Axis(labelExpr=SHORT, values=log_ticks(*_range(values)))
-    return alt.Axis(labelExpr=SHORT)
+        return alt.Axis(labelExpr=SHORT_NUMBER, values=log_ticks(*_range(values)))
+    return alt.Axis(labelExpr=SHORT_NUMBER)
 
 
-def _range(values: polars.Series) -> list[float]:
+def _range(values: pl.Series) -> list[float]:
     return [float(values.min()), float(values.max())]  # type: ignore[arg-type]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import polars as pl
 
+from superarm.experiments.spec import Figure
+from superarm.experiments.store import Experiment
 from superarm.report.figures import select_runs
 from superarm.report.stats import differences, summary, with_interval, with_series
-from superarm.report.theory import bound_floor
-
-if TYPE_CHECKING:
-    import polars
-
-    from superarm.experiments import Experiment
-    from superarm.experiments.figure import Figure
+from superarm.report.theory_charts import bound_floor
 
 NOUNS = {
     "error_rate": "error",
@@ -21,10 +17,8 @@ NOUNS = {
 }
 
 
-def findings(experiment: Experiment, figure: Figure, runs: polars.DataFrame) -> list[str]:
+def findings(experiment: Experiment, figure: Figure, runs: pl.DataFrame) -> list[str]:
     """A sentence for each data set, of the kind the figure asks for, about the rate that it shows."""
-    import polars as pl
-
     kinds = {
         "best-gamma": _best_gamma,
         "final": _final,
@@ -47,14 +41,14 @@ def _number(value: float) -> str:
     return f"{value:.2g}" if abs(value) < 0.01 else f"{value:.3f}"
 
 
-def _means(runs: polars.DataFrame, rate: str) -> dict[str, float]:
+def _means(runs: pl.DataFrame, rate: str) -> dict[str, float]:
     """The mean of each curve, least first."""
     by = ["series", "learner", "set_size", "gamma"]
     table = with_interval(with_series(runs), by, rate).sort("mean")
     return dict(table.select("series", "mean").iter_rows())
 
 
-def _best_gamma(name: str, runs: polars.DataFrame, rate: str, reference: str | None) -> str:
+def _best_gamma(name: str, runs: pl.DataFrame, rate: str, reference: str | None) -> str:
     gammas = sorted(runs["gamma"].drop_nulls().unique().to_list())
     by = ["learner", "set_size"]
     table = summary(runs).sort(rate, "gamma").unique(by, keep="first", maintain_order=True).sort(*by)
@@ -71,13 +65,13 @@ def _best_gamma(name: str, runs: polars.DataFrame, rate: str, reference: str | N
     return f"{name}: the best of {len(gammas)} values, {'; '.join(parts)}.{beside}{tail}"
 
 
-def _final(name: str, runs: polars.DataFrame, rate: str, reference: str | None) -> str:
+def _final(name: str, runs: pl.DataFrame, rate: str, reference: str | None) -> str:
     rounds = int(runs["rounds"].max())  # type: ignore[arg-type]
     ranked = "; ".join(f"{series}: {_number(mean)}" for series, mean in _means(runs, rate).items())
     return f"{name}: {NOUNS[rate]} after {rounds:,} rounds, least first. {ranked}."
 
 
-def _gap(name: str, runs: polars.DataFrame, rate: str, reference: str | None) -> str:
+def _gap(name: str, runs: pl.DataFrame, rate: str, reference: str | None) -> str:
     table = differences(runs, reference, rate) if reference is not None else None
     if table is None or not len(table):
         return ""
@@ -93,7 +87,7 @@ def _gap(name: str, runs: polars.DataFrame, rate: str, reference: str | None) ->
     return f"{name}: {minus}. {'; '.join(parts)}. {closed}"
 
 
-def _monotone(name: str, runs: polars.DataFrame, rate: str, reference: str | None) -> str:
+def _monotone(name: str, runs: pl.DataFrame, rate: str, reference: str | None) -> str:
     table = with_interval(runs, ["set_size"], rate).sort("set_size")
     means, sizes = table["mean"].to_list(), table["set_size"].to_list()
     falls = [m for m, a, b in zip(sizes[1:], means, means[1:], strict=False) if b < a]
@@ -104,7 +98,7 @@ def _monotone(name: str, runs: polars.DataFrame, rate: str, reference: str | Non
     return f"{name}: {NOUNS[rate]} {ends}; it does not grow at m = {at}."
 
 
-def _ratio(name: str, runs: polars.DataFrame, rate: str, reference: str | None) -> str:
+def _ratio(name: str, runs: pl.DataFrame, rate: str, reference: str | None) -> str:
     means = _means(runs, rate)
     base = means.pop(reference or "", 0.0)
     if not base:
@@ -113,7 +107,7 @@ def _ratio(name: str, runs: polars.DataFrame, rate: str, reference: str | None) 
     return f"{name}: {reference} has {NOUNS[rate]} {_number(base)}; {'; '.join(parts)}."
 
 
-def _bound(name: str, runs: polars.DataFrame, rate: str, reference: str | None) -> str:
+def _bound(name: str, runs: pl.DataFrame, rate: str, reference: str | None) -> str:
     parts = []
     by = ["set_size", "gamma", "k", "rounds"]
     for m, gamma, k, rounds, mean in (

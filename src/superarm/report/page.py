@@ -8,16 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
 
+import vl_convert
+
+from superarm.experiments.results import Failed
+from superarm.experiments.spec import Figure
+from superarm.experiments.store import Experiment
 from superarm.report.chart import Chart
 from superarm.report.tables import TableView, to_html
 from superarm.report.theme import DARK, INK, LIGHT
-
-if TYPE_CHECKING:
-    from superarm.experiments import Experiment
-    from superarm.experiments.figure import Figure
-    from superarm.experiments.results import Failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,6 @@ class Section:
 
 def page(title: str, intro: str, sections: Sequence[Section]) -> str:
     """The whole page as HTML."""
-    import vl_convert
-
     links = "".join(
         f'<a href="#{_escape(s.experiment.name)}">{_escape(s.experiment.name)}: {_escape(s.experiment.title)}</a>'
         for s in sections

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
+
+from superarm.experiments.store import Experiment
 from superarm.report.stats import differences, summary
-
-if TYPE_CHECKING:
-    import polars
-
-    from superarm.experiments import Experiment
 
 # Table 1 of the paper: the best gamma of SOBA, and of MC-DBF with low, medium and high m
 PAPER_COLUMNS = ("paper: SOBA", "paper: low m", "paper: medium m", "paper: high m")
@@ -28,7 +26,6 @@ SHORT = {
     "miss_rate": "miss",
     "shown_miss_rate": "shown miss",
     "rounds_per_second": "rounds/s",
-    "half_interval": "±",
 }
 
 
@@ -38,33 +35,28 @@ class TableView:
 
     name: str
     title: str
-    frame: polars.DataFrame
+    frame: pl.DataFrame
 
 
-def tables(experiment: Experiment, runs: polars.DataFrame) -> list[TableView]:
+def tables(experiment: Experiment, runs: pl.DataFrame) -> list[TableView]:
     """Best gammas where they are searched, differences where there is a reference, and all rates."""
-    views = []
-    name = experiment.name
     if not len(runs):
         return []
+    frames: list[tuple[str, str, pl.DataFrame]] = []
     if any(figure.finding == "best-gamma" for figure in experiment.figures):
         title = "The best γ of each learner, by its error (the paper's Table 1)"
-        views.append(TableView(f"{name}-best-gammas", title, _best_gammas(runs)))
-    reference = experiment.reference
-    if reference is not None:
-        frame = differences(runs, reference)
-        if len(frame):
-            title = f"Error minus that of {reference}, seed by seed, with 95 % intervals"
-            views.append(TableView(f"{name}-differences", title, frame))
-    title = "All rates: mean and half of the 95 % interval"
-    views.append(TableView(f"{name}-rates", title, summary(runs)))
-    return views
+        frames.append(("best-gammas", title, _best_gammas(runs)))
+    if experiment.reference is not None:
+        title = f"Error minus that of {experiment.reference}, seed by seed, with 95 % intervals"
+        frames.append(("differences", title, differences(runs, experiment.reference)))
+    frames.append(("rates", "All rates: mean and half of the 95 % interval", summary(runs)))
+    return [
+        TableView(f"{experiment.name}-{what}", title, frame) for what, title, frame in frames if len(frame)
+    ]
 
 
-def _best_gammas(runs: polars.DataFrame) -> polars.DataFrame:
+def _best_gammas(runs: pl.DataFrame) -> pl.DataFrame:
     """A row for each data set; beside ours the paper's, where the learners are the paper's."""
-    import polars as pl
-
     means = summary(runs).filter(pl.col("gamma").is_not_null())
     best = means.sort("error_rate", "gamma").unique(
         ["data", "learner", "set_size"], keep="first", maintain_order=True
@@ -86,31 +78,25 @@ def _best_gammas(runs: polars.DataFrame) -> polars.DataFrame:
     )
 
 
-def cells(frame: polars.DataFrame) -> tuple[list[str], list[list[str]]]:
+def text_cells(frame: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
     """Heads and cells for reading: short names, intervals beside their means."""
-    halves = {c for c in frame.columns if c.endswith("half_interval")}
-    heads = [SHORT.get(c, c.replace("_", " ")) for c in frame.columns if c not in halves]
+    columns = _shown_columns(frame)
+    heads = [SHORT.get(column, column.replace("_", " ")) for column in columns]
     rows = []
     for row in frame.iter_rows(named=True):
-        texts = []
-        for column, value in row.items():
-            if column in halves:
-                continue
-            half = row.get(
-                f"{column}_half_interval", row.get("half_interval") if column == "difference" else None
-            )
-            texts.append(_cell(column, value, half) + ("" if half is None else f" ± {_rate(half, value)}"))
-        rows.append(texts)
+        halves = {column: row.get(f"{column}_half_interval") for column in columns}
+        halves["difference"] = row.get("half_interval")
+        rows.append([_cell(column, row[column], halves[column]) for column in columns])
     return heads, rows
 
 
 def _cell(column: str, value: Any, half: float | None) -> str:
     if value is None:
         return ""
-    if column.endswith("rate"):
-        return _rate(value, half)
-    if column == "difference":
-        return ("+" if value > 0.0 else "") + _rate(value, half)
+    if column.endswith("rate") or column == "difference":
+        sign = "+" if column == "difference" and value > 0.0 else ""
+        margin = "" if half is None else f" ± {_rate(half, value)}"
+        return f"{sign}{_rate(value, half)}{margin}"
     if isinstance(value, float):
         return f"{value:,.0f}" if column == "rounds_per_second" else f"{value:g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
@@ -122,14 +108,14 @@ def _rate(value: float, beside: float | None) -> str:
     return f"{value:.4f}" if size >= 0.002 or size == 0.0 else f"{value:.6f}"
 
 
-def to_markdown(frame: polars.DataFrame) -> str:
-    heads, rows = cells(frame)
+def to_markdown(frame: pl.DataFrame) -> str:
+    heads, rows = text_cells(frame)
     lines = [heads, ["---"] * len(heads), *rows]
     return "".join(f"| {' | '.join(c.replace('|', chr(92) + '|') for c in line)} |\n" for line in lines)
 
 
-def to_html(frame: polars.DataFrame) -> str:
-    heads, rows = cells(frame)
+def to_html(frame: pl.DataFrame) -> str:
+    heads, rows = text_cells(frame)
     numbers = [dtype.is_numeric() for dtype in frame.select(_shown_columns(frame)).dtypes]
     tag = [' class="n"' if number else "" for number in numbers]
     head = "".join(f"<th{t}>{html.escape(h)}</th>" for h, t in zip(heads, tag, strict=True))
@@ -141,5 +127,5 @@ def to_html(frame: polars.DataFrame) -> str:
     return f'<div class="wide" tabindex="0">{table}</div>'
 
 
-def _shown_columns(frame: polars.DataFrame) -> list[str]:
+def _shown_columns(frame: pl.DataFrame) -> list[str]:
     return [c for c in frame.columns if not c.endswith("half_interval")]

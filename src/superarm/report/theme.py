@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from superarm.report.chart import Chart
+from typing import Any
 
 WIDTH, HEIGHT = 560, 320  # of figures in files and notebooks
 
@@ -53,29 +50,3 @@ def _config(text: str, quiet: str, line: str, background: str | None) -> dict[st
 
 LIGHT = _config("#1b1b1b", "#555555", "#e3e3e3", "#ffffff")
 DARK = _config("#ececec", "#b0b0b0", "#3a3a3a", None)
-
-
-def legend_columns(longest: int, width: int) -> int:
-    """How many entries of a legend stand side by side; page.html computes the same for the page's width."""
-    return max(1, min(3, width // (60 + 7 * longest)))
-
-
-def standalone(chart: Chart) -> dict[str, Any]:
-    """A chart that stands alone: with its title, a size, and the look of light paper."""
-    columns = {"columns": legend_columns(chart.spec["usermeta"]["longest"], WIDTH)}
-    config = LIGHT | {"legend": LIGHT["legend"] | columns}
-    return chart.spec | {"width": WIDTH, "height": HEIGHT, "config": config, "title": chart.title}
-
-
-def style(groups: list[tuple[str, str]]) -> tuple[list[str], list[list[int]]]:
-    """A colour and a dash for each curve, given its (colour group, dash group).
-
-    >>> style([("m = 2", "MC-DBF"), ("m = 2", "MC-SLP")])
-    (['#0072B2', '#0072B2'], [[1, 0], [7, 3]])
-    """
-    colours = list(dict.fromkeys(colour for colour, _ in groups))
-    dashes = list(dict.fromkeys(dash for _, dash in groups))
-    return (
-        [PALETTE[colours.index(colour) % len(PALETTE)] for colour, _ in groups],
-        [DASHES[dashes.index(dash) % len(DASHES)] for _, dash in groups],
-    )

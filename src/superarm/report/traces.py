@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from superarm.errors import InvalidInput
-from superarm.experiments.figure import Figure
+from superarm.experiments.spec import Figure
 from superarm.report.chart import Chart, offline
 from superarm.report.figures import curve_charts
-from superarm.report.theme import standalone
-from superarm.simulation import RATES
-
-if TYPE_CHECKING:
-    import polars
-
-    from superarm.simulation import Trace
+from superarm.simulation import RATES, Trace
 
 
 def as_altair(charts: Sequence[Chart]) -> Any:
     """Charts as Altair's own, to be shown, changed or saved; several stand one under another."""
     import altair as alt
 
-    specs = [standalone(chart) for chart in charts]
+    specs = [chart.standalone() for chart in charts]
     if len(specs) == 1:
         return offline(alt.Chart.from_dict(specs[0]))
     shared = {"$schema", "usermeta", "config", "params", "datasets"}  # only the whole may have these
@@ -38,12 +34,15 @@ def as_altair(charts: Sequence[Chart]) -> Any:
 
 def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
     """A rate against rounds: a line for each name, with the 95 % interval of its runs."""
-    import polars as pl
-
     if y not in RATES:
         raise InvalidInput.must("y", "plot", f"one of {', '.join(RATES)}", y, among=RATES)
     parts = [
-        trace.to_frame().with_columns(_run_columns(name, trace))
+        trace.to_frame().with_columns(
+            data=pl.lit(trace.data),
+            learner=pl.lit(name),
+            set_size=pl.lit(trace.set_size),
+            gamma=pl.lit(None, pl.Float64),
+        )
         for name, traces in runs.items()
         for trace in traces
     ]
@@ -59,38 +58,27 @@ def _title(runs: Mapping[str, Sequence[Trace]], y: str) -> str:
     shown = f", m = {first.set_size}" if len(sizes) == 1 else ""
     means = {name: sum(trace.rates[y] for trace in traces) / len(traces) for name, traces in runs.items()}
     best = min(means, key=lambda name: means[name])
-    rounds, words = int(first.rounds[-1]), y.replace("_", " ")
-    ends = f"{words} {means[best]:.3f} after {rounds:,} rounds"
+    ends = f"{y.replace('_', ' ')} {means[best]:.3f} after {int(first.rounds[-1]):,} rounds"
     if len(runs) == 1:
         return f"{best} on {first.data}{shown}: {ends}"
     return f"{len(runs)} learners on {first.data}{shown}: {best} ends at {ends}"
 
 
-def runs_frame(runs: Mapping[str, Sequence[Trace]]) -> polars.DataFrame:
+def runs_frame(runs: Mapping[str, Sequence[Trace]]) -> pl.DataFrame:
     """A row for each run, as the store's."""
-    import polars as pl
-
-    rows = []
-    for name, traces in runs.items():
-        for trace in traces:
-            facts = {"data": trace.data, "learner": name, "set_size": trace.set_size, "gamma": None}
-            own = {
-                "scaling": trace.scaling,
-                "seed": trace.seed,
-                "rounds": int(trace.rounds[-1]),
-                **trace.rates,
-                "seconds": trace.seconds,
-            }
-            rows.append(facts | own)
-    return pl.DataFrame(rows, schema_overrides={"gamma": pl.Float64})
-
-
-def _run_columns(name: str, trace: Trace) -> list[polars.Expr]:
-    import polars as pl
-
-    return [
-        pl.lit(trace.data).alias("data"),
-        pl.lit(name).alias("learner"),
-        pl.lit(trace.set_size).alias("set_size"),
-        pl.lit(None, pl.Float64).alias("gamma"),
+    rows = [
+        {
+            "data": trace.data,
+            "learner": name,
+            "set_size": trace.set_size,
+            "gamma": None,
+            "scaling": trace.scaling,
+            "seed": trace.seed,
+            "rounds": int(trace.rounds[-1]),
+            **trace.rates,
+            "seconds": trace.seconds,
+        }
+        for name, traces in runs.items()
+        for trace in traces
     ]
+    return pl.DataFrame(rows, schema_overrides={"gamma": pl.Float64})

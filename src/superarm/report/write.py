@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
+import vl_convert
 
 from superarm._files import write_atomically
 from superarm.errors import InvalidInput
-
-if TYPE_CHECKING:
-    import polars
-
-    from superarm.experiments import Experiment, Store
-    from superarm.experiments.figure import Figure
-    from superarm.report.chart import Chart
-    from superarm.report.page import Section
+from superarm.experiments.spec import Figure
+from superarm.experiments.store import Experiment, Store
+from superarm.report.chart import Chart
+from superarm.report.figures import charts
+from superarm.report.findings import findings
+from superarm.report.page import FigureView, Section, page
+from superarm.report.tables import tables, to_markdown
 
 
 def write_report(
@@ -36,9 +37,6 @@ def write_report(
     Returns:
         The HTML file, which works alone and offline.
     """
-    from superarm.experiments import Store
-    from superarm.report.page import page
-
     store = Store(store_dir)
     experiments = store.experiments()
     if not experiments:
@@ -61,13 +59,8 @@ def write_report(
 
 
 def _section(store: Store, experiment: Experiment, learners: list[str]) -> Section:
-    from superarm.report.figures import charts
-    from superarm.report.findings import findings
-    from superarm.report.page import FigureView, Section
-    from superarm.report.tables import tables
-
     runs, curves = store.frames(experiment.name)
-    experiment = replace(experiment, figures=experiment.figures or _usual_figures(runs))
+    experiment = replace(experiment, figures=experiment.figures or _default_figures(runs))
     failures = store.failures(experiment.keys)
     figures = [
         FigureView(figure, drawn, findings(experiment, figure, runs))
@@ -77,10 +70,8 @@ def _section(store: Store, experiment: Experiment, learners: list[str]) -> Secti
     return Section(experiment, figures, tables(experiment, runs), _provenance(runs), failures, missing)
 
 
-def _usual_figures(runs: polars.DataFrame) -> tuple[Figure, ...]:
+def _default_figures(runs: pl.DataFrame) -> tuple[Figure, ...]:
     """For a spec that asks for none: error against rounds, and against gamma and m where they vary."""
-    from superarm.experiments.figure import Figure
-
     figures = [Figure("rounds", title="Error against rounds", log=("x",))]
     if len(runs) and runs["gamma"].drop_nulls().n_unique() > 1:
         figures.append(Figure("gamma", title="Error against γ", finding="best-gamma"))
@@ -89,7 +80,7 @@ def _usual_figures(runs: polars.DataFrame) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-def _provenance(runs: polars.DataFrame) -> dict[str, str]:
+def _provenance(runs: pl.DataFrame) -> dict[str, str]:
     """Versions and machines behind the results."""
     if not len(runs):
         return {}
@@ -119,8 +110,6 @@ def _intro(sections: list[Section]) -> str:
 
 
 def _write_files(section: Section, output: Path) -> None:
-    from superarm.report.tables import to_markdown
-
     for folder in ("figures", "tables"):
         (output / folder).mkdir(exist_ok=True)
     for view in section.tables:
@@ -135,11 +124,7 @@ def _write_files(section: Section, output: Path) -> None:
 
 def _rendered(chart: Chart) -> dict[str, bytes]:
     """A chart as SVG, PDF and PNG, drawn without a browser."""
-    import vl_convert
-
-    from superarm.report.theme import standalone
-
-    svg = vl_convert.vegalite_to_svg(standalone(chart))
+    svg = vl_convert.vegalite_to_svg(chart.standalone())
     return {
         "svg": svg.encode(),
         "pdf": vl_convert.svg_to_pdf(svg),

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from superarm.data.rows import AnyRow, as_row, fitted
-from superarm.data.values import plain_row
+from superarm.data.cells import plain_row
+from superarm.data.rows import AnyRow, as_row, conform_row
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.errors import Conflict, Erased, JournalDamaged, Refused, UnknownDecision
 from superarm.journal.events import (
@@ -138,14 +138,14 @@ class RequestHandler:
         round_ = self.model.next_round()
         if round_ is not None:  # many processes decide: the event keeps the cursor, too
             cursor.round = round_
-            drawn_at = cursor.numbers.tolist()
+            drawn_at = cursor.rule_state.tolist()
         try:
             decision = serving.learner.decide(
                 request.x,
                 eligible=self._eligible(request),
                 set_size=request.set_size,
                 coverage=request.coverage,
-                at=cursor,
+                cursor=cursor,
             )
         except InvalidInput as error:
             if isinstance(request.x, dict) and error.field is not None and error.field.startswith("x["):
@@ -311,7 +311,7 @@ class RequestHandler:
         if isinstance(x, dict) or isinstance(width, str):
             return isinstance(x, dict) and _same_json(plain_row(x), loads(event.x or b"{}"))
         row = as_row(x, self.serving.learner.n_features, "decision")
-        return pack_row(row if layout is None else fitted(row, layout, "decision")) == event.x
+        return pack_row(row if layout is None else conform_row(row, layout, "decision")) == event.x
 
     def _check_same_outcome(self, first: OutcomeBody, request: OutcomeRequest, hit: bool) -> None:
         if hit == first.hit and request.label in (None, first.label):

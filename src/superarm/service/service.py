@@ -98,7 +98,7 @@ class Service:
             set_size=set_size,
             coverage=coverage,
             seed=seed,
-            columns=None if columns is None else Columns.of(columns).to_dict(),
+            columns=None if columns is None else Columns.load(columns).to_dict(),
             group=group,
         )
         created = create_if_missing(journal, options, run_settings, model=model, allowed=create)

@@ -6,14 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array
+from superarm.data.cells import is_missing
 from superarm.data.tables import is_frame
-from superarm.data.values import is_missing
 from superarm.errors import InvalidInput
-
-
-def row_count(X: Any) -> int:
-    """How many rows a matrix, a frame or a list has."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def shown_sets(shown: Any) -> list[list[Any]]:
@@ -39,11 +35,11 @@ def one_column(values: Any) -> list[Any]:
     return [None if is_missing(value) else value for value in values]
 
 
-def class_codes(classes: Any, y: Any, parameter: str) -> Any:
+def class_codes(classes: Array, y: Any, parameter: str) -> Array:
     """The numbers of labels among the classes."""
     codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     known = classes[codes] == y
     if not np.all(known):
         unknown = np.asarray(y)[~known][0]
         raise InvalidInput.must(parameter, "SetFeedbackClassifier", "made of its classes", unknown)
-    return codes
+    return np.asarray(codes)

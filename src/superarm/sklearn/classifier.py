@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +15,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.encoding import is_matrix
-from superarm.data.inference import SURE
 from superarm.data.rows import Rows
 from superarm.data.tables import columns_of, is_frame, is_named_rows
 from superarm.decisions.decision import Decision
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.learners.predictions import probabilities
 from superarm.learners.registry import make, parse
-from superarm.sklearn.arguments import class_codes, one_column, row_count, shown_sets
+from superarm.losses import softmax
+from superarm.parameters import check_int
+from superarm.sklearn.arguments import class_codes, one_column, shown_sets
 from superarm.sklearn.scorer import log_loss
 
 if TYPE_CHECKING:
@@ -96,23 +97,23 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if self.passes < 1:
             raise InvalidInput.must("passes", "SetFeedbackClassifier", "at least 1", self.passes)
         random = check_random_state(self.random_state)
-        if shown is not None:
-            sets, X = shown_sets(shown), self._checked(X, reset=True)
-            every = [label for labels in sets for label in labels] if classes is None else classes
-            self._begin(np.unique(np.asarray(every)), X, random)
-            X = self._in_learner_layout(X)
-            learner = self._fitted_learner()
-            for turn in range(self.passes):
+        if shown is None:
+            X, y = self._validated(X, y, reset=True)
+            self._make_learner(y, X, random)
+            sets, codes = None, self._codes(y, "y")
+        else:
+            X, sets = self._validated(X, reset=True), shown_sets(shown)
+            self._make_learner(list(chain(*sets)) if classes is None else classes, X, random)
+        rows, learner = self._learner_rows(X), self.learner_
+        for turn in range(self.passes):
+            order = random.permutation(len(rows)) if self.shuffle else np.arange(len(rows))
+            if sets is None:
+                learner.run(rows, codes, order)
+            else:
                 learner.anneal(1.0 - turn / self.passes, self.passes)
-                order = random.permutation(row_count(X)) if self.shuffle else None
-                self._learn_sets(X, sets, y, propensity, order)
+                self._learn_sets(rows, sets, y, propensity, order)
+        if sets is not None:
             learner.anneal(1.0, self.passes)
-            return self
-        X, y = self._validated(X, y, reset=True)
-        self._begin(np.unique(y), X, random)
-        codes, X = np.searchsorted(self.classes_, y), self._in_learner_layout(X)
-        for _ in range(self.passes):
-            self._run(X, codes, random.permutation(len(codes)) if self.shuffle else None)
         return self
 
     def partial_fit(
@@ -128,42 +129,43 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
         ``X``, ``y``, ``shown`` and ``propensity`` are as in `fit`.
         """
-        first = self._first(classes)
+        first = not hasattr(self, "classes_")
+        if first and classes is None:
+            raise InvalidInput.must("classes", "SetFeedbackClassifier", "given with the first call", classes)
         if shown is None:
             X, y = self._validated(X, y, reset=first)
         else:
-            X = self._checked(X, reset=first)
+            X = self._validated(X, reset=first)
         if first:
-            self._begin(np.unique(np.asarray(classes)), X, check_random_state(self.random_state))
+            self._make_learner(classes, X, check_random_state(self.random_state))
         elif classes is not None and not np.array_equal(self.classes_, np.unique(np.asarray(classes))):
             wanted = f"those of the first call, {self.classes_}"
             raise InvalidInput.must("classes", "partial_fit", wanted, classes)
+        rows = self._learner_rows(X)
         if shown is None:
-            self._run(X, self._codes(y, "y"), None)
+            self.learner_.run(rows, self._codes(y, "y"))
         else:
-            self._learn_sets(self._in_learner_layout(X), shown_sets(shown), y, propensity, None)
+            self._learn_sets(rows, shown_sets(shown), y, propensity, np.arange(len(rows)))
         return self
 
-    def _learn_sets(self, X: Any, sets: list[list[Any]], hit: Any, propensity: Any, order: Any) -> None:
+    def _learn_sets(self, rows: Rows, sets: list[list[Any]], hit: Any, propensity: Any, order: Array) -> None:
         """One pass over sets that somebody else showed."""
-        learner = self._fitted_learner()
+        learner = self.learner_
         if not learner.learns_from_given:
             wanted = "one of given sets, as set-logit"
             raise FeedbackError.must("learner", "SetFeedbackClassifier", wanted, self.learner)
-        bits = one_column(hit)
+        hits = one_column(hit)
         propensities = [None] * len(sets) if propensity is None else one_column(propensity)
-        n = row_count(X)
-        if not len(sets) == len(bits) == len(propensities) == n:
-            got = f"{n} rows, {len(sets)} sets, {len(bits)} answers, {len(propensities)} propensities"
+        if not len(sets) == len(hits) == len(propensities) == len(rows):
+            got = f"{len(rows)} rows, {len(sets)} sets, {len(hits)} answers, {len(propensities)} propensities"
             raise InvalidInput.must("shown and y", "SetFeedbackClassifier", "one for each row of X", got)
-        given, answers = list[Decision](), list[Any]()
-        for i in range(n) if order is None else order:
-            if bits[i] is not None:
-                codes = self._codes(np.asarray(sets[i]), "shown")
-                row = X.row(i) if isinstance(X, Rows) else X[[i]] if hasattr(X, "tocsr") else X[i]
-                given.append(Decision.given(row, learner.known.public(codes), propensities[i]))
-                answers.append(bits[i])
-        learner.update_many(given, answers)
+        answered = [i for i in order if hits[i] is not None]
+        labels = [learner.label_set.decode(self._codes(np.asarray(sets[i]), "shown")) for i in answered]
+        given = [
+            Decision.given(rows.row(i), shown, propensities[i])
+            for i, shown in zip(answered, labels, strict=True)
+        ]
+        learner.update_many(given, [hits[i] for i in answered])
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, shown: Iterable[Iterable[Any]] | None = None
@@ -196,35 +198,30 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             set_size: how many to show; with a promised coverage, the most.
             coverage: another promise, for these rows.
         """
-        how: dict[str, Any] = {"eligible": eligible, "set_size": set_size, "coverage": coverage}
-        return self._fitted_learner().decide_many(self._rows(X), **how)
+        rows = self._rows(X)
+        return self.learner_.decide_many(rows, eligible=eligible, set_size=set_size, coverage=coverage)
 
     def update(self, decisions: Decisions, hits: Any) -> SetFeedbackClassifier:
         """Learn from the answers, ``hits``, to the ``decisions`` of `decide`; ``None`` where none came."""
-        self._fitted_learner().update_many(decisions, hits)
+        check_is_fitted(self, "learner_")
+        self.learner_.update_many(decisions, hits)
         return self
 
     # ------------------------------------------------------------ predictions
 
     def decision_function(self, X: Any) -> Array:
         """The scores of all labels for every row of X; of two labels, the second's minus the first's."""
-        X = self._rows(X)
-        if self.learner_ is None:
-            return np.zeros(row_count(X))
-        s = self.learner_.scores(X).astype(np.float64)
+        s = self._scores(X).astype(np.float64)
         return np.asarray(s[:, 1] - s[:, 0] if len(self.classes_) == 2 else s)
 
     def predict_proba(self, X: Any) -> Array:
         """The probabilities of all labels for rows X: the learner's own, or the softmax of its scores."""
-        X = self._rows(X)
-        return np.ones((row_count(X), 1)) if self.learner_ is None else probabilities(self.learner_.scores(X))
+        return softmax(self._scores(X))
 
     def predict(self, X: Any) -> Array:
         """The best label for every row of X."""
-        X = self._rows(X)
-        if self.learner_ is None:
-            return np.full(row_count(X), self.classes_[0])
-        return np.asarray(self.classes_[self.learner_.scores(X).argmax(axis=1)])
+        best = self._scores(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def predict_set(
         self, X: Any, set_size: int | None = None, *, coverage: float | None = None
@@ -234,114 +231,94 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         With a coverage, as many as it needs by its threshold as it is: a list of arrays. The default of a
         classifier with a promise is its own, unless a size is asked for.
         """
-        X = self._rows(X)
-        if self.learner_ is None:
-            return np.full((row_count(X), 1), self.classes_[0])
         if coverage is not None or (self.coverage is not None and set_size is None):
-            sets = self.learner_.predict_set(X, set_size, coverage=coverage)
-            return [self.classes_[self.learner_.known.numbers(labels, "X", "predict_set")] for labels in sets]
-        size = min(self._largest_set() if set_size is None else set_size, len(self.classes_))
-        order = np.argsort(-self.learner_.scores(X), axis=1, kind="stable")
-        return np.asarray(self.classes_[order[:, :size]])
+            rows, learner = self._rows(X), self.learner_
+            sets = learner.predict_set(rows, set_size, coverage=coverage)
+            return [self.classes_[learner.label_set.numbers(labels, "X", "predict_set")] for labels in sets]
+        order = np.argsort(-self._scores(X), axis=1, kind="stable")
+        return np.asarray(self.classes_[order[:, : self._largest_set() if set_size is None else set_size]])
 
     # ------------------------------------------------------------ inside
 
-    def _first(self, classes: Any) -> bool:
-        first = not hasattr(self, "classes_")
-        if first and classes is None:
-            raise InvalidInput.must("classes", "SetFeedbackClassifier", "given with the first call", classes)
-        return first
+    def _scores(self, X: Any) -> Array:
+        rows = self._rows(X)
+        return self.learner_.scores(rows)
 
-    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        if self._named(X, reset=reset):
-            X, y = self._checked(X, reset=reset), column_or_1d(y, warn=True)
-            check_classification_targets(y)
-            if len(X) != len(y):
-                raise InvalidInput.must("y", "SetFeedbackClassifier", f"{len(X)} labels", f"{len(y)}")
-            return X, y
-        X, y = validate_data(
-            self, X, y, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), multi_output=False
-        )
-        check_classification_targets(y)
-        return X, column_or_1d(y)
+    def _rows(self, X: Any) -> Rows:
+        """Rows X of a fitted classifier, as its learner reads them."""
+        check_is_fitted(self, "learner_")
+        return self._learner_rows(self._validated(X, reset=False))
 
-    def _rows(self, X: Any) -> Any:
-        check_is_fitted(self, "classes_")
-        return self._in_learner_layout(self._checked(X, reset=False))
-
-    def _named(self, X: Any, *, reset: bool) -> bool:
-        """Whether rows have names that matter: words, dates or missing values among the columns, or dicts."""
-        if not is_named_rows(X):
-            return False
-        learner = None if reset else getattr(self, "learner_", None)
-        if learner is None:
-            return not is_frame(X) or self.columns is not None or not is_matrix(X)
-        return learner.columns is not None
-
-    def _checked(self, X: Any, *, reset: bool) -> Any:
-        if not self._named(X, reset=reset):
-            return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32))
+    def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        """X, and y where it is given, as scikit-learn checks them; rows with names stay as they are."""
+        with_y = not (isinstance(y, str) and y == "no_validation")
+        if not self._are_named(X, reset=reset):
+            checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
+            checked = validate_data(self, X, y, reset=reset, **checks)
+            if with_y:
+                check_classification_targets(checked[1])
+            return checked
         if reset:
             names = list(columns_of(X)[0])
             self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
-        return X
-
-    def _in_learner_layout(self, X: Any) -> Any:
-        """Dense or sparse, as the learner's rows are."""
-        learner: Learner | None = self.learner_
-        if is_named_rows(X):
-            return np.zeros((len(X), 1)) if learner is None else learner.inputs.rows(X, grow=False)
-        if isinstance(X, Rows):
+        if not with_y:
             return X
-        layout = None if learner is None else learner.inputs.layout
-        if layout is None or hasattr(X, "tocsr") == (layout.width > 0):
-            return X
-        from scipy.sparse import csr_matrix
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        if len(X) != len(y):
+            raise InvalidInput.must("y", "SetFeedbackClassifier", f"{len(X)} labels", f"{len(y)}")
+        return X, y
 
-        return csr_matrix(X) if layout.width else X.toarray()
+    def _are_named(self, X: Any, *, reset: bool) -> bool:
+        """Whether rows have names that matter: words, dates or missing values among the columns, or dicts."""
+        if not is_named_rows(X):
+            return False
+        if reset:
+            return not is_frame(X) or self.columns is not None or not is_matrix(X)
+        return self.learner_.columns is not None
+
+    def _learner_rows(self, X: Any) -> Rows:
+        """Dense or sparse, as the learner's first rows were."""
+        layout, sparse = self.learner_.inputs.layout, hasattr(X, "tocsr")
+        if layout is not None and not is_named_rows(X) and sparse != (layout.width > 0):
+            from scipy.sparse import csr_matrix
+
+            X = X.toarray() if sparse else csr_matrix(X)
+        return self.learner_.inputs.rows(X, grow=False)
 
     def _largest_set(self) -> int:
         """How many labels are shown, at most."""
         usual = 3 if self.coverage is None else len(self.classes_)
         return usual if self.set_size is None else self.set_size
 
-    def _begin(self, classes: Any, X: Any, random: Any) -> None:
-        if self.set_size is not None and (
-            not isinstance(self.set_size, int | np.integer) or self.set_size < 1
-        ):
-            wanted = "a whole number of at least 1"
-            raise InvalidInput.must("set_size", "SetFeedbackClassifier", wanted, self.set_size)
-        self.classes_ = classes
-        self.learner_: Learner | None = None  # of one class nothing is to be learnt
-        if len(classes) > 1:
-            promise = {} if self.coverage is None else {"coverage": self.coverage}
-            most = len(classes) - (not promise)
-            size = 1 if parse(self.learner)[0].single_label else min(self._largest_set(), most)
-            named = classes.dtype.kind in "iuU" or all(type(label) is str for label in classes)
-            labels = {"labels": classes.tolist()} if named else {"n_labels": len(classes)}
-            self.learner_ = make(
-                self.learner,
-                **labels,
-                n_features=None if is_named_rows(X) else X.shape[1],
-                set_size=size,
-                **promise,
-                seed=int(random.randint(2**31 - 1)),
+    def _make_learner(self, labels: Any, X: Any, random: np.random.RandomState) -> None:
+        """A new learner for these labels and rows like X."""
+        if self.set_size is not None:
+            check_int("set_size", "SetFeedbackClassifier", self.set_size, 1)
+        classes = np.unique(np.asarray(labels))
+        if len(classes) < 2:
+            raise InvalidInput.must(
+                "classes", "SetFeedbackClassifier", "more than one class", classes.tolist()
             )
-            if is_named_rows(X):
-                columns = Columns.look(X, everything=len(X) < SURE) if self.columns is None else self.columns
-                self.learner_.use_columns(columns)
+        self.classes_ = classes
+        promise = {} if self.coverage is None else {"coverage": self.coverage}
+        most = len(classes) - (not promise)
+        named = classes.dtype.kind in "iuU" or all(type(label) is str for label in classes)
+        self.learner_: Learner = make(
+            self.learner,
+            **({"labels": classes.tolist()} if named else {"n_labels": len(classes)}),
+            n_features=None if is_named_rows(X) else X.shape[1],
+            set_size=1 if parse(self.learner)[0].single_label else min(self._largest_set(), most),
+            **promise,
+            seed=int(random.randint(2**31 - 1)),
+        )
+        if is_named_rows(X):
+            columns = Columns.infer(X) if self.columns is None else self.columns
+            self.learner_.use_columns(columns)
 
-    def _fitted_learner(self) -> Learner:
-        if self.learner_ is None:
-            raise InvalidInput.must("classes", "SetFeedbackClassifier", "at least two", self.classes_)
-        return self.learner_
-
-    def _codes(self, y: Any, parameter: str) -> Any:
-        return class_codes(self.classes_, y, parameter)
-
-    def _run(self, X: Any, codes: Any, visit: Any) -> None:
-        if self.learner_ is not None:
-            self.learner_.run(self._in_learner_layout(X), codes, visit)
+    def _codes(self, labels: Any, parameter: str) -> Array:
+        """The numbers of labels among the classes."""
+        return class_codes(self.classes_, labels, parameter)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,7 +10,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels, plain
-from superarm.data.rows import Rows, as_rows
+from superarm.data.rows import as_rows
 from superarm.errors import InvalidInput
 from superarm.groups import Groups
 from superarm.streams.stream import Chunk
@@ -24,7 +24,6 @@ class Arrays:
         y: its label: a whole number, or a string.
         labels: the names of all labels; y then holds names, or numbers 0..k-1 of them.
         shuffle: a new random order on every pass; False keeps the order of X.
-        scale: ``"none"``, rows as they are; learners scale them as they need. ``"unit"``, length 1.
         name: how it is called in tables.
         columns: what X was made by, if it was a table.
         groups: a value for each row; `simulate` tells the coverage of each.
@@ -41,7 +40,6 @@ class Arrays:
         *,
         labels: Sequence[Label] | None = None,
         shuffle: bool = True,
-        scale: str = "none",
         name: str = "arrays",
         columns: Columns | None = None,
         groups: Iterable[Any] | None = None,
@@ -51,14 +49,12 @@ class Arrays:
         for values in (rows.dense, rows.values):
             if values is not None and not np.isfinite(values).all():
                 raise InvalidInput.must("X", "Arrays", "finite", values[~np.isfinite(values)][0].item())
-        if scale not in ("unit", "none"):
-            raise InvalidInput.must("scale", "Arrays", "'unit' or 'none'", scale)
-        self.rows = _unit(rows) if scale == "unit" else rows
+        self.rows = rows
         self.y, known = _numbered(np.asarray(y), labels)
         self.labels, self.n_labels = known.names, known.count
         if len(self.y) != len(rows) or len(self.y) == 0:
             raise InvalidInput.must("y", "Arrays", f"{len(rows)} labels, at least one", len(self.y))
-        self.shuffle, self.scale, self.name, self.columns = shuffle, scale, name, columns
+        self.shuffle, self.name, self.columns = shuffle, name, columns
         self.groups = None if groups is None else Groups.of(groups, "Arrays")
         if self.groups is not None and len(self.groups.numbers) != len(self.y):
             wanted = f"{len(self.y)} values, one for each row"
@@ -78,22 +74,6 @@ class Arrays:
                 np.random.default_rng([seed, turn]).shuffle(visit)
             yield Chunk(self.rows, self.y, visit)
             turn += 1
-
-
-def _unit(rows: Rows) -> Rows:
-    """Rows of length 1, over both parts; a row of zeros stays."""
-    squares = np.zeros(len(rows))
-    if rows.dense is not None:
-        squares += np.einsum("ij,ij->i", rows.dense, rows.dense, dtype=np.float64)
-    if rows.starts is not None:
-        owner = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
-        squares += np.bincount(owner, rows.values.astype(np.float64) ** 2, len(rows))
-    norms = np.sqrt(np.where(squares > 0.0, squares, 1.0))
-    dense = None if rows.dense is None else rows.dense / norms.astype(np.float32)[:, None]
-    if rows.starts is None:
-        return Rows(dense)
-    values = (rows.values / norms[owner]).astype(np.float32)
-    return Rows(dense, rows.indices, values, rows.starts, rows.width)
 
 
 def _numbered(y: Array, labels: Any) -> tuple[Array, Labels]:

@@ -16,25 +16,20 @@ from superarm.streams.data_files import read_data
 from superarm.streams.download import data_home
 from superarm.streams.images import IMAGE_SETS, load_images
 from superarm.streams.stream import Stream
+from superarm.streams.synthetic import synnonsep, synsep
 
 # 1,797 pictures of 8 x 8 from the UCI "Optical Recognition of Handwritten Digits", as scikit-learn has them
 DIGITS = Path(__file__).parent / "digits.npz"
-# name: what it is, and its version
-EMBEDDED = {
-    "synsep": "synsep 1",
-    "synnonsep": "synnonsep 1",
-    "digits": "digits 1",
-}
+EMBEDDED = ("synsep", "synnonsep", "digits")
 FEATURES = tuple(f"{name}-vgg16" for name in IMAGE_SETS)
 NAMES = (*EMBEDDED, *IMAGE_SETS, *FEATURES)
 
 
-def open_data(source: str, *, scale: str = "none", label: str | None = None, **columns: Any) -> Stream:
+def open_data(source: str, *, label: str | None = None, **columns: Any) -> Stream:
     """The stream called ``source``, or the one in the file of that name.
 
     Args:
         source: one of `NAMES`, or a file: .csv, .tsv, .jsonl, .parquet, .npz or svmlight.
-        scale: ``"none"``, rows as they are; ``"unit"``, each of length 1.
         label: the name of the label column, for tables.
         columns: for tables, ``columns`` (what they are; left out, the first 20,000 rows tell), ``text``, ``words``,
             ``numbers``, ``dates``, ``leave_out`` (what some of them are), ``vectors`` (an .npy beside the table),
@@ -44,18 +39,16 @@ def open_data(source: str, *, scale: str = "none", label: str | None = None, **c
         if source in NAMES and value:
             raise InvalidInput.must(name, source, "left out: only tables have columns", value)
     if source in ("synsep", "synnonsep"):
-        from superarm.streams.synthetic import synnonsep, synsep
-
-        return synsep(scale) if source == "synsep" else synnonsep(scale)
+        return synsep() if source == "synsep" else synnonsep()
     if source == "digits":
         with np.load(DIGITS) as file:
-            return Arrays(file["X"], file["y"], scale=scale, name="digits")
+            return Arrays(file["X"], file["y"], name="digits")
     if source in IMAGE_SETS:
         images = load_images(source)
         flat = images.pixels.reshape(len(images.y), -1)
-        return Arrays(flat, images.y, labels=images.labels, scale=scale, name=source)
-    path = _file(source)
-    return Arrays(**read_data(path, label, **columns), scale=scale, name=path.stem)
+        return Arrays(flat, images.y, labels=images.labels, name=source)
+    path = _data_file(source)
+    return Arrays(**read_data(path, label, **columns), name=path.stem)
 
 
 def feature_file(name: str) -> Path:
@@ -66,22 +59,21 @@ def feature_file(name: str) -> Path:
 def identity(source: str) -> str:
     """What ``source`` holds, in a word that changes whenever its content does."""
     if source in EMBEDDED:
-        return EMBEDDED[source]
+        return f"{source} 1"  # the version of its content
     if source in IMAGE_SETS:  # opening them checks the pinned checksums
-        return f"{source} 1 " + _digest("".join(file.digest for file in IMAGE_SETS[source].files).encode())
-    path = _file(source)
+        digests = "".join(file.digest for file in IMAGE_SETS[source].files)
+        return f"{source} 1 {hashlib.sha256(digests.encode()).hexdigest()[:16]}"
+    path = _data_file(source)
     stat = path.stat()
-    return _digest_of_file(path, stat.st_size, stat.st_mtime_ns)
+    return _file_identity(path, stat.st_size, stat.st_mtime_ns)
 
 
-def _file(source: str) -> Path:
+def _data_file(source: str) -> Path:
     if source in FEATURES:
         path = feature_file(source)
         if not path.is_file():
             name = source.removesuffix("-vgg16")
-            raise DataMissing(
-                f"{source} has not been made here; run: superarm data features {name} --model vgg16"
-            )
+            raise DataMissing(f"{source} has not been made here; run: superarm data features {name}")
         return path
     path = Path(source)
     if not path.is_file():
@@ -90,10 +82,6 @@ def _file(source: str) -> Path:
     return path
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
 @lru_cache(maxsize=64)
-def _digest_of_file(path: Path, size: int, modified: int) -> str:
+def _file_identity(path: Path, size: int, modified: int) -> str:
     return "sha256 " + file_digest(path)

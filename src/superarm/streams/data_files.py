@@ -10,10 +10,10 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._files import UNREADABLE
+from superarm.data.cells import is_missing
 from superarm.data.columns import Columns
-from superarm.data.inference import AFTERWARDS
-from superarm.data.tables import TABLES, WithVectors, columns_of, open_table, sparse_matrix
-from superarm.data.values import is_missing
+from superarm.data.inference import outcome_columns
+from superarm.data.tables import TABLES, WithVectors, cell_list, columns_of, open_table, sparse_matrix
 from superarm.errors import InvalidInput
 from superarm.streams.arrays import Arrays
 
@@ -43,7 +43,11 @@ def read_data(
     for name, value in given.items():
         if value:
             raise InvalidInput.must(name, str(path), "left out: only tables have columns", value)
-    return _read_npz(path) if suffix == ".npz" else _read_svmlight(path)
+    if suffix != ".npz":
+        return _read_svmlight(path)
+    content = read_npz(path)
+    X = content["X"]
+    return content | {"X": X.reshape(len(X), -1) if X.ndim > 2 else X}
 
 
 def from_frame(
@@ -62,7 +66,7 @@ def from_frame(
 ) -> Arrays:
     """A stream over a Polars, pandas or Arrow table; every column but ``label`` may be a feature.
 
-    ``text``, ``words``, ``numbers``, ``dates`` and ``leave_out`` are as in `Columns.look`.
+    ``text``, ``words``, ``numbers``, ``dates`` and ``leave_out`` are as in `Columns.infer`.
 
     Args:
         frame: the rows.
@@ -101,26 +105,19 @@ def _table(
         raise InvalidInput.must("label", owner, wanted, label, among=names)
     if group is not None and group not in names:
         raise InvalidInput.must("group", owner, f"one of its columns {', '.join(names)}", group, among=names)
-    groups = None if group is None else _cells(table[group])
+    groups = None if group is None else cell_list(table[group])
     y = _labels(table.pop(label), label, owner)
     if columns is None:
-        taken = {name: "only known afterwards" for name in table if name.lower() in AFTERWARDS}
-        columns = Columns.look(table, taken=taken, **asked)
-        if not len(columns):  # ids and constants alone are better than nothing
-            columns = Columns.look(table, taken=taken, everything=True, **asked)
+        columns = Columns.infer(table, reserved=outcome_columns(table), **asked)
         if not len(columns):
             raise InvalidInput.must("columns", owner, "the label and at least one feature", names)
     columns = columns.for_labels(max(len(np.unique(y)), 2))
     return {"X": columns.rows(table, owner), "y": y, "columns": columns, "groups": groups}
 
 
-def _cells(column: Any) -> list[Any]:
-    return column.to_list() if hasattr(column, "to_list") else list(column)
-
-
 def _labels(cells: Any, label: str, owner: str) -> Any:
     """The label of every row: whole numbers, where all of them are."""
-    values = _cells(cells)
+    values = cell_list(cells)
     missing = next((i for i, value in enumerate(values) if is_missing(value) or value == ""), None)
     if missing is not None:
         raise InvalidInput.must(
@@ -148,7 +145,7 @@ def _read_svmlight(path: Path) -> dict[str, Any]:
     return {"X": X, "y": y}
 
 
-def _read_npz(path: Path) -> dict[str, Any]:
+def read_npz(path: Path) -> dict[str, Any]:
     """X, y and label names from an .npz: X and y; or CSR parts; or images x_train and y_train."""
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
@@ -159,8 +156,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
             if {"X_data", "X_indices", "X_indptr", "X_shape", "y"} <= keys:
                 return {"X": sparse_matrix(file), "y": file["y"], "labels": names}
             if {"x_train", "y_train"} <= keys:
-                images = file["x_train"]
-                return {"X": images.reshape(len(images), -1), "y": file["y_train"], "labels": names}
+                return {"X": file["x_train"], "y": file["y_train"], "labels": names}
     except UNREADABLE as error:
         raise InvalidInput.must("content", str(path), "an .npz with X and y", str(error)) from error
     wanted = "X and y, or X_data, X_indices, X_indptr, X_shape and y, or x_train and y_train"

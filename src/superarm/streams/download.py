@@ -73,12 +73,12 @@ def fetch(
         if copy is None and offline is not None:
             wanted = Path(offline) / file.folder / file.name
             state = "is not the official file (its checksum differs)" if wanted.exists() else "is not there"
-            raise DataMissing(f"{wanted} {state}.\n{_where(files)}")
+            raise DataMissing(f"{wanted} {state}.\n{_offline_help(files)}")
         if copy is None:
             reasons = _download(file, target, mirror or os.environ.get(MIRROR), progress)
             if reasons:
                 why = "\n".join(reasons)
-                raise DataMissing(f"{file.name} could not be downloaded:\n{why}\n{_where(files)}")
+                raise DataMissing(f"{file.name} could not be downloaded:\n{why}\n{_offline_help(files)}")
         elif copy != target:
             _copy(copy, target)
         paths.append(target)
@@ -106,7 +106,7 @@ def _download(
         try:
             _resume(address + file.name, part, progress)
         except (requests.RequestException, OSError) as error:
-            reasons.append(f"  {address}{file.name}: {_short(error)}")
+            reasons.append(f"  {address}{file.name}: {_reason(error)}")
             continue
         if is_whole(part, file):
             part.replace(target)
@@ -136,7 +136,7 @@ def _resume(url: str, part: Path, progress: Callable[[int], object] | None) -> N
                     progress(len(block))
 
 
-def _short(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """Why, in a few words; the libraries below nest their reasons five deep."""
     import requests
 
@@ -148,7 +148,7 @@ def _short(error: Exception) -> str:
     return "broken off" if isinstance(error, requests.exceptions.ChunkedEncodingError) else "no connection"
 
 
-def _where(files: Sequence[RemoteFile]) -> str:
+def _offline_help(files: Sequence[RemoteFile]) -> str:
     folder = files[0].folder
     names = "".join(f"  {f.mirrors[0]}{f.name}  ({f.size:,} bytes, {f.digest})\n" for f in files)
     return (

@@ -17,10 +17,11 @@ from superarm._files import file_digest, write_atomically
 from superarm._types import Array
 from superarm.errors import DataMissing, InvalidInput
 from superarm.streams.catalog import feature_file
+from superarm.streams.data_files import read_npz
 from superarm.streams.download import RemoteFile, fetch
 from superarm.streams.images import IMAGE_SETS, Images, load_images
 
-LEAST = 32  # VGG-16 halves an image five times
+MIN_SIDE = 32  # VGG-16 halves an image five times
 WIDTH = 512
 WEIGHTS = RemoteFile(
     "vgg16",
@@ -55,8 +56,7 @@ def make_features(
     """
     if batch < 1:
         raise InvalidInput.must("batch", "features", "at least 1", batch)
-    if source not in IMAGE_SETS:
-        _image_file(source)
+    own_images = None if source in IMAGE_SETS else _image_file(source)
     _keras()  # before anything is downloaded
     if weights is None:
         weights = fetch([WEIGHTS])[0]
@@ -64,25 +64,25 @@ def make_features(
         raise DataMissing(
             f"weights of VGG-16: {weights} is not there; leave --weights out to download {WEIGHTS.name}"
         )
-    images = load_images(source) if source in IMAGE_SETS else _read_images(_image_file(source))
+    images = load_images(source) if own_images is None else _read_images(own_images)
     height, width = images.pixels.shape[1:3]
-    side = max(LEAST, height, width) if size is None else size
-    if side < LEAST:
-        raise InvalidInput.must("size", "features", f"at least {LEAST}", side)
-    made_of = {
+    side = max(MIN_SIDE, height, width) if size is None else size
+    if side < MIN_SIDE:
+        raise InvalidInput.must("size", "features", f"at least {MIN_SIDE}", side)
+    provenance = {
         "model": "vgg16",
         "version": 1,
         "size": side,
         "images": hashlib.sha256(images.pixels.tobytes() + images.y.tobytes()).hexdigest(),
         "weights": file_digest(weights),
     }
-    name = source if source in IMAGE_SETS else Path(source).stem
+    name = source if own_images is None else own_images.stem
     target = output or feature_file(f"{name}-vgg16")
-    if _made_of(target) == made_of:
+    if _provenance(target) == provenance:
         return target, False
     X = extract(images.pixels, weights, side=side, batch=batch, progress=progress)
     arrays: dict[str, Any] = {"X": X, "y": images.y}
-    arrays["made_of"] = np.frombuffer(json.dumps(made_of).encode(), np.uint8)
+    arrays["made_of"] = np.frombuffer(json.dumps(provenance).encode(), np.uint8)
     if images.labels is not None:
         arrays["classes"] = np.array(images.labels)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def extract(
     pixels: Array,
     weights: Path,
     *,
-    side: int = LEAST,
+    side: int = MIN_SIDE,
     batch: int = 256,
     progress: Callable[[int], object] | None = None,
 ) -> Array:
@@ -145,21 +145,17 @@ def _image_file(source: str) -> Path:
 
 
 def _read_images(path: Path) -> Images:
-    with np.load(path, allow_pickle=False) as file:
-        keys = ("x_train", "y_train") if "x_train" in file.files else ("X", "y")
-        if not set(keys) <= set(file.files):
-            raise InvalidInput.must("keys", str(path), "x_train and y_train, or X and y", sorted(file.files))
-        pixels, y = file[keys[0]], file[keys[1]]
-        labels = tuple(map(str, file["classes"])) if "classes" in file.files else None
+    content = read_npz(path)
+    pixels, labels = content["X"], content["labels"]
     if pixels.ndim == 3:
         pixels = pixels[..., None]
     if pixels.dtype.kind == "f" and pixels.size and pixels.max() <= 1.0:
         pixels = pixels * 255.0
-    return Images(pixels, y, labels)
+    return Images(pixels, content["y"], None if labels is None else tuple(map(str, labels)))
 
 
-def _made_of(path: Path) -> Any:
-    """What an existing feature file was made of."""
+def _provenance(path: Path) -> Any:
+    """The images, weights and size that an existing file of features was made from."""
     try:
         with np.load(path, allow_pickle=False) as file:
             return json.loads(file["made_of"].tobytes())

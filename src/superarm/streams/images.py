@@ -58,13 +58,15 @@ def read_idx(path: Path) -> Array:
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 
-def _read_mnist(paths: list[Path]) -> tuple[Array, Array]:
+def read_mnist(paths: list[Path]) -> tuple[Array, Array]:
+    """Images and labels from IDX files, by turns."""
     parts = [read_idx(path) for path in paths]
     return np.concatenate(parts[0::2])[..., None], np.concatenate(parts[1::2])
 
 
-def read_cifar10(path: Path) -> tuple[Array, Array]:
-    """Images and labels from the binary version: records of a label and 3 x 32 x 32 bytes."""
+def read_cifar10(paths: list[Path]) -> tuple[Array, Array]:
+    """Images and labels from the archive of the binary version: records of a label and 3 x 32 x 32 bytes."""
+    (path,) = paths
     names = [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]
     parts = {}
     try:
@@ -82,25 +84,20 @@ def read_cifar10(path: Path) -> tuple[Array, Array]:
     return records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), records[:, 0]
 
 
-def _read_cifar10(paths: list[Path]) -> tuple[Array, Array]:
-    return read_cifar10(paths[0])
-
-
-def read_svhn(path: Path) -> tuple[Array, Array]:
-    """Images and labels from a MATLAB file; the digit 0 is label 10 there."""
+def read_svhn(paths: list[Path]) -> tuple[Array, Array]:
+    """Images and labels from MATLAB files; the digit 0 is label 10 there."""
     need("logs")
     from scipy.io import loadmat
 
-    try:
-        content = loadmat(str(path), variable_names=("X", "y"))
-        return content["X"].transpose(3, 0, 1, 2), content["y"].ravel() % 10
-    except (KeyError, ValueError, TypeError, OSError, NotImplementedError, zlib.error) as error:
-        raise InvalidInput.must("content", str(path), "a MATLAB file with X and y", str(error)) from error
-
-
-def _read_all_svhn(paths: list[Path]) -> tuple[Array, Array]:
-    X, y = zip(*(read_svhn(path) for path in paths), strict=True)
-    return np.concatenate(X), np.concatenate(y)
+    parts = []
+    for path in paths:
+        try:
+            content = loadmat(str(path), variable_names=("X", "y"))
+            parts.append((content["X"].transpose(3, 0, 1, 2), content["y"].ravel() % 10))
+        except (KeyError, ValueError, TypeError, OSError, NotImplementedError, zlib.error) as error:
+            raise InvalidInput.must("content", str(path), "a MATLAB file with X and y", str(error)) from error
+    pixels, y = zip(*parts, strict=True)
+    return np.concatenate(pixels), np.concatenate(y)
 
 
 # ---------------------------------------------------------------- the sets
@@ -155,18 +152,19 @@ SVHN = _files(
     test_32x32.mat 64275384 cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b
     """,
 )
-CLOTHES = "T-shirt/top, Trouser, Pullover, Dress, Coat, Sandal, Shirt, Sneaker, Bag, Ankle boot"
-THINGS = "airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck"
+CLOTHES = (
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+)
+THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 IMAGE_SETS = {
     images.name: images
     for images in (
-        ImageSet("mnist", MNIST, _read_mnist, (70_000, 28, 28, 1)),
-        ImageSet(
-            "fashion-mnist", FASHION_MNIST, _read_mnist, (70_000, 28, 28, 1), tuple(CLOTHES.split(", "))
-        ),
-        ImageSet("cifar10", CIFAR10, _read_cifar10, (60_000, 32, 32, 3), tuple(THINGS.split(", "))),
-        ImageSet("svhn", SVHN, _read_all_svhn, (99_289, 32, 32, 3)),
+        ImageSet("mnist", MNIST, read_mnist, (70_000, 28, 28, 1)),
+        ImageSet("fashion-mnist", FASHION_MNIST, read_mnist, (70_000, 28, 28, 1), CLOTHES),
+        ImageSet("cifar10", CIFAR10, read_cifar10, (60_000, 32, 32, 3), THINGS),
+        ImageSet("svhn", SVHN, read_svhn, (99_289, 32, 32, 3)),
     )
 }
 

@@ -24,15 +24,14 @@ class Synthetic:
 
     Args:
         noise: the share of labels replaced at random.
-        scale: ``"none"``, rows as they are; ``"unit"``, each of length 1.
     """
 
     n_features: int | tuple[int, int] = D
     n_labels = K
     labels: tuple[Label, ...] | None = None
 
-    def __init__(self, *, noise: float = 0.0, scale: str = "none") -> None:
-        self.noise, self.scale = noise, scale
+    def __init__(self, *, noise: float = 0.0) -> None:
+        self.noise = noise
         self.name = "synnonsep" if noise else "synsep"
         random = np.random.default_rng(2008)  # one data set: the classes are the same for every seed
         self._sizes = random.integers(20, 41, K)
@@ -48,16 +47,16 @@ class Synthetic:
         while True:
             X, y = np.empty((BLOCK, D), np.float32), np.empty(BLOCK, np.int64)
             # another seed than the learner's, whose draws would be the same numbers
-            fill(seed + 2**40, first, self._owned, self._sizes, self.noise, self.scale == "unit", X, y)
+            fill(seed + 2**40, first, self._owned, self._sizes, self.noise, X, y)
             yield Chunk(Rows(X), y, visit)
             first += BLOCK
 
 
-def synsep(scale: str = "none") -> Synthetic:
-    """SYNSEP: linearly separable; ``scale`` as in `Synthetic`."""
-    return Synthetic(scale=scale)
+def synsep() -> Synthetic:
+    """SYNSEP: linearly separable."""
+    return Synthetic()
 
 
-def synnonsep(scale: str = "none") -> Synthetic:
-    """SYNNONSEP: 5 % of the labels are noise; ``scale`` as in `Synthetic`."""
-    return Synthetic(noise=0.05, scale=scale)
+def synnonsep() -> Synthetic:
+    """SYNNONSEP: 5 % of the labels are noise."""
+    return Synthetic(noise=0.05)

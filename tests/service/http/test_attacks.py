@@ -52,7 +52,7 @@ class Process:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    quick = {"head_seconds": 3.0, "body_seconds": 3.0, "idle_seconds": 5.0, "fetch_seconds": 3.0}
+    quick = {"head_seconds": 3.0, "body_seconds": 3.0, "idle_seconds": 5.0, "send_seconds": 3.0}
     made = Process(tmp_path_factory.mktemp("attacked"), TOKEN=TOKEN, limits=quick)
     with Client(made.web.url, token=TOKEN) as client:  # idle is after some work
         for _ in range(50):
@@ -225,7 +225,7 @@ def test_lines_are_dropped_counted_and_told(monkeypatch):
 
     from superarm.service.http import json_logging
 
-    monkeypatch.setattr(json_logging, "MOST_LINES", 10)
+    monkeypatch.setattr(json_logging, "MAX_LINES", 10)
     monkeypatch.setattr(json_logging, "LAST_SECONDS", 0.05)
     reading, writing = os.pipe()
     handler = json_logging.NonBlockingHandler(writing)

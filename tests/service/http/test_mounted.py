@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -119,10 +118,7 @@ def test_the_root_application_of_a_server_hears_of_start_and_end(tmp_path):
         pass
 
 
-def test_a_service_that_cannot_be_opened_says_so_and_is_tried_again(tmp_path, monkeypatch):
-    from superarm.service.http import asgi as asgi_module
-
-    monkeypatch.setattr(asgi_module, "RETRY_SECONDS", 0.05)
+def test_a_service_that_cannot_be_opened_says_so_and_is_tried_again(tmp_path):
     holder = Service.open(tmp_path / "e.db", labels=LABELS, n_features=D, set_size=2)
     arms = asgi(tmp_path / "e.db")
     with TestClient(framework("starlette", arms), **LOCAL) as client:
@@ -131,10 +127,6 @@ def test_a_service_that_cannot_be_opened_says_so_and_is_tried_again(tmp_path, mo
             assert answer.status_code == 503
             assert "held by no other process" in answer.json()["error"]["message"]
         holder.close()
-        for _ in range(100):
-            if client.get("/arms/v1/info").status_code == 200:
-                break
-            client.portal.call(asyncio.sleep, 0.02)
         pair(client)
         client.portal.call(arms.close)
 

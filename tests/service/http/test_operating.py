@@ -19,8 +19,8 @@ from service_kit import soon
 from superarm.errors import InvalidInput
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
-from superarm.service.http import asgi as asgi_module
 from superarm.service.http import systemd, views
+from superarm.service.http import tokens as tokens_module
 from superarm.service.http.server import Listener
 from superarm.service.http.tokens import Tokens
 
@@ -85,7 +85,7 @@ def test_a_handshake_that_never_comes_is_let_go(live, tmp_path):
 
 def test_a_token_leaked(live, tmp_path, monkeypatch):
     """docs/operations.md: a token leaked."""
-    monkeypatch.setattr(asgi_module, "REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr(tokens_module, "REFRESH_SECONDS", 0.02)
     file = tmp_path / "tokens"
     file.write_text("decide the-old-token-of-the-shop\noperate the-token-of-the-team\n")
     web = live(tokens=Tokens(file))

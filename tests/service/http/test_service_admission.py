@@ -13,7 +13,7 @@ from service_kit import soon
 from superarm.errors import InvalidInput
 from superarm.service import turns as turns_module
 from superarm.service.http import admission as admission_module
-from superarm.service.http import asgi as asgi_module
+from superarm.service.http import tokens as tokens_module
 from superarm.service.http.json_logging import JsonFormatter
 from superarm.service.http.server import Listener, check_exposure
 from superarm.service.http.tokens import Tokens
@@ -83,7 +83,7 @@ def test_tokens_by_role(live, tmp_path):
 
 
 def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(asgi_module, "REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr(tokens_module, "REFRESH_SECONDS", 0.02)
     file = tmp_path / "tokens"
     file.write_text(TOKENS)
     web = live(tokens=Tokens(file))
@@ -118,7 +118,7 @@ def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, ca
 
 
 def test_a_pipe_in_place_of_the_token_file_blocks_nobody(live, tmp_path, monkeypatch):
-    monkeypatch.setattr(asgi_module, "REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr(tokens_module, "REFRESH_SECONDS", 0.02)
     file = tmp_path / "tokens"
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidInput, match="--token-file of superarm serve must be a regular file"):
@@ -193,13 +193,13 @@ def test_logs_are_json_lines():
 
 def test_buckets_of_addresses_that_are_gone_are_forgotten(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(admission_module, "MOST_ADDRESSES", 3)
+    monkeypatch.setattr(admission_module, "MAX_ADDRESSES", 3)
     monkeypatch.setattr(admission_module, "monotonic", lambda: now[0])
-    buckets = admission_module.Buckets(5)
+    limiter = admission_module.RateLimiter(5)
     for i in range(50):
         now[0] += 0.4
-        assert buckets.take(f"10.0.0.{i}")
-    assert len(buckets._left) <= 4
+        assert limiter.allows(f"10.0.0.{i}")
+    assert len(limiter._buckets) <= 4
 
 
 def test_without_a_token_only_loopback_names(live):

@@ -259,6 +259,6 @@ def test_traffic(live, tmp_path):
 
 
 def test_the_client_needs_no_extra():
-    code = "import sys; sys.modules.update(orjson=None, msgspec=None, uvicorn=None, polars=None)\n"
+    code = "import sys; sys.modules.update(orjson=None, uvicorn=None, prometheus_client=None, polars=None)\n"
     code += "from superarm.service import Client; Client('http://127.0.0.1:1')"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -19,7 +19,7 @@ from superarm.service import Client
 from superarm.service.client.client import ServiceError
 from superarm.service.http import guard as guard_module
 from superarm.service.http import views
-from superarm.service.http.exchange import Response
+from superarm.service.http.request import Response
 from superarm.service.http.server import Listener
 
 X = [0.5, 1, 0, 0.25, 2]
@@ -157,7 +157,7 @@ def test_an_answer_that_nobody_fetches_is_dropped(live, quick_sweeps, monkeypatc
     from superarm.service.http import pages
 
     monkeypatch.setattr(pages, "page_of", lambda *_: Response(200, b"x" * (50 << 20)))
-    web = live(fetch_seconds=0.3)
+    web = live(send_seconds=0.3)
     caller = Plain(web, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert statuses(caller.socket.recv(1000)) == [200]
     soon(lambda: not web.server.guard.connections)
@@ -205,7 +205,7 @@ def test_strangers_make_room_for_whoever_comes(live):
 
 
 def test_an_address_has_its_share(live, monkeypatch):
-    monkeypatch.setattr(guard_module, "CHANCE_SECONDS", 0.2)
+    monkeypatch.setattr(guard_module, "BURST_SECONDS", 0.2)
     web = live(strangers_per_address=5)
     guard = web.server.guard
     first = [Plain(web) for _ in range(12)]  # so many at once may be somebody who starts

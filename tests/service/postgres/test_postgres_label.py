@@ -12,7 +12,8 @@ import pytest
 import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalForeign
-from superarm.label.journal import erase_person, read_meta
+from superarm.label.erase import erase_person
+from superarm.label.journal import read_settings
 from superarm.service import Service
 
 ROWS = [
@@ -70,4 +71,4 @@ def test_the_command_begins_and_goes_on_in_a_database(database, tmp_path):
             told = page.communicate(timeout=60)[1]
         assert address.startswith("http://127.0.0.1:"), told
         assert f"0 of {len(ROWS)} labelled" in told
-    assert read_meta(url)["labels"] == LABELS
+    assert read_settings(url).labels == LABELS

@@ -1,28 +1,29 @@
-"""The Python client: typed answers, and retries that cannot do anything twice. Standard library only."""
+"""The Python client: typed responses, and retries that cannot do anything twice. It needs no extra."""
 
 from __future__ import annotations
 
 import json
-import select
 import socket
 import ssl
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from random import random
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from msgspec import convert
+
+from superarm.data.cells import plain_row
 from superarm.data.tables import named_row
-from superarm.data.values import plain_row
 from superarm.errors import SuperarmError
+from superarm.service.messages import DecisionResponse, Outcome
 
-__all__ = ["Client", "Outcome", "ServiceError", "Shown"]
+__all__ = ["Client", "ServiceError"]
 
-AGAIN = frozenset({408, 429, 503, 507})  # may be better soon
+RETRY_STATUSES = frozenset({408, 429, 503, 507})
 LONGEST_PAUSE = 30.0  # seconds, whatever Retry-After says
 
 
@@ -32,46 +33,6 @@ class ServiceError(SuperarmError):
     def __init__(self, message: str, status: int | None = None, field: str | None = None) -> None:
         super().__init__(message)
         self.status, self.field = status, field
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A set to show.
-
-    Attributes:
-        id: of the decision; its answer names it.
-        labels: the set, best first.
-        propensity: how probable it was.
-        model_version: how many answers the model had learnt.
-        warnings: columns of the row that are not what was declared.
-    """
-
-    id: str
-    labels: tuple[str, ...]
-    propensity: float | None
-    model_version: int
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """An outcome, as the service has recorded it.
-
-    Attributes:
-        hit, label: the answer.
-        time: when it came, in seconds since 1970.
-        learnt: whether it was learnt from.
-        late: whether it came after the decision had been closed.
-            On a journal that many processes share, both are None until the one that learns has taken it.
-        timeout: whether time gave it, and nobody else.
-    """
-
-    hit: bool | None
-    label: str | None
-    time: float
-    learnt: bool | None
-    late: bool | None
-    timeout: bool
 
 
 class UnixConnection(HTTPConnection):
@@ -139,7 +100,7 @@ class Client:
         set_size: int | None = None,
         coverage: float | None = None,
         context: Any = None,
-    ) -> Shown:
+    ) -> DecisionResponse:
         """Ask for a set of labels to show.
 
         Args:
@@ -152,30 +113,31 @@ class Client:
             coverage: another promise, for this time.
             context: JSON that is kept beside it.
         """
-        more = {"eligible": eligible, "set_size": set_size, "coverage": coverage, "context": context}
-        body = _decision_body(features, id, scores=scores, **more)
-        return _shown(self._call("POST", "/v1/decisions", body))
+        body = _decision_body(
+            features, scores, id=id, eligible=eligible, set_size=set_size, coverage=coverage, context=context
+        )
+        return convert(self._call("POST", "/v1/decisions", body), DecisionResponse)
 
     def outcome(self, id: str, *, hit: bool | None = None, label: str | None = None) -> Outcome:
         """Report whether decision ``id`` showed the right label, ``hit``, or which one that is, ``label``."""
         body = {"hit": hit} if label is None else {"label": label}
         response = self._call("POST", f"/v1/decisions/{quote(id, safe='')}/outcome", body)
-        return Outcome(**response["outcome"])
+        return convert(response["outcome"], Outcome)
 
     def decide_many(
         self, rows: Sequence[Any] = (), *, scores: Sequence[Mapping[str, float]] = ()
-    ) -> list[Shown]:
+    ) -> list[DecisionResponse]:
         """Ask for a set for each of the rows, or of the ``scores`` in their place, in one request."""
-        items = [_decision_body(features, None) for features in rows]
-        items += [_decision_body(None, None, scores=row_scores) for row_scores in scores]
+        items = [_decision_body(features) for features in rows]
+        items += [_decision_body(None, row_scores) for row_scores in scores]
         response = self._call("POST", "/v1/batch/decisions", {"decisions": items})
-        return [_shown(_checked(result)) for result in response["results"]]
+        return [convert(_checked(result), DecisionResponse) for result in response["results"]]
 
     def outcomes(self, outcomes: Sequence[tuple[str, bool]]) -> list[Outcome]:
         """Many outcomes (id, hit), in one request."""
         items = [{"id": id_, "hit": hit} for id_, hit in outcomes]
         response = self._call("POST", "/v1/batch/outcomes", {"outcomes": items})
-        return [Outcome(**_checked(result)["outcome"]) for result in response["results"]]
+        return [convert(_checked(result)["outcome"], Outcome) for result in response["results"]]
 
     def get(self, id: str) -> dict[str, Any]:
         """All that is known of the decision ``id``."""
@@ -237,8 +199,8 @@ class Client:
         """Estimated hit rates: of the model itself, then of each shadow."""
         return self._call("GET", "/v1/shadows")["shadows"]  # type: ignore[no-any-return]
 
-    def _change(self, **what: Any) -> dict[str, Any]:
-        return self._call("POST", "/v1/changes", {k: v for k, v in what.items() if v is not None})
+    def _change(self, **change: Any) -> dict[str, Any]:
+        return self._call("POST", "/v1/changes", _without_none(change))
 
     def close(self) -> None:
         self._connection.close()
@@ -264,37 +226,27 @@ class Client:
             if status in (200, 202):  # 202: an erasure that is not finished yet, and says so
                 return json.loads(content)  # type: ignore[no-any-return]
             failure = _error_from(status, content)
-            if status not in AGAIN:
+            if status not in RETRY_STATUSES:
                 break
         assert failure is not None
         raise failure
 
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
-        """One request: status, content, and the seconds of Retry-After."""
+        """One request: status, content, and the seconds of Retry-After.
+
+        The service may have closed a connection that was used before: then it is sent once more, on a new one.
+        """
         connection = self._connection
-        if connection.sock is not None and _is_closed(connection.sock):
-            connection.close()  # the service has hung up meanwhile, say after a restart
-        used = connection.sock is not None
-        try:
+        while True:
+            is_new = connection.sock is None
             try:
                 connection.request(method, self._base + path, body, self._headers)
                 response = connection.getresponse()
-            except (ConnectionError, HTTPException):
-                # it hung up just now; nothing happens twice, so ask again at once on a new connection
+                return response.status, response.read(), _retry_seconds(response.headers.get("retry-after"))
+            except (OSError, HTTPException) as error:
                 connection.close()
-                if not used:
+                if is_new or isinstance(error, TimeoutError):
                     raise
-                connection.request(method, self._base + path, body, self._headers)
-                response = connection.getresponse()
-            return response.status, response.read(), _retry_seconds(response.headers.get("retry-after"))
-        except (OSError, HTTPException):
-            connection.close()
-            raise
-
-
-def _is_closed(sock: socket.socket) -> bool:
-    """Whether there is something to read on an idle connection: that can only be its end."""
-    return bool(select.select([sock], [], [], 0)[0])
 
 
 def _retry_seconds(retry_after: str | None) -> float:
@@ -303,7 +255,12 @@ def _retry_seconds(retry_after: str | None) -> float:
 
 
 def _decision_body(
-    features: Any, id_: str | None, *, scores: Any = None, eligible: Any = None, **more: Any
+    features: Any,
+    scores: Mapping[str, float] | None = None,
+    *,
+    id: str | None = None,
+    eligible: Sequence[str] | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     named = named_row(features)
     if named is not None:
@@ -315,17 +272,14 @@ def _decision_body(
         features = {name: getattr(features, name).tolist() for name in parts}
     elif isinstance(features, list | tuple):
         features = [value.item() if hasattr(value, "item") else value for value in features]
-    body: dict[str, Any] = {"id": id_ or uuid.uuid4().hex}
-    given = {"features": features, "scores": None if scores is None else plain_row(scores)}
-    given |= {"eligible": None if eligible is None else list(eligible), **more}
-    return body | {name: value for name, value in given.items() if value is not None}
+    body = {"id": id or uuid.uuid4().hex, "features": features, **options}
+    body["scores"] = None if scores is None else plain_row(scores)
+    body["eligible"] = None if eligible is None else list(eligible)
+    return _without_none(body)
 
 
-def _shown(answer: dict[str, Any]) -> Shown:
-    notices = tuple(answer.get("warnings", ()))
-    return Shown(
-        answer["id"], tuple(answer["labels"]), answer["propensity"], answer["model_version"], notices
-    )
+def _without_none(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _checked(result: dict[str, Any]) -> dict[str, Any]:

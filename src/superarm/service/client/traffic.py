@@ -1,37 +1,38 @@
-"""Simulated users of a running service: rows and labels from a data set, answers late, twice or never."""
+"""Simulated users of a running service: rows and labels from a data set, outcomes late, twice or never."""
 
 from __future__ import annotations
 
 import heapq
-import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
+from random import Random
 from threading import Lock, Thread
 from typing import Any
 
-from superarm.data.row_json import row_to_json
+from superarm.data.rows import row_to_json
 from superarm.errors import InvalidInput
 from superarm.service.client.client import Client, ServiceError
 from superarm.streams import Stream
 
+Request = tuple[str, Any, str]  # id, features, and the right label
+
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class Behaviour:
     """How the users behave."""
 
     users: int = 8
-    delay: float = 0.5  # mean seconds before an answer, exponential
-    lose: float = 0.1  # the share of decisions that nobody answers
+    delay: float = 0.5  # mean seconds before an outcome, exponential
+    lose: float = 0.1  # the share of decisions without an outcome
     repeat: float = 0.05  # the share of requests sent twice
-    name_label: float = 0.0  # the share of answers that name the label
-    rate: float | None = None  # decisions a second of all users together; None: as fast as they can
     seed: int = 0
 
 
 @dataclass(slots=True)
-class Tally:
-    """Counts of requests so far."""
+class TrafficCounts:
+    """Counts of requests."""
 
     decisions: int = 0
     outcomes: int = 0
@@ -47,109 +48,108 @@ def traffic(
     stream: Stream,
     decisions: int,
     *,
-    habits: Habits | None = None,
+    behaviour: Behaviour | None = None,
     token: str | None = None,
-    tick: Callable[[int], object] | None = None,
-) -> Tally:
-    """Let users ask for ``decisions`` sets and answer them; returns when all answers have been given."""
-    habits = habits or Habits()
+    tick: Callable[[int], object] = lambda _: None,
+) -> TrafficCounts:
+    """Let users request ``decisions`` sets and report their outcomes; returns when all were reported."""
+    behaviour, start, lock = behaviour or Behaviour(), time.monotonic(), Lock()
     with Client(url, token=token) as client:
         info = client.info()
+    id_prefix = f"{info['learner_id']}.{behaviour.seed}"
+    requests = islice(_requests(stream, _labels(info, stream), id_prefix, behaviour.seed), decisions)
+
+    def next_request() -> Request | None:
+        with lock:
+            request = next(requests, None)
+            tick(request is not None)
+            return request
+
+    users = [
+        _User(number, Client(url, token=token), behaviour, next_request) for number in range(behaviour.users)
+    ]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    counts = TrafficCounts(seconds=time.monotonic() - start)
+    for name in ("decisions", "outcomes", "hits", "repeats", "lost"):
+        setattr(counts, name, sum(getattr(user.counts, name) for user in users))
+    counts.errors = [error for user in users for error in user.counts.errors]
+    return counts
+
+
+class _User(Thread):
+    """A user: requests sets, one after another, and reports each outcome when it is due."""
+
+    def __init__(
+        self, number: int, client: Client, behaviour: Behaviour, next_request: Callable[[], Request | None]
+    ) -> None:
+        super().__init__(daemon=True)
+        self.client, self.behaviour, self.next_request = client, behaviour, next_request
+        self.context = {"user": number}
+        self.random = Random(f"{behaviour.seed}/{number}")
+        self.counts = TrafficCounts()
+        self.outcomes: list[tuple[float, str, bool]] = []  # to be reported: time, id, hit
+
+    def run(self) -> None:
+        try:
+            with self.client:
+                while (request := self.next_request()) is not None:
+                    self._decide(*request)
+                    self._report_due()
+                while self.outcomes:
+                    time.sleep(max(0.0, self.outcomes[0][0] - time.monotonic()))
+                    self._report_due()
+        except (ServiceError, AssertionError) as error:
+            self.counts.errors.append(str(error))
+
+    def _decide(self, id_: str, features: Any, label: str) -> None:
+        shown = self.client.decide(features, id=id_, context=self.context)
+        self.counts.decisions += 1
+        if self._chance(self.behaviour.repeat):
+            repeated = self.client.decide(features, id=id_, context=self.context)
+            assert repeated == shown, "the same id must give the same set"
+            self.counts.repeats += 1
+        hit = label in shown.labels
+        self.counts.hits += hit
+        if self._chance(self.behaviour.lose):
+            self.counts.lost += 1
+        else:
+            delay = self.random.expovariate(1.0 / self.behaviour.delay) if self.behaviour.delay > 0 else 0.0
+            heapq.heappush(self.outcomes, (time.monotonic() + delay, id_, hit))
+
+    def _report_due(self) -> None:
+        while self.outcomes and self.outcomes[0][0] <= time.monotonic():
+            _, id_, hit = heapq.heappop(self.outcomes)
+            for _ in range(1 + self._chance(self.behaviour.repeat)):
+                self.client.outcome(id_, hit=hit)
+            self.counts.outcomes += 1
+
+    def _chance(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+
+def _labels(info: dict[str, Any], stream: Stream) -> list[str]:
+    """The service's labels in the order of the stream's, which must fit it."""
     if info["learner"].partition(":")[0] == "scores":
         raise InvalidInput.must(
             "url", "superarm traffic", "a service that takes features", "one that takes scores"
         )
-    features = info["n_features"]
-    asked = tuple(features) if isinstance(features, list) else features
-    if asked not in (None, stream.n_features) or len(info["labels"]) != stream.n_labels:
-        wanted = f"{asked or 'any'} features and {len(info['labels'])} labels, as the service has"
+    labels, features = info["labels"], info["n_features"]
+    n_features = tuple(features) if isinstance(features, list) else features
+    if n_features not in (None, stream.n_features) or len(labels) != stream.n_labels:
+        wanted = f"{n_features or 'any'} features and {len(labels)} labels, as the service has"
         got = f"{stream.n_features} and {stream.n_labels}"
         raise InvalidInput.must("data", "superarm traffic", wanted, got)
-    names = info["labels"]
-    if stream.labels is not None and {str(name) for name in stream.labels} == set(names):
-        names = [str(name) for name in stream.labels]
-    tally, lock, began = Tally(), Lock(), time.monotonic()
-    source = _rows(stream, habits.seed)
-
-    def user(number: int) -> None:
-        dice = random.Random(f"{habits.seed}/{number}")
-        later: list[tuple[float, str, dict[str, Any]]] = []  # answers to give, by time
-        with Client(url, token=token) as client:
-            while True:
-                with lock:
-                    if tally.decisions >= decisions:
-                        break
-                    nth, (x, y) = tally.decisions, next(source)
-                    tally.decisions += 1
-                if habits.rate is not None:
-                    _answer_until(client, later, began + nth / habits.rate, dice, habits, tally, lock)
-                shown = client.decide(
-                    x, id=f"{info['learner_id']}.{habits.seed}.{nth}", context={"user": number}
-                )
-                if dice.random() < habits.repeat:
-                    again = client.decide(x, id=shown.id, context={"user": number})
-                    assert again == shown, "the same id must give the same set"
-                    with lock:
-                        tally.repeats += 1
-                hit = names[y] in shown.labels
-                with lock:
-                    tally.hits += hit
-                    tally.lost += (lost := dice.random() < habits.lose)
-                if not lost:
-                    outcome = {"label": names[y]} if dice.random() < habits.name_label else {"hit": hit}
-                    due = time.monotonic() + (
-                        dice.expovariate(1.0 / habits.delay) if habits.delay > 0 else 0.0
-                    )
-                    heapq.heappush(later, (due, shown.id, outcome))
-                _answer_until(client, later, None, dice, habits, tally, lock)
-                if tick is not None:
-                    tick(1)
-            while later:
-                _answer_until(client, later, later[0][0], dice, habits, tally, lock)
-
-    def guarded(number: int) -> None:
-        try:
-            user(number)
-        except (ServiceError, AssertionError) as error:
-            with lock:
-                tally.errors.append(str(error))
-
-    threads = [Thread(target=guarded, args=(number,), daemon=True) for number in range(habits.users)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    tally.seconds = time.monotonic() - began
-    return tally
+    names = labels if stream.labels is None else [str(name) for name in stream.labels]
+    return names if set(names) == set(labels) else list(labels)
 
 
-def _answer_until(
-    client: Client,
-    later: list[tuple[float, str, dict[str, Any]]],
-    until: float | None,
-    dice: random.Random,
-    habits: Habits,
-    tally: Tally,
-    lock: Lock,
-) -> None:
-    """Give the answers that are due, up to a time; None: now, without waiting."""
-    while True:
-        now = time.monotonic()
-        while later and later[0][0] <= now:
-            _, id_, outcome = heapq.heappop(later)
-            for _ in range(1 + (dice.random() < habits.repeat)):
-                client.outcome(id_, **outcome)
-            with lock:
-                tally.outcomes += 1
-        if until is None or now >= until:
-            return
-        time.sleep(max(0.0, min(until, later[0][0] if later else until) - now))
-
-
-def _rows(stream: Stream, seed: int) -> Iterator[tuple[Any, int]]:
-    for chunk in stream.chunks(seed):
-        for i in chunk.visit:
-            x = row_to_json(chunk.rows.row(i))
-            if isinstance(x, dict):
-                del x["width"]  # the service knows it
-            yield x, int(chunk.y[i])
+def _requests(stream: Stream, labels: list[str], id_prefix: str, seed: int) -> Iterator[Request]:
+    rows = ((chunk.rows.row(i), int(chunk.y[i])) for chunk in stream.chunks(seed) for i in chunk.visit)
+    for number, (row, y) in enumerate(rows):
+        features = row_to_json(row)
+        if isinstance(features, dict):
+            del features["width"]  # the service knows it
+        yield f"{id_prefix}.{number}", features, labels[y]

@@ -10,24 +10,18 @@ import atexit
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
-from superarm.errors import SuperarmError
-from superarm.journal.errors import JournalDown
 from superarm.service import Service
 from superarm.service.http import pages
 from superarm.service.http.admission import Admission
-from superarm.service.http.exchange import Receive, Send
-from superarm.service.http.request_metrics import RequestMetrics
+from superarm.service.http.metrics import RequestMetrics
+from superarm.service.http.request import Receive, Send
 from superarm.service.http.router import Router
 from superarm.service.http.routes import Context
 from superarm.service.http.tokens import Tokens
 
 log = logging.getLogger("superarm.service")
-
-REFRESH_SECONDS = 1.0
-RETRY_SECONDS = 1.0  # after it could not be opened
 
 
 class Application(Router):
@@ -60,55 +54,49 @@ class Application(Router):
         super().__init__(pages.ROUTES, Admission(self.tokens, rate, any_host=any_host), **options)
         self.open_service = open_service
         self.metrics = RequestMetrics(self.tokens)
-        self.on_response = self.metrics.count  # type: ignore[method-assign]
-        self._opening: asyncio.Future[None] | None = None
-        self._refreshing: asyncio.Task[None] | None = None
-        self._failed: tuple[float, str] | None = None
+        self._opening: asyncio.Task[None] | None = None
+
+    def on_response(self, route: str, status: int, seconds: float) -> None:
+        self.metrics.count(route, status, seconds)
 
     async def open(self) -> None:
         """Open the service; callers that come meanwhile wait for the same."""
         if self.loop is not None and self.loop is not asyncio.get_running_loop():
-            self._leave_loop()
-        if self.context is not None:
-            return
-        if self._failed is not None and monotonic() < self._failed[0]:
-            raise JournalDown(self._failed[1])
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(self._open())
-        opening = self._opening
-        try:
-            await asyncio.shield(opening)
-        except SuperarmError as error:
-            sentence = f"the service could not be opened: {error}"
-            self._failed = monotonic() + RETRY_SECONDS, sentence
-            raise
-        finally:
-            if opening.done() and self._opening is opening:
-                self._opening = None
+            if not self.loop.is_closed():
+                raise RuntimeError("this application belongs to another event loop, which still runs")
+            self._close_now()
+        if self.context is None:
+            if self._opening is None:
+                self._opening = asyncio.create_task(self._open())
+            await asyncio.shield(self._opening)
 
     async def _open(self) -> None:
-        service = await asyncio.to_thread(self.open_service)
-        await service.start()
-        self.loop, self._failed = asyncio.get_running_loop(), None
+        try:
+            service = await asyncio.to_thread(self.open_service)
+            await service.start()
+        finally:
+            self._opening = None
+        self.loop = asyncio.get_running_loop()
         self.context = Context(service, self.metrics, self.tokens)
-        self._refreshing = asyncio.create_task(self._refresh())
-        atexit.register(self._at_exit)
+        atexit.register(self._close_now)
         log.info("ready", extra={"event_no": service.model.seq, "replayed": service.model.replayed})
         for sentence in self.context.trouble():
             log.warning("trouble", extra={"reason": sentence})
 
     async def close(self) -> None:
         """Finish what has begun, keep a snapshot, and close the journal. It may be opened again."""
-        context, self.context = self.context, None
-        if context is None:
-            return
-        if self._refreshing is not None:
-            self._refreshing.cancel()
-            await asyncio.gather(self._refreshing, return_exceptions=True)
-        await context.service.stop()
-        atexit.unregister(self._at_exit)
-        self.loop = None
-        log.info("closed")
+        context, self.context, self.loop = self.context, None, None
+        if context is not None:
+            atexit.unregister(self._close_now)
+            await context.service.stop()
+            log.info("closed")
+
+    def _close_now(self) -> None:
+        """Close outside of the event loop, which has ended, so that the next start need not catch up."""
+        context, self.context, self.loop = self.context, None, None
+        atexit.unregister(self._close_now)
+        if context is not None:
+            context.service.close()
 
     async def __aenter__(self) -> Application:
         await self.open()
@@ -116,11 +104,6 @@ class Application(Router):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    async def _refresh(self) -> None:
-        while True:
-            await asyncio.sleep(REFRESH_SECONDS)
-            self.tokens.refresh()
 
     async def lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -134,85 +117,43 @@ class Application(Router):
         await self.close()
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _leave_loop(self) -> None:
-        """The loop that it was opened in has ended, or it must not be used in two at once."""
-        assert self.loop is not None
-        if not self.loop.is_closed():
-            raise RuntimeError("this application belongs to another event loop, which still runs")
-        self._at_exit()
-
-    def _at_exit(self) -> None:
-        """Close without having been told to, so that the next start need not catch up."""
-        context, self.context = self.context, None
-        self.loop = None
-        atexit.unregister(self._at_exit)
-        if context is not None:
-            context.service.close()
-
 
 def asgi(
     journal: str | Path,
     *,
-    labels: Sequence[str] | None = None,
     features: int | None = None,
-    set_size: int | None = None,
-    coverage: float | None = None,
-    learner: str | None = None,
-    model: str | Path | None = None,
-    seed: int | None = None,
-    create: bool = True,
     shadow: Sequence[str] = (),
-    timeout: float | None = None,
-    retain: float | None = None,
-    default_outcome: bool | None = None,
-    snapshot_every: int = 50_000,
-    keep_snapshots: int = 3,
-    max_journal_mb: int | None = None,
     token: str | None = None,
     token_file: str | Path | None = None,
     any_host: bool = False,
     max_body: int = 1 << 20,
     rate_limit: float = 10_000.0,
     log_requests: bool = False,
-    **more: Any,
+    **options: Any,
 ) -> Application:
     """The service as an ASGI application, to be mounted in Starlette, FastAPI or the like.
 
+    Its options are those of `superarm serve`.
+
     Args:
         journal: what keeps everything: a SQLite file, or ``postgresql://…`` for many processes.
-        labels: what may be shown (for a new journal).
         features: the length of a row (for a new journal); left out, the first row fixes it.
-        set_size: how many labels to show.
-        coverage: how often the right one shall be among them; then ``set_size`` is the most.
-        learner: ``name:key=value,…`` as on the command line.
-        model: a model file to start a new journal with.
-        seed: of the learner.
-        create: make the journal if it is missing.
         shadow: other learners that learn the same and are never shown.
-        timeout: seconds after which an unanswered decision is closed.
-        retain: seconds after which features and context are erased.
-        default_outcome: what a timeout counts as: True (hit), False (miss), None (nothing is learnt).
-        snapshot_every: events between snapshots.
-        keep_snapshots: how many to keep.
-        max_journal_mb: refuse to write beyond this size of the journal.
         token: a token that may do everything.
         token_file: tokens with their roles, one a line.
         any_host: without tokens, answer to any host name: your application checks who may use it.
         max_body: bytes of a request.
         rate_limit: requests a second from one address.
         log_requests: write a log line for each request.
-        more: further options of the service (`superarm.service.Service.open`).
+        options: ``labels``, ``set_size``, ``coverage``, ``learner``, ``timeout`` and all others of
+            `superarm.service.Service.open` and `superarm.service.settings.Settings`.
     """
-
-    def open_service() -> Service:
-        return Service.open(
-            journal, labels=None if labels is None else list(labels), n_features=features, set_size=set_size,
-            coverage=coverage, learner=learner, model=model, seed=seed, create=create, shadows=tuple(shadow),
-            timeout=timeout, retain=retain, default_outcome=default_outcome, snapshot_every=snapshot_every,
-            keep_snapshots=keep_snapshots, max_journal_mb=max_journal_mb, **more,
-        )  # fmt: skip
-
     tokens = Tokens(None if token_file is None else Path(token_file), token)
     return Application(
-        open_service, tokens, rate=rate_limit, any_host=any_host, max_body=max_body, log_requests=log_requests
+        lambda: Service.open(journal, n_features=features, shadows=tuple(shadow), **options),
+        tokens,
+        rate=rate_limit,
+        any_host=any_host,
+        max_body=max_body,
+        log_requests=log_requests,
     )

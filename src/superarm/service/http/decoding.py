@@ -1,4 +1,4 @@
-"""Bodies of requests: from bytes to DecisionRequest and OutcomeRequest, or a refusal that names the field.
+"""From the bytes of a body to a message, and on to a request of the service; or an error that names the field.
 
 Features (or, of a service for somebody's own model, ``{"scores": {"login": -0.2, …}}``) come in three forms:
 
@@ -18,16 +18,16 @@ import msgspec
 import numpy as np
 
 from superarm._complaints import ANY_KEY, KeyPath, complaint, spell
-from superarm.data.rows import NOTHING, AnyRow, Row
+from superarm.data.rows import NO_VALUES, AnyRow, Row
 from superarm.journal.errors import Refused
 from superarm.learners import Learner, Scores
+from superarm.service import messages as m
 from superarm.service.handler import DecisionRequest, OutcomeRequest
-from superarm.service.http import messages as m
-from superarm.service.http.faults import HttpRefused
-from superarm.service.http.messages import ID_WORDS, IS_ID, Id
+from superarm.service.http.errors import HttpError
+from superarm.service.messages import ID_WORDS, IS_ID, Id
 
-MOST_SHOWN = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
-MOST_NAMES = 5_000  # named features of a row
+MAX_SHOWN = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
+MAX_NAMES = 5_000  # named features of a row
 
 T = TypeVar("T")
 
@@ -41,12 +41,10 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
     except msgspec.ValidationError as error:
         raise _refusal(error, body) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        _find_not_finite(bytes(body))
-        raise HttpRefused.must("body", "request", "JSON", str(error), status=400) from None
+        _check_finite(bytes(body))
+        raise HttpError.must("body", "request", "JSON", str(error), status=400) from None
     except RecursionError:
-        raise HttpRefused.must(
-            "body", "request", "JSON of a sane depth", "a deeper one", status=400
-        ) from None
+        raise HttpError.must("body", "request", "JSON of a sane depth", "a deeper one", status=400) from None
 
 
 def read_query(kind: type[T], query: dict[str, str]) -> T:
@@ -57,14 +55,14 @@ def read_query(kind: type[T], query: dict[str, str]) -> T:
         raise _refusal(error, query) from None
 
 
-def _refusal(error: msgspec.ValidationError, source: Any) -> Refused:
+def _refusal(error: msgspec.ValidationError, source: bytes | msgspec.Raw | dict[str, str]) -> Refused:
     """msgspec's complaint about a body or a query: which field, what it must be, what it is."""
     fault = complaint(error)
     field, value = _locate(fault.keys, source)
-    for name, what in ((fault.missing, "is missing"), (fault.unknown, "is no field of it")):
+    for name, problem in ((fault.missing, "is missing"), (fault.unknown, "is no field of it")):
         if name is not None:
             name = f"{field}.{name}".lstrip(".")
-            return Refused(f"{name} of request {what}", field=name)
+            return Refused(f"{name} of request {problem}", field=name)
     field = field or "body"
     if fault.text.endswith("out of range"):
         return Refused(f"{field} of request must be a number of 64 bits, got a larger one", field=field)
@@ -77,7 +75,7 @@ def _refusal(error: msgspec.ValidationError, source: Any) -> Refused:
     return Refused(f"{field} of request must be {wanted}, got {got}", field=field)
 
 
-def _locate(keys: KeyPath, source: Any) -> tuple[str, Any]:
+def _locate(keys: KeyPath, source: bytes | msgspec.Raw | dict[str, str]) -> tuple[str, Any]:
     """The name of a field, and its value, in a body or a query; the value is None where nothing can be read."""
     try:
         value: Any = source if isinstance(source, dict) else json.loads(bytes(source))
@@ -85,11 +83,11 @@ def _locate(keys: KeyPath, source: Any) -> tuple[str, Any]:
         value = None
     path = KeyPath()
     for key in keys:
-        if key == ANY_KEY:  # the first that would be refused
-            name = _refused_key(spell(path), value)
-            if name is None:
+        if key == ANY_KEY:
+            invalid = _first_invalid_key(spell(path), value)
+            if invalid is None:
                 return spell(path), None
-            key = name
+            key = invalid
         path = (*path, key)
         try:
             value = value[key]
@@ -98,8 +96,8 @@ def _locate(keys: KeyPath, source: Any) -> tuple[str, Any]:
     return spell(path), value
 
 
-def _refused_key(field: str, values: Any) -> str | None:
-    # features and scores have free keys
+def _first_invalid_key(field: str, values: Any) -> str | None:
+    """Of features or scores, which have free keys."""
     for name, value in values.items() if isinstance(values, dict) else ():
         try:
             msgspec.convert({field: {name: value}}, m.DecisionRequest)
@@ -108,21 +106,21 @@ def _refused_key(field: str, values: Any) -> str | None:
     return None
 
 
-def _find_not_finite(body: bytes) -> None:
-    """NaN and Infinity are not JSON, but many writers send them: then say where."""
+def _check_finite(body: bytes) -> None:
+    """NaN and Infinity are not JSON, but many clients send them: name the field that holds one."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
         return
-    todo = [("", data)]
-    while todo:
-        path, value = todo.pop()
+    stack = [("", data)]
+    while stack:
+        path, value = stack.pop()
         if isinstance(value, float) and not np.isfinite(value):
             raise Refused.must(path.lstrip("."), "request", "finite", value)
         if isinstance(value, dict):
-            todo += [(f"{path}.{key}", part) for key, part in value.items()]
+            stack += [(f"{path}.{key}", part) for key, part in value.items()]
         elif isinstance(value, list):
-            todo += [(f"{path}[{i}]", part) for i, part in enumerate(value)]
+            stack += [(f"{path}[{i}]", part) for i, part in enumerate(value)]
 
 
 # ---------------------------------------------------------------- from a message to a request of the service
@@ -143,7 +141,7 @@ class RequestSchema(NamedTuple):
         """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
         # names, or the numbers in their order
         plain = learner.columns is not None and learner.columns.is_plain
-        named = isinstance(learner.example_row(), dict) if begun and not plain else None
+        named = isinstance(learner.inputs.example_row(), dict) if begun and not plain else None
         labels = frozenset(str(label) for label in learner.labels or ())
         scores = isinstance(learner, Scores)
         return cls(learner.n_features, named, labels, learner.set_size, promised, scores)
@@ -154,19 +152,16 @@ def to_decision(request: m.DecisionRequest, schema: RequestSchema) -> DecisionRe
     x = _features(request, schema)
     eligible, size = request.eligible, request.set_size
     if eligible is not None:
-        _check_labels(eligible, schema.labels)
-        unscored = [label for label in eligible if label not in (request.scores or eligible)]
-        if unscored:
-            raise Refused.must("eligible", "decision", "labels that have a score", unscored[0])
+        _check_eligible(eligible, schema.labels, request.scores)
     if size is not None:
-        most = min(len(schema.labels) - (schema.coverage is None), max(MOST_SHOWN, schema.set_size))
+        most = min(len(schema.labels) - (schema.coverage is None), max(MAX_SHOWN, schema.set_size))
         if size > most:
             raise Refused.must("set_size", "decision", f"a whole number from 1 to {most}", size)
     if request.coverage is not None and schema.coverage is None:
         wanted = "left out: this service promises none (superarm serve --coverage does)"
         raise Refused.must("coverage", "decision", wanted, request.coverage)
-    among = None if eligible is None else tuple(eligible)
-    return DecisionRequest(x, request.id, among, size, request.context, request.coverage)
+    labels = None if eligible is None else tuple(eligible)
+    return DecisionRequest(x, request.id, labels, size, request.context, request.coverage)
 
 
 def to_outcome(request: m.OutcomeRequest, id_: str, schema: RequestSchema) -> OutcomeRequest:
@@ -217,7 +212,8 @@ def _row(features: list[float] | dict[str, Any], schema: RequestSchema) -> AnyRo
             wanted = f"of length {width or 'one or more'}"
             raise Refused.must("features", "decision", wanted, f"length {len(features)}")
         return np.array(features, np.float32)
-    _check_names(features)
+    if len(features) > MAX_NAMES:
+        raise Refused.must("features", "decision", f"at most {MAX_NAMES} names", f"{len(features)}")
     if named is False:
         raise Refused.must("features", "decision", f"{width} numbers, as in the first row", "names")
     return features
@@ -228,8 +224,8 @@ def _mixed(features: list[float] | dict[str, Any], d: int, width: int) -> Row:
     if isinstance(features, list) or type(dense) is not list or len(dense) != d:
         wanted = f"a list dense of length {d}, and lists indices and values"
         raise Refused.must("features", "decision", wanted, features)
-    rest = _sparse({name: part for name, part in features.items() if name != "dense"}, width)
-    return Row.of(np.array(dense, np.float32), rest.indices, rest.values, width)
+    sparse = _sparse({name: part for name, part in features.items() if name != "dense"}, width)
+    return Row.from_parts(np.array(dense, np.float32), sparse.indices, sparse.values, width)
 
 
 def _sparse(features: dict[str, Any], n_features: int | None) -> Row:
@@ -241,28 +237,25 @@ def _sparse(features: dict[str, Any], n_features: int | None) -> Row:
         raise Refused.must(
             "features", "decision", "lists indices and values of one length, and no more", features
         )
-    given = np.array(indices, np.float64)
-    wrong = np.flatnonzero((given < 0) | (given >= n_features) | (given != np.floor(given)))
-    if wrong.size:
-        at = int(wrong[0])
+    numbers = np.array(indices, np.float64)
+    invalid = np.flatnonzero((numbers < 0) | (numbers >= n_features) | (numbers != np.floor(numbers)))
+    if invalid.size:
+        i = int(invalid[0])
         wanted = f"a whole number in [0, {n_features})"
-        raise Refused.must(f"features.indices[{at}]", "decision", wanted, indices[at])
-    order = np.argsort(given, kind="stable")
-    index = given[order].astype(np.int32)
-    twice = np.flatnonzero(np.diff(index) == 0)
-    if twice.size:
-        raise Refused.must("features.indices", "decision", "distinct", int(index[twice[0]]))
-    return Row.of(NOTHING, index, np.array(values, np.float32)[order], n_features)
+        raise Refused.must(f"features.indices[{i}]", "decision", wanted, indices[i])
+    order = np.argsort(numbers, kind="stable")
+    index = numbers[order].astype(np.int32)
+    repeated = np.flatnonzero(np.diff(index) == 0)
+    if repeated.size:
+        raise Refused.must("features.indices", "decision", "distinct", int(index[repeated[0]]))
+    return Row.from_parts(NO_VALUES, index, np.array(values, np.float32)[order], n_features)
 
 
-def _check_names(features: dict[str, Any]) -> None:
-    if len(features) > MOST_NAMES:
-        raise Refused.must("features", "decision", f"at most {MOST_NAMES} names", f"{len(features)}")
-
-
-def _check_labels(eligible: list[str], known: frozenset[str]) -> None:
-    for at, label in enumerate(eligible):
-        if label not in known:
-            raise Refused.must(f"eligible[{at}]", "decision", "a known label", label)
+def _check_eligible(eligible: list[str], labels: frozenset[str], scores: dict[str, float] | None) -> None:
+    for i, label in enumerate(eligible):
+        if label not in labels:
+            raise Refused.must(f"eligible[{i}]", "decision", "a known label", label)
+        if scores is not None and label not in scores:
+            raise Refused.must("eligible", "decision", "labels that have a score", label)
     if len(set(eligible)) != len(eligible):
         raise Refused.must("eligible", "decision", "distinct labels", eligible)

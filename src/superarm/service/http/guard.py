@@ -20,16 +20,16 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from superarm.service.http.exchange import CLOSED, SAFE
-from superarm.service.http.faults import server_refusal
+from superarm.service.http.errors import server_error_body
+from superarm.service.http.request import NO_CONTENT_POLICY, SAFE_HEADERS
 
 log = logging.getLogger("superarm.service")
 
 SWEEP_SECONDS = 0.5
-CHANCE_SECONDS = 1.0  # many connections from one address at once are not yet an attack
-PIECE = 1 << 14  # bytes that the parser gets at a time: uvloop reads up to 256 KiB
-MOST_HEADERS = 100
-MOST_PIPELINED = 32  # requests that wait behind another one on the same connection
+BURST_SECONDS = 1.0  # many connections of one address within this time may be a client that starts
+PARSER_CHUNK = 1 << 14  # bytes that the parser gets at a time: uvloop reads up to 256 KiB
+MAX_HEADERS = 100
+MAX_PIPELINED = 32  # requests that wait behind another one on the same connection
 # of a body that is refused: time for the client to read the refusal
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 1 << 20
@@ -46,10 +46,10 @@ class Limits:
     head_seconds: float = 10.0  # from the first byte to the end of the head; a stranger's silence
     body_seconds: float = 30.0  # from there to the end of the body
     idle_seconds: float = 75.0  # between two requests
-    fetch_seconds: float = 30.0  # in which an answer must move on
+    send_seconds: float = 30.0  # in which an answer must move on
 
 
-class TooMuch(Exception):
+class LimitExceeded(Exception):
     """Stops the parser; `Connection.status` is that of the refusal."""
 
 
@@ -68,12 +68,12 @@ class Guard:
         self.refused: Counter[int] = Counter()  # requests that never became one, by status
         self._by_address: Counter[str] = Counter()
 
-    def enter(self, new: Connection) -> bool:
+    def add(self, new: Connection) -> bool:
         """Whether there is room."""
         limits, address = self.limits, new.address
         if address and self._by_address[address] >= limits.strangers_per_address:
             oldest = next(stranger for stranger in self.strangers if stranger.address == address)
-            if new.since - oldest.since >= CHANCE_SECONDS:
+            if new.opened - oldest.opened >= BURST_SECONDS:
                 self._close(oldest)
             elif self._by_address[address] >= 2 * limits.strangers_per_address:
                 self.turned_away += 1
@@ -97,13 +97,13 @@ class Guard:
             if not self._by_address[connection.address]:
                 del self._by_address[connection.address]
 
-    def leave(self, connection: Connection) -> None:
+    def remove(self, connection: Connection) -> None:
         self.trust(connection)
         self.connections.discard(connection)
 
     def _close(self, connection: Connection) -> None:
         self.turned_away += 1
-        self.leave(connection)
+        self.remove(connection)
         connection.transport.abort()
 
     async def sweep(self) -> None:
@@ -131,9 +131,9 @@ class Connection(HttpToolsProtocol):
         self.in_head = self.in_request = False
         self.status = 400  # of what the parser is stopped for
         self.pending_refusal = 0  # the status of a refusal that waits for the answers before it
-        self.since = monotonic()
-        self.deadline = self.since + self.limits.head_seconds
-        self.unsent, self.fetch_by = 0, 0.0
+        self.opened = monotonic()
+        self.deadline = self.opened + self.limits.head_seconds
+        self.unsent, self.send_deadline = 0, 0.0  # bytes, and until when some must be sent
 
     def trust(self) -> None:
         """Called by the application when it has admitted a request."""
@@ -144,11 +144,11 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
-        if not self.guard.enter(self):
+        if not self.guard.add(self):
             self.refuse(503)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.guard.leave(self)
+        self.guard.remove(self)
         self._unset_keepalive_if_required()  # uvicorn leaves it be after an error, and with it all of this
         super().connection_lost(exc)
         self.pipeline.clear()
@@ -161,18 +161,18 @@ class Connection(HttpToolsProtocol):
         self.cycle.body = bytearray()
 
     def data_received(self, data: bytes) -> None:
-        if len(data) <= PIECE:
+        if len(data) <= PARSER_CHUNK:
             self.feed(data)
         else:
-            for start in range(0, len(data), PIECE):
-                self.feed(data[start : start + PIECE])
+            for start in range(0, len(data), PARSER_CHUNK):
+                self.feed(data[start : start + PARSER_CHUNK])
 
     def feed(self, data: bytes) -> None:
         if self.pending_refusal or self.transport.is_closing():
             return
         self.head_bytes += len(data)
         super().data_received(data)
-        if self.in_request and (self.head_bytes > self.limits.max_head or len(self.headers) > MOST_HEADERS):
+        if self.in_request and (self.head_bytes > self.limits.max_head or len(self.headers) > MAX_HEADERS):
             self.refuse(431)
 
     # ------------------------------------------------------------ the parser
@@ -184,13 +184,13 @@ class Connection(HttpToolsProtocol):
         self.deadline = monotonic() + self.limits.head_seconds
 
     def on_headers_complete(self) -> None:
-        if len(self.pipeline) >= MOST_PIPELINED:
+        if len(self.pipeline) >= MAX_PIPELINED:
             self.status = 429
-            raise TooMuch
+            raise LimitExceeded
         headers = self.headers
         if len(self.url) + sum([len(name) + len(value) for name, value in headers]) > self.limits.max_head:
             self.status = 431
-            raise TooMuch
+            raise LimitExceeded
         self.in_head, self.head_bytes = False, 0
         self.deadline = monotonic() + self.limits.body_seconds
         self.scope["headers"] = headers.copy()  # uvicorn would put trailers among them
@@ -220,7 +220,7 @@ class Connection(HttpToolsProtocol):
         if self.cycle.response_complete and not self.transport.is_closing():  # or the next one has begun
             self.drop_body()
             if self.pending_refusal:
-                self.finish(self.pending_refusal)
+                self.send_refusal(self.pending_refusal)
             elif not self.in_request:
                 self.deadline = self.idle_deadline()
             elif not self.in_head:  # refused before all of it was here
@@ -250,11 +250,11 @@ class Connection(HttpToolsProtocol):
             self.pending_refusal, self.deadline = status, float("inf")
             self.flow.pause_reading()
         else:
-            self.finish(status)
+            self.send_refusal(status)
 
-    def finish(self, status: int) -> None:
+    def send_refusal(self, status: int) -> None:
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
-            self.transport.write(_refusal(status))
+            self.transport.write(_refusal_response(status))
         self.transport.close()
 
     def sweep(self, now: float) -> None:
@@ -262,8 +262,8 @@ class Connection(HttpToolsProtocol):
         unsent = self.transport.get_write_buffer_size()
         if unsent:
             if unsent != self.unsent:
-                self.unsent, self.fetch_by = unsent, now + self.limits.fetch_seconds
-            elif now > self.fetch_by:
+                self.unsent, self.send_deadline = unsent, now + self.limits.send_seconds
+            elif now > self.send_deadline:
                 self.transport.abort()
             return
         self.unsent = 0
@@ -276,13 +276,14 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
 
-def _refusal(status: int) -> bytes:
-    body = msgspec.json.encode(server_refusal(status))
+def _refusal_response(status: int) -> bytes:
+    body = msgspec.json.encode(server_error_body(status))
     lines = [
         b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode()),
         b"content-type: application/json",
         b"content-length: %d" % len(body),
-        *(b"%b: %b" % header for header in (*SAFE, CLOSED)),
+        b"content-security-policy: " + NO_CONTENT_POLICY,
+        *(b"%b: %b" % header for header in SAFE_HEADERS),
         *([b"retry-after: 1"] if status == 503 else []),
         b"connection: close",
     ]

@@ -6,12 +6,12 @@ import json
 import logging
 import os
 import time
-from queue import Empty, Full, Queue
+from queue import Full, Queue
 from threading import Thread
 from typing import Any
 
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
-MOST_LINES = 10_000  # that wait to be written
+MAX_LINES = 10_000  # that wait to be written
 LAST_SECONDS = 1.0  # for the last lines, at the end
 
 
@@ -44,8 +44,7 @@ class NonBlockingHandler(logging.Handler):
         self.descriptor = descriptor
         self.dropped = 0  # since the last line that was written
         self.dropped_total = 0
-        self._lines: Queue[bytes] = Queue(MOST_LINES)
-        self._writing = False
+        self._lines: Queue[bytes] = Queue(MAX_LINES)
         Thread(target=self._write, name="superarm-log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -56,38 +55,33 @@ class NonBlockingHandler(logging.Handler):
             self._lines.put_nowait(f"{line}\n".encode())
             self.dropped = 0
         except Full:
-            self.dropped += 1
-            self.dropped_total += 1
+            self._drop()
         except Exception:
             self.handleError(record)
 
+    def _drop(self) -> None:
+        self.dropped += 1
+        self.dropped_total += 1
+
     def _write(self) -> None:
         while True:
-            parts = [self._lines.get()]
-            self._writing = True
+            line = self._lines.get()
             try:
-                while len(parts) < 100:
-                    parts.append(self._lines.get_nowait())
-            except Empty:
-                pass
-            data = memoryview(b"".join(parts))
-            try:
-                while data:
-                    data = data[os.write(self.descriptor, data) :]
+                while line:
+                    line = line[os.write(self.descriptor, line) :]
             except OSError:  # the reader is gone
-                self.dropped += len(parts)
-                self.dropped_total += len(parts)
-            self._writing = False
+                self._drop()
+            self._lines.task_done()
 
     def flush(self) -> None:
-        """Wait for what is still to be written, but not for long."""
+        """Wait until all lines are written, but not for long."""
         until = time.monotonic() + LAST_SECONDS
-        while (self._writing or not self._lines.empty()) and time.monotonic() < until:
+        while self._lines.unfinished_tasks and time.monotonic() < until:
             time.sleep(0.005)
 
 
 def log_to(descriptor: int = 2) -> NonBlockingHandler:
-    """Send all log lines of this process there."""
+    """Send all log lines of this process to a file."""
     handler = NonBlockingHandler(descriptor)
     root = logging.getLogger()
     root.handlers = [handler]

@@ -7,15 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from superarm.service.http import messages
-from superarm.service.http.faults import MEANINGS
+from superarm.service import messages
 
 if TYPE_CHECKING:
     from superarm.service.http.router import Route
 
-WRITING = (400, 401, 403, 408, 413, 415, 422, 429, 503, 507)
-LOOKING = (401, 403, 429, 503)
+WRITE_STATUSES = (400, 401, 403, 408, 413, 415, 422, 429, 503, 507)
+READ_STATUSES = (401, 403, 429, 503)
+OPEN_STATUSES = (403, 429, 503, 507)
 REFERENCE = "#/components/schemas/{name}"
+# of every route; some describe more
+STATUSES = {
+    400: "The request is not HTTP/1.1 with one Host, or its body is not JSON, or not wanted.",
+    401: "The token is missing or wrong.",
+    403: "The token's role does not allow it; or there is no token, and it is not for this host name.",
+    408: "The request did not arrive in time.",
+    413: "The body is too large.",
+    415: "The body is not application/json.",
+    422: "A field is not what it must be; `field` names it.",
+    429: "Too many requests.",
+    431: "The head of the request is too large.",
+    500: "A bug; the log has it under the request's id.",
+    503: "Not at the moment: the journal cannot be written, or there are too many connections.",
+    507: "The journal is full.",
+}
 
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
@@ -52,10 +67,11 @@ def _is_type(kind: Any) -> bool:
 
 
 def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
-    meanings = dict(route.meanings)
-    statuses = WRITING if route.method == "POST" else LOOKING if route.roles else (403, 429, 503, 507)
-    if route.takes is not None or "{id}" in route.path:
-        statuses = (*statuses, 422)
+    statuses = {*(READ_STATUSES if route.roles else OPEN_STATUSES), *route.statuses}
+    if route.method == "POST":
+        statuses |= {*WRITE_STATUSES}
+    elif route.takes is not None or "{id}" in route.path:
+        statuses |= {422}
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": (route.run.__doc__ or "").strip(),
@@ -63,11 +79,10 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, An
         "parameters": [],
         "responses": {"200": _success_response(route, schema_of)},
     }
-    for status in sorted({*statuses, *meanings}):
-        content = {"application/json": {"schema": schema_of[messages.Error]}}
+    for status in sorted(statuses):
         operation["responses"][str(status)] = {
-            "description": meanings.get(status) or MEANINGS[status],
-            "content": content,
+            "description": route.statuses.get(status) or STATUSES[status],
+            "content": {"application/json": {"schema": schema_of[messages.Error]}},
         }
     if "{id}" in route.path:
         schema = {"type": "string", "pattern": messages.ID_PATTERN}
@@ -80,7 +95,7 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, An
         if route.examples:
             body["examples"] = {
                 f"example-{number}": {"summary": summary, "value": value}
-                for number, (summary, value) in enumerate(route.examples, 1)
+                for number, (summary, value) in enumerate(route.examples.items(), 1)
             }
         operation["requestBody"] = {"required": True, "content": {"application/json": body}}
     return operation

@@ -12,13 +12,11 @@ from importlib.resources import files
 from typing import Any
 
 from superarm.service.http.admission import OPEN
-from superarm.service.http.exchange import Response
 from superarm.service.http.openapi import document
+from superarm.service.http.request import Response
 from superarm.service.http.routes import ROUTES, Context, route
 
 __all__ = ["ROUTES", "page_of"]
-
-FRAMES = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
 @cache
@@ -32,21 +30,18 @@ def page_of(package: str, name: str, *, pictures: bool = False) -> Response:
         text = files("superarm.service.http").joinpath(shared).read_bytes()
         page = page.replace(f"/* {shared} */\n".encode(), text)
     script = page.partition(b"<script>")[2].partition(b"</script>")[0]
-    digest = b64encode(sha256(script).digest()).decode()
     # no script but the page's own, whatever a label may be called
-    policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; connect-src 'self'"
-    )
+    policy = f"script-src 'sha256-{b64encode(sha256(script).digest()).decode()}'; connect-src 'self'"
     return _page(page, policy + ("; img-src blob:" if pictures else ""))
 
 
-def _page(page: bytes, policy: str) -> Response:
-    headers = (
-        (b"content-security-policy", f"{policy}; {FRAMES}".encode()),
-        (b"x-frame-options", b"DENY"),
-        (b"referrer-policy", b"no-referrer"),
+def _page(page: bytes, policy: str = "") -> Response:
+    always = (
+        "default-src 'none'; style-src 'unsafe-inline'; "
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     )
-    return Response(200, page, b"text/html; charset=utf-8", headers, own_policy=True)
+    headers = ((b"x-frame-options", b"DENY"), (b"referrer-policy", b"no-referrer"))
+    return Response(200, page, b"text/html; charset=utf-8", headers, f"{always}; {policy}".encode())
 
 
 @route("GET", "/", OPEN, listed=False)
@@ -63,7 +58,7 @@ def openapi(context: Context) -> Response:
 
 @route("GET", "/docs", OPEN, listed=False)
 def docs(context: Context) -> Response:
-    """The document, to be read by people."""
+    """The document, for people."""
     return _docs()
 
 
@@ -89,7 +84,7 @@ STYLE = """
 :root { color-scheme: light dark; --line: #8884; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 860px; margin: 0 auto; padding: 24px 16px; }
 h1 { font-size: 22px; } h2 { font-size: 17px; margin: 28px 0 4px; overflow-wrap: anywhere; }
-code, pre { font: 13px/1.45 ui-monospace, monospace; }
+code, pre { font: 13px/1.45 ui-monospace, monospace; } h2 code { font-size: inherit; font-weight: 600; }
 pre { border: 1px solid var(--line); border-radius: 6px; padding: 8px 10px; overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
 td, th { border-top: 1px solid var(--line); padding: 4px 8px 4px 0;
@@ -110,66 +105,64 @@ def _docs() -> Response:
     ]
     for path, methods in spec["paths"].items():
         for method, operation in methods.items():
-            parts += _one(path, method, operation)
+            parts += _operation_html(path, method, operation)
     parts.append("<h2>Types</h2>")
     for name, schema in spec["components"]["schemas"].items():
-        parts.append(f"<details id='{escape(name)}'><summary><code>{escape(name)}</code> ")
-        parts.append(f"{escape(schema.get('description', ''))}</summary>{_fields(schema)}</details>")
-    parts.append("</body></html>")
-    return _page("".join(parts).encode(), "default-src 'none'; style-src 'unsafe-inline'")
+        required = set(schema.get("required", ()))
+        fields = [
+            (
+                field,
+                part.get("description", "") + ("" if field in required else " (optional)"),
+                _type_html(part),
+            )
+            for field, part in schema.get("properties", {}).items()
+        ]
+        summary = f"<code>{escape(name)}</code> {escape(schema.get('description', ''))}"
+        parts.append(f"<details id='{escape(name)}'><summary>{summary}</summary>{_table(fields)}</details>")
+    return _page("".join([*parts, "</body></html>"]).encode())
 
 
-def _one(path: str, method: str, operation: dict[str, Any]) -> Iterator[str]:
+def _operation_html(path: str, method: str, operation: dict[str, Any]) -> Iterator[str]:
     yield f"<h2><code>{method.upper()} {escape(path)}</code></h2>"
     yield f"<p>{escape(operation['summary'])} <span class='soft'>{escape(operation['description'])}</span></p>"
     if operation["parameters"]:
-        rows = [(p["name"], f"in the {p['in']}", _type(p["schema"])) for p in operation["parameters"]]
-        yield _table(rows)
+        yield _table(
+            [(p["name"], f"in the {p['in']}", _type_html(p["schema"])) for p in operation["parameters"]]
+        )
     if "requestBody" in operation:
         body = operation["requestBody"]["content"]["application/json"]
-        yield f"<p>Takes {_type(body['schema'])}.</p>"
+        yield f"<p>Takes {_type_html(body['schema'])}.</p>"
         for example in body.get("examples", {}).values():
-            text = json.dumps(example["value"], indent=None)
-            yield f"<pre>{escape(text)}</pre>"
-    content_types = operation["responses"]["200"]["content"]
-    kind, content = next(iter(content_types.items()))
-    yield f"<p>Gives {_type(content['schema']) if 'schema' in content else escape(kind)}.</p>"
-    yield "<details><summary>Refusals</summary>"
-    refusals = [
-        (s, response["description"], "") for s, response in operation["responses"].items() if s != "200"
-    ]
-    yield _table(refusals) + "</details>"
+            yield f"<pre>{escape(json.dumps(example['value']))}</pre>"
+    success, *errors = operation["responses"].items()
+    content_type, content = next(iter(success[1]["content"].items()))
+    yield f"<p>Gives {_type_html(content['schema']) if 'schema' in content else escape(content_type)}.</p>"
+    rows = [(status, response["description"], "") for status, response in errors]
+    yield f"<details><summary>Errors</summary>{_table(rows)}</details>"
 
 
 def _table(rows: list[tuple[str, str, str]]) -> str:
-    body = "".join(
-        f"<tr><td><code>{escape(a)}</code></td><td>{escape(b)}</td><td>{c}</td></tr>" for a, b, c in rows
+    """Names, what they are, and HTML."""
+    cells = "".join(
+        f"<tr><td><code>{escape(name)}</code></td><td>{escape(text)}</td><td>{html}</td></tr>"
+        for name, text, html in rows
     )
-    return f"<table>{body}</table>"
+    return f"<table>{cells}</table>"
 
 
-def _fields(schema: dict[str, Any]) -> str:
-    needed = set(schema.get("required", ()))
-    rows = [
-        (name, part.get("description", "") + ("" if name in needed else " (optional)"), _type(part))
-        for name, part in schema.get("properties", {}).items()
-    ]
-    return _table(rows)
-
-
-def _type(schema: dict[str, Any]) -> str:
-    """A few words for a schema, as HTML."""
+def _type_html(schema: dict[str, Any]) -> str:
+    """A few words for a schema."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f"<a href='#{name}'><code>{name}</code></a>"
     if "anyOf" in schema:
-        return " or ".join(_type(one) for one in schema["anyOf"])
+        return " or ".join(map(_type_html, schema["anyOf"]))
     if "enum" in schema:
         return ", ".join(f"<code>{escape(json.dumps(value))}</code>" for value in schema["enum"])
     kind = schema.get("type", "anything")
     if kind == "array":
-        return f"list of {_type(schema.get('items', {}))}"
-    if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
-        return f"object of {_type(schema['additionalProperties'])}"
+        return f"list of {_type_html(schema.get('items', {}))}"
+    if isinstance(schema.get("additionalProperties"), dict):
+        return f"object of {_type_html(schema['additionalProperties'])}"
     bounds = [f"{sign} {schema[key]}" for key, sign in (("minimum", "≥"), ("maximum", "≤")) if key in schema]
-    return escape(" ".join([str(kind), *bounds]))
+    return escape(" ".join([kind, *bounds]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from asyncio import get_running_loop
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from time import monotonic
@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from superarm.errors import SuperarmError
 from superarm.service.http.admission import OPEN, Admission
 from superarm.service.http.decoding import check_id, read, read_query
-from superarm.service.http.exchange import (
+from superarm.service.http.errors import HttpError, error_body
+from superarm.service.http.request import (
     Disconnected,
     Receive,
     Request,
@@ -26,7 +26,6 @@ from superarm.service.http.exchange import (
     read_body,
     send_response,
 )
-from superarm.service.http.faults import HttpRefused, error_of
 
 log = logging.getLogger("superarm.service")
 
@@ -34,9 +33,8 @@ encode = msgspec.json.Encoder().encode
 
 Handler = Callable[..., Any]  # gives a result, or an awaitable of one
 
-AGAIN = ((b"retry-after", b"1"),)
-WHO = ((b"www-authenticate", b"Bearer"),)
-HEADERS = {401: WHO, 429: AGAIN, 503: AGAIN, 507: AGAIN}
+RETRY_SOON = ((b"retry-after", b"1"),)
+HEADERS = {401: ((b"www-authenticate", b"Bearer"),), 429: RETRY_SOON, 503: RETRY_SOON, 507: RETRY_SOON}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class Route:
         roles: of the tokens that may use it; empty: everybody.
         takes: the type of the body, or for a GET of the query.
         gives: the type of the response; a content type where it is not JSON.
-        meanings: of statuses of this route that faults.py does not describe.
+        statuses: of this route, and what they mean, that the document does not describe for all routes.
         examples: bodies for the document, by what they show.
         listed: whether it is in the document.
         personal: whether ``run`` gets the name of the person with the token; empty where tokens have no names.
@@ -62,8 +60,8 @@ class Route:
     run: Handler
     takes: Any = None
     gives: Any = None
-    meanings: tuple[tuple[int, str], ...] = ()
-    examples: tuple[tuple[str, Any], ...] = ()
+    statuses: Mapping[int, str] = field(default_factory=dict)
+    examples: Mapping[str, Any] = field(default_factory=dict)
     listed: bool = True
     personal: bool = False
     decoder: Any = field(init=False)
@@ -121,21 +119,23 @@ class Router:
             return await self.lifespan(receive, send)
         if scope["type"] != "http":
             raise NotImplementedError(f"superarm serves HTTP, not {scope['type']}")
-        request = Request(scope)
+        request, route_name = Request(scope), "other"
         try:
-            target = self.admit(request)
-            arguments: list[Any] = [self.admission.person(request)] if target.personal else []
-            if request.target[1] is not None:
-                arguments.append(check_id(request.target[1]))
+            route, id_ = self.find(request)
+            route_name = route.name
+            self.admit(request, route)
+            arguments: list[Any] = [self.admission.person(request)] if route.personal else []
+            if id_ is not None:
+                arguments.append(check_id(id_))
             if request.method == "POST":
                 body = await read_body(request, receive, self.max_body)
-                if target.decoder is not None:
-                    arguments.append(read(target.decoder, body))
-            elif target.takes is not None:
-                arguments.append(read_query(target.takes, request.query))
+                if route.decoder is not None:
+                    arguments.append(read(route.decoder, body))
+            elif route.takes is not None:
+                arguments.append(read_query(route.takes, request.query))
             if self.context is None or (self.loop is not None and self.loop is not get_running_loop()):
                 await self.open()
-            result = target.run(self.context, *arguments)
+            result = route.run(self.context, *arguments)
             if isawaitable(result):
                 result = await result
             response = result if type(result) is Response else Response(200, encode(result))
@@ -145,44 +145,39 @@ class Router:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            response = self.failed(request, RuntimeError("what it waited for was cancelled"))
+            response = self.error_response(request, RuntimeError("what it waited for was cancelled"))
         except Exception as error:
-            response = self.failed(request, error)
-        name = request.target[0].name if request.target else "other"
-        self.on_response(name, response.status, monotonic() - request.began)
+            response = self.error_response(request, error)
+        self.on_response(route_name, response.status, monotonic() - request.start)
         try:
             await send_response(request, response, send)
         finally:
-            if response.done is not None:
-                response.done()
+            if response.on_sent is not None:
+                response.on_sent()
         if self.log_requests:
             self._log(request, response)
 
-    def find(self, method: str, path: str) -> tuple[Route, str | None]:
+    def find(self, request: Request) -> tuple[Route, str | None]:
         """The route for a request, and the id in its path. The only part that varies is the third."""
-        methods, id_ = self._table.get(path), None
+        methods, id_ = self._table.get(request.path), None
         if methods is None:
-            parts = path.split("/")
+            parts = request.path.split("/")
             if len(parts) > 3:
                 id_, parts[3] = parts[3], "{id}"
-                methods = self._with_id.get("/".join(parts))
-        if methods is None:
-            raise HttpRefused.must("path", "request", "one of those in /docs", path, status=404)
-        route = methods.get("GET" if method == "HEAD" else method)
+                methods = self._with_id.get("/".join(parts), {})
+        route = methods.get("GET" if request.method == "HEAD" else request.method) if methods else None
         if route is None:
+            self.admission.check(request, OPEN)  # the rate and the host name of every request are checked
+            if not methods:
+                raise HttpError.must("path", "request", "one of those in /docs", request.path, status=404)
             allowed = ", ".join(methods)
-            raise HttpRefused.must("method", "request", allowed, method, status=405, allowed=allowed)
+            raise HttpError.must("method", "request", allowed, request.method, status=405, allowed=allowed)
         return route, id_
 
-    def admit(self, request: Request) -> Route:
-        """The route of a request, if its token may use it; the body has not been read."""
-        try:
-            request.target = target, _ = self.find(request.method, request.path)
-        except SuperarmError:
-            self.admission.check(request, OPEN)  # strangers count, too, and cannot find out which paths exist
-            raise
-        self.admission.check(request, target.roles)
-        if target.roles or not self.admission.tokens:
+    def admit(self, request: Request, route: Route) -> None:
+        """Refuse a request whose token may not use the route; the body has not been read."""
+        self.admission.check(request, route.roles)
+        if route.roles or not self.admission.tokens:
             server = request.scope.get("extensions")
             if server is not None and "superarm" in server:
                 server["superarm"].trust()  # our own server keeps a share of its connections for these
@@ -190,22 +185,20 @@ class Router:
             request.check_encoding()
             kind = request.headers.get(b"content-type", b"")
             if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
-                raise HttpRefused.must(
+                raise HttpError.must(
                     "content-type", "request", "application/json", kind.decode("latin-1"), status=415
                 )
         else:
             request.check_no_body()
-        return target
 
-    def failed(self, request: Request, error: Exception) -> Response:
-        """The response to an error."""
-        body = error_of(error)
+    def error_response(self, request: Request, error: Exception) -> Response:
+        body = error_body(error)
         status = body.error.status
         if status == 500:
             where = {"request": request.id, "path": request.path, **request.trace}
             log.error("unexpected error", exc_info=error, extra=where)
         headers = HEADERS.get(status, ())
-        if isinstance(error, HttpRefused) and error.allowed:
+        if isinstance(error, HttpError) and error.allowed:
             headers = ((b"allow", error.allowed.encode()),)
         return Response(status, encode(body), headers=headers)
 
@@ -215,7 +208,7 @@ class Router:
             "method": request.method,
             "path": request.path,
             "status": response.status,
-            "ms": round(1e3 * (monotonic() - request.began), 2),
+            "ms": round(1e3 * (monotonic() - request.start), 2),
             "address": request.address,
             **request.trace,
         }

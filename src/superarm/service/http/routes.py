@@ -15,40 +15,29 @@ import msgspec
 from superarm.errors import SuperarmError
 from superarm.journal.errors import JournalDown, JournalFull, UnknownDecision
 from superarm.service import Service
-from superarm.service.http import messages as m
+from superarm.service import messages as m
 from superarm.service.http import views
 from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
 from superarm.service.http.decoding import RequestSchema, read, to_decision, to_outcome
-from superarm.service.http.exchange import Response
-from superarm.service.http.faults import error_of, status_of
-from superarm.service.http.request_metrics import RequestMetrics
+from superarm.service.http.errors import error_body, status_of
+from superarm.service.http.metrics import RequestMetrics, service_metrics
+from superarm.service.http.request import Response
 from superarm.service.http.router import Handler, Route
-from superarm.service.http.service_metrics import service_metrics
 from superarm.service.http.tokens import Tokens
 
 ROUTES: list[Route] = []
-DOWNLOADS = 2  # models that are made and sent at the same time: each may take a hundred megabytes
+MAX_DOWNLOADS = 2  # models that are made and sent at the same time: each may take a hundred megabytes
+YIELD_EVERY = 100  # items of a batch, between which other requests have their turn
 
 
-def route(
-    method: str,
-    path: str,
-    roles: frozenset[str],
-    *,
-    takes: Any = None,
-    gives: Any = None,
-    meanings: dict[int, str] | None = None,
-    examples: dict[str, Any] | None = None,
-    listed: bool = True,
-) -> Callable[[Handler], Handler]:
-    """Put a function into the table."""
+def route(method: str, path: str, roles: frozenset[str], **options: Any) -> Callable[[Handler], Handler]:
+    """Put a function into the table; the options are those of `Route`."""
 
-    def put(run: Handler) -> Handler:
-        more = tuple((meanings or {}).items()), tuple((examples or {}).items())
-        ROUTES.append(Route(method, path, roles, run, takes, gives, *more, listed))
+    def add(run: Handler) -> Handler:
+        ROUTES.append(Route(method, path, roles, run, **options))
         return run
 
-    return put
+    return add
 
 
 class Context:
@@ -56,18 +45,18 @@ class Context:
 
     def __init__(self, service: Service, metrics: RequestMetrics, tokens: Tokens) -> None:
         self.service, self.metrics, self.tokens = service, metrics, tokens
-        self.downloads = asyncio.Semaphore(DOWNLOADS)
-        self._schema_of: Any = None
+        self.downloads = asyncio.Semaphore(MAX_DOWNLOADS)
+        self._schema_key: tuple[Any, ...] = ()
 
     @property
     def schema(self) -> RequestSchema:
         """Valid contents of a request, as of now; computed once for each learner and row layout."""
         serving = self.service.model.serving()
         learner, begun = serving.learner, serving.totals.stats.decisions > 0
-        now = (learner.known, learner.inputs.layout, learner.set_size, begun)
-        if now != self._schema_of:
+        key = (learner.label_set, learner.inputs.layout, learner.set_size, begun)
+        if key != self._schema_key:
             self._schema = RequestSchema.of(learner, begun, self.service.meta.get("coverage"))
-            self._schema_of = now
+            self._schema_key = key
         return self._schema
 
     def trouble(self) -> list[str]:
@@ -85,7 +74,7 @@ class Context:
     DECIDE,
     takes=m.DecisionRequest,
     gives=m.DecisionResponse,
-    meanings={
+    statuses={
         409: "The id is taken by another request.",
         410: "The id is that of a decision whose features were erased.",
     },
@@ -111,7 +100,7 @@ def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[dict[st
     DECIDE,
     takes=m.OutcomeRequest,
     gives=m.OutcomeResponse,
-    meanings={404: "No such decision.", 409: "It has another outcome."},
+    statuses={404: "No such decision.", 409: "It has another outcome."},
     examples={"was the right label among them?": {"hit": True}, "it was not": {"hit": False}},
 )
 def outcomes(context: Context, id_: str, request: m.OutcomeRequest) -> Awaitable[dict[str, Any]]:
@@ -134,7 +123,7 @@ async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.Decis
     """Many decisions in one request."""
     service = context.service
 
-    def submit(item: msgspec.Raw) -> Any:
+    def submit(item: msgspec.Raw) -> asyncio.Future[dict[str, Any]]:
         return service.decide(to_decision(read(DECISION, item), context.schema))
 
     return m.DecisionResults(await _submit_each(submit, request.decisions))
@@ -152,45 +141,38 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
     """Many outcomes in one request."""
     service = context.service
 
-    def submit(item: msgspec.Raw) -> Any:
+    def submit(item: msgspec.Raw) -> asyncio.Future[dict[str, Any]]:
         request = read(OUTCOME, item)
         return service.outcome(to_outcome(request, request.id, context.schema))
 
     return m.OutcomeResults(await _submit_each(submit, request.outcomes))
 
 
-AT_ONCE = 100  # items of a batch between two looks at other callers
-
-
-async def _submit_each(submit: Callable[[msgspec.Raw], Any], items: list[msgspec.Raw]) -> list[Any]:
-    """Submit all items; a result or a refusal for each."""
-    waiting: list[Any] = []
+async def _submit_each(
+    submit: Callable[[msgspec.Raw], asyncio.Future[dict[str, Any]]], items: list[msgspec.Raw]
+) -> list[dict[str, Any] | m.Error]:
+    """Submit all items; a result or an error for each."""
+    futures: list[asyncio.Future[dict[str, Any]]] = []
     for number, item in enumerate(items, 1):
         try:
-            waiting.append(submit(item))
+            futures.append(submit(item))
         except SuperarmError as error:
-            waiting.append(error)
-        if number % AT_ONCE == 0:
+            futures.append(asyncio.get_running_loop().create_future())
+            futures[-1].set_exception(error)
+        if number % YIELD_EVERY == 0:
             await asyncio.sleep(0)
-    futures = [submitted for submitted in waiting if isinstance(submitted, asyncio.Future)]
-    await asyncio.gather(*futures, return_exceptions=True)
-    results: list[Any] = []
-    for submitted in waiting:
-        failed: Any = submitted.exception() if isinstance(submitted, asyncio.Future) else submitted
-        if failed is None:
-            results.append(submitted.result())
-        elif status_of(failed) >= 500:
-            # a batch of which something could not be written fails as a whole: all of it may be sent again
-            raise failed
-        else:
-            results.append(error_of(failed))
-    return results
+    results = await asyncio.gather(*futures, return_exceptions=True)
+    for result in results:
+        # a batch of which something could not be written fails as a whole: all of it may be sent again
+        if isinstance(result, Exception) and status_of(result) >= 500:
+            raise result
+    return [error_body(result) if isinstance(result, Exception) else result for result in results]  # type: ignore[misc]
 
 
-# ---------------------------------------------------------------- looking
+# ---------------------------------------------------------------- views
 
 
-@route("GET", "/v1/decisions/{id}", ANY_ROLE, gives=m.DecisionRecord, meanings={404: "No such decision."})
+@route("GET", "/v1/decisions/{id}", ANY_ROLE, gives=m.DecisionRecord, statuses={404: "No such decision."})
 async def decision(context: Context, id_: str) -> dict[str, Any]:
     """All that is known of a decision; `outcome` is null while there is none."""
     record: dict[str, Any] | None = await context.service.read(views.find, id_)
@@ -220,7 +202,7 @@ async def model(context: Context) -> Response:
     except BaseException:
         context.downloads.release()
         raise
-    return Response(200, data, b"application/octet-stream", done=context.downloads.release)
+    return Response(200, data, b"application/octet-stream", on_sent=context.downloads.release)
 
 
 @route("GET", "/v1/stats", READ)
@@ -257,7 +239,7 @@ async def changes(context: Context) -> dict[str, Any]:
     OPERATE,
     takes=m.AnyChange,
     gives=m.Changed,
-    meanings={202: "Taken, and not finished: it is tried again.", 404: "No such decision."},
+    statuses={202: "Taken, and not finished: it is tried again.", 404: "No such decision."},
     examples={"stop learning": {"what": "freeze"}, "learn again": {"what": "unfreeze"}},
 )
 async def change(context: Context, request: Any) -> Any:
@@ -266,7 +248,7 @@ async def change(context: Context, request: Any) -> Any:
     return done if done.get("finished", True) else Response(202, msgspec.json.encode(done))
 
 
-# ---------------------------------------------------------------- for machines that watch
+# ---------------------------------------------------------------- monitoring
 
 
 @route("GET", "/health", OPEN, gives=m.Status)

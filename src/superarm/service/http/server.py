@@ -18,7 +18,7 @@ import stat
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from superarm.service.http.asgi import Application
 from superarm.service.http.guard import Connection, Guard, Limits
 from superarm.service.http.json_logging import log_to
 from superarm.service.http.router import Router
-from superarm.service.http.tokens import Tokens, check_regular
+from superarm.service.http.tokens import FileStamp, Tokens, file_stamp
 
 log = logging.getLogger("superarm.service")
 
@@ -59,13 +59,17 @@ class Listener:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            for option, path in (("--tls-cert", self.tls_cert), ("--tls-key", self.tls_key)):
-                check_regular(path, path.stat(), option, self.owner)
+            self.tls_stamps()
             context.load_cert_chain(self.tls_cert, self.tls_key)
         except (OSError, ssl.SSLError) as error:
             wanted = "PEM files of a certificate and its key"
             raise InvalidInput.must("--tls-cert", self.owner, wanted, str(error)) from error
         return context
+
+    def tls_stamps(self) -> list[FileStamp]:
+        """Of the files of certificate and key."""
+        options = {"--tls-cert": self.tls_cert, "--tls-key": self.tls_key}
+        return [file_stamp(path, option, self.owner) for option, path in options.items() if path is not None]
 
     def bind(self) -> socket.socket:
         """The socket, bound."""
@@ -166,7 +170,7 @@ class Server(uvicorn.Server):
         self.listener, self.limits = listener, limits
         self.guard = Guard(limits)
         self.tls = listener.context()
-        self._tls_stamp = self._stamp()
+        self._tls_stamps, self._tls_trouble = listener.tls_stamps(), ""
         self._inode: int | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self.port = 0
@@ -186,8 +190,8 @@ class Server(uvicorn.Server):
         create = loop.create_server if self.listener.unix_socket is None else loop.create_unix_server
         server = await create(connect, sock=bound, backlog=self.config.backlog, **options)
         self.servers = [server]
-        duties = (self.guard.sweep(), self._watch_certificate(), _watchdog())
-        self._tasks = [asyncio.create_task(duty) for duty in duties]
+        for work in (self.guard.sweep(), self._watch_certificate(), _notify_watchdog()):
+            self.start_task(work)
         where: dict[str, Any] = {"unix_socket": str(self.listener.unix_socket)}
         if self.listener.unix_socket is None:
             self.port = bound.getsockname()[1]
@@ -196,6 +200,10 @@ class Server(uvicorn.Server):
         self.started = True
         self.on_ready()
         systemd.notify("READY=1")
+
+    def start_task(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the requests, until the server shuts down at the latest."""
+        self._tasks.append(asyncio.create_task(work))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         systemd.notify("STOPPING=1")
@@ -209,25 +217,21 @@ class Server(uvicorn.Server):
 
     def reload_certificate(self, *, force: bool = False) -> None:
         """Use the certificate that is in the files now, for connections from now on."""
-        if self.tls is None or (self._stamp() == self._tls_stamp and not force):
+        if self.tls is None:
             return
-        self._tls_stamp = self._stamp()
         try:
+            stamps = self.listener.tls_stamps()
+            if stamps == self._tls_stamps and not force:
+                return
+            self._tls_stamps = stamps
             self.listener.context()  # a certificate without its key must not get into the one in use
             self.tls.load_cert_chain(self.listener.tls_cert or "", self.listener.tls_key)
+            self._tls_trouble = ""
             log.info("certificate read")
         except (InvalidInput, OSError) as error:
-            log.error("the certificate stays as it was", extra={"reason": str(error)})
-
-    def _stamp(self) -> list[tuple[int, int] | None]:
-        stamps: list[tuple[int, int] | None] = []
-        for path in (self.listener.tls_cert, self.listener.tls_key):
-            try:
-                stat = None if path is None else path.stat()
-                stamps.append(None if stat is None else (stat.st_mtime_ns, stat.st_ino))
-            except OSError:
-                stamps.append(None)
-        return stamps
+            if str(error) != self._tls_trouble:
+                log.error("the certificate stays as it was", extra={"reason": str(error)})
+            self._tls_trouble = str(error)
 
     async def _watch_certificate(self) -> None:
         while True:
@@ -235,7 +239,7 @@ class Server(uvicorn.Server):
             self.reload_certificate()
 
 
-async def _watchdog() -> None:
+async def _notify_watchdog() -> None:
     """Notify systemd's watchdog, from the event loop itself: while that hangs, no request is served."""
     every = systemd.watchdog_seconds()
     while every is not None:
@@ -280,9 +284,8 @@ def serve(application: Application, *, listener: Listener, limits: Limits) -> No
 
 
 def _handle_signals(application: Application, server: Server) -> None:
-    """Signals that end nothing."""
+    """Signals that do not end the process."""
     loop = asyncio.get_running_loop()
-    under_way: set[asyncio.Task[None]] = set()
 
     def reload() -> None:
         systemd.reloading()
@@ -298,13 +301,8 @@ def _handle_signals(application: Application, server: Server) -> None:
         except Exception as error:
             log.error("snapshot failed", extra={"reason": str(error)})
 
-    def begin_snapshot() -> None:
-        task = loop.create_task(snapshot())
-        under_way.add(task)
-        task.add_done_callback(under_way.discard)
-
     loop.add_signal_handler(signal.SIGHUP, reload)
-    loop.add_signal_handler(signal.SIGUSR1, begin_snapshot)
+    loop.add_signal_handler(signal.SIGUSR1, lambda: server.start_task(snapshot()))
 
 
 def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
@@ -318,17 +316,15 @@ def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
 def _fit_file_limit(limits: Limits) -> Limits:
     """As many files may be open as there may be connections, and some; or else fewer connections."""
     import resource
-    from dataclasses import replace
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = limits.connections + SPARE_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft < wanted:
-            fewer = max(1, soft - SPARE_FILES)
-            log.warning("fewer connections", extra={"connections": fewer, "open_files": soft})
-            return replace(limits, connections=fewer)
-    return limits
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return limits
+    files = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    if files == wanted:
+        return limits
+    connections = max(1, files - SPARE_FILES)
+    log.warning("fewer connections", extra={"connections": connections, "open_files": files})
+    return replace(limits, connections=connections)

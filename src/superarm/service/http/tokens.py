@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
-import os
 from hashlib import sha256
 from pathlib import Path
 from stat import S_ISREG
+from time import monotonic
 
 from superarm.errors import InvalidInput
 
 log = logging.getLogger("superarm.service")
 
+FileStamp = tuple[int, int, int]
+
 ROLES = ("decide", "read", "operate")
-MOST_BYTES = 1 << 20  # of a file that is read while the service runs
+MAX_BYTES = 1 << 20  # of a file that is read while the service runs
+REFRESH_SECONDS = 1.0  # a file is checked for changes at most so often
 
 
 class Tokens:
@@ -25,8 +28,8 @@ class Tokens:
         read    9a01d2…     looking at everything
         operate 77c1e0…     all of it, and changes
 
-    The file is read again when it changes. While it is missing or has a mistake in it, no token is accepted:
-    a token that was taken back must not work any more.
+    Whenever a token is looked up, the file is read again if it has changed. While it is missing or has a mistake
+    in it, no token is accepted: a revoked token must not work any more.
 
     Args:
         file: the file; a mistake in it is raised now, and is in `trouble` later.
@@ -38,97 +41,102 @@ class Tokens:
 
     def __init__(self, file: Path | None = None, single: str | None = None) -> None:
         self.file = file
-        self.trouble: str | None = None  # what is wrong with the file
-        # of digests: looking one up takes the same time whatever is wrong with it
-        self._roles: dict[bytes, str] = {}
-        self._stamp: tuple[int, int, int] | None = None
+        self._trouble: str | None = None
+        self._holders: dict[bytes, str] = {}  # by digest: a lookup takes the same time for every wrong token
+        self._stamp: FileStamp | None = None
+        self._checked_at = monotonic()
         if file is not None:
             self._stamp = self._file_stamp(file)
-            self._roles = self._read(file)
+            self._holders = self._read(file)
         elif single is not None:
-            self._roles = {_digest(self._checked(single)): "operate"}
+            self._holders = {self._digest(single): "operate"}
 
     def __bool__(self) -> bool:
         """Whether a token is needed."""
-        return self.file is not None or bool(self._roles)
+        return self.file is not None or bool(self._holders)
 
     def __len__(self) -> int:
-        return len(self._roles)
+        return len(self._holders)
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with the file."""
+        self.refresh()
+        return self._trouble
 
     def role(self, header: bytes) -> str | None:
         """The role of the token in an Authorization header."""
-        return self._entry(header)
+        return self._holder(header)
 
     def person(self, header: bytes) -> str:
         """Whose token it is; empty where tokens have no names."""
         return ""
 
-    def may_hold(self, word: str) -> bool:
-        """Whether this may stand before a token."""
+    def is_holder(self, word: str) -> bool:
+        """Whether a line may begin with this word."""
         return word in ROLES
 
     def refresh(self, *, force: bool = False) -> None:
-        """Read the file again if it has changed."""
-        if self.file is None:
+        """Read the file again if it has changed since it was last checked, a second ago or earlier."""
+        now = monotonic()
+        if self.file is None or (now < self._checked_at + REFRESH_SECONDS and not force):
             return
-        stamp = None
+        self._checked_at, stamp = now, None
         try:
             stamp = self._file_stamp(self.file)
             if stamp == self._stamp and not force:
                 return
-            self._roles = self._read(self.file)
-            self.trouble = None
-            log.info("tokens read", extra={"count": len(self._roles)})
+            self._holders = self._read(self.file)
+            self._trouble = None
+            log.info("tokens read", extra={"count": len(self)})
         except InvalidInput as error:
-            self._roles = {}
+            self._holders = {}
             sentence = f"no token is accepted: {error}"
-            if sentence != self.trouble:
+            if sentence != self._trouble:
                 log.error("tokens refused", extra={"reason": str(error)})
-            self.trouble = sentence
+            self._trouble = sentence
         self._stamp = stamp
 
-    def _entry(self, header: bytes) -> str | None:
-        kind, _, token = header.partition(b" ")
-        return self._roles.get(sha256(token).digest()) if kind.lower() == b"bearer" else None
+    def _holder(self, header: bytes) -> str | None:
+        """The word before the token of an Authorization header, in the file."""
+        self.refresh()
+        scheme, _, token = header.partition(b" ")
+        return self._holders.get(sha256(token).digest()) if scheme.lower() == b"bearer" else None
 
-    def _file_stamp(self, file: Path) -> tuple[int, int, int]:
+    def _file_stamp(self, file: Path) -> FileStamp:
         try:
-            stat = file.stat()
+            return file_stamp(file, "--token-file", self.owner)
         except OSError as error:
             raise InvalidInput.must("--token-file", self.owner, "a file", str(file)) from error
-        check_regular(file, stat, "--token-file", self.owner)
-        return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
     def _read(self, file: Path) -> dict[bytes, str]:
         try:
             lines = file.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput.must("--token-file", self.owner, "a text file", str(file)) from error
-        roles: dict[bytes, str] = {}
+        holders: dict[bytes, str] = {}
         for number, line in enumerate(lines, 1):
-            parts = line.split()
-            if not parts or parts[0].startswith("#"):
+            words = line.split()
+            if not words or words[0].startswith("#"):
                 continue
-            if len(parts) != 2 or not self.may_hold(parts[0]):
-                # what it is instead may be a secret
-                raise InvalidInput.must(f"line {number}", str(file), self.line, f"{len(parts)} words")
-            roles[_digest(self._checked(parts[1]))] = parts[0]
-        if not roles:
+            if len(words) != 2 or not self.is_holder(words[0]):
+                # the line itself may be a secret
+                raise InvalidInput.must(f"line {number}", str(file), self.line, f"{len(words)} words")
+            holders[self._digest(words[1])] = words[0]
+        if not holders:
             raise InvalidInput.must("--token-file", self.owner, "a file with a token", str(file))
-        return roles
+        return holders
 
-    def _checked(self, token: str) -> str:
+    def _digest(self, token: str) -> bytes:
         if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
             wanted = "at least 16 visible ASCII characters"
             raise InvalidInput.must("token", self.owner, wanted, "a weaker one")
-        return token
+        return sha256(token.encode()).digest()
 
 
-def check_regular(file: Path, stat: os.stat_result, option: str, owner: str) -> None:
-    """Refuse a pipe or a device: reading one again would block the event loop."""
-    if not S_ISREG(stat.st_mode) or stat.st_size > MOST_BYTES:
-        raise InvalidInput.must(option, owner, f"a regular file of at most {MOST_BYTES:,} bytes", str(file))
-
-
-def _digest(token: str) -> bytes:
-    return sha256(token.encode()).digest()
+def file_stamp(file: Path, option: str, owner: str) -> FileStamp:
+    """What changes when a file is written or replaced; a pipe or a device, which might block, is refused."""
+    stat = file.stat()
+    if not S_ISREG(stat.st_mode) or stat.st_size > MAX_BYTES:
+        raise InvalidInput.must(option, owner, f"a regular file of at most {MAX_BYTES:,} bytes", str(file))
+    return stat.st_mtime_ns, stat.st_ino, stat.st_size

@@ -18,7 +18,7 @@ from superarm.learners import Learner
 if TYPE_CHECKING:
     from superarm.service.service import Service
 
-MOST_PARTS = 200  # labels or groups whose coverage is shown, the least first
+MAX_PARTS = 200  # labels or groups whose coverage is shown, the least first
 
 
 def info(service: Service) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _promise(learner: Learner) -> dict[str, Any] | None:
 
 def _parts(names: Sequence[str], counts: list[list[int]]) -> list[dict[str, Any]]:
     """Coverage of each label or group, the least first."""
-    shown, _ = worst_first(coverage_by(names, np.array(counts, float).reshape(-1, 3)), MOST_PARTS)
+    shown, _ = worst_first(coverage_by(names, np.array(counts, float).reshape(-1, 3)), MAX_PARTS)
     return [asdict(part) for part in shown]
 
 

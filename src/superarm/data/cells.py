@@ -144,12 +144,12 @@ def is_missing(value: Any) -> bool:
     return missing or (isinstance(value, float | np.floating) and bool(isnan(value)))
 
 
-def python_value(value: Any) -> Any:
+def to_python(value: Any) -> Any:
     """A value of any library as Python's own: a number, a string, a date, ``None`` if it is missing; all else as it is.
 
     A span of time is a number of days.
 
-    >>> python_value(np.float32(0.5)), python_value(float("nan")), python_value(timedelta(hours=12))
+    >>> to_python(np.float32(0.5)), to_python(float("nan")), to_python(timedelta(hours=12))
     (0.5, None, 0.5)
     """
     kind = type(value)
@@ -171,7 +171,7 @@ def python_value(value: Any) -> Any:
     return str.__str__(value) if isinstance(value, str) else value  # of an enumeration, its value
 
 
-def number_of(value: Any, name: str, owner: str) -> float:
+def check_number(value: Any, name: str, owner: str) -> float:
     """A finite number, true as 1."""
     try:
         number = float(value)
@@ -182,15 +182,15 @@ def number_of(value: Any, name: str, owner: str) -> float:
     return number
 
 
-def checked_value(value: Any, name: str, owner: str) -> Any:
+def check_value(value: Any, name: str, owner: str) -> Any:
     """A value of any library as float, str, date, float32 vector, or ``None`` if it is missing; or it is refused."""
-    value = python_value(value)
+    value = to_python(value)
     if value is None or isinstance(value, str | date):
         return value
-    return number_of(value, name, owner) if isinstance(value, Real) else vector_of(value, name, owner)
+    return check_number(value, name, owner) if isinstance(value, Real) else parse_vector(value, name, owner)
 
 
-def vector_of(value: Any, name: str, owner: str) -> Array:
+def parse_vector(value: Any, name: str, owner: str) -> Array:
     """A list, an array or a series of finite numbers; or one as JSON, in files of text."""
     given = value
     if isinstance(value, str):
@@ -211,7 +211,7 @@ def vector_of(value: Any, name: str, owner: str) -> Array:
     raise InvalidInput.must(f"x[{name!r}]", owner, KINDS_OF_VALUES, value)
 
 
-def as_word(value: Any) -> str:
+def to_word(value: Any) -> str:
     """A value of a column of words: 7 and 7.0 are the same word."""
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
@@ -244,7 +244,7 @@ def plain_row(x: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    value = python_value(value)
+    value = to_python(value)
     if isinstance(value, np.ndarray) or hasattr(value, "to_list"):
         return np.asarray(value).tolist()
     return value.isoformat() if isinstance(value, date) else value

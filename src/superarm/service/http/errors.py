@@ -1,4 +1,4 @@
-"""The HTTP status of every error; refusals that only HTTP has; what the server refuses before there is a request."""
+"""The HTTP status and the body of every error."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from superarm.journal.errors import (
     Refused,
     UnknownDecision,
 )
-from superarm.service.http.messages import Error, Fault
+from superarm.service.messages import Error, Fault
 
 
-class HttpRefused(Refused):
+class HttpError(Refused):
     """A request that is refused for its HTTP: its head, its token, its path.
 
     Attributes:
@@ -40,7 +40,7 @@ STATUS: dict[type[Exception], int] = {
 }
 
 # what the server refuses before there is a request: the field, and what is wrong with it
-SERVER = {
+SERVER_ERRORS = {
     400: ("request", "must be HTTP/1.1, got something else"),
     408: ("request", "must arrive in time, and did not"),
     429: ("requests", "that wait on one connection must be fewer"),
@@ -48,31 +48,15 @@ SERVER = {
     503: ("connections", "of service must be fewer: try again later"),
 }
 
-# for the OpenAPI document; routes describe 404 and 409
-MEANINGS = {
-    400: "The request is not HTTP/1.1 with one Host, or its body is not JSON, or not wanted.",
-    401: "The token is missing or wrong.",
-    403: "The token's role does not allow it; or there is no token, and it is not for this host name.",
-    408: "The request did not arrive in time.",
-    413: "The body is too large.",
-    415: "The body is not application/json.",
-    422: "A field is not what it must be; `field` names it.",
-    429: "Too many requests.",
-    431: "The head of the request is too large.",
-    500: "A bug; the log has it under the request's id.",
-    503: "Not at the moment: the journal cannot be written, or there are too many connections.",
-    507: "The journal is full.",
-}
-
 
 def status_of(error: Exception) -> int:
     """The status of an error: its own, or that of the nearest class in the table."""
-    if isinstance(error, HttpRefused):
+    if isinstance(error, HttpError):
         return error.status
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
-def error_of(error: Exception) -> Error:
+def error_body(error: Exception) -> Error:
     """The body of the response to an error."""
     status = status_of(error)
     if status == 500:  # nothing of our inside goes out
@@ -80,7 +64,7 @@ def error_of(error: Exception) -> Error:
     return Error(Fault(status, getattr(error, "field", None), str(error)))
 
 
-def server_refusal(status: int) -> Error:
+def server_error_body(status: int) -> Error:
     """The body of a refusal of the server itself."""
-    field, wrong = SERVER[status]
+    field, wrong = SERVER_ERRORS[status]
     return Error(Fault(status, field, f"{field} {wrong}"))

@@ -10,18 +10,15 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array
-from superarm.errors import InvalidInput
 from superarm.logs.batches import Batch
 from superarm.logs.estimates import SURE, interval
-from superarm.logs.reading import Log
-from superarm.logs.verdicts import Evaluation, Verdict
 from superarm.logs.weights import Propensities
 
 ENOUGH = 100  # rows, to see whether labels were shown equally often
 
 
 @dataclass(slots=True)
-class LogCheck:
+class LogDiagnostics:
     """Counts over a log that show whether its sets were drawn as it says."""
 
     rows: int = 0
@@ -47,16 +44,16 @@ class LogCheck:
         )
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())
-        vary = np.array([design is not None and design.sizes_vary for design in batch.designs])
+        vary = np.array([draw is not None and draw.sizes_vary for draw in batch.draws])
         p, free = logged.propensity, vary | (logged.m < logged.n)
         self.known += int((~np.isnan(p)).sum())
         self.certain += int((free & (p > 1.0 - 1e-9)).sum())
-        drawn = ~np.isnan(logged.by_design) & free
-        self.surprise += float(logged.surprise[drawn].sum())
+        drawn = ~np.isnan(logged.by_rule) & free
+        self.surprise += float(logged.excess[drawn].sum())
         self.variance += float(logged.variance[drawn].sum())
         both = drawn & ~np.isnan(batch.propensity)
         with np.errstate(divide="ignore"):  # a set that the rule could not have shown
-            wrong = both & (np.abs(np.log(batch.propensity / logged.by_design)) > 0.01)
+            wrong = both & (np.abs(np.log(batch.propensity / logged.by_rule)) > 0.01)
         self.differ += int(wrong.sum())
         for i in np.flatnonzero(wrong):
             ordered = batch.records[i].decision.ordered_propensity
@@ -112,18 +109,13 @@ class LogCheck:
             "say so (--uniform, or Log(..., uniform=True))."
         )
 
-    def report(self, log: Log, verdicts: list[Verdict]) -> Evaluation:
-        if not self.rows:
-            raise InvalidInput(f"{log.name} has no rows to judge by that have an outcome")
-        rate = self.hits / self.rows
-        low, high = interval(rate, sqrt(rate * (1 - rate) / self.rows), self.rows - 1)
-        return Evaluation(
-            rows=self.rows,
-            unanswered=self.unanswered,
-            bad=log.bad,
-            hit_rate=rate,
-            low=low,
-            high=high,
-            warnings=tuple(self.warnings()),
-            verdicts=tuple(verdicts),
-        )
+    @property
+    def hit_rate(self) -> float:
+        """Of what was shown."""
+        return self.hits / self.rows
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the hit rate."""
+        rate = self.hit_rate
+        return interval(rate, sqrt(rate * (1 - rate) / self.rows), self.rows - 1)

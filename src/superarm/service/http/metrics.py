@@ -1,30 +1,36 @@
-"""Metrics of a service for Prometheus: its model, its promise, its journal. (http/request_metrics.py: requests)"""
+"""Metrics for Prometheus: of this process's requests, and of the service's model, promise and journal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from math import isnan
 from typing import TYPE_CHECKING, Any, cast
 
-from superarm._extras import need
-from superarm.journal.snapshots import made_by
-from superarm.journal.totals import AGES, Totals
-from superarm.learners import Learner
-from superarm.service.model import LocalModel
-
-need("serve")
-from prometheus_client.core import (  # noqa: E402
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
 )
+from prometheus_client.registry import Collector
+
+from superarm.journal.snapshots import made_by
+from superarm.journal.totals import AGES, Totals
+from superarm.learners import Learner
+from superarm.service.http.tokens import Tokens
+from superarm.service.model import LocalModel
 
 if TYPE_CHECKING:
+    from superarm.service.http.guard import Guard
+    from superarm.service.http.json_logging import NonBlockingHandler
     from superarm.service.service import Service
     from superarm.service.shared import SharedModel
 
-__all__ = ["Metric", "buckets", "counter", "gauge", "service_metrics"]
+LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
 
 
 def gauge(name: str, help_: str, value: float | None) -> Metric:
@@ -39,11 +45,100 @@ def counter(name: str, help_: str, value: float) -> Metric:
 
 def buckets(edges: Iterable[float], counts: Iterable[int]) -> list[tuple[str, float]]:
     """A histogram as Prometheus has it: each edge with all that is below it."""
-    running, cumulative = 0, []
-    for edge, count in zip((*edges, "+Inf"), counts, strict=True):
-        running += count
-        cumulative.append((str(edge), float(running)))
-    return cumulative
+    return list(zip(map(str, (*edges, "+Inf")), map(float, accumulate(counts)), strict=True))
+
+
+# ---------------------------------------------------------------- requests
+
+
+class RequestMetrics(Collector):
+    """Latencies and statuses of the requests of one process.
+
+    Args:
+        tokens: the service's.
+
+    Attributes:
+        guard: the connections, where the server is our own.
+        logs: the log handler of `superarm serve`.
+    """
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self.guard: Guard | None = None
+        self.logs: NonBlockingHandler | None = None
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.times: dict[str, list[int]] = {}
+        self.sums: dict[str, float] = {}
+        self._service_metrics: Sequence[Metric] = ()
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)  # memory, processor time, files
+
+    def count(self, route: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        self.requests[route, status] += 1
+        if route not in self.times:
+            self.times[route], self.sums[route] = [0] * (len(LATENCIES) + 1), 0.0
+        self.times[route][bisect_left(LATENCIES, seconds)] += 1
+        self.sums[route] += seconds
+
+    def quantiles(self) -> dict[str, float | None]:
+        """The bucket edges below which half and 99 % of the decisions were answered."""
+        below = list(accumulate(self.times.get("decisions", [0])))
+
+        def quantile(share: float) -> float | None:
+            bucket = bisect_left(below, share * below[-1])
+            return LATENCIES[bucket] if below[-1] and bucket < len(LATENCIES) else None
+
+        return {"p50": quantile(0.5), "p99": quantile(0.99)}
+
+    def text(self, service_metrics: Sequence[Metric]) -> bytes:
+        """All metrics, those of `service_metrics` included, in Prometheus' text format."""
+        self._service_metrics = service_metrics
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._service_metrics
+        requests = CounterMetricFamily(
+            "superarm_requests", "Requests by route and status.", labels=["route", "status"]
+        )
+        for (route, status), count in self.requests.items():
+            requests.add_metric([route, str(status)], count)
+        yield requests
+        times = HistogramMetricFamily(
+            "superarm_request_seconds", "Time to answer a request.", labels=["route"]
+        )
+        for route, counts in self.times.items():
+            times.add_metric([route], buckets(LATENCIES, counts), self.sums[route])
+        yield times
+        bugs = sum(count for (_, status), count in self.requests.items() if status == 500)
+        yield counter("bugs", "Answers of status 500.", bugs)
+        if self.tokens.file is not None:
+            is_fine = self.tokens.trouble is None
+            yield gauge("token_file_ok", "0: it is missing or wrong, and no token is accepted.", is_fine)
+        if self.tokens:
+            yield gauge("tokens", "Tokens that are accepted.", len(self.tokens))
+        if self.logs is not None:
+            yield counter(
+                "log_lines_dropped", "Log lines that were not read in time.", self.logs.dropped_total
+            )
+        if self.guard is not None:
+            yield from _connection_metrics(self.guard)
+
+
+def _connection_metrics(guard: Guard) -> Iterator[Metric]:
+    yield gauge("connections", "Open connections.", len(guard.connections))
+    yield gauge("strangers", "Connections that have not been let in yet.", len(guard.strangers))
+    yield counter("connections_refused", "Connections beyond the limits.", guard.turned_away)
+    refused = CounterMetricFamily(
+        "superarm_requests_refused", "Requests that were late, too large or no HTTP.", labels=["status"]
+    )
+    for status, count in guard.refused.items():
+        refused.add_metric([str(status)], count)
+    yield refused
+
+
+# ---------------------------------------------------------------- the service
 
 
 def service_metrics(service: Service) -> list[Metric]:

@@ -1,0 +1,133 @@
+"""The dense part of rows: where the numbers and words of columns stand in it.
+
+numbers     a feature for each number
+missing     beside each, 1 where the number is missing (rows of numbers alone, none of them missing, have no such marks)
+words       features that all words share: each (column, word) adds ± 1 to two, which a hash of both chooses
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from hashlib import blake2b
+
+import numpy as np
+
+from superarm._types import Array
+from superarm.data.column import VECTOR, Column
+
+SHARED = 5  # one feature in five takes the numbers for which none of their own is left
+
+
+class DensePart:
+    """Which features of the dense part belong to which column.
+
+    Args:
+        columns: in the order of their features; texts have none here.
+        missing: whether numbers may be missing, and are marked then.
+        words: how many features words share.
+        room: how many features there are for numbers, those of names yet to come too; 0 leaves none for new names.
+    """
+
+    def __init__(self, columns: Iterable[Column], *, missing: bool, words: int, room: int) -> None:
+        self.missing, self.words, self.is_open = missing, words, room > 0
+        self._columns: dict[str, Column] = {}
+        self._start: dict[str, int] = {}
+        self._used = 0
+        self._empty: Array | None = None
+        for column in columns:
+            self.add(column)
+        self.numbers = room or self._used or int(words > 0)
+        self._unshared = self.numbers - self.numbers // SHARED
+
+    @property
+    def d(self) -> int:
+        """The length of the dense part."""
+        return (2 if self.missing else 1) * self.numbers + self.words
+
+    def add(self, column: Column) -> None:
+        """Give a column the next features, if it needs any."""
+        if column.n_numbers:
+            self._columns[column.name], self._start[column.name] = column, self._used
+            self._used += column.n_numbers
+
+    def remove(self, column: Column) -> None:
+        """Take back the features of the last column."""
+        if column.n_numbers:
+            self._used -= column.n_numbers
+            del self._columns[column.name], self._start[column.name]
+
+    def has_room(self, name: str) -> bool:
+        """Whether a number with this new name can have a feature of its own."""
+        return name not in self._start and self._used < self._unshared
+
+    def empty_row(self) -> Array:
+        """The dense part of a row without a value; not to be changed."""
+        if self._empty is None:
+            row = self._empty = np.zeros(self.d, np.float32)
+            if self.missing:
+                row[self.numbers : 2 * self.numbers] = 1.0
+            for name, start in self._start.items():
+                column = self._columns[name]
+                if not self.missing:
+                    row[start] = column.fill
+                elif column.kind == VECTOR:  # one mark of length 1, over all its features
+                    marks = self.numbers + start
+                    row[marks : marks + column.length] = column.length**-0.5
+        return self._empty
+
+    def put_number(self, row: Array, name: str, number: float) -> None:
+        """Write a number of the column ``name``; of a new name without room for it, nothing."""
+        i = self._start.get(name)
+        if i is not None:
+            row[i] = number
+        elif self.is_open and self._unshared <= self._used and self._unshared < self.numbers:
+            i = self._unshared + _hash("", name) % (self.numbers - self._unshared)
+            row[i] += number
+        else:
+            return
+        if self.missing:
+            row[self.numbers + i] = 0.0
+
+    def put_numbers(self, rows: Array, column: Column, numbers: Array) -> None:
+        """Write the numbers of a declared column, one for each row, NaN where it is missing."""
+        i = self._start.get(column.name)
+        if i is None:
+            return
+        present = ~np.isnan(numbers)
+        rows[present, i] = numbers[present].astype(np.float32)
+        if self.missing:
+            rows[present, self.numbers + i] = 0.0
+
+    def put_vector(self, row: Array, column: Column, vector: Array) -> None:
+        """Write the numbers of a vector."""
+        start = self._start[column.name]
+        row[start : start + column.length] = vector
+        row[self.numbers + start : self.numbers + start + column.length] = 0.0
+
+    def word_features(self, column: str, word: str) -> Iterable[tuple[int, float]]:
+        """What a word of a column adds to a row: features, each with a sign."""
+        if not self.words:
+            return ()
+        first = self.d - self.words
+        return ((first + i, sign) for i, sign in _hashed_word(column, word, self.words))
+
+
+@lru_cache(maxsize=65_536)
+def _hash(name: str, word: str) -> int:
+    data = f"{name}\0{word}".encode(errors="surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
+
+
+@lru_cache(maxsize=65_536)
+def _hashed_word(name: str, word: str, size: int) -> tuple[tuple[int, float], tuple[int, float]]:
+    """Two of ``size`` features for a word, each with a sign."""
+    h = _hash(name, word)
+    first = (h >> 2) % size
+    second = (first + 1 + (h >> 34) % (size - 1)) % size
+    return (first, 1.0 if h & 1 else -1.0), (second, 1.0 if h & 2 else -1.0)
+
+
+def column_seed(name: str) -> int:
+    """The seed by which the texts of a column are hashed."""
+    return _hash(name, "") | 1

@@ -1,0 +1,79 @@
+"""Erase one person's answers: the journal is written anew without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+from superarm._files import BESIDE_JOURNAL, sync
+from superarm.errors import InvalidInput
+from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
+from superarm.journal.journal_files import FileLock, discard
+from superarm.journal.store import is_url, open_store
+from superarm.label.journal import create_label_journal, read_settings
+from superarm.label.names import FILE, check_known_person
+
+
+def erase_person(journal: str | Path, person: str) -> int:
+    """Write a journal anew without one person's answers and name; how many answers that were.
+
+    Nobody may be working on it. Labels that the person has added stay, without the name.
+    """
+    if is_url(journal):
+        wanted = "a file (in a database, leave the person's answers out)"
+        raise InvalidInput.must("JOURNAL", "superarm labels change --erase", wanted, "a database")
+    read_settings(journal)  # it is one
+    path = Path(journal).resolve()
+    new = path.with_name(f".{path.name}.erasing")
+    open_store(path).close()  # all of it is in the file itself, not in its log
+    lock = FileLock(path)
+    try:
+        discard(*path.parent.glob(f"*.{path.name}.erasing*"))  # what a crash has left
+        with closing(open_store(path, read_only=True)) as old:
+            events, n_erased, people = _without(person, old.events())
+            check_known_person(person, people, "--erase", "superarm labels change")
+            create_label_journal(new, old.meta())
+        with closing(open_store(new)) as store:
+            store.append(events)
+        # the database first: it is whole without the files beside it
+        discard(*_files_beside(path))
+        new.replace(path)
+        for part, name in zip(_files_beside(new), _files_beside(path), strict=True):
+            if part.exists():
+                part.replace(name)
+        sync(path.parent)
+    finally:
+        discard(*path.parent.glob(f"*.{path.name}.erasing*"))
+        lock.close()
+    return n_erased
+
+
+def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, set[str]]:
+    """The events that stay, how many answers do not, and who has a name."""
+    kept: list[Event] = []
+    new_seq: dict[int, int] = {}  # of events that stay: they are numbered anew
+    n_erased, people = 0, set[str]()
+    for event in events:
+        body = event.body
+        if event.kind == CHANGE:
+            people |= {name for name in (body.get("person"), body.get("by")) if name}
+            if body.get("person") == person:
+                continue
+            body = body | ({"by": ""} if body.get("by") == person else {})
+        elif event.kind == ANSWER:
+            people.add(body.by)
+            if body.by == person:
+                n_erased += 1
+                continue
+        elif event.kind == CORRECTION:
+            if body.by == person or body.about not in new_seq:
+                continue
+            body = AnswerBody(about=new_seq[body.about], by=body.by)
+        kept.append(Event.new(event.time, event.kind, body, event.id))
+        new_seq[event.seq] = len(kept)
+    return kept, n_erased, people - {FILE, ""}
+
+
+def _files_beside(path: Path) -> list[Path]:
+    return [path.with_name(path.name + end) for end in BESIDE_JOURNAL]

@@ -1,0 +1,121 @@
+"""Answers of other tools into a labelling: which row each is about, and which are new."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from superarm._types import Cell, JsonObject
+from superarm.data.cells import is_missing
+from superarm.label.formats import ImportedAnswer, plain_values, values_text
+from superarm.label.pictures import MEDIA_TYPES
+
+if TYPE_CHECKING:
+    from superarm.label.labelling import Labelling
+
+UPLOADED = re.compile(r"^[0-9a-f]{8}-")  # what Label Studio puts before the name of a file
+
+
+@dataclass(frozen=True, slots=True)
+class ImportCounts:
+    """What came of an import.
+
+    Attributes:
+        answers: that were taken over.
+        empty: that say nothing: skipped, discarded, drafts; or none of all the labels that there are.
+        unknown: about rows that are not in the table.
+        unchanged: labels of our own export, as they were written.
+        new_labels: that were not there before.
+    """
+
+    answers: int
+    empty: int
+    unknown: int
+    unchanged: int
+    new_labels: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = [f"{self.answers:,} answers taken over"]
+        if self.empty:
+            parts.append(f"{self.empty:,} that say nothing")
+        if self.unknown:
+            parts.append(f"{self.unknown:,} about rows that are not in the table")
+        if self.unchanged:
+            parts.append(f"{self.unchanged:,} as superarm exported them, which are no new answers")
+        if self.new_labels:
+            parts.append(f"new labels: {', '.join(self.new_labels)}")
+        return "; ".join(parts)
+
+
+def import_into(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportCounts:
+    """Put answers into a labelling, oldest first; labels that are new are added."""
+    finder, names = RowFinder(job), dict.fromkeys(job.label_names)
+    accepted: list[JsonObject] = []
+    empty = unknown = unchanged = 0
+    for answer in sorted(answers, key=lambda answer: answer.time):
+        row = finder.find(answer)
+        mentioned = [*answer.shown, *([] if answer.label is None else [answer.label])]
+        if answer.unchanged:
+            unchanged += 1
+        elif row is None:
+            unknown += 1
+        else:
+            names |= dict.fromkeys(mentioned)
+            if answer.label is None and (not mentioned or names.keys() <= set(mentioned)):
+                empty += 1  # nothing, or none of all labels
+            else:
+                shown = list(answer.shown)
+                accepted.append({"row": row, "by": answer.by, "label": answer.label, "labels": shown})
+    new_labels = tuple(name for name in names if name not in job.label_names)
+    for name in new_labels:
+        job.add_label(name)
+    return ImportCounts(job.add_answers(accepted), empty, unknown, unchanged, new_labels)
+
+
+class RowFinder:
+    """Finds the rows of a table that another tool shows: by the columns that both have, or by the text alone."""
+
+    def __init__(self, job: Labelling) -> None:
+        rows = range(len(job.rows))
+        self._cells = [{name: _comparable(cell) for name, cell in row.items()} for row in job.rows.cells]
+        self._texts = [_comparable(values_text(plain_values(job, row))) for row in rows]
+        self._row_of_text = {self._texts[row]: row for row in reversed(rows)}
+        self._rows_by_columns: dict[tuple[str, ...], dict[tuple[str, ...], int]] = {}
+
+    def find(self, answer: ImportedAnswer) -> int | None:
+        """The row that our export was about, if it is the same still; else the first that agrees; None if none does."""
+        columns = tuple(name for name in self._cells[0] if name in answer.values)
+        values = tuple(_comparable(answer.values[name]) for name in columns)
+        texts = [_comparable(v) for v in answer.values.values() if isinstance(v, str) and v.strip()]
+        if answer.row is not None and 0 <= answer.row < len(self._cells):
+            cells = self._cells[answer.row]
+            same = bool(columns) and values == tuple(cells[name] for name in columns)
+            if same or self._texts[answer.row] in texts:
+                return answer.row
+        if columns and values in self._rows_by(columns):
+            return self._rows_by(columns)[values]
+        other_names = () if columns else tuple(self._cells[0])
+        candidates = [self._row_of_text.get(text) for text in texts]
+        candidates += [self._rows_by((name,)).get((text,)) for name in other_names for text in texts]
+        return next((row for row in candidates if row is not None), None)
+
+    def _rows_by(self, columns: tuple[str, ...]) -> dict[tuple[str, ...], int]:
+        """The first row with each combination of values of these columns."""
+        if columns not in self._rows_by_columns:
+            first_row: dict[tuple[str, ...], int] = {}
+            for row, cells in enumerate(self._cells):
+                first_row.setdefault(tuple(cells[name] for name in columns), row)
+            self._rows_by_columns[columns] = first_row
+        return self._rows_by_columns[columns]
+
+
+def _comparable(value: Cell) -> str:
+    """A value, as it is compared; of a picture's address, the file's name as it was before an upload."""
+    if is_missing(value):
+        return ""
+    text = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
+    if not text.lower().endswith(tuple(MEDIA_TYPES)):
+        return text
+    return UPLOADED.sub("", text.rpartition("/")[2])

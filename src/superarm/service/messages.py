@@ -1,0 +1,321 @@
+"""Bodies of requests and responses. Each type checks a body, and is its part of the OpenAPI document."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from msgspec import Meta, Raw, Struct
+
+from superarm.data.rows import LARGEST
+
+MAX_ITEMS = 1_000  # of a batch
+
+# ECMA's $ ends the text; Python's would also stand before a last newline
+# . and .. would be gone from a path before it is sent
+ID_PATTERN = r"^(?!\.{1,2}$)[A-Za-z0-9_.:\-]{1,128}$(?!\n)"
+IS_ID = re.compile(ID_PATTERN).match
+ID_WORDS = "1 to 128 letters, digits or any of _ . : - (and not . or ..)"
+
+
+def doc(description: str, **schema: Any) -> Meta:
+    """What a field is, for the OpenAPI document."""
+    return Meta(description=description, **schema)
+
+
+def _one_of(*names: str) -> Meta:
+    """The schema of what msgspec does not decode here."""
+    references = [{"$ref": f"#/components/schemas/{name}"} for name in names]
+    return Meta(extra_json_schema=references[0] if len(references) == 1 else {"anyOf": references})
+
+
+Id = Annotated[str, Meta(pattern=ID_PATTERN, examples=["order-4711"])]
+Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Name = Annotated[str, Meta(min_length=1, max_length=1000)]
+Names = Annotated[list[Name], Meta(min_length=1, max_length=MAX_ITEMS)]
+Ids = Annotated[list[Id], Meta(min_length=1, max_length=MAX_ITEMS)]
+Batch = Meta(min_length=1, max_length=MAX_ITEMS)
+SetSize = Annotated[int, Meta(ge=1)]
+SequenceNumber = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Time = Annotated[float, doc("Seconds since 1970.")]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Coverage = Annotated[float, Meta(gt=0, lt=1)]
+Features = list[Number] | dict[str, Number | bool | str | list[Number] | None]
+Scores = Annotated[dict[str, Number], Meta(min_length=1)]
+Eligible = Annotated[list[str], Meta(min_length=1)]
+
+
+class Strict(Struct, forbid_unknown_fields=True):
+    """A request: unknown fields are refused."""
+
+
+# ---------------------------------------------------------------- decisions
+
+
+class DecisionRequest(Strict):
+    """A request for a set."""
+
+    features: Annotated[
+        Features | None,
+        doc(
+            "The row; or give `scores`. All n_features numbers; a sparse row of indices and values (and dense, "
+            "where rows have both parts); or names, each with a number, a word, a text, true, false, a date "
+            "(2026-05-01), a list of numbers or null. The first row decides which.",
+            examples=[
+                [0.5, 0.0, 1.0, 0.25],
+                {"indices": [3, 17], "values": [1.0, 0.5]},
+                {"age": 41, "city": "Rome", "member": True, "income": None},
+            ],
+        ),
+    ] = None
+    scores: Annotated[
+        Scores | None,
+        doc(
+            "In place of features, where the service was made for them (--learner scores): a model of your own "
+            "ranks the labels. Logarithms of probabilities; labels without a score are not shown.",
+            examples=[{"login": -0.2, "billing": -1.9, "sales": -4.0}],
+        ),
+    ] = None
+    id: Annotated[Id | None, doc("Your key: the same request with the same id gives the same set again.")] = (
+        None
+    )
+    eligible: Annotated[Eligible | None, doc("The only labels that may be shown this time.")] = None
+    set_size: Annotated[
+        SetSize | None, doc("How many labels to show this time; with a promised coverage, the most.")
+    ] = None
+    coverage: Annotated[Coverage | None, doc("Another promise for this time, where the service has one.")] = (
+        None
+    )
+    context: Annotated[
+        Any, doc("Anything to be kept with the decision: at most 64 KiB of JSON, 64 deep.")
+    ] = None
+
+
+class DecisionResponse(Struct, kw_only=True, frozen=True):
+    """A set to show."""
+
+    id: str
+    labels: Annotated[tuple[str, ...], doc("In the order to show: best first.")]
+    propensity: Annotated[float | None, doc("The probability with which this set was chosen.")]
+    model_version: Annotated[int, doc("How many outcomes the model had learnt.")]
+    warnings: Annotated[
+        tuple[str, ...], doc("Columns of the row that are not what was declared; left out if there are none.")
+    ] = ()
+
+
+class OutcomeRequest(Strict):
+    """An outcome: hit, or label; one of them."""
+
+    hit: Annotated[bool | None, doc("Whether the right label was among the shown ones.")] = None
+    label: Annotated[str | None, doc("The right label, where it is known.")] = None
+
+
+class OutcomeItem(OutcomeRequest, kw_only=True):
+    """An outcome in a batch."""
+
+    id: Id
+
+
+class Outcome(Struct, frozen=True):
+    """An outcome, as the service has recorded it."""
+
+    hit: Annotated[bool | None, doc("null only for a timeout without a default outcome.")]
+    label: str | None
+    time: Time
+    learnt: Annotated[bool | None, doc("null: the process that learns has not projected it yet.")]
+    late: Annotated[bool | None, doc("It came after the timeout; null as above.")]
+    timeout: Annotated[bool, doc("It is the default of a timeout, and was not observed.")]
+
+
+class OutcomeResponse(Struct):
+    id: str
+    outcome: Outcome
+
+
+class DecisionRecord(DecisionResponse, frozen=True):
+    """All that is known of a decision."""
+
+    time: Time
+    state: Annotated[str, Meta(examples=["pending", "answered", "expired", "answered late"])]
+    features: Annotated[
+        list[float] | dict[str, Any] | None,
+        doc("As they came, a sparse row as indices and values, or the scores; null if they were erased."),
+    ]
+    top: Annotated[list[str], doc("The top set: what exploration departs from.")]
+    eligible: list[str] | None
+    set_size: int
+    context: Any
+    erased: Annotated[bool, doc("Whether features and context were erased.")]
+    outcome: Outcome | None
+
+
+class DecisionBatch(Strict):
+    decisions: Annotated[list[Annotated[Raw, _one_of("DecisionRequest")]], Batch]
+
+
+class OutcomeBatch(Strict):
+    outcomes: Annotated[list[Annotated[Raw, _one_of("OutcomeItem")]], Batch]
+
+
+class DecisionResults(Struct):
+    """One result for each item, in their order; an item that was refused has an error in its place."""
+
+    results: list[Annotated[Any, _one_of("DecisionResponse", "Error")]]
+
+
+class OutcomeResults(Struct):
+    """One result for each item, in their order; an item that was refused has an error in its place."""
+
+    results: list[Annotated[Any, _one_of("OutcomeResponse", "Error")]]
+
+
+# ---------------------------------------------------------------- views
+
+
+class PendingQuery(Strict):
+    limit: Annotated[int, doc("How many at most.", ge=1, le=1000)] = 100
+    after: Annotated[SequenceNumber, doc("The `next` of the page before.")] = 0
+
+
+class PendingItem(Struct):
+    id: str
+    time: Time
+    age: Annotated[float, doc("Seconds.")]
+
+
+class Pending(Struct):
+    pending: Annotated[list[PendingItem], doc("Oldest first.")]
+    count: Annotated[int, doc("How many there are in all.")]
+    next: Annotated[int | None, doc("Give it as `after` to get the following ones.")]
+
+
+class Info(Struct):
+    learner: str
+    learner_id: str
+    params: Annotated[dict[str, Any], doc("The learner's parameters as they are now.")]
+    labels: list[str]
+    disabled: Annotated[list[str], doc("Labels that are never shown.")]
+    frozen: Annotated[bool, doc("Outcomes are kept, and not learnt.")]
+    n_features: Annotated[
+        int | Annotated[list[int], Meta(min_length=2, max_length=2)] | None,
+        doc("Of rows with both parts a pair, dense and sparse; null before the first row."),
+    ]
+    set_size: Annotated[int, doc("With a coverage, the most.")]
+    coverage: Annotated[float | None, doc("How often the right label is to be shown, if that is promised.")]
+    model_version: int
+    timeout: float | None
+    default_outcome: bool | None
+    superarm: str
+
+
+class Status(Struct, omit_defaults=True):
+    status: str
+    trouble: Annotated[list[str], doc("What is wrong, worst first.")] = []
+
+
+class Snapshot(Struct):
+    """A kept snapshot, and what made it."""
+
+    seq: Annotated[int, doc("The event that it stands after.")]
+    time: Time
+    superarm: str
+    cpu: str
+
+
+class Snapshots(Struct):
+    snapshots: Annotated[list[Snapshot], doc("Oldest first: where `rollback` can go to.")]
+
+
+class Shadow(Struct):
+    """The estimated hit rate of a learner, had it shown its top sets."""
+
+    learner: str
+    rate: Annotated[float | None, doc("Its estimated hit rate; null before there is an estimate.")]
+    low: Annotated[float | None, doc("Of an interval of 95 %.")]
+    high: float | None
+    rows: Annotated[int, doc("Outcomes that the estimate rests on.")]
+    learnt: Annotated[int, doc("Outcomes that it has learnt.")]
+    problem: Annotated[str, doc("Why the estimate cannot be trusted; empty if it can.")]
+
+
+class Shadows(Struct):
+    shadows: Annotated[list[Shadow], doc("The model itself, then its shadows.")]
+
+
+# ---------------------------------------------------------------- changes
+
+
+class Change(Strict, tag_field="what", omit_defaults=True):
+    """A change by an operator while the service runs."""
+
+
+class AddLabels(Change, tag="add_labels"):
+    """New labels, to be shown from now on; disabled ones come back."""
+
+    labels: Names
+
+
+class DisableLabels(Change, tag="disable_labels"):
+    """Never shown again; outcomes about them are still accepted."""
+
+    labels: Names
+
+
+class Freeze(Change, tag="freeze"):
+    """Outcomes are kept, and not learnt."""
+
+
+class Unfreeze(Change, tag="unfreeze"):
+    """Learn again, from the outcomes that come from now on."""
+
+
+class SetExplore(Change, tag="set_explore"):
+    """Explore more or less, as the learner's parameters of these names say."""
+
+    explore: Annotated[str | float | None, Meta(examples=["balanced", 0.5])] = None
+    uniform: Share | None = None
+
+
+class Rollback(Change, tag="rollback"):
+    """The weights as they were in a kept snapshot; nothing else is undone."""
+
+    to: Annotated[SequenceNumber, doc("The event of the snapshot.")]
+
+
+class Erase(Change, tag="erase"):
+    """Erase features and context of decisions: by id, or all made before a time. One of them."""
+
+    ids: Ids | None = None
+    before: Time | None = None
+
+
+AnyChange = AddLabels | DisableLabels | Freeze | Unfreeze | SetExplore | Rollback | Erase
+
+
+class Changed(Struct):
+    """The result of a change."""
+
+    what: str
+    seq: Annotated[int, doc("The number of the last event.")]
+    labels: Annotated[list[str], doc("All labels.")]
+    disabled: Annotated[list[str], doc("Those that are never shown.")]
+    frozen: bool
+    erased: Annotated[int, doc("Decisions that lost features and context.")] = 0
+    finished: Annotated[bool, doc("false: what was erased is still on the disk somewhere.")] = True
+
+
+class Changes(Struct):
+    changes: Annotated[list[dict[str, Any]], doc("Oldest first: `seq`, `time`, `what` and more.")]
+
+
+# ---------------------------------------------------------------- refusals
+
+
+class Fault(Struct):
+    status: int
+    field: Annotated[str | None, doc("The field at fault.")]
+    message: str
+
+
+class Error(Struct):
+    error: Fault

@@ -1,0 +1,109 @@
+"""What answers say: beliefs, rates of wrong answers, calibration."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from label_jobs import small_job
+
+from superarm.label.belief import PRIOR_ANSWERS, PRIOR_WRONG, Answer, WrongAnswers, likelihoods, posterior
+from superarm.label.calibration import chance, fit
+
+
+@pytest.mark.parametrize("yes_no", [False, True])
+def test_beliefs_are_those_of_enumeration(yes_no: bool) -> None:
+    """Against a world of people who say something else with the chance e, each other thing alike."""
+    k, e, prior = 4, 0.1, np.array([0.4, 0.3, 0.2, 0.1])
+    shown = (0, 2)
+    says = [True, False] if yes_no else [0, 2, None]
+
+    def right(y: int) -> Any:
+        return (y in shown) if yes_no else (y if y in shown else None)
+
+    for first, second in itertools.product(says, repeat=2):
+        weights = np.zeros(k)
+        for y in range(k):
+            chances = [1 - e if said == right(y) else e / (len(says) - 1) for said in (first, second)]
+            weights[y] = (0.98 * prior[y] + 0.02 / k) * np.prod(chances)
+        answers = [
+            Answer(1, "a", shown, bool(said))
+            if yes_no
+            else Answer(1, "a", shown, said is not None, -1 if said is None else said)
+            for said in (first, second)
+        ]
+        np.testing.assert_allclose(posterior(prior, answers, {"a": e}, yes_no), weights / weights.sum())
+
+
+def test_rates_of_wrong_answers_are_found() -> None:
+    """Two people answer the same rows; one is wrong in a tenth of them."""
+    random, k, n = np.random.default_rng(0), 5, 4000
+    rates, true = WrongAnswers(n, yes_no=False), {"good": 0.0, "bad": 0.1}
+    for _ in range(4):  # as the state does when it looks again
+        random = np.random.default_rng(0)
+        for row in range(n):
+            y = int(random.integers(k))
+            prior = np.full(k, 0.05)
+            prior[y if random.random() < 0.8 else (y + 1) % k] += 0.75
+            answers = []
+            for by, wrong in true.items():
+                said = (y + int(random.integers(1, k))) % k if random.random() < wrong else y
+                answers.append(Answer(1, by, tuple(range(k)), True, said))
+            rates.set_answers(row, prior, answers)
+        rates.fit()
+    assert rates.rate("good") < 0.005
+    assert rates.rate("bad") == pytest.approx(0.1, abs=0.02)
+
+
+@pytest.mark.parametrize("yes_no", [False, True])
+def test_the_rate_is_the_most_probable_one(yes_no: bool) -> None:
+    """Against the probability of all answers, label by label."""
+    random, k, n = np.random.default_rng(1), 4, 60
+    wrong, rows = WrongAnswers(n, yes_no), []
+    for row in range(n):
+        prior, shown = random.dirichlet(np.ones(k)), (0, 2)
+        says = [bool(random.random() < 0.5) for _ in range(2)]
+        answers = [Answer(1, "a", shown, said, -1 if yes_no or not said else 2) for said in says]
+        wrong.set_answers(row, prior, answers)
+        rows.append((0.98 * prior + 0.02 / k, answers))
+
+    def log_probability(e: float) -> float:
+        total = PRIOR_WRONG * np.log(e) + PRIOR_ANSWERS * np.log1p(-e)
+        for p, answers in rows:
+            total += np.log((p * likelihoods(answers, k, {"a": e}, yes_no).prod(axis=0)).sum())
+        return float(total)
+
+    for _ in range(20):
+        wrong.fit()
+    grid = np.linspace(0.002, 0.6, 300)
+    best = grid[np.argmax([log_probability(e) for e in grid])]
+    assert wrong.rate("a") == pytest.approx(best, abs=0.02)
+
+
+def test_answers_that_contradict_each_other_often_give_a_rate() -> None:
+    wrong = WrongAnswers(1, yes_no=False)
+    answers = [Answer(1, "", (0, 1), True, label) for label in (0, 1) * 4]
+    wrong.set_answers(0, np.full(3, 1 / 3), answers)
+    wrong.fit()
+    assert 0.0 < wrong.rate("") < 1.0
+
+
+def test_none_of_all_labels_is_no_wrong_answer() -> None:
+    job = small_job(most=9)
+    for _ in range(30):
+        question = job.ask()
+        assert question is not None
+        job.answer(question, none=True)
+    job.state.wrong_answers.fit()
+    assert job.state.wrong_answers.rate("") < 0.01
+    assert job.disagreements() == []
+
+
+def test_calibration_finds_the_line() -> None:
+    random = np.random.default_rng(0)
+    z = random.normal(-2.0, 1.5, 20_000)
+    e = (random.random(len(z)) < chance(np.array([0.3, 0.6]), z)).astype(float)
+    assert fit(z, e)[0] == pytest.approx([0.3, 0.6], abs=0.1)
+    assert fit(np.zeros(0), np.zeros(0))[0] == pytest.approx([0.0, 1.0])

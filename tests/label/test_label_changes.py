@@ -1,0 +1,120 @@
+"""Labels and people that change while people work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from label_jobs import small_job, tickets, write_table
+
+import superarm as sa
+from superarm.errors import FeedbackError, InvalidInput
+
+
+def test_labels_change_while_labelling() -> None:
+    job = small_job()
+    for _ in range(10):
+        question = job.ask()
+        assert question is not None
+        job.answer(question, label="abc"[question.row % 3])
+    job.add_label("d")
+    job.rename_label("a", "first")
+    job.merge_labels("b", "c")
+    assert job.label_names == ["first", "c", "d"]
+    assert {one["label"] for one in job.results()} == {"first", "c", None}
+    before = job.progress().labelled
+    job.retire_label("c")
+    assert job.progress().labelled < before  # its rows are open again
+    with pytest.raises(InvalidInput, match="at least two"):
+        job.retire_label("d")
+    question = job.ask()
+    assert question is not None
+    assert set(question.labels) <= {"first", "d"}
+
+
+def test_a_name_that_is_gone_can_come_back(tmp_path: Path) -> None:
+    journal = tmp_path / "l.db"
+    with small_job(journal=journal) as job:
+        for row, label in enumerate("abcabc"):
+            job.add_answers([{"row": row, "label": label}])
+        job.add_label("d")
+        job.retire_label("a")
+        assert [one["label"] for one in job.results()[:6]] == [None, "b", "c", None, "b", "c"]
+        job.add_answers([{"row": 9, "label": "b"}])
+        job.add_label("a")  # as it was, with its answers
+        assert [one["label"] for one in job.results()[:6]] == ["a", "b", "c", "a", "b", "c"]
+        job.add_answers([{"row": 9, "label": "a", "by": by} for by in ("ann", "bob", "cy")])
+        assert job.results()[9]["label"] == "a"  # although the model's answer of before did not know it
+        job.rename_label("a", "first")
+        job.add_label("a")  # another one
+        job.settle(7, "a")
+        job.merge_labels("b", "c")
+        job.add_label("b")  # another one
+        job.settle(8, "b")
+        job.retire_label("d")
+        job.rename_label("c", "d")
+        expected = ["first", "d", "d", "first", "d", "d", None, "a", "b"]
+        assert [one["label"] for one in job.results()[:9]] == expected
+        assert sorted(job.label_names) == ["a", "b", "d", "first"]
+        for name in job.label_names:
+            with pytest.raises(InvalidInput, match="a new name"):
+                job.add_label(name)
+    with small_job(journal=journal) as job:
+        assert [one["label"] for one in job.results()[:9]] == expected
+
+
+def test_labels_of_the_file_and_settled_ones_stay_when_others_go(tmp_path: Path) -> None:
+    made = [row | {"team": row["team"] if row["number"] < 60 else ""} for row in tickets(90)]
+    job = sa.Labelling(write_table(tmp_path / "t.jsonl", made), labels="team", target=1.0)
+    job.add_label("spam")
+    job.settle(80, "login")
+    job.retire_label("spam")
+    assert job.progress().labelled == 61
+    job.merge_labels("ads", "billing")
+    assert job.progress().labelled == 61
+    assert {one["label"] for one in job.results()} == {"billing", "login", None}
+    question = job.ask("ann")
+    assert question is not None
+    with pytest.raises(FeedbackError, match="with somebody else"):
+        job.skip(question, "bob")
+
+
+def test_a_persons_answers_can_be_left_out() -> None:
+    job = small_job()
+    for name in ("ann", "bob") * 5:
+        question = job.ask(name)
+        assert question is not None
+        job.answer(question, label="a", by=name)
+    assert job.progress().labelled == 10
+    job.leave_out("bob")
+    assert job.progress().labelled == 5
+    job.take_in("bob")
+    assert job.progress().labelled == 10
+    with pytest.raises(
+        InvalidInput, match="person of Labelling must be one of ann, bob, got 'bo'; did you mean 'bob'"
+    ):
+        job.leave_out("bo")
+    with pytest.raises(InvalidInput, match="must be the name of a person, but nobody is left out, got 'bob'"):
+        job.take_in("bob")  # who is not left out
+    job.answer(job.ask(), label="a")
+    with pytest.raises(InvalidInput, match=r"must be one of ann, bob, got 'file'"):
+        job.leave_out("file")
+    with pytest.raises(InvalidInput, match="person of Labelling must be one of ann, bob, got ''"):
+        job.leave_out("")  # it would be all who gave no name
+    with pytest.raises(InvalidInput, match="the name of a person, but nobody has answered under a name yet"):
+        small_job().leave_out("ann")
+
+
+@pytest.mark.parametrize("name", ["ann, bob", "file", " ann", "ann\nbob", "x" * 1_001])
+def test_a_person_is_one_name_in_every_export(name: str) -> None:
+    job = small_job()
+    wanted = "by of Labelling must be a person: a name .* on one line, without commas, and not 'file'"
+    for act in (
+        lambda: job.ask(name),
+        lambda: job.add_answers([{"row": 0, "label": "a", "by": name}]),
+        lambda: job.settle(0, "a", by=name),
+        lambda: job.add_label("d", by=name),
+    ):
+        with pytest.raises(InvalidInput, match=wanted):
+            act()
+    assert job.progress().clicks == 0

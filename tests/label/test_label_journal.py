@@ -1,0 +1,129 @@
+"""The journal of a labelling, and the rows that it knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from label_jobs import DIGITS, WORDS, answer_some, small_job, tickets, write_table
+
+import superarm as sa
+from superarm.errors import InvalidInput
+from superarm.journal.errors import JournalForeign
+from superarm.label.journal import read_settings
+from superarm.label.rows import LabelRows
+from superarm.label.simulation import simulate_labeller
+
+
+def test_stop_and_go_on_gives_the_same_state(tmp_path: Path) -> None:
+    rows, journal = LabelRows.read("digits"), tmp_path / "digits.labels.db"
+    with sa.Labelling(rows, labels=DIGITS, journal=journal) as job:
+        answer_some(job, rows.truth, 120)
+        job.undo()
+        before, weights = job.progress(), job.state.model.learner.scores(job.state.model.features)
+    with sa.Labelling(LabelRows.read("digits"), journal=journal) as job:
+        after = job.progress()
+        assert (after.clicks, after.rows_asked, after.audits) == (
+            before.clicks,
+            before.rows_asked,
+            before.audits,
+        )
+        np.testing.assert_array_equal(job.state.model.learner.scores(job.state.model.features), weights)
+        assert job.label_names == DIGITS
+    with pytest.raises(JournalForeign, match="seed of superarm label must be 0"):
+        sa.Labelling(rows, journal=journal, seed=1)
+
+
+def test_whoever_only_reads_writes_nothing(tmp_path: Path) -> None:
+    journal = tmp_path / "l.db"
+    with pytest.raises(InvalidInput, match="no such journal"):
+        small_job(journal=journal, read_only=True)
+    with small_job(journal=journal) as job:
+        question = job.ask()
+        assert question is not None
+        with small_job(journal=journal, read_only=True) as reader:
+            assert reader.results() == job.results()
+            asked = reader.ask()
+            assert asked is not None
+            with pytest.raises(
+                InvalidInput, match="read_only of Labelling must be False to answer or change"
+            ):
+                reader.answer(asked, label="a")
+            with pytest.raises(InvalidInput, match="read_only of Labelling"):
+                reader.add_label("d")
+        job.answer(question, label="a")
+        assert job.progress().clicks == 1
+
+
+def test_a_target_is_kept_with_the_journal(tmp_path: Path) -> None:
+    with small_job(journal=tmp_path / "l.db"):
+        assert read_settings(tmp_path / "l.db").target == 1.0
+
+
+def test_rows_that_came_or_went_are_told(tmp_path: Path) -> None:
+    made, journal = tickets(30), tmp_path / "t.labels.db"
+    path = write_table(tmp_path / "t.jsonl", made)
+    with sa.Labelling(LabelRows.read(path, answers="team"), labels=list(WORDS), journal=journal) as job:
+        answer_some(job, job.rows.truth, 10)
+        asked = job.progress().rows_asked
+        gone = job.rows.cells[int(np.flatnonzero(~job.state.done)[0])]["number"]
+    changed = [row for row in reversed(made) if row["number"] != gone] + [dict(made[0], number=99)]
+    with sa.Labelling(LabelRows.read(write_table(path, changed), answers="team"), journal=journal) as job:
+        assert (job.journal.n_added, job.journal.n_gone) == (1, 1)
+        assert job.progress().rows_asked == asked  # rows moved; their answers went with them
+
+
+def test_labels_in_a_column_teach_first(tmp_path: Path) -> None:
+    made = [row | {"team": row["team"] if row["number"] < 100 else ""} for row in tickets(300)]
+    job = sa.Labelling(write_table(tmp_path / "t.jsonl", made), labels="team", target=1.0)
+    assert job.label_names == sorted(WORDS)
+    told = job.progress()
+    assert (told.labelled, told.clicks) == (100, 0)
+    assert {one["how"] for one in job.results()} == {"file", ""}
+    question = job.ask()
+    assert question is not None
+    assert question.beliefs[0] > 0.6  # it has learnt from them
+    assert question.row >= 100
+
+
+def test_a_journal_of_something_else_is_refused(tmp_path: Path) -> None:
+    from superarm.service import Service
+
+    path = tmp_path / "events.db"
+    Service.open(path, labels=["a", "b", "c"], set_size=1, n_features=2).close()
+    with pytest.raises(JournalForeign, match="the journal of a labelling"):
+        sa.Labelling([{"n": 1.0}], labels=["a", "b"], journal=path)
+
+
+def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    random = np.random.default_rng(0)
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for number in range(60):
+        light = random.integers(0, 60, (20, 20, 3)) + (150 if number % 2 else 0)
+        image.fromarray(light.astype(np.uint8)).save(folder / f"{number:02}.png")
+    rows = LabelRows.read(folder)
+    truth: list[str | None] = ["day" if int(row["picture"][:2]) % 2 else "night" for row in rows.cells]
+    job = sa.Labelling(rows, labels=["day", "night"], target=1.0)
+    assert job.picture(0) == ((folder / "00.png").read_bytes(), "image/png")
+    assert simulate_labeller(job, truth)["wrong"] == 0
+    vectors = tmp_path / "v.npy"
+    np.save(vectors, random.normal(size=(60, 4)).astype(np.float32))
+    assert LabelRows.read(folder, vectors=vectors).features(2).layout.d == 4
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for row in tickets(50):
+        (texts / f"{row['number']}.txt").write_text(row["text"])
+    job = sa.Labelling(texts, labels=list(WORDS), target=1.0)
+    question = job.ask()
+    assert question is not None
+    assert set(question.values) == {"file", "text"}
+    (folder / "broken.png").write_bytes(b"no picture")
+    with pytest.raises(InvalidInput, match=r"picture of .*broken.png must be one that can be read"):
+        LabelRows.read(folder)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(InvalidInput, match=r"pictures .* or texts"):
+        LabelRows.read(empty)

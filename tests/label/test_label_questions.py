@@ -1,0 +1,202 @@
+"""Questions and answers: which labels are shown, who is asked, what can be taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from label_jobs import WORDS, small_job, tickets, write_table
+
+import superarm as sa
+from superarm.errors import FeedbackError, InvalidInput
+from superarm.label.question import word_weights
+from superarm.label.rows import LabelRows
+
+
+def test_after_none_the_next_best_of_the_same_row() -> None:
+    job = small_job(most=1)
+    first = job.ask()
+    assert first is not None
+    job.answer(first, none=True)
+    second = job.ask()
+    assert second is not None
+    assert second.row == first.row
+    assert second.labels != first.labels
+    job.answer(second, none=True)
+    third = job.ask()
+    assert third is not None
+    assert third.row != first.row  # the third label is the only one left
+    assert job.results()[first.row]["how"] == "excluded"
+
+
+@pytest.mark.parametrize("yes_no", [False, True])
+def test_a_label_that_was_denied_is_not_shown_again(yes_no: bool) -> None:
+    names = list("abcdefg")
+    job = sa.Labelling([{"n": float(i)} for i in range(30)], labels=names, target=1.0, yes_no=yes_no)
+    denied: list[str] = []
+    first = question = job.ask()
+    while question is not None and first is not None and question.row == first.row:
+        assert not set(denied) & set(question.labels)
+        denied += question.labels
+        job.answer(question, **({"yes": False} if yes_no else {"none": True}))
+        question = job.ask()
+    # of yes or no, the last one that is left is taken
+    assert sorted(denied) == names or (yes_no and len(denied) == len(names) - 1)
+
+
+def test_a_row_that_no_label_fits_is_left() -> None:
+    job = small_job(most=2)
+    first = job.ask()
+    assert first is not None
+    job.answer(first, none=True)  # the third label is the only one left: it is taken
+    job.add_answers([{"row": first.row, "labels": ["a", "b", "c"]}])
+    assert job.results()[first.row]["how"] == "none fits"
+    assert job.results()[first.row]["label"] is None
+    assert job.disagreements() == []
+    after = job.ask()
+    assert after is not None
+    assert after.row != first.row
+    job.add_label("d")  # what it must have been
+    assert job.results()[first.row] == {
+        "row": first.row, "label": "d", "belief": pytest.approx(1, abs=0.01), "clicks": 2, "how": "excluded",
+        "by": "",
+    }  # fmt: skip
+
+
+def test_no_row_goes_to_two_people_and_a_question_stays_until_it_is_answered() -> None:
+    job = small_job()
+    asked = [job.ask(by=name) for name in ("ann", "bob", "cy")]
+    assert len({one.row for one in asked if one is not None}) == 3
+    assert job.ask(by="ann") == asked[0]
+
+
+def test_equal_rows_are_asked_once() -> None:
+    rows = [{"n": float(i % 5)} for i in range(50)]
+    job = sa.Labelling(rows, labels=["odd", "even"], target=1.0)
+    count = 0
+    while (question := job.ask()) is not None:
+        job.answer(question, label=("even", "odd")[int(question.values["n"]) % 2])
+        count += 1
+    assert count == 5
+    assert job.progress().labelled == 50
+    assert [one["label"] for one in job.results()] == [("even", "odd")[i % 5 % 2] for i in range(50)]
+
+
+def test_undo_skip_settle_and_disagreements() -> None:
+    job = small_job()
+    question = job.ask("ann")
+    assert question is not None
+    job.answer(question, label="a", by="ann")
+    again = job.undo("ann")
+    assert again is not None
+    assert again.row == question.row
+    assert job.progress().labelled == 0
+    job.answer(again, label="b", by="ann")
+    assert job.results()[question.row]["label"] == "b"
+    job.add_answers([{"row": question.row, "label": "c", "labels": ["a", "b", "c"], "by": "bob"}])
+    (one,) = job.disagreements()
+    assert [answer["label"] for answer in one["answers"]] == ["b", "c"]
+    job.settle(question.row, "c", by="cy")
+    assert job.disagreements() == []
+    assert job.results()[question.row] | {"by": ""} == {
+        "row": question.row, "label": "c", "belief": 1.0, "clicks": 3, "how": "settled", "by": ""
+    }  # fmt: skip
+    again = job.undo("cy")  # takes the settlement back
+    assert again is not None
+    assert again.row == question.row
+    assert [one["row"] for one in job.disagreements()] == [question.row]
+    assert job.results()[question.row]["how"] == "named"
+    assert job.undo("cy") is None
+    job.skip(again, "cy")
+    skipped = job.ask("ann")
+    assert skipped is not None
+    job.skip(skipped, "ann")
+    other = job.ask("ann")
+    assert other is not None
+    assert other.row != skipped.row
+    assert job.undo("nobody") is None
+
+
+def test_two_who_name_labels_that_were_not_shown_disagree() -> None:
+    job = small_job()
+    job.add_answers([{"row": 3, "by": "ann", "label": "a", "labels": ["c"]}])
+    job.add_answers([{"row": 3, "by": "bob", "label": "b", "labels": ["c"]}])
+    assert [one["row"] for one in job.disagreements()] == [3]
+    for label in ("a", "b", "c"):  # the last word counts
+        job.settle(3, label)
+    assert job.results()[3]["label"] == "c"
+
+
+def test_a_share_is_asked_twice_of_somebody_else() -> None:
+    job = small_job(twice=1.0)
+    said: dict[int, set[str]] = {}
+    for turn in range(400):
+        name = ("ann", "bob")[turn % 2]
+        question = job.ask(name)
+        if question is None:
+            break
+        job.answer(question, label="a", by=name)
+        said.setdefault(question.row, set()).add(name)
+    assert all(people == {"ann", "bob"} for people in said.values())
+    assert len(said) == 40
+
+
+def test_a_row_asked_again_can_be_skipped() -> None:
+    job = small_job(twice=1.0)
+    asked = []
+    while (question := job.ask("ann")) is not None and len(asked) < 300:
+        asked.append(question.row)
+        if asked.count(question.row) > 1:
+            job.skip(question, "ann")
+        else:
+            job.answer(question, label="a", by="ann")
+    assert question is None
+    assert max(asked.count(number) for number in set(asked)) <= 2
+
+
+def test_reasons_name_the_word_that_decides(tmp_path: Path) -> None:
+    rows = LabelRows.read(write_table(tmp_path / "tickets.jsonl", tickets(600)), answers="team")
+    job = sa.Labelling(rows, labels=list(WORDS), target=1.0)
+    for _ in range(300):
+        question = job.ask()
+        assert question is not None
+        truth = rows.truth[question.row]
+        job.answer(question, **({"label": truth} if truth in question.labels else {"none": True}))
+    question = job.ask()
+    assert question is not None
+    words = word_weights(job, question)["text"]
+    best = max(words, key=lambda pair: pair[1])[0]
+    assert best in " ".join(WORDS.values())
+
+
+def test_what_cannot_be_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
+    job = small_job()
+    question = job.ask()
+    assert question is not None
+    with pytest.raises(FeedbackError, match="one of label=, none=True, yes="):
+        job.answer(question)
+    with pytest.raises(InvalidInput, match="one of the labels"):
+        job.answer(question, label="z")
+    with pytest.raises(FeedbackError, match="questions of yes or no"):
+        job.answer(question, yes=True)
+    job.answer(question, label="a")
+    assert job.progress().clicks == 1
+    with pytest.raises(FeedbackError, match="was answered before"):
+        job.answer(question, label="a")  # sent again
+    with pytest.raises(FeedbackError, match="no such question is open: nonsense"):
+        job.answer("nonsense", label="b")
+    with pytest.raises(InvalidInput, match="no such file"):
+        sa.Labelling(tmp_path / "nope.csv", labels=["a", "b"])
+    with pytest.raises(InvalidInput, match="labels of superarm label must be given"):
+        sa.Labelling([{"n": 1.0}])
+    with pytest.raises(InvalidInput, match="at least two distinct names"):
+        sa.Labelling([{"n": 1.0}], labels=["a", "a"])
+    for name in ("", " ", "two\nlines", "two\u2028lines", "nul\0", "x" * 1_001):
+        with pytest.raises(
+            InvalidInput, match="label of Labelling must be a name of at most 1,000 characters on one"
+        ):
+            sa.Labelling([{"n": 1.0}], labels=["a", name])
+    joined = ["👩‍👩‍👧‍👦", "می‌خواهم"]  # with characters that join and part others
+    assert sa.Labelling([{"n": 1.0}], labels=joined).label_names == joined
+    with pytest.raises(InvalidInput, match=r"from 0\.5 to 1"):
+        sa.Labelling([{"n": 1.0}], labels=["a", "b"], target=1.5)

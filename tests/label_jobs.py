@@ -1,0 +1,64 @@
+"""Rows and labellings for tests of `superarm label`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import superarm as sa
+from superarm.data.rows import Rows
+from superarm.label.rows import LabelRows
+
+DIGITS = [str(digit) for digit in range(10)]
+WORDS = {"login": "password account sign", "billing": "invoice card charge", "ads": "campaign click banner"}
+
+
+def tickets(n: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Rows whose text decides the team."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for number in range(n):
+        team = str(random.choice(list(WORDS)))
+        words = [
+            str(random.choice(WORDS[team].split())),
+            *(str(random.choice(["please", "help", "now", "my"])) for _ in range(3)),
+        ]
+        rows.append(
+            {
+                "number": number,
+                "text": " ".join(words),
+                "site": str(random.choice(["Rome", "Oslo"])),
+                "team": team,
+            }
+        )
+    return rows
+
+
+def write_table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def digit_rows(n: int) -> LabelRows:
+    """The first n of the embedded digits."""
+    rows = LabelRows.read("digits")
+    pixels = [picture.ravel() for picture in rows.pictures[:n]]
+    return LabelRows(
+        "digits", [{"number": i} for i in range(n)], Rows(np.array(pixels)), truth=rows.truth[:n]
+    )
+
+
+def small_job(**options: Any) -> sa.Labelling:
+    rows = [{"n": float(i % 7), "note": f"row {i}"} for i in range(40)]
+    return sa.Labelling(rows, labels=["a", "b", "c"], target=1.0, **options)
+
+
+def answer_some(job: sa.Labelling, truth: list[str | None], count: int) -> None:
+    for _ in range(count):
+        question = job.ask()
+        assert question is not None
+        label = truth[question.row]
+        job.answer(question, **({"label": label} if label in question.labels else {"none": True}))
