@@ -95,9 +95,9 @@ def test_true_of_numpy_counts_for_the_mean() -> None:
 
 def test_gaps_and_words_are_counted() -> None:
     found = column(["1", "NA", "", None, "many", *["2"] * 45])
-    assert found.describe(found.to_column("numbers"), asked=False) == "numbers, 1 words, 3 missing"
+    assert found.describe() == "numbers, 1 words, 3 missing"
     words = column(["Rome", "NA", "", None])
-    assert words.describe(words.to_column("words"), asked=False) == "words, 2 missing"  # NA may be Namibia
+    assert words.describe() == "words, 2 missing"  # NA may be Namibia
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_gaps_and_words_are_counted() -> None:
 )
 def test_what_is_no_feature(values: Any, name: str, why: str) -> None:
     given = list(values)
-    assert column(given, name).why_not(asked=False) == why
+    assert column(given, name).why_not() == why
 
 
 def read(kind: str, *values: Any, **more: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from superarm.cli.app import app
 from superarm.errors import InvalidInput
 from superarm.experiments import DEMO, Experiment, Store, read_spec, run
-from superarm.experiments.results import Failed
+from superarm.experiments.cells import Failed
 from superarm.experiments.spec import Figure
 from superarm.report import write_report
 from superarm.report.chart import log_ticks

@@ -20,7 +20,7 @@ app = App(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
-Names = Annotated[list[str], typer.Argument(help="Labels.")]
+Labels = Annotated[list[str], typer.Argument(help="Labels.")]
 
 
 @app.callback()
@@ -36,39 +36,41 @@ def _root(
     context.obj = client, as_json
 
 
-def _print_result(context: typer.Context, result: dict[str, Any]) -> None:
-    if context.obj[1]:
+def _change(context: typer.Context, method: str, *arguments: Any, **options: Any) -> None:
+    """Call a method of the client, and print its result."""
+    client, as_json = context.obj
+    result = getattr(client, method)(*arguments, **options)
+    if as_json:
         print_json(result)
         return
-    shown = len(result["labels"]) - len(result["disabled"])
-    words = [f"{result['what']}: event {result['seq']:,}", f"{shown} labels are shown"]
-    words += [f"{len(result['disabled'])} are disabled"] if result["disabled"] else []
-    words += ["learning is frozen"] if result["frozen"] else []
-    words += [f"{result['erased']:,} decisions erased"] if result["what"] == "erase" else []
-    words += (
-        []
-        if result["finished"]
-        else ["not finished: some of it is still on the disk; the service tries again"]
-    )
-    print("; ".join(words))
+    shown, disabled = len(result["labels"]) - len(result["disabled"]), len(result["disabled"])
+    parts = {
+        f"{result['what']}: event {result['seq']:,}": True,
+        f"{shown} labels shown": True,
+        f"{disabled} disabled": disabled > 0,
+        "learning is frozen": result["frozen"],
+        f"{result['erased']:,} decisions erased": result["what"] == "erase",
+        "not finished: some of it is still on the disk; the service tries again": not result["finished"],
+    }
+    print("; ".join(text for text, applies in parts.items() if applies))
 
 
 @app.command("add-label")
-def add_label(context: typer.Context, names: Names) -> None:
+def add_label(context: typer.Context, labels: Labels) -> None:
     """New labels, to be shown from now on; disabled ones come back.
 
     Example: **superarm change http://127.0.0.1:8800 add-label weather**
     """
-    _print_result(context, context.obj[0].add_labels(names))
+    _change(context, "add_labels", labels)
 
 
 @app.command("disable-label")
-def disable_label(context: typer.Context, names: Names) -> None:
+def disable_label(context: typer.Context, labels: Labels) -> None:
     """Never show these labels again; outcomes about them are still accepted.
 
     Example: **superarm change http://127.0.0.1:8800 disable-label weather**
     """
-    _print_result(context, context.obj[0].disable_labels(names))
+    _change(context, "disable_labels", labels)
 
 
 @app.command()
@@ -77,7 +79,7 @@ def freeze(context: typer.Context) -> None:
 
     Example: **superarm change http://127.0.0.1:8800 freeze**
     """
-    _print_result(context, context.obj[0].freeze())
+    _change(context, "freeze")
 
 
 @app.command()
@@ -86,7 +88,7 @@ def unfreeze(context: typer.Context) -> None:
 
     Example: **superarm change http://127.0.0.1:8800 unfreeze**
     """
-    _print_result(context, context.obj[0].unfreeze())
+    _change(context, "unfreeze")
 
 
 @app.command()
@@ -101,7 +103,7 @@ def explore(
 
     Example: **superarm change http://127.0.0.1:8800 explore 0.5**
     """
-    _print_result(context, context.obj[0].set_explore(explore=_number_or_word(explore), uniform=uniform))
+    _change(context, "set_explore", explore=_number_or_word(explore), uniform=uniform)
 
 
 @app.command()
@@ -112,7 +114,7 @@ def rollback(
 
     Example: **superarm change http://127.0.0.1:8800 rollback 50000**
     """
-    _print_result(context, context.obj[0].rollback(event))
+    _change(context, "rollback", event)
 
 
 @app.command()
@@ -128,7 +130,7 @@ def erase(
     if bool(ids) == (older is not None):
         raise InvalidInput.must("ids", "superarm change", "given, or --older in their place", ids)
     before = None if older is None else time.time() - seconds_of(older, "--older", "superarm change")
-    _print_result(context, context.obj[0].erase(ids=ids or None, before=before))
+    _change(context, "erase", ids=ids or None, before=before)
 
 
 @app.command("list")
@@ -143,15 +145,15 @@ def list_(context: typer.Context) -> None:
         print_json({"changes": changes, "snapshots": snapshots})
         return
     for change in changes:
-        more = {name: value for name, value in change.items() if name not in ("seq", "time", "what")}
-        print(f"event {change['seq']:,} at {_clock(change['time'])}: {change['what']} {more or ''}".rstrip())
+        details = {name: value for name, value in change.items() if name not in ("seq", "time", "what")}
+        print(f"event {change['seq']:,} at {_utc(change['time'])}: {change['what']} {details or ''}".rstrip())
     for snapshot in snapshots:
-        seq, at, version = snapshot["seq"], _clock(snapshot["time"]), snapshot["superarm"]
-        print(f"snapshot after event {seq:,} at {at}, by superarm {version}")
+        seq, when, version = snapshot["seq"], _utc(snapshot["time"]), snapshot["superarm"]
+        print(f"snapshot after event {seq:,} at {when}, by superarm {version}")
 
 
-def _clock(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
+def _utc(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
 
 
 def _number_or_word(text: str | None) -> str | float | None:

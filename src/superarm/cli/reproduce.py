@@ -42,23 +42,23 @@ def reproduce(
     from superarm.experiments import Store, paper_specs, read_spec
 
     paths = paper_specs()
-    asked = list(dict.fromkeys(TABLES.get(name, name) for name in what or paths))
-    for name in asked:
+    names = list(dict.fromkeys(TABLES.get(name, name) for name in what or paths))
+    for name in names:
         if name not in paths:
-            known = [*paths, *TABLES]
-            wanted = f"among {', '.join(known)}"
-            raise InvalidInput.must("WHAT", "superarm reproduce", wanted, name, among=known)
+            choices = [*paths, *TABLES]
+            wanted = f"among {', '.join(choices)}"
+            raise InvalidInput.must("WHAT", "superarm reproduce", wanted, name, choices=choices)
     specs = {name: read_spec(paths[name], quick=quick) for name in paths}
-    for name in list(asked):  # the gammas of the other figures come from fig2
+    for name in list(names):  # the gammas of the other figures come from fig2
         source = specs[name].best_from
-        if source is not None and source not in asked:
-            asked.insert(0, source)
+        if source is not None and source not in names:
+            names.insert(0, source)
     if data is not None:
         sources = data.split(",")  # experiments about one data set stay with it
         specs = {name: s.with_data(sources) if s.open_to_data else s for name, s in specs.items()}
     ready = [
         specs[name].with_axes(rounds=rounds, seeds=seeds)
-        for name in sorted(asked, key=lambda n: specs[n].order)
+        for name in sorted(names, key=lambda n: specs[n].order)
     ]
     store = Store(output or Path("results") / ("reproduce-quick" if quick else "reproduce"))
     failures = execute(ready, store, jobs=jobs, engine=engine, address=address)

@@ -11,7 +11,7 @@ from superarm._extras import need
 
 if TYPE_CHECKING:
     from superarm.experiments import Spec, Store
-    from superarm.experiments.results import Failed
+    from superarm.experiments.cells import Failed
 
 JOBS = Annotated[int, typer.Option(help="Processes on this machine; 0: one for each core.", min=0)]
 ENGINE = Annotated[str, typer.Option(help="local, or dask for a cluster.")]

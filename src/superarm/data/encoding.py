@@ -5,14 +5,14 @@ Numbers, dates and words go to the dense part (dense_part.py), texts are hashed 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superarm._types import Array
-from superarm.data.cells import days_since_1970, is_text, normalize_text
+from superarm._types import Array, Cell
+from superarm.data.cells import ParsedCell, days_since_1970, is_text, normalize_text
 from superarm.data.column import AS_NUMBER, NUMBERS, TEXT, VECTOR, WORDS, Column, infer_value
 from superarm.data.dense_part import column_seed
 from superarm.data.rows import LARGEST, NO_INDICES, NO_VALUES, AnyRow, Row, Rows, stack
@@ -106,7 +106,7 @@ def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, no
     table, n = columns_of(X)
     new = [name for name in table if name not in columns.columns and name not in columns.left_out]
     notices.update({name: _new_notice(name) for name in new})
-    rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[tuple[int, bool, list[Any]]]()
+    rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[tuple[int, bool, list[ParsedCell]]]()
     for name, column in columns.columns.items():
         cells = table.get(name)
         if cells is None:
@@ -117,7 +117,7 @@ def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, no
         elif column.kind == VECTOR:
             for i, value in enumerate(cell_list(cells)):
                 vector = column.parse(value, f"row {i + 1} of {owner}")
-                if vector is not None:
+                if isinstance(vector, np.ndarray):
                     columns.dense_part.put_vector(rows[i], column, vector)
         else:
             _put_dense(columns, rows, column, cells, owner, notices)
@@ -143,15 +143,15 @@ def _put_dense(
         return
     numbers = np.full(len(rows), np.nan)
     rows_of_word: dict[tuple[str, str], list[int]] = {}
-    seen: dict[str, tuple[float, list[tuple[str, str]]]] = {}
+    parsed_texts: dict[str, tuple[float, list[tuple[str, str]]]] = {}
     for i, value in enumerate(cell_list(cells)):
-        parts = seen.get(value) if type(value) is str else None
-        if parts is None:
-            parts = _number_and_words(column, value, f"row {i + 1} of {owner}", notices)
+        number_and_words = parsed_texts.get(value) if type(value) is str else None
+        if number_and_words is None:
+            number_and_words = _number_and_words(column, value, f"row {i + 1} of {owner}", notices)
             if type(value) is str:
-                seen[value] = parts
-        numbers[i] = parts[0]
-        for word in parts[1]:
+                parsed_texts[value] = number_and_words
+        numbers[i] = number_and_words[0]
+        for word in number_and_words[1]:
             rows_of_word.setdefault(word, []).append(i)
     dense.put_numbers(rows, column, numbers)
     for word, with_word in rows_of_word.items():
@@ -160,7 +160,7 @@ def _put_dense(
 
 
 def _number_and_words(
-    column: Column, value: Any, owner: str, notices: Notices
+    column: Column, value: Cell, owner: str, notices: Notices
 ) -> tuple[float, list[tuple[str, str]]]:
     """The number of a cell, NaN if it has none, and its words."""
     parsed = column.parse(value, owner)
@@ -169,7 +169,7 @@ def _number_and_words(
         return np.nan, [(column.name, parsed)]
     if isinstance(parsed, date):
         return days_since_1970(parsed), _date_words(column.name, parsed, column.times)
-    return (np.nan if parsed is None else parsed), []
+    return (parsed if isinstance(parsed, float) else np.nan), []
 
 
 def _date_words(name: str, when: date, times: bool) -> list[tuple[str, str]]:
@@ -179,9 +179,9 @@ def _date_words(name: str, when: date, times: bool) -> list[tuple[str, str]]:
     return words
 
 
-def _normalized(column: Column, texts: Sequence[str | None]) -> list[str | None]:
+def _normalized(column: Column, texts: Iterable[ParsedCell]) -> list[ParsedCell]:
     """Texts as they are hashed; words are taken as they are."""
-    return [text if text is None or column.many else normalize_text(text) for text in texts]
+    return [normalize_text(text) if isinstance(text, str) and not column.many else text for text in texts]
 
 
 def _new_notice(name: str) -> str:

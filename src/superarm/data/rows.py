@@ -358,14 +358,16 @@ def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
             row if type(row) is np.ndarray else conform_row(row, layout, "stack") for row in rows
         ]
         return Rows(np.concatenate([NO_VALUES, *dense_rows]).reshape(-1, layout.d))
-    same: list[Any] = [conform_row(row, layout, "stack") for row in rows]
-    starts = np.zeros(len(same) + 1, np.int64)
-    np.cumsum([len(row.indices) for row in same], out=starts[1:])
-    values = np.concatenate([row.values for row in same] or [NO_VALUES])
-    indices = np.concatenate([row.indices for row in same] or [NO_INDICES])
+    conformed: list[Any] = [conform_row(row, layout, "stack") for row in rows]
+    starts = np.zeros(len(conformed) + 1, np.int64)
+    np.cumsum([len(row.indices) for row in conformed], out=starts[1:])
+    values = np.concatenate([row.values for row in conformed] or [NO_VALUES])
+    indices = np.concatenate([row.indices for row in conformed] or [NO_INDICES])
     dense = None
     if layout.d:
-        dense = np.stack([row.dense for row in same]) if same else np.zeros((0, layout.d), np.float32)
+        dense = (
+            np.stack([row.dense for row in conformed]) if conformed else np.zeros((0, layout.d), np.float32)
+        )
     return Rows(dense, indices, values, starts, layout.width)
 
 

@@ -11,13 +11,12 @@ from itertools import islice
 
 from superarm._extras import need
 from superarm.errors import InvalidInput
-from superarm.experiments.cells import Cell
-from superarm.experiments.results import Failed, Finished, run_cell
+from superarm.experiments.cells import Cell, Failed, Finished, run_cell
 
 TIMEOUT = "10s"  # for a Dask scheduler to answer
 
 
-def results(
+def run_cells(
     cells: Sequence[Cell], *, engine: str = "local", jobs: int = 1, address: str | None = None
 ) -> Iterator[Finished | Failed]:
     """Run cells; yield their results in the order in which they finish."""

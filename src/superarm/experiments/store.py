@@ -18,8 +18,7 @@ import polars as pl
 
 from superarm._files import write_atomically
 from superarm.errors import InvalidInput
-from superarm.experiments.cells import FORMAT, Cell, canonical_json
-from superarm.experiments.results import Failed, Finished
+from superarm.experiments.cells import FORMAT, Cell, Failed, Finished, canonical_json
 from superarm.experiments.spec import Figure
 from superarm.simulation import RATES
 
@@ -75,8 +74,8 @@ class Store:
     def experiment(self, name: str) -> Experiment:
         path = self._file("experiments", name)
         if not path.exists():
-            known = [experiment.name for experiment in self.experiments()]
-            raise InvalidInput.must("experiment", str(self.folder), f"one of {known}", name)
+            names = [experiment.name for experiment in self.experiments()]
+            raise InvalidInput.must("experiment", str(self.folder), f"one of {names}", name)
         return _read(path, Experiment)
 
     def finished(self, keys: Iterable[str]) -> list[Finished]:

@@ -38,24 +38,24 @@ class TomlFile:
         """An error about the value at the end of ``keys``."""
         return InvalidInput(f"{self.name}, line {line_of(self.text, keys)}: {message}")
 
-    def must(self, keys: KeyPath, be: str, got: object, among: tuple[str, ...] = ()) -> InvalidInput:
+    def must(self, keys: KeyPath, expected: str, got: object, choices: tuple[str, ...] = ()) -> InvalidInput:
         """An error about the value at the end of ``keys``: what it must be, and what it is."""
         # a number belongs to the key before
-        at = max(i for i, key in enumerate(keys) if isinstance(key, str))
-        owner = ", ".join([self.name, *filter(None, [spell(keys[:at])])])
-        return self.error(keys, must(spell(keys[at:]), owner, be, got, among=among))
+        last = max(i for i, key in enumerate(keys) if isinstance(key, str))
+        owner = ", ".join([self.name, *filter(None, [spell(keys[:last])])])
+        return self.error(keys, must(spell(keys[last:]), owner, expected, got, choices=choices))
 
     def _refusal(self, error: ValidationError, content: Any, kind: type[Struct]) -> InvalidInput:
         """msgspec's complaint, or that of a struct, which begins with the name of a key."""
         fault = complaint(error, TOML_TYPES)
         keys = fault.keys
         if fault.missing is not None:
-            whole = (*keys, fault.missing)
-            return self.error(whole, f"{spell(whole)} is missing")
+            path = (*keys, fault.missing)
+            return self.error(path, f"{spell(path)} is missing")
         if fault.unknown is not None:
-            known = _struct_at(kind, keys).__struct_fields__
-            wanted = f"one of the keys {', '.join(sorted(known))}"
-            return self.must((*keys, fault.unknown), wanted, fault.unknown, known)
+            fields = _struct_at(kind, keys).__struct_fields__
+            wanted = f"one of the keys {', '.join(sorted(fields))}"
+            return self.must((*keys, fault.unknown), wanted, fault.unknown, fields)
         for key in keys:
             content = content[key]
         if fault.wanted is not None:

@@ -22,7 +22,7 @@ from superarm.decisions import Decision
 from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.snapshots import check_kind
 from superarm.journal.store import Store
-from superarm.logs.writing import Writer
+from superarm.logs.writer import Writer
 
 
 def rows(store: Store) -> Iterator[tuple[Decision, JsonObject]]:

@@ -150,8 +150,8 @@ def curve_styles(curves: Mapping[str, str], learners: Sequence[str]) -> dict[str
     dashed = list(dict.fromkeys(variants[name] for name, owner in curves.items() if owners.count(owner) > 1))
     styles = list[tuple[int, int]]()  # the numbers of a colour and of a dash
     for name, owner in curves.items():
-        again, colour = divmod(learners.index(owner), len(PALETTE))
-        styles.append((colour, dashed.index(variants[name]) if owners.count(owner) > 1 else again))
+        dash, colour = divmod(learners.index(owner), len(PALETTE))
+        styles.append((colour, dashed.index(variants[name]) if owners.count(owner) > 1 else dash))
     if max(dash for _, dash in styles) >= len(DASHES) or len(set(styles)) < len(styles):
         styles = [(i % len(PALETTE), i // len(PALETTE) % len(DASHES)) for i in range(len(curves))]
     return {

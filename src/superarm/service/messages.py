@@ -60,20 +60,14 @@ class DecisionRequest(Strict):
         doc(
             "The row; or give `scores`. All n_features numbers; a sparse row of indices and values (and dense, "
             "where rows have both parts); or names, each with a number, a word, a text, true, false, a date "
-            "(2026-05-01), a list of numbers or null. The first row decides which.",
-            examples=[
-                [0.5, 0.0, 1.0, 0.25],
-                {"indices": [3, 17], "values": [1.0, 0.5]},
-                {"age": 41, "city": "Rome", "member": True, "income": None},
-            ],
+            "(2026-05-01), a list of numbers or null. The first row decides which."
         ),
     ] = None
     scores: Annotated[
         Scores | None,
         doc(
             "In place of features, where the service was made for them (--learner scores): a model of your own "
-            "ranks the labels. Logarithms of probabilities; labels without a score are not shown.",
-            examples=[{"login": -0.2, "billing": -1.9, "sales": -4.0}],
+            "ranks the labels. Logarithms of probabilities; labels without a score are not shown."
         ),
     ] = None
     id: Annotated[Id | None, doc("Your key: the same request with the same id gives the same set again.")] = (

@@ -211,7 +211,7 @@ def test_a_log_that_nobody_reads_keeps_nobody_waiting(start, tmp_path):
     served = start(tmp_path, TOKEN=TOKEN, LOG_REQUESTS=1, stderr=writing)
     os.close(writing)
     with Client(served.web.url, token=TOKEN, timeout=5) as client:
-        for _ in range(1_000):
+        for _ in range(500):
             client.info()
         shown = client.decide(X)
         assert client.outcome(shown.id, hit=True).learnt

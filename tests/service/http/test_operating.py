@@ -19,6 +19,7 @@ from service_kit import soon
 from superarm.errors import InvalidInput
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
+from superarm.service.http import server as server_module
 from superarm.service.http import systemd, views
 from superarm.service.http import tokens as tokens_module
 from superarm.service.http.server import Listener
@@ -53,9 +54,10 @@ def shown_certificate(port: int) -> str:
     return ssl.get_server_certificate(("127.0.0.1", port), timeout=10).strip()
 
 
-def test_a_certificate_was_renewed(live, tmp_path, caplog):
+def test_a_certificate_was_renewed(live, tmp_path, caplog, monkeypatch):
     """docs/operations.md: a certificate was renewed."""
     caplog.set_level(logging.INFO)
+    monkeypatch.setattr(server_module, "RELOAD_SECONDS", 0.05)
     first, second = certificate(tmp_path, "first"), certificate(tmp_path, "second")
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     cert.write_bytes(first[0].read_bytes())

@@ -171,8 +171,8 @@ def test_change(live, open_service, monkeypatch):
     monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
     web = live(open_service())
     change = ["change", web.url]
-    assert "7 labels are shown" in run(*change, "add-label", "weather").stdout
-    assert "5 labels are shown; 2 are disabled" in run(*change, "disable-label", "label-0", "weather").stdout
+    assert "7 labels shown" in run(*change, "add-label", "weather").stdout
+    assert "5 labels shown; 2 disabled" in run(*change, "disable-label", "label-0", "weather").stdout
     assert "learning is frozen" in run(*change, "freeze").stdout
     web.post("/v1/decisions", {"features": [1, 2, 3, 4, 5], "id": "a"})
     assert web.post("/v1/decisions/a/outcome", {"hit": True})[1]["outcome"]["learnt"] is False

@@ -120,7 +120,7 @@ def test_a_large_body_does_not_count_as_the_head_of_the_next_request(live):
     connection.close()
 
 
-def test_the_body_of_a_stranger_is_not_read(live):
+def test_the_body_of_a_stranger_is_not_read(live, quick_sweeps):
     web = live(token="a-very-secret-token")
     caller = Plain(web, HEAD + b"Content-Length: 1000000\r\n\r\n")  # and not a byte of the body
     assert statuses(caller.read()) == [401]

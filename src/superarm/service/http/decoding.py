@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from superarm._complaints import ANY_KEY, KeyPath, complaint, spell
-from superarm.data.rows import NO_VALUES, AnyRow, Row
+from superarm.data.rows import AnyRow, Row
 from superarm.journal.errors import Refused
 from superarm.learners import Learner, Scores
 from superarm.service import messages as m
@@ -201,42 +201,37 @@ def _features(request: m.DecisionRequest, schema: RequestSchema) -> AnyRow | dic
 
 def _row(features: list[float] | dict[str, Any], schema: RequestSchema) -> AnyRow | dict[str, Any]:
     width, named = schema.width, schema.named
-    if isinstance(features, list) or type(features.get("indices")) is list:
-        if named:
-            raise Refused.must("features", "decision", "names, as in the first row", "numbers")
-        if isinstance(width, tuple):
-            return _mixed(features, *width)
-        if isinstance(features, dict):
-            return _sparse(features, width)
-        if len(features) != (width or len(features) or 1):
-            wanted = f"of length {width or 'one or more'}"
-            raise Refused.must("features", "decision", wanted, f"length {len(features)}")
-        return np.array(features, np.float32)
-    if len(features) > MAX_NAMES:
-        raise Refused.must("features", "decision", f"at most {MAX_NAMES} names", f"{len(features)}")
-    if named is False:
-        raise Refused.must("features", "decision", f"{width} numbers, as in the first row", "names")
-    return features
+    if isinstance(features, dict) and type(features.get("indices")) is not list:
+        if len(features) > MAX_NAMES:
+            raise Refused.must("features", "decision", f"at most {MAX_NAMES} names", f"{len(features)}")
+        if named is False:
+            raise Refused.must("features", "decision", f"{width} numbers, as in the first row", "names")
+        return features
+    if named:
+        raise Refused.must("features", "decision", "names, as in the first row", "numbers")
+    if isinstance(features, dict) or isinstance(width, tuple):
+        return _sparse_row(features, width)
+    if len(features) != (width or len(features) or 1):
+        wanted = f"of length {width or 'one or more'}"
+        raise Refused.must("features", "decision", wanted, f"length {len(features)}")
+    return np.array(features, np.float32)
 
 
-def _mixed(features: list[float] | dict[str, Any], d: int, width: int) -> Row:
-    dense = None if isinstance(features, list) else features.get("dense")
-    if isinstance(features, list) or type(dense) is not list or len(dense) != d:
-        wanted = f"a list dense of length {d}, and lists indices and values"
-        raise Refused.must("features", "decision", wanted, features)
-    sparse = _sparse({name: part for name, part in features.items() if name != "dense"}, width)
-    return Row.from_parts(np.array(dense, np.float32), sparse.indices, sparse.values, width)
-
-
-def _sparse(features: dict[str, Any], n_features: int | None) -> Row:
-    if n_features is None:
+def _sparse_row(features: list[float] | dict[str, Any], width: int | tuple[int, int] | None) -> Row:
+    """A row of indices and values, with a dense part where the service's rows have both."""
+    if width is None:
         wanted = "numbers or names: sparse rows need superarm serve --features"
         raise Refused.must("features", "decision", wanted, "indices and values")
-    indices, values = features["indices"], features.get("values")
-    if features.keys() != {"indices", "values"} or type(values) is not list or len(values) != len(indices):
-        raise Refused.must(
-            "features", "decision", "lists indices and values of one length, and no more", features
-        )
+    d, n_features = width if isinstance(width, tuple) else (0, width)
+    names = ("dense", "indices", "values") if d else ("indices", "values")
+    parts = [] if isinstance(features, list) else [features.get(name) for name in names]
+    lists = [part for part in parts if type(part) is list]
+    if len(lists) != len(names) or len(features) != len(names) or len(lists[-1]) != len(lists[-2]):
+        wanted = f"lists {' and '.join(names)}, the last two of one length, and no more"
+        raise Refused.must("features", "decision", wanted, features)
+    dense, indices, values = lists if d else ([], *lists)
+    if len(dense) != d:
+        raise Refused.must("features.dense", "decision", f"of length {d}", f"length {len(dense)}")
     numbers = np.array(indices, np.float64)
     invalid = np.flatnonzero((numbers < 0) | (numbers >= n_features) | (numbers != np.floor(numbers)))
     if invalid.size:
@@ -248,7 +243,7 @@ def _sparse(features: dict[str, Any], n_features: int | None) -> Row:
     repeated = np.flatnonzero(np.diff(index) == 0)
     if repeated.size:
         raise Refused.must("features.indices", "decision", "distinct", int(index[repeated[0]]))
-    return Row.from_parts(NO_VALUES, index, np.array(values, np.float32)[order], n_features)
+    return Row.from_parts(np.array(dense, np.float32), index, np.array(values, np.float32)[order], n_features)
 
 
 def _check_eligible(eligible: list[str], labels: frozenset[str], scores: dict[str, float] | None) -> None:

@@ -79,7 +79,7 @@ class Context:
         410: "The id is that of a decision whose features were erased.",
     },
     examples={
-        "named features": {"features": {"age": 41, "colour": "red"}, "id": "order-4711"},
+        "named features": {"features": {"age": 41, "city": "Rome", "income": None}, "id": "order-4711"},
         "a sparse row": {"features": {"indices": [0, 3], "values": [1.0, 0.5]}},
         "scores of your own model": {"scores": {"login": -0.2, "billing": -1.9, "sales": -4.0}},
         "a smaller set, and something to be kept with it": {

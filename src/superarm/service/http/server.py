@@ -37,6 +37,7 @@ log = logging.getLogger("superarm.service")
 
 GRACE_SECONDS = 30  # for answers under way, at the end
 SPARE_FILES = 100  # beside the connections
+RELOAD_SECONDS = 1.0  # certificates are checked for changes so often
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,7 @@ class Server(uvicorn.Server):
 
     async def _watch_certificate(self) -> None:
         while True:
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(RELOAD_SECONDS)
             self.reload_certificate()
 
 
@@ -314,17 +315,14 @@ def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
 
 
 def _fit_file_limit(limits: Limits) -> Limits:
-    """As many files may be open as there may be connections, and some; or else fewer connections."""
+    """Allow as many open files as this process may have; and no more connections than that."""
     import resource
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = limits.connections + SPARE_FILES
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # macOS says that there is no limit, and has one
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY or files >= limits.connections + SPARE_FILES:
         return limits
-    files = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
-    if files == wanted:
-        return limits
-    connections = max(1, files - SPARE_FILES)
-    log.warning("fewer connections", extra={"connections": connections, "open_files": files})
-    return replace(limits, connections=connections)
+    log.warning("fewer connections than --max-connections", extra={"open_files": files})
+    return replace(limits, connections=max(1, files - SPARE_FILES))
