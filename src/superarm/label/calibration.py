@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array
-from superarm.theory.platt import platt, sigmoid
+from superarm.theory.platt import fit_platt, sigmoid
 
 RECENT = 0.5  # of all checks: how far back they count
 FEWEST = 50.0
@@ -39,4 +39,4 @@ def fit(z: Array, e: Array, mean: Any = (0.0, 1.0), sd: Any = (1.0, 0.5)) -> tup
     """
     n = len(z)
     weight = np.exp(-(n - np.arange(n)) / max(FEWEST, RECENT * n))
-    return platt(z, weight, weight * e, mean, 1.0 / np.asarray(sd) ** 2, STEPS)
+    return fit_platt(z, weight, weight * e, mean, 1.0 / np.asarray(sd) ** 2, STEPS)

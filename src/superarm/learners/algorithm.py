@@ -256,8 +256,8 @@ class Algorithm:
         if not isinstance(self.rule, Cover):
             return self.rule.make_native(k, self.seed)
         native = self.rule.make_native(k, self.seed, full_information=self.feedback == ("label",))
-        if self.inputs.none is not None:
-            native.none = self.inputs.none
+        if self.inputs.none_number is not None:
+            native.none = self.inputs.none_number
         return native
 
     @property

@@ -173,7 +173,7 @@ def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:
 
 
 def _check_labels(learner: Learner, eligible: EligibleLabels, answers: Answers) -> None:
-    none = learner.inputs.none
+    none = learner.inputs.none_number
     for i, number in zip(answers.which, answers.labels, strict=True):
         if number != none and number not in eligible.at(i):
             wrong = learner.label_set.decode([number])[0]

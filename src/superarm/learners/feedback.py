@@ -115,7 +115,7 @@ def _label_number(learner: Algorithm, decision: Decision, label: Any, eligible: 
     if number is None:
         raise learner.invalid("label", "a known label", label)
     limited = decision.eligible_ is not None or learner.inputs.growth
-    if limited and number not in eligible and number != learner.inputs.none:
+    if limited and number not in eligible and number != learner.inputs.none_number:
         raise FeedbackError.must("label", learner.owner, "one of the eligible labels", label)
     return number
 
