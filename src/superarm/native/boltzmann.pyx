@@ -7,8 +7,9 @@ from libc.math cimport log
 from libc.stdint cimport int64_t, uint64_t
 
 from superarm.native.randomness cimport uniform
-from superarm.native.ranking cimport best_positions, softmax
+from superarm.native.ranking cimport softmax
 from superarm.native.rule cimport Rule
+from superarm.native.top cimport best_positions
 from superarm.native.types cimport Draw
 
 

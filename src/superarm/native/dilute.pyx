@@ -15,7 +15,7 @@ import numpy as np
 
 from superarm.native.randomness cimport uniform
 from superarm.native.rule cimport Rule
-from superarm.native.ranking cimport best_positions
+from superarm.native.top cimport best_positions
 from superarm.native.types cimport Draw
 
 

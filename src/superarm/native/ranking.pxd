@@ -2,8 +2,6 @@
 
 from libc.math cimport expf
 
-from superarm.native.cpu cimport vectors
-
 
 cdef inline void top_positions(const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t* top, Py_ssize_t m) noexcept nogil:
     """The positions in ``eligible`` of the best m scores, best first; ties: first wins."""
@@ -22,14 +20,6 @@ cdef inline void top_positions(const float* s, const Py_ssize_t* eligible, Py_ss
             top[i] = top[i - 1]
             i -= 1
         top[i] = p
-
-
-cdef inline void best_positions(const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t* top, Py_ssize_t m) noexcept nogil:
-    """The positions in ``eligible`` (increasing) of the best m scores, best first; ties: first wins."""
-    if eligible[n - 1] == n - 1:  # all of them
-        vectors.top_positions(s, n, top, m)
-    else:
-        top_positions(s, eligible, n, top, m)
 
 
 cdef inline void best_first(const float* s, const Py_ssize_t* drawn, Py_ssize_t m, Py_ssize_t* labels) noexcept nogil:

@@ -4,7 +4,7 @@ from libc.math cimport lgamma
 from libc.stdint cimport int64_t, uint64_t
 
 from superarm.native.rule cimport Rule
-from superarm.native.ranking cimport best_positions
+from superarm.native.top cimport best_positions
 from superarm.native.types cimport Draw
 
 
