@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, structs
 
-from superarm._complaints import KeyPath
+from superarm._validation import KeyPath
 from superarm.errors import SuperarmError, must
 from superarm.experiments.cells import Cell, Data, open_stream
 from superarm.experiments.toml import TomlFile

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from superarm._types import Array
-from superarm.theory.platt import platt, sigmoid
+from superarm.theory.platt import fit_platt, sigmoid
 
 Pair = Array | tuple[float, float]  # of a and b
 RECENT = 0.5  # of all checks: how far back they count
@@ -39,4 +39,4 @@ def fit(z: Array, e: Array, mean: Pair = (0.0, 1.0), sd: Pair = (1.0, 0.5)) -> t
     """
     n = len(z)
     weight = np.exp(-(n - np.arange(n)) / max(FEWEST, RECENT * n))
-    return platt(z, weight, weight * e, mean, 1.0 / np.asarray(sd) ** 2, STEPS)
+    return fit_platt(z, weight, weight * e, mean, 1.0 / np.asarray(sd) ** 2, STEPS)
