@@ -24,7 +24,7 @@ class LogDiagnostics:
     with_propensity: int = 0
     certain: int = 0  # rows whose set had probability 1 though others were possible
     excess: float = 0.0  # labels of the top sets that were shown, less those that the rules imply
-    variance: float = 0.0  # of that, by the rules
+    excess_squares: float = 0.0
     contradicting: int = 0  # rows whose propensity does not follow from their rule
     ordered: int = 0  # of these, rows with the probability of the ordered draw
     inverse: Array = field(default_factory=lambda: np.zeros(3))  # 1/(p C(n, m)): count, sum, squares
@@ -39,7 +39,7 @@ class LogDiagnostics:
         self.certain += int((free & (p > 1.0 - 1e-9)).sum())
         drawn = ~np.isnan(logged.by_rule) & free
         self.excess += float(logged.excess[drawn].sum())
-        self.variance += float(logged.variance[drawn].sum())
+        self.excess_squares += float((logged.excess[drawn] ** 2).sum())
         both = drawn & ~np.isnan(batch.propensity)
         with np.errstate(divide="ignore"):  # a set that the rule could not have shown
             wrong = both & (np.abs(np.log(batch.propensity / logged.by_rule)) > 0.01)
@@ -70,11 +70,12 @@ class LogDiagnostics:
                 f"{self.contradicting:,} rows have a propensity that does not follow from their rule."
                 f"{hint} One of the two is wrong."
             )
-        if self.variance > 0 and abs(self.excess) > SURE * sqrt(self.variance):
+        error = sqrt(self.excess_squares)
+        if abs(self.excess) > SURE * error + 1e-6:
             yield (
                 f"The sets do not look drawn as the log says: labels of the top set were shown "
                 f"{abs(self.excess) / self.rows:.3f} {'more' if self.excess > 0 else 'less'} often a row "
-                f"than the rule implies ({self.excess / sqrt(self.variance):+.1f} standard errors)."
+                f"than the rule implies ({self.excess / error:+.1f} standard errors)."
             )
         n, total, squares = self.inverse
         if n > 1:
