@@ -33,21 +33,21 @@ class LogDiagnostics:
         """Count rows that have an outcome."""
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())
-        vary = np.array([draw is not None and draw.sizes_vary for draw in batch.draws])
-        p, free = logged.propensity, vary | (logged.m < logged.n)
+        sizes_vary = np.array([draw is not None and draw.sizes_vary for draw in batch.draws])
+        p, drawn_from_several = logged.propensity, sizes_vary | (logged.m < logged.n)
         self.with_propensity += int((~np.isnan(p)).sum())
-        self.certain += int((free & (p > 1.0 - 1e-9)).sum())
-        drawn = ~np.isnan(logged.by_rule) & free
+        self.certain += int((drawn_from_several & (p > 1.0 - 1e-9)).sum())
+        drawn = ~np.isnan(logged.by_rule) & drawn_from_several
         self.excess += float(logged.excess[drawn].sum())
         self.excess_squares += float((logged.excess[drawn] ** 2).sum())
-        both = drawn & ~np.isnan(batch.propensity)
+        comparable = drawn & ~np.isnan(batch.propensity)
         with np.errstate(divide="ignore"):  # a set that the rule could not have shown
-            wrong = both & (np.abs(np.log(batch.propensity / logged.by_rule)) > 0.01)
+            wrong = comparable & (np.abs(np.log(batch.propensity / logged.by_rule)) > 0.01)
         self.contradicting += int(wrong.sum())
         for i in np.flatnonzero(wrong):
             ordered = batch.records[i].decision.ordered_propensity
             self.ordered += ordered is not None and abs(ordered / batch.propensity[i] - 1.0) < 0.01
-        counted = ~np.isnan(p) & free & ~vary
+        counted = ~np.isnan(p) & drawn_from_several & ~sizes_vary
         ratio = np.exp(-np.log(p[counted]) - logged.log_sets[counted])
         self.inverse += [len(ratio), ratio.sum(), (ratio**2).sum()]
 

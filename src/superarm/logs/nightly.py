@@ -176,10 +176,10 @@ def learn_file(
         part = slice(start, start + CHUNK)
         new = start + np.flatnonzero(answered[part] & ~learnt_before[part])
         if len(new):
-            given = [outcomes[ids[i]] for i in new]
+            new_answers = [outcomes[ids[i]] for i in new]
             if kind == "labels":
-                given = [_label(learner, label) for label in given]
-            learnt += learner.update_many(batch[new], **{kind: given})
+                new_answers = [_label(learner, label) for label in new_answers]
+            learnt += learner.update_many(batch[new], **{kind: new_answers})
         if progress is not None:
             progress(min(CHUNK, len(batch) - start))
     logged = 0
