@@ -193,14 +193,14 @@ class LabellingPage:
 ROUTES = (
     Route("GET", "/", OPEN, LabellingPage.page),
     Route("GET", "/favicon.ico", OPEN, LabellingPage.icon),
-    Route("GET", "/question", PERSON, LabellingPage.question, personal=True),
-    Route("POST", "/answer", PERSON, LabellingPage.answer, takes=AnswerRequest, personal=True),
-    Route("POST", "/skip", PERSON, LabellingPage.skip, takes=SkipRequest, personal=True),
-    Route("POST", "/undo", PERSON, LabellingPage.undo, personal=True),
-    Route("POST", "/labels", PERSON, LabellingPage.add_label, takes=NewLabel, personal=True),
-    Route("GET", "/picture", PERSON, LabellingPage.picture, takes=PictureQuery),
+    Route("GET", "/question", PERSON, LabellingPage.question, needs_person=True),
+    Route("POST", "/answer", PERSON, LabellingPage.answer, request_type=AnswerRequest, needs_person=True),
+    Route("POST", "/skip", PERSON, LabellingPage.skip, request_type=SkipRequest, needs_person=True),
+    Route("POST", "/undo", PERSON, LabellingPage.undo, needs_person=True),
+    Route("POST", "/labels", PERSON, LabellingPage.add_label, request_type=NewLabel, needs_person=True),
+    Route("GET", "/picture", PERSON, LabellingPage.picture, request_type=PictureQuery),
     Route("GET", "/disagreements", PERSON, LabellingPage.disagreements),
-    Route("POST", "/settle", PERSON, LabellingPage.settle, takes=SettleRequest, personal=True),
+    Route("POST", "/settle", PERSON, LabellingPage.settle, request_type=SettleRequest, needs_person=True),
 )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from secrets import randbelow
-from typing import Any
 
+from superarm._types import JsonObject
 from superarm.play.game import GAMMA, LEARNERS, Game
 from superarm.service.http.admission import OPEN, Admission
 from superarm.service.http.guard import Limits
@@ -41,7 +41,7 @@ class GamePage:
     def __init__(self, seed: int = 0) -> None:
         self.game = Game(seed)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         """All that the page shows."""
         game = self.game
         return {
@@ -65,15 +65,15 @@ class GamePage:
     def icon(self) -> Response:
         return Response(204)
 
-    def answer(self, answer: Answer) -> dict[str, Any]:
+    def answer(self, answer: Answer) -> JsonObject:
         self.game.answer(answer.question, answer.hit)
         return self.state()
 
-    def computer(self, answers: Count) -> dict[str, Any]:
+    def computer(self, answers: Count) -> JsonObject:
         self.game.answer_by_computer(answers.count)
         return self.state()
 
-    def restart(self) -> dict[str, Any]:
+    def restart(self) -> JsonObject:
         self.game = Game(randbelow(2**31))
         return self.state()
 
@@ -83,8 +83,8 @@ ROUTES = (
     Route("GET", "/favicon.ico", OPEN, GamePage.icon),
     Route("GET", "/game", OPEN, GamePage.state),
     Route("POST", "/game", OPEN, GamePage.restart),
-    Route("POST", "/answers", OPEN, GamePage.answer, takes=Answer),
-    Route("POST", "/computer", OPEN, GamePage.computer, takes=Count),
+    Route("POST", "/answers", OPEN, GamePage.answer, request_type=Answer),
+    Route("POST", "/computer", OPEN, GamePage.computer, request_type=Count),
 )
 
 

@@ -8,7 +8,8 @@ import os
 import time
 from queue import Full, Queue
 from threading import Thread
-from typing import Any
+
+from superarm._types import JsonObject
 
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 MAX_LINES = 10_000  # that wait to be written
@@ -19,7 +20,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {
+        line: JsonObject = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
             + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),

@@ -25,6 +25,7 @@ from typing import Any
 
 import uvicorn
 
+from superarm._types import JsonObject
 from superarm.errors import InvalidInput
 from superarm.service.http import systemd
 from superarm.service.http.asgi import Application
@@ -181,7 +182,7 @@ class Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         bound = self.listener.bind()
         self._inode = self.listener.inode
-        options: dict[str, Any] = {}
+        options: JsonObject = {}
         if self.tls is not None:
             options = {"ssl": self.tls, "ssl_handshake_timeout": self.limits.head_seconds}
 
@@ -193,7 +194,7 @@ class Server(uvicorn.Server):
         self.servers = [server]
         for work in (self.guard.sweep(), self._watch_certificate(), _notify_watchdog()):
             self.start_task(work)
-        where: dict[str, Any] = {"unix_socket": str(self.listener.unix_socket)}
+        where: JsonObject = {"unix_socket": str(self.listener.unix_socket)}
         if self.listener.unix_socket is None:
             self.port = bound.getsockname()[1]
             where = {"host": self.listener.host, "port": self.port, "tls": self.tls is not None}
