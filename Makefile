@@ -12,7 +12,7 @@ MAKEFLAGS += --jobs=2
 # the tests start hundreds of processes: without bytecode on disk each would compile superarm's modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-SOURCES := $(shell find src/superarm -name '*.p[yx][xd]') $(wildcard src/superarm/native/c/*) setup.py buildtools/compiler.py
+SOURCES := $(shell find src/superarm -name '*.p[yx][xd]') $(wildcard src/superarm/native/c/*) setup.py buildtools/compiler.py buildtools/stubs.py
 
 .PHONY: demo play test test-all coverage native docs wheel bench clean
 

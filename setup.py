@@ -1,4 +1,4 @@
-"""Compiles src/superarm/**/*.pyx, on all cores; what has not changed is left alone.
+"""Compiles src/superarm/**/*.pyx, on all cores, and writes their type stubs; what has not changed is left alone.
 
 `pip install -e .` in a clone calls it; after a change, `make` or `python setup.py build_ext --inplace`.
 """
@@ -17,6 +17,7 @@ from setuptools.modified import newer_group
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "buildtools"))
 from compiler import CYTHON, BuildError, c_compiler, loop_flags  # noqa: E402
+from stubs import write_stubs  # noqa: E402
 
 SOURCE = Path("src")
 C = SOURCE / "superarm/native/c"
@@ -127,6 +128,7 @@ class Files(build_py):
 GLIBC = os.environ.get("SUPERARM_GLIBC")
 PLATFORM = {"plat_name": f"manylinux_{GLIBC.replace('.', '_')}_{os.uname().machine}"} if GLIBC else {}
 
+write_stubs()
 setup(
     ext_modules=[] if os.environ.get("SUPERARM_COMPILE") == "0" else extensions(),  # the Makefile compiles
     cmdclass={"build_ext": Build, "build_py": Files},

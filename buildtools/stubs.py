@@ -1,7 +1,7 @@
-"""Type stubs (.pyi) of the compiled modules, from their .pyx and .pxd files:  python buildtools/stubs.py
+"""Type stubs (.pyi) of the compiled modules, from their .pyx and .pxd files; setup.py writes them.
 
 Types of arguments and attributes are those that Cython knows. What functions return is not written in Cython;
-it is in RETURNS where Python's side wants to know it, else Any. A test compares them with what comes out.
+it is in RETURNS where Python's side wants to know it, else Any.
 """
 
 from __future__ import annotations
@@ -131,6 +131,8 @@ def stubs() -> dict[Path, str]:
     return {path.with_suffix(".pyi"): stub(path, classes) for path in sources}
 
 
-if __name__ == "__main__":
+def write_stubs() -> None:
+    """Write those that are not there, or have changed."""
     for path, text in stubs().items():
-        path.write_text(text)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)

@@ -1,4 +1,4 @@
-"""Type stubs of compiled modules: made from the .pyx files, and up to date."""
+"""Type stubs of compiled modules: made from the .pyx files when these are compiled."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+NATIVE = ROOT / "src/superarm/native"
 made = runpy.run_path(str(ROOT / "buildtools/stubs.py"))["stubs"]()
 
 
-@pytest.mark.parametrize("path", made, ids=lambda path: path.stem)
-def test_a_stub_is_what_its_module_says(path):
-    assert path.exists(), "python buildtools/stubs.py writes it"
-    assert path.read_text() == made[path], "python buildtools/stubs.py writes them anew"
+def test_the_build_has_written_them():
+    assert {path.name: path.read_text() for path in NATIVE.glob("*.pyi")} == {
+        path.name: text for path, text in made.items()
+    }, "python setup.py build_ext --inplace writes them anew"
 
 
 @pytest.mark.parametrize("path", made, ids=lambda path: path.stem)

@@ -40,7 +40,14 @@ class SuperarmError(Exception):
 
     @classmethod
     def must(
-        cls, parameter: str, owner: str, be: str, got: object, *, among: Iterable[str] = (), **details: Any
+        cls,
+        parameter: str,
+        owner: str,
+        expected: str,
+        got: object,
+        *,
+        choices: Iterable[str] = (),
+        **details: Any,
     ) -> Self:
         """The error with the message of `must`, which knows its field.
 
@@ -48,7 +55,7 @@ class SuperarmError(Exception):
         >>> error.field, str(error)
         ('gamma', 'gamma of MCDBF must be in (0, 1], got 1.5')
         """
-        error = cls(must(parameter, owner, be, got, among=among), **details)
+        error = cls(must(parameter, owner, expected, got, choices=choices), **details)
         error.field = parameter
         return error
 
@@ -81,27 +88,31 @@ class MissingExtra(SuperarmError, ImportError):
     """An optional part is not installed; the message has the command that installs it."""
 
 
-def must(parameter: str, owner: str, be: str, got: object, *, among: Iterable[str] = ()) -> str:
+def must(parameter: str, owner: str, expected: str, got: object, *, choices: Iterable[str] = ()) -> str:
     """The message template: which parameter, of what, must be what, got what.
 
     Args:
-        among: words that may have been meant.
+        parameter: its name.
+        owner: whose it is.
+        expected: what it must be.
+        got: what it is.
+        choices: words that may have been meant.
 
     >>> must("gamma", "MCDBF", "in (0, 1]", 1.5)
     'gamma of MCDBF must be in (0, 1], got 1.5'
-    >>> must("learner", "superarm", "known", "mc-bdf", among=["mc-slp", "mc-dbf"])
+    >>> must("learner", "superarm", "known", "mc-bdf", choices=["mc-slp", "mc-dbf"])
     "learner of superarm must be known, got 'mc-bdf'; did you mean 'mc-dbf'?"
     """
     shown = repr(got)
     if len(shown) > 80:
         shown = shown[:77] + "..."
-    return f"{parameter} of {owner} must be {be}, got {shown}{_nearest(str(got), among)}"
+    return f"{parameter} of {owner} must be {expected}, got {shown}{_nearest(str(got), choices)}"
 
 
-def _nearest(word: str, among: Iterable[str]) -> str:
+def _nearest(word: str, choices: Iterable[str]) -> str:
     from difflib import get_close_matches
 
-    nearest = get_close_matches(word, among, 1)
+    nearest = get_close_matches(word, choices, 1)
     return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 

@@ -11,6 +11,7 @@ from superarm.journal.snapshots import model_bytes
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
 from superarm.service.service import Service
+from superarm.service.turns import Call
 
 __all__ = ["Driver", "bits", "forge", "forge_snapshot", "replayed", "sha256_of"]
 
@@ -74,6 +75,10 @@ class Driver:
 
     def call(self, method: Any, argument: Any = None) -> Any:
         return self.service.call(method, argument)
+
+    def together(self, method: Any, arguments: Any) -> list[Any]:
+        """The results of calls in one turn, with one commit."""
+        return [done.result for done in self.service.run_turn([Call(method, one) for one in arguments])]
 
     def decide(self, request: DecisionRequest) -> StoredDecision:
         return StoredDecision(self, self.call(self.service.handler.decide, request)["id"])

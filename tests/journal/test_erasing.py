@@ -26,10 +26,14 @@ WORD = "a-name-that-nobody-may-keep"
 
 
 def fill(session, n, seed=0, answered=True):
-    for i, x in enumerate(rows(n, seed)):
-        entry = session.decide(DecisionRequest(x, f"{seed}.{i}", context={"n": i}))
+    X, handler = rows(n, seed), session.service.handler
+    for start in range(0, n, 20):
+        turn = range(start, min(start + 20, n))
+        session.together(
+            handler.decide, [DecisionRequest(X[i], f"{seed}.{i}", context={"n": i}) for i in turn]
+        )
         if answered:
-            session.outcome(OutcomeRequest(entry.id, hit=i % 2 == 0))
+            session.together(handler.outcome, [OutcomeRequest(f"{seed}.{i}", hit=i % 2 == 0) for i in turn])
 
 
 def compact(session):

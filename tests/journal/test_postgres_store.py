@@ -15,6 +15,7 @@ from test_store import FIRST, META, decision
 
 from superarm.errors import InvalidInput
 from superarm.journal.errors import Erased, JournalDown, JournalForeign, Refused
+from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
@@ -164,8 +165,7 @@ def test_a_journal_moves_from_a_file(drive, database, tmp_path):
     assert found.sound, found.problems
     there = Driver.open(url, **QUICK)
     try:
-        caught_up(there)
-        assert there.service.model.model_file() == model
+        assert model_bytes(caught_up(there).learner) == model
         assert there.outcome(OutcomeRequest("d0", hit=True)).outcome["hit"]
         there.decide(DecisionRequest(rows(1)[0], "more"))
         caught_up(there)

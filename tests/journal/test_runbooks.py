@@ -19,13 +19,15 @@ from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 def work(driver, n, seed, wrong=False):
     """Rows whose right label is the largest of the first five numbers; hits among the last half."""
-    hits = []
-    X = rows(n, seed)
-    for x in X:
-        entry = driver.decide(DecisionRequest(x))
-        hit = LABELS[int(x.argmax())] in entry.labels
-        hits.append(hit)
-        driver.outcome(OutcomeRequest(entry.id, hit=hit and not wrong))
+    hits, handler = [], driver.service.handler
+    for X in np.split(rows(n, seed), n // 20):
+        shown = driver.together(handler.decide, [DecisionRequest(x) for x in X])
+        right = [LABELS[int(x.argmax())] in made["labels"] for x, made in zip(X, shown, strict=True)]
+        pairs = zip(shown, right, strict=True)
+        driver.together(
+            handler.outcome, [OutcomeRequest(made["id"], hit=hit and not wrong) for made, hit in pairs]
+        )
+        hits += right
     return float(np.mean(hits[n // 2 :]))
 
 

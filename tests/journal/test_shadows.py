@@ -22,9 +22,15 @@ def world(n, seed=0):
 
 def run_some(session, n, seed=0):
     X, y = world(n, seed)
-    for x, right in zip(X, y, strict=True):
-        entry = session.decide(DecisionRequest(x))
-        session.outcome(OutcomeRequest(entry.id, hit=LABELS[right] in entry.labels))
+    for start in range(0, n, 10):
+        turn = range(start, min(start + 10, n))
+        requests = [DecisionRequest(X[i], f"{seed}.{i}") for i in turn]
+        shown = session.together(session.service.handler.decide, requests)
+        outcomes = [
+            OutcomeRequest(made["id"], hit=LABELS[y[i]] in made["labels"])
+            for i, made in zip(turn, shown, strict=True)
+        ]
+        session.together(session.service.handler.outcome, outcomes)
 
 
 def test_a_shadow_changes_nothing_and_writes_nothing(drive):

@@ -176,10 +176,9 @@ def test_progress(opened):
     assert (store.progress("x"), store.progress("y")) == (9, 0)
 
 
-def test_it_can_be_probed_checked_and_measured(opened):
+def test_it_can_be_checked_reopened_and_measured(opened):
     store = opened()
     store.append([decision("a")])
-    store.probe()
     store.check()
     store.reopen()
     store.append([decision("b")])

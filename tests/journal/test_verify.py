@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 from journal_kit import Driver, replayed, sha256_of, sql
 from service_kit import rows
+from typer.testing import CliRunner
 
+from superarm.cli.app import app
 from superarm.errors import InvalidInput
 from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalError
@@ -28,16 +30,18 @@ from superarm.service.handler import DecisionRequest, OutcomeRequest
 def filled(drive, parts=3, each=40, **options):
     """A journal with snapshots, changes, erased and open decisions."""
     session = drive(keep_snapshots=2, **options)
+    handler = session.service.handler
     for part in range(parts):
-        for i, x in enumerate(rows(each, part)):
-            entry = session.decide(DecisionRequest(x, f"{part}.{i}", context={"n": i}))
-            if i % 4:
-                session.outcome(OutcomeRequest(entry.id, hit=i % 3 == 0))
+        requests = [
+            DecisionRequest(x, f"{part}.{i}", context={"n": i}) for i, x in enumerate(rows(each, part))
+        ]
+        session.together(handler.decide, requests)
+        answered = [i for i in range(each) if i % 4]
+        session.together(handler.outcome, [OutcomeRequest(f"{part}.{i}", hit=i % 3 == 0) for i in answered])
         session.snapshot()
     session.add_labels(["new"])
     session.erase(ids=["0.3"])
-    for i, x in enumerate(rows(10, 9)):
-        session.decide(DecisionRequest(x, f"late.{i}"))
+    session.together(handler.decide, [DecisionRequest(x, f"late.{i}") for i, x in enumerate(rows(10, 9))])
     return session
 
 
@@ -86,9 +90,9 @@ def test_verify_says_what_is_damaged(drive, tmp_path, sql, problem):
     import re
 
     assert any(re.search(problem, told) for told in found.problems), found.problems
-    done = superarm("verify", tmp_path / "events.db", "--no-replay")
-    assert done.returncode == 1
-    assert "damaged: " in done.stdout
+    done = CliRunner().invoke(app, ["verify", str(tmp_path / "events.db"), "--no-replay"])
+    assert done.exit_code == 1
+    assert "damaged: " in done.output
 
 
 # ---------------------------------------------------------------- bit flips

@@ -173,3 +173,13 @@ def test_old_weights_in_the_present(named: bool, tmp_path: Any) -> None:
         with pytest.raises(sa.errors.FeedbackError, match="was answered before"):
             back.update(late[0], hit=True)
         assert back.decide(row(20)).round == 20
+
+
+def test_labels_added_before_the_first_row_are_decided_among() -> None:
+    """A core that was made to decide at a cursor does not outlive the labels it was made for."""
+    learner = sa.Perceptron(labels=["a", "b"])
+    learner.decide([1.0, 0.0], cursor=learner.cursor())
+    learner.add_labels(["c", "d"])
+    assert learner.decide([1.0, 0.0], eligible=["d"], cursor=learner.cursor()).labels == ["d"]
+    learner.id = "another"
+    assert learner.decide([1.0, 0.0], cursor=learner.cursor()).learner == "another"

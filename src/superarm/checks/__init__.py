@@ -16,21 +16,15 @@ by name, for one test each:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from superarm.checks import answers, bad_input, decisions, reproducible
-from superarm.checks.kit import D, K, Make
+from superarm.checks import answers, decisions, reproducible  # noqa: F401 (each adds its checks)
+from superarm.checks.kit import CHECKS, D, K, Make
 from superarm.errors import InvalidInput
 from superarm.learners import Learner
 
 __all__ = ["CHECKS", "check_learner", "run_check"]
-
-CHECKS: dict[str, Callable[[Make], None]] = {
-    name: getattr(module, name)
-    for module in (reproducible, answers, decisions, bad_input)
-    for name in module.__all__
-}
 
 
 def check_learner(learner: Make, /, *, skip: Iterable[str] = (), **params: Any) -> None:

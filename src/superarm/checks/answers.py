@@ -1,4 +1,4 @@
-"""Checks of answers: late, twice, foreign, of the wrong kind."""
+"""Checks of answers and rows: late ones are learnt; a second, foreign or wrong one is refused, and nothing changes."""
 
 from __future__ import annotations
 
@@ -7,29 +7,27 @@ from typing import Any
 import numpy as np
 
 from superarm.checks.kit import (
+    LAYOUTS,
+    D,
     K,
     Make,
     answer,
     bits,
+    check,
     data,
     ensure,
+    learner_for,
+    play,
     refused,
+    row_as,
     saved_and_loaded,
     trained,
 )
 from superarm.decisions.decision import Decision
-from superarm.errors import FeedbackError
-
-# in the order in which they run
-__all__ = [
-    "feedback_comes_when_it_comes",
-    "foreign_decision_is_refused",
-    "given_sets_are_learnt_or_refused",
-    "second_answer_is_refused",
-    "wrong_kind_of_feedback_is_refused",
-]
+from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 
 
+@check
 def feedback_comes_when_it_comes(make: Make) -> None:
     """Late, in any order, or never."""
     X, y = data(rounds=40)
@@ -43,6 +41,7 @@ def feedback_comes_when_it_comes(make: Make) -> None:
     ensure(np.isfinite(learner.scores(X)).all(), "scores are not finite after late feedback")
 
 
+@check
 def second_answer_is_refused(make: Make) -> None:
     """One Decision, one answer; also after save and load, and after the Decision was stored."""
     X, y = data(rounds=6)
@@ -61,6 +60,7 @@ def second_answer_is_refused(make: Make) -> None:
         answer(each, decisions[2], y[2])
 
 
+@check
 def foreign_decision_is_refused(make: Make) -> None:
     """A Decision of another learner, even of one made alike, or of the future."""
     X, _ = data(rounds=3)
@@ -78,6 +78,7 @@ def foreign_decision_is_refused(make: Make) -> None:
     ensure(bits(learner)[0] == before[0], "a refused answer changed the weights")
 
 
+@check
 def wrong_kind_of_feedback_is_refused(make: Make) -> None:
     """Neither answer, both, one it does not take, or something that is no answer."""
     X, _ = data(rounds=1)
@@ -96,6 +97,7 @@ def wrong_kind_of_feedback_is_refused(make: Make) -> None:
     answer(learner, decision, 0)
 
 
+@check
 def given_sets_are_learnt_or_refused(make: Make) -> None:
     """A set that somebody else chose: learnt from once, or refused."""
     X, _ = data(rounds=1)
@@ -111,3 +113,67 @@ def given_sets_are_learnt_or_refused(make: Make) -> None:
     ensure(bits(learner)[0] != before[0], "a given set taught nothing")
     with refused(FeedbackError, "a given set, twice"):
         answer(learner, given, 3)
+
+
+@check
+def bad_rows_are_refused(make: Make) -> None:
+    """NaN, inf, wrong lengths and broken sparse rows: refused, and nothing changes."""
+    good = np.ones(D, np.float32)
+    bad: list[Any] = [np.ones(D - 1), np.ones(D + 1), np.ones((2, D)), "row", [None] * D, []]
+    bad += [np.full(D, "x"), np.full(D, 1e39)]
+    bad += [np.where(np.arange(D) == 2, value, good) for value in (np.nan, np.inf, -np.inf)]
+    bad += [([0, D], [1.0, 1.0]), ([-1, 2], [1.0, 1.0]), ([3, 1], [1.0, 1.0]), ([1, 1], [1.0, 1.0])]
+    bad += [([0, 1], [1.0]), ([0, 1], [1.0, np.nan]), ([0, 1], [np.inf, 1.0])]
+    for kind in ("dense", "sparse"):
+        learner, twin = make(), make()
+        for each in (learner, twin):
+            play(each, *data(3, 30), kind)
+        for x in bad:
+            with refused(InvalidInput, f"the row {x!r}"):
+                learner.decide(x)
+            with refused(InvalidInput, f"rank of the row {x!r}"):
+                learner.rank(x)
+        ensure(bits(learner) == bits(twin), "a refused row changed the learner")
+        for each in (learner, twin):
+            play(each, *data(4, 20), kind)
+        ensure(bits(learner) == bits(twin), "a refused row changed what came after it")
+    fresh = make()
+    with refused(InvalidInput, "NaN as the first row"):
+        fresh.decide(np.full(D, np.nan))
+    ensure(fresh.round == 0, "a refused first row was counted")
+
+
+@check
+def bad_row_stops_a_run(make: Make) -> None:
+    """A run stops before a bad row, with all rounds before it learnt."""
+    X, y = data()
+    broken = X.copy()
+    broken[70, 1] = np.nan
+    learner, short = make(), make()
+    with refused(InvalidInput, "NaN in a run"):
+        learner.run(broken, y)
+    short.run(X[:70], y[:70])
+    ensure(bits(learner) == bits(short), "the run did not stop before the bad row")
+
+
+@check
+def overflow_leaves_the_last_good_state(make: Make) -> None:
+    """However large the rows: an update is refused, or leaves all weights finite."""
+    X, y = data(rounds=40)
+    for power in (5, 10, 15, 19, 25, 30, 37, 38):
+        for kind in LAYOUTS:
+            learner = learner_for(make, kind)
+            play(learner, X[:10], y[:10], kind)
+            for x, label in zip(X, y, strict=True):
+                row = np.clip(x, -3, 3) * np.float32(10.0**power)
+                before = bits(learner)
+                try:
+                    decision = learner.decide(row_as(row, kind))
+                    before = bits(learner)
+                    answer(learner, decision, label)
+                except WeightsOverflow as error:
+                    ensure("round" in str(error), f"the message names no round: {error}")
+                    ensure(bits(learner) == before, "a refused update changed the learner")
+                    break
+            finite = all(np.isfinite(array).all() for array in learner.core.state().values())
+            ensure(finite, f"rows of size 1e{power} left weights that are not finite")

@@ -14,6 +14,7 @@ from superarm.checks.kit import (
     Make,
     answer,
     arrays,
+    check,
     data,
     ensure,
     fits,
@@ -27,16 +28,8 @@ from superarm.checks.kit import (
 )
 from superarm.errors import InvalidInput
 
-# in the order in which they run
-__all__ = [
-    "decision_is_consistent",
-    "eligible_and_set_size_are_respected",
-    "ineligible_rows_stay",
-    "names_are_kept",
-    "rank_and_predict_agree",
-]
 
-
+@check
 def decision_is_consistent(make: Make) -> None:
     """labels is a permutation of drawn, best first; propensities are probabilities."""
     X, y = data()
@@ -56,20 +49,21 @@ def decision_is_consistent(make: Make) -> None:
         answer(learner, decision, label)
 
 
+@check
 def eligible_and_set_size_are_respected(make: Make) -> None:
     """A decision shows what it may, as much as it may; or says why not."""
     X, _ = data(rounds=50)
     learner = trained(make)
     for i, x in enumerate(X):
-        among = [[1, 3, 4], [0, 2], [4], [2, 4, 0, 1]][i % 4]
-        decision = learner.decide(x, eligible=among)
-        ensure(set(decision.labels) <= set(among), f"{decision.labels} shown, {among} eligible")
-        ensure(set(decision.top) <= set(among), f"top set {decision.top}, {among} eligible")
-        ensure(fits(learner, decision.labels, min(learner.set_size, len(among))), "another set size")
-        ensure(decision.eligible == sorted(among), "the Decision forgot the eligible labels")
-        if len(among) <= learner.set_size and not learner.rule.sizes_vary:
+        eligible = [[1, 3, 4], [0, 2], [4], [2, 4, 0, 1]][i % 4]
+        decision = learner.decide(x, eligible=eligible)
+        ensure(set(decision.labels) <= set(eligible), f"{decision.labels} shown, {eligible} eligible")
+        ensure(set(decision.top) <= set(eligible), f"top set {decision.top}, {eligible} eligible")
+        ensure(fits(learner, decision.labels, min(learner.set_size, len(eligible))), "another set size")
+        ensure(decision.eligible == sorted(eligible), "the Decision forgot the eligible labels")
+        if len(eligible) <= learner.set_size and not learner.rule.sizes_vary:
             ensure(decision.propensity == 1.0, "all eligible labels shown, yet not with probability 1")
-        answer(learner, decision, among[0])
+        answer(learner, decision, eligible[0])
         for size in (1, 3):
             if learner.single_label and size > 1:
                 with refused(InvalidInput, "a larger set"):
@@ -87,6 +81,7 @@ def eligible_and_set_size_are_respected(make: Make) -> None:
             learner.decide(X[0], set_size=wrong_size)
 
 
+@check
 def ineligible_rows_stay(make: Make) -> None:
     """Weights of labels that could not be shown do not move (unless it says that they do)."""
     X, _ = data()
@@ -101,6 +96,7 @@ def ineligible_rows_stay(make: Make) -> None:
         ensure(weights(learner, [0, 3]) == before, "weights of ineligible labels moved")
 
 
+@check
 def rank_and_predict_agree(make: Make) -> None:
     """rank orders all labels; predict and predict_set are its beginning."""
     X, _ = data(rounds=20)
@@ -118,6 +114,7 @@ def rank_and_predict_agree(make: Make) -> None:
     ensure(arrays(learner) == before, "predict changed the learner")
 
 
+@check
 def names_are_kept(make: Make) -> None:
     """Label names go in and come out, everywhere, also from a file."""
     X, y = data(rounds=40)

@@ -21,6 +21,15 @@ NAMES = ["ant", "bee", "cat", "dog", "eel"]
 LAYOUTS = {"dense": Layout(D, 0), "sparse": Layout(0, D), "mixed": Layout(3, D - 3)}
 
 
+CHECKS: dict[str, Callable[[Make], None]] = {}
+
+
+def check(function: Callable[[Make], None]) -> Callable[[Make], None]:
+    """Add a function to `CHECKS`, under its name."""
+    CHECKS[function.__name__] = function
+    return function
+
+
 def ensure(condition: object, message: str) -> None:
     if not condition:
         raise AssertionError(message)

@@ -13,6 +13,7 @@ from superarm.checks.kit import (
     answer,
     arrays,
     bits,
+    check,
     data,
     ensure,
     learner_for,
@@ -24,18 +25,8 @@ from superarm.checks.kit import (
 from superarm.decisions.decision import Decision
 from superarm.native.scaling import Standard
 
-# in the order in which they run
-__all__ = [
-    "batches_equal_single_calls",
-    "deciding_moves_a_cursor_only",
-    "decision_survives_json",
-    "dense_equals_sparse",
-    "fused_equals_stepwise",
-    "randomness_is_the_seed",
-    "saved_goes_on",
-]
 
-
+@check
 def fused_equals_stepwise(make: Make) -> None:
     """`run` and round-by-round calls give the same bits, whatever the rows."""
     X, y = data()
@@ -50,6 +41,7 @@ def fused_equals_stepwise(make: Make) -> None:
         ensure(counts[2] == missed, "run counts other shown misses than decide")
 
 
+@check
 def dense_equals_sparse(make: Make) -> None:
     """All kinds of rows lead to the same weights, up to float32 (unless it scales them differently)."""
     X, y = data(rounds=60)
@@ -66,6 +58,7 @@ def dense_equals_sparse(make: Make) -> None:
         ensure(np.abs(a - b).max() <= 1e-4 * scale, f"dense and {kind} scores differ")
 
 
+@check
 def randomness_is_the_seed(make: Make) -> None:
     """The same seed gives the same bits; another seed other draws, if the learner draws at all."""
     X, y = data(rounds=300)
@@ -77,6 +70,7 @@ def randomness_is_the_seed(make: Make) -> None:
         ensure(play(other, X, y) != drawn, "another seed gave the same draws")
 
 
+@check
 def saved_goes_on(make: Make) -> None:
     """save, load, go on: the same bits as never having stopped, open decisions included."""
     X, y = data()
@@ -97,6 +91,7 @@ def saved_goes_on(make: Make) -> None:
         ensure(bits(loaded) == bits(learner), "the loaded learner counts other rounds or answers")
 
 
+@check
 def decision_survives_json(make: Make) -> None:
     """to_dict, JSON, from_dict: the update computes the same bits."""
     X, y = data(rounds=40)
@@ -104,10 +99,10 @@ def decision_survives_json(make: Make) -> None:
         direct, stored = learner_for(make, kind, seed=8), learner_for(make, kind, seed=8)
         for i, label in enumerate(y):
             x = row_as(X[i], kind)
-            among = [0, 2, 3, 4] if i % 3 == 0 else None
-            label = 2 if among and label == 1 else label
-            answer(direct, direct.decide(x, eligible=among), label)
-            decision = stored.decide(x, eligible=among)
+            eligible = [0, 2, 3, 4] if i % 3 == 0 else None
+            label = 2 if eligible and label == 1 else label
+            answer(direct, direct.decide(x, eligible=eligible), label)
+            decision = stored.decide(x, eligible=eligible)
             text = json.dumps(decision.to_dict(), allow_nan=False)
             back = Decision.from_dict(json.loads(text))
             ensure(back.to_dict() == decision.to_dict(), "from_dict gave another Decision back")
@@ -115,6 +110,7 @@ def decision_survives_json(make: Make) -> None:
         ensure(arrays(direct) == arrays(stored), "a stored Decision was learnt from differently")
 
 
+@check
 def batches_equal_single_calls(make: Make) -> None:
     """decide_many and update_many, of columns and of lists of stored decisions: the bits of single calls."""
     X, y = data(rounds=60)
@@ -134,6 +130,7 @@ def batches_equal_single_calls(make: Make) -> None:
         ensure(arrays(stored) == arrays(single), f"{kind}: a list of decisions was learnt from differently")
 
 
+@check
 def deciding_moves_a_cursor_only(make: Make) -> None:
     """decide(cursor=cursor) leaves the learner alone; advance makes up for it."""
     X, y = data(rounds=30)

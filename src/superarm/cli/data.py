@@ -84,7 +84,7 @@ def get(
     for name in names:
         if name not in known:
             wanted = f"among {', '.join(known)}"
-            raise InvalidInput.must("NAMES", "superarm data get", wanted, name, among=known)
+            raise InvalidInput.must("NAMES", "superarm data get", wanted, name, choices=known)
     for name in names:
         total = sum(file.size for file in known[name])
         with progress_bar(total, "bytes") as tick:

@@ -47,7 +47,7 @@ def reproduce(
         if name not in paths:
             known = [*paths, *TABLES]
             wanted = f"among {', '.join(known)}"
-            raise InvalidInput.must("WHAT", "superarm reproduce", wanted, name, among=known)
+            raise InvalidInput.must("WHAT", "superarm reproduce", wanted, name, choices=known)
     specs = {name: read_spec(paths[name], quick=quick) for name in paths}
     for name in list(asked):  # the gammas of the other figures come from fig2
         source = specs[name].best_from

@@ -59,7 +59,7 @@ class Column:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             wanted = f"one of {', '.join(KINDS)}"
-            raise InvalidInput.must(f"kind of {self.name!r}", "columns", wanted, self.kind, among=KINDS)
+            raise InvalidInput.must(f"kind of {self.name!r}", "columns", wanted, self.kind, choices=KINDS)
         if self.decimal not in (".", ","):
             raise InvalidInput.must(f"decimal of {self.name!r}", "columns", "'.' or ','", self.decimal)
         if self.order not in ("day", "month"):

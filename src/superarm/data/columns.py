@@ -133,7 +133,7 @@ class Columns:
         unknown = [name for name in (*asked, *leave_out, *(only or ())) if name not in profiles]
         if unknown:
             wanted = f"among its columns {', '.join(profiles)}"
-            raise InvalidInput.must("columns", "a table", wanted, unknown[0], among=profiles)
+            raise InvalidInput.must("columns", "a table", wanted, unknown[0], choices=profiles)
         left_out = {name: why for name, why in (reserved or {}).items() if name not in asked}
         left_out |= dict.fromkeys(leave_out, "as asked for")
         names = profiles if only is None else dict.fromkeys([*only, *asked])

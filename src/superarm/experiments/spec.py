@@ -246,7 +246,9 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
         if not names and {figure.kind for figure in spec.figures} != {"price"}:
             raise file.error((key,), f"{key} is missing or empty")
     if spec.reference is not None and spec.reference not in learners:
-        raise file.must(("reference",), "the name of a learner in it", spec.reference, among=tuple(learners))
+        raise file.must(
+            ("reference",), "the name of a learner in it", spec.reference, choices=tuple(learners)
+        )
     return spec
 
 
@@ -267,7 +269,7 @@ def _learner(file: TomlFile, i: int, folder: Path, entry: LearnerEntry | str) ->
     for name in params:
         if name not in known:
             wanted = f"one of its parameters {', '.join(known)}"
-            message = must(name, cls.__name__, wanted, name, among=known)
+            message = must(name, cls.__name__, wanted, name, choices=known)
             raise file.error(("learners", i, "params", name), message)
     use = use.removesuffix(f":{rest}") if rest else use
     return structs.replace(entry, use=use, name=entry.name or entry.use, params=params)

@@ -38,12 +38,12 @@ class TomlFile:
         """An error about the value at the end of ``keys``."""
         return InvalidInput(f"{self.name}, line {line_of(self.text, keys)}: {message}")
 
-    def must(self, keys: KeyPath, be: str, got: object, among: tuple[str, ...] = ()) -> InvalidInput:
+    def must(self, keys: KeyPath, expected: str, got: object, choices: tuple[str, ...] = ()) -> InvalidInput:
         """An error about the value at the end of ``keys``: what it must be, and what it is."""
         # a number belongs to the key before
         at = max(i for i, key in enumerate(keys) if isinstance(key, str))
         owner = ", ".join([self.name, *filter(None, [spell(keys[:at])])])
-        return self.error(keys, must(spell(keys[at:]), owner, be, got, among=among))
+        return self.error(keys, must(spell(keys[at:]), owner, expected, got, choices=choices))
 
     def _refusal(self, error: ValidationError, content: Any, kind: type[Struct]) -> InvalidInput:
         """msgspec's complaint, or that of a struct, which begins with the name of a key."""

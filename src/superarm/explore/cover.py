@@ -202,6 +202,7 @@ class Cover(Rule):
         return level
 
     def use_coverage(self, native: CoverRule, coverage: float | None, owner: str) -> None:
+        """Promise ``coverage``, or its own again, with the next decisions of ``native``; ``owner`` is for messages."""
         native.level = self.level(native, coverage, owner)
 
     def coverage_at_level(self, native: CoverRule, level: float) -> Coverage:

@@ -124,8 +124,8 @@ def inclusion(n: int, m: int, gamma: float) -> Inclusion:
     p, j = overlap_probabilities(n, m, gamma), np.arange(m + 1)
     out, rest = m - j, n - m
 
-    def mean(count: Array, among: int) -> float:
-        return float(p @ count) / among if among else 0.0
+    def mean(counts: Array, total: int) -> float:
+        return float(p @ counts) / total if total else 0.0
 
     return Inclusion(
         mean(j, m),

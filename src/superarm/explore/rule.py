@@ -108,7 +108,10 @@ class Rule(ABC):
         return np.array(record.get("draw_log", ()), np.float64)
 
     def use_coverage(self, native: Any, coverage: float | None, owner: str) -> None:
-        """Promise another ``coverage`` with the next decisions of ``native``; ``None``, the rule's own again."""
+        """Promise another ``coverage`` with the next decisions of ``native``; ``None``, the rule's own again.
+
+        ``owner`` is whose rule it is, for messages.
+        """
         if coverage is not None:
             raise InvalidInput.must(
                 "coverage", owner, f"left out: {owner} promises none (Cover does)", coverage

@@ -41,11 +41,11 @@ class LabelSettings(Struct):
 
         What cannot be made is refused, before anything has changed: Refused, or InvalidInput of the learner.
         """
-        what, known = change["what"], set(learner.labels or ())
+        what, current = change["what"], set(learner.labels or ())
         if what == "add_labels":
             labels = distinct_labels(change["labels"])
             for label in labels:
-                if label in known and label not in self.disabled:
+                if label in current and label not in self.disabled:
                     raise Refused.must("labels", "change", "new, or disabled", label)
             if new := [label for label in labels if label not in self.disabled]:
                 learner.add_labels(new)
@@ -53,10 +53,10 @@ class LabelSettings(Struct):
         elif what == "disable_labels":
             labels = distinct_labels(change["labels"])
             for label in labels:
-                if label not in known or label in self.disabled:
+                if label not in current or label in self.disabled:
                     raise Refused.must("labels", "change", "known, and not disabled yet", label)
             size = learner.set_size
-            if len(known) - len(self.disabled) - len(labels) <= size:
+            if len(current) - len(self.disabled) - len(labels) <= size:
                 wanted = f"so few that more than {size} are left, as many as are shown"
                 raise Refused.must("labels", "change", wanted, labels)
             self.disabled = (*self.disabled, *labels)
@@ -69,7 +69,7 @@ class LabelSettings(Struct):
                 raise Refused.must("explore", "change", "given, or uniform", None)
             return learner.with_params(**change["params"])
         elif what == "rollback":
-            if change["to"] not in [kept.seq for kept in store.snapshots()]:
+            if change["to"] not in [info.seq for info in store.snapshots()]:
                 raise Refused.must("to", "change", "the event of a kept snapshot", change["to"])
             return learner.rolled_back_to(learner_from(store.snapshot(change["to"]).parts["model"]))
         return learner

@@ -74,8 +74,8 @@ def clock_problem(now: float, last: float) -> str | None:
     if last == 0.0 or -BEHIND <= now - last <= AHEAD:
         return None
     days = abs(now - last) / 86_400.0
-    where = "after" if now > last else "before"
+    direction = "after" if now > last else "before"
     return (
-        f"the clock is {days:.0f} days {where} the last event: nothing expires and nothing is erased by age until "
+        f"the clock is {days:.0f} days {direction} the last event: nothing expires and nothing is erased by age until "
         "the service is started with the right time, or with --trust-clock"
     )

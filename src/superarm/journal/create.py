@@ -40,19 +40,19 @@ class JournalOptions:
         return {name: value for name, value in pairs if value is not None}
 
 
-def check_same_options(where: object, meta: Mapping[str, Any], options: JournalOptions) -> None:
+def check_same_options(source: object, meta: Mapping[str, Any], options: JournalOptions) -> None:
     """Refuse to use a journal for something else than it was made for."""
     given = options.given()
-    own = given.get("learner")
-    if own is not None and is_own_class(own) and is_own_class(meta["learner"]):  # the file may have moved
-        given["learner"] = f"{meta['learner'].partition(':')[0]}:{own.partition(':')[2]}"
-    _check_same(where, meta, given)
+    spec = given.get("learner")
+    if spec is not None and is_own_class(spec) and is_own_class(meta["learner"]):  # the file may have moved
+        given["learner"] = f"{meta['learner'].partition(':')[0]}:{spec.partition(':')[2]}"
+    _check_same(source, meta, given)
 
 
-def _check_same(where: object, expected: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def _check_same(source: object, expected: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if (list(value) if isinstance(value, tuple) else value) != expected.get(name):
-            wanted = f"left out or {expected.get(name)!r}, which {where} was made for"
+            wanted = f"left out or {expected.get(name)!r}, which {source} was made for"
             raise JournalForeign.must(name, "superarm serve", wanted, value)
 
 
@@ -101,8 +101,8 @@ def _from_options(options: JournalOptions) -> tuple[Learner, str]:
     spec, given = options.learner or "set-logit", options.given()
     params: dict[str, Any] = {name: given[name] for name in ("set_size", "coverage") if name in given}
     params |= {"labels": list(options.labels), "n_features": options.n_features, "seed": options.seed or 0}
-    cls, of_spec = parse(spec)
-    if issubclass(cls, SetLogit | Scores) and not (of_spec | params).keys() & EXPLORES:
+    cls, spec_params = parse(spec)
+    if issubclass(cls, SetLogit | Scores) and not (spec_params | params).keys() & EXPLORES:
         params["uniform"] = UNIFORM
     learner = make(spec, **params)
     if options.columns is not None:

@@ -65,6 +65,6 @@ class Eraser:
 
     def _revealing(self, newest: int) -> list[int]:
         """Snapshots to drop: of two with few events between them, the later; of the newest, the one before."""
-        kept = [note.seq for note in self.store.snapshots()]
-        near = [(a, b) for a, b in pairwise(kept) if b - a < NEAR]
+        seqs = [info.seq for info in self.store.snapshots()]
+        near = [(a, b) for a, b in pairwise(seqs) if b - a < NEAR]
         return sorted({b if b != newest else a for a, b in near} - {0})

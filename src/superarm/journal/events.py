@@ -46,18 +46,7 @@ _LENGTH, _HEAD, _SEQ = Packer("<q"), Packer("<dBB"), Packer(">q")
 
 
 class DecisionBody(Struct, omit_defaults=True, gc=False):
-    """The facts of a decision: what `Decision.to_dict` gives, and more.
-
-    Attributes:
-        labels, drawn, top, eligible, rule, belief, log_propensity, log_ordered_propensity, round: as in the Decision.
-        model: the last event that was projected into the deciding model.
-        version: how many outcomes it had learnt.
-        k: how many labels it had.
-        width: the layout that `unpack_row` needs: None for a dense row, "names", or the columns of both parts.
-        set_size, requested, coverage: the set size, the eligible labels and the promise of the request. (A promise that
-            was given is in the rule.)
-        cursor: what deciding had moved in the rule, where many processes decide.
-    """
+    """The facts of a decision: what `Decision.to_dict` gives, and more."""
 
     labels: list[str]
     drawn: list[str]
@@ -66,16 +55,17 @@ class DecisionBody(Struct, omit_defaults=True, gc=False):
     log_propensity: float | None
     log_ordered_propensity: float | None
     round: int
-    model: int
-    version: int
-    k: int
+    model: int  # the last event that was projected into the deciding model
+    version: int  # how many outcomes that had learnt
+    k: int  # how many labels it had
     belief: float = 0.0
     eligible: list[str] | None = None
-    width: list[int] | str | None = None
+    width: list[int] | str | None = None  # the layout that `unpack_row` needs
+    # as in the request: the set size, the eligible labels, the promised coverage
     set_size: int | None = field(default=None, name="asked")
     requested: list[str] | None = field(default=None, name="among")
     coverage: float | None = None
-    cursor: list[float] | None = None
+    cursor: list[float] | None = None  # what deciding had moved in the rule, where many processes decide
 
 
 class OutcomeBody(Struct, omit_defaults=True, gc=False):
@@ -109,34 +99,21 @@ _DECODE[CORRECTION] = _DECODE[ANSWER]
 
 
 class Event(Struct, eq=False):
-    """One row of a journal. Before it is appended, ``seq`` is 0.
+    """One row of a journal."""
 
-    Attributes:
-        seq: its number, from 1.
-        time: seconds since 1970.
-        kind: DECISION, OUTCOME, …
-        id: of the decision or row that it is about; empty for changes.
-        x, context: content, as bytes; None if there is none, or none any more.
-        text: the rest, as JSON; `body` is what it holds.
-        content: the digest of x and context; empty where there never were any.
-        digest: the chain up to this event.
-        erased: the number of the event that asked to erase x and context; None if none did.
-        decision: the live Decision, if this process made it.
-    """
-
-    seq: int
-    time: float
-    kind: int
-    id: str
-    x: bytes | None
-    context: bytes | None
-    text: bytes
-    content: bytes = b""
-    digest: bytes = b""
-    erased: int | None = None
-    decision: Decision | None = None
+    seq: int  # its number, from 1; 0 before it is appended
+    time: float  # seconds since 1970
+    kind: int  # DECISION, OUTCOME, …
+    id: str  # of the decision or row that it is about; empty for changes
+    x: bytes | None  # the row of a decision; None if there is none, or none any more
+    context: bytes | None  # what came with it, as JSON
+    text: bytes  # the rest, as JSON; `body` is what it holds
+    content: bytes = b""  # the digest of x and context; empty where there never were any
+    digest: bytes = b""  # the chain up to this event
+    erased: int | None = None  # the number of the event that asked to erase x and context
+    decision: Decision | None = None  # the live one, if this process made it
     _body: Any = None
-    _log: Array | None = None
+    _draw_log: Array | None = None
 
     @classmethod
     def new(cls, time: float, kind: int, body: Any, id_: str = "") -> Event:
@@ -162,7 +139,7 @@ class Event(Struct, eq=False):
         head = _HEAD.pack(self.time, self.kind, len(name))
         return sha256(b"".join((head, name, self.content, self.text))).digest()[:16]
 
-    def follows(self, before: bytes) -> bool:
+    def follows(self, previous: bytes) -> bool:
         """Whether it is what was written after the event with that digest."""
         x = self.x
         if x is not None and content_digest(x, self.context) != self.content:
@@ -170,7 +147,7 @@ class Event(Struct, eq=False):
         if x is None and self.context is not None:
             return False
         try:
-            return link(before, self.seq, self.own_digest()) == self.digest
+            return link(previous, self.seq, self.own_digest()) == self.digest
         except (TypeError, ValueError, AttributeError):  # of a kind that it never had
             return False
 
@@ -183,11 +160,11 @@ class Event(Struct, eq=False):
 
     def draw_log(self, learner: Learner) -> Array:
         """The draw log of a decision: what moves the rule of its learner."""
-        if self._log is None and self.decision is not None:
-            self._log = np.frombuffer(self.decision.draw_log)
-        elif self._log is None:
-            self._log = np.asarray(learner.rule.draw_log_from(self.body.rule), np.float64)
-        return self._log
+        if self._draw_log is None and self.decision is not None:
+            self._draw_log = np.frombuffer(self.decision.draw_log)
+        elif self._draw_log is None:
+            self._draw_log = np.asarray(learner.rule.draw_log_from(self.body.rule), np.float64)
+        return self._draw_log
 
     def to_decision(self, learner: str) -> Decision:
         """The Decision of a learner with that id; without a row if that was erased."""
@@ -223,9 +200,9 @@ def chain_start(meta: dict[str, Any]) -> bytes:
     return digest(b"superarm journal" + dumps(sorted(meta.items())))
 
 
-def link(before: bytes, seq: int, own: bytes) -> bytes:
+def link(previous: bytes, seq: int, own_digest: bytes) -> bytes:
     """The digest of an event, given the one before it. (postgres_schema.py has the same in SQL.)"""
-    return sha256(before + _SEQ.pack(seq) + own).digest()[:16]
+    return sha256(previous + _SEQ.pack(seq) + own_digest).digest()[:16]
 
 
 # ---------------------------------------------------------------- decisions
@@ -262,9 +239,9 @@ def unpack_row(data: bytes, width: list[int] | str | None) -> AnyRow | dict[str,
 
 def decision_event(time: float, id_: str, decision: Decision, context: bytes | None, **fields: Any) -> Event:
     """The event of a decision that was just made; ``fields`` are those that the Decision itself does not carry."""
-    x, size, label_set = decision.x, decision.size, decision.label_set
-    labels = label_set.decode(decision.sets)
-    ordered, of_set = decision.log_ordered_propensity, decision.log_propensity
+    x, size = decision.x, decision.size
+    labels = decision.label_set.decode(decision.sets)
+    ordered, unordered = decision.log_ordered_propensity, decision.log_propensity
     body = DecisionBody(
         labels=labels[:size],
         drawn=labels[size : 2 * size],
@@ -272,7 +249,7 @@ def decision_event(time: float, id_: str, decision: Decision, context: bytes | N
         eligible=decision.eligible,
         rule=decision.rule,
         belief=decision.belief,
-        log_propensity=None if isnan(of_set) else of_set,
+        log_propensity=None if isnan(unordered) else unordered,
         log_ordered_propensity=None if isnan(ordered) else ordered,
         round=decision.round,
         width=widths(x),

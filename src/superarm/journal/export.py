@@ -40,13 +40,13 @@ def rows(store: Store) -> Iterator[tuple[Decision, dict[str, Any]]]:
         context = None if event.context is None else json.dumps(loads(event.context), ensure_ascii=False)
         time = datetime.fromtimestamp(event.time, UTC).isoformat()
         hit, label = (None, None) if outcome is None else (outcome.hit, outcome.label)
-        facts = {"hit": hit, "label": label, "id": event.id}
-        yield event.to_decision(learner), {**facts, "time": time, "context": context}
+        fields = {"hit": hit, "label": label, "id": event.id, "time": time, "context": context}
+        yield event.to_decision(learner), fields
 
 
 def export(store: Store, path: str | Path) -> int:
     """Write the decision log, as Parquet, JSON lines or CSV by the file's ending; how many rows."""
     with Writer(path) as log:
-        for decision, facts in rows(store):
-            log.add(decision, **facts)
+        for decision, fields in rows(store):
+            log.add(decision, **fields)
     return log.rows

@@ -54,10 +54,10 @@ def move(
             while waiting := source.pending(5_000, after):
                 connection.cursor().executemany("INSERT INTO pending VALUES (%s, %s, %s)", waiting)
                 after = waiting[-1].seq
-            for note in source.snapshots():
-                snapshot = source.snapshot(note.seq)
-                chain = source.digest_at(note.seq)
-                execute_all(connection, snapshot_statements(snapshot, chain, pinned=note.pinned))
+            for info in source.snapshots():
+                snapshot = source.snapshot(info.seq)
+                chain = source.digest_at(info.seq)
+                execute_all(connection, snapshot_statements(snapshot, chain, pinned=info.pinned))
                 rounds = max(rounds, learner_from(snapshot.parts["model"]).round)
             for key in (ERASED, SCRUBBED, CLEAN):
                 connection.execute("INSERT INTO progress VALUES (%s, %s)", (key, source.progress(key)))

@@ -17,7 +17,7 @@ from superarm.journal.clock import NOW
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, database_errors, psycopg
-from superarm.journal.postgres_schema import check, make_tables
+from superarm.journal.postgres_schema import check_database, make_tables
 from superarm.journal.statements import Statement, meta_statements, snapshot_statements
 from superarm.journal.store import Head, Snapshot, Store
 
@@ -51,7 +51,7 @@ class PostgresStore(Store):
                 self._frozen.autocommit = False
                 self._frozen.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             with self._connected() as connection:
-                if not check(connection, self.address) or not self.meta():
+                if not check_database(connection, self.address) or not self.meta():
                     wanted = "a superarm journal (superarm serve with --labels makes one)"
                     raise JournalForeign.must("journal", "superarm", wanted, self.name)
         except BaseException:
@@ -129,21 +129,17 @@ class PostgresStore(Store):
     def scrub(self) -> None:
         """Does nothing: VACUUM frees what was erased from the pages of the database."""
 
-    def probe(self) -> None:
+    def check(self) -> None:
         with self.writing() as connection:
-            check(connection, self.address)
-            if self._refused_by_full_disk:  # there is room when these can be written; they are taken back
-                with connection.transaction(force_rollback=True):
-                    connection.execute(APPEND, _columns(self._refused_by_full_disk), binary=True)
-                self._refused_by_full_disk = []
-            else:
-                connection.execute(APPEND, _columns(()), binary=True)
+            check_database(connection, self.address)
+            connection.execute(APPEND, _columns(()), binary=True)
 
     def reopen(self) -> None:
-        """Does nothing: the next use opens what is needed."""
-
-    def check(self) -> None:
-        self.probe()
+        self.check()
+        if self._refused_by_full_disk:  # there is room when these can be written; they are taken back
+            with self.writing() as connection, connection.transaction(force_rollback=True):
+                connection.execute(APPEND, _columns(self._refused_by_full_disk), binary=True)
+            self._refused_by_full_disk = []
 
     # ------------------------------------------------------------ reading
 
@@ -160,8 +156,8 @@ class PostgresStore(Store):
         parts = {row[0]: row[3] for row in rows}
         if "model" not in parts or len({row[1] for row in rows}) != 1:
             return None
-        _, seq, at, _, totals = next(row for row in rows if row[0] == "model")
-        return Snapshot(seq, at, parts, loads(totals), {})
+        _, seq, made_at, _, totals = next(row for row in rows if row[0] == "model")
+        return Snapshot(seq, made_at, parts, loads(totals), {})
 
     def publish(self, snapshot: Snapshot, totals: bytes) -> None:
         """Publish a model; one of an earlier event than the last is ignored."""

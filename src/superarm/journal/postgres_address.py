@@ -114,30 +114,30 @@ def redacted(text: str) -> str:
     return HIDDEN if any(secret and unquote(secret) in unquote(address) for secret in secrets) else address
 
 
-def journal_down(where: object, error: BaseException) -> JournalDown:
+def journal_down(address: object, error: BaseException) -> JournalDown:
     """The JournalDown for an error of the database or of the connection: its first line, without secrets."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     line = re.sub(r"password\s*=\s*\S+", "password=…", lines[0])
     secret = os.environ.get("PGPASSWORD")
     if secret:
         line = line.replace(secret, "…")
-    return JournalDown(f"the database {where} cannot be used at the moment: {line}")
+    return JournalDown(f"the database {address} cannot be used at the moment: {line}")
 
 
 @contextmanager
-def database_errors(where: object) -> Iterator[None]:
+def database_errors(address: object) -> Iterator[None]:
     """Errors of psycopg become JournalDown, JournalFull or JournalForeign."""
     try:
         yield
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
         wanted = "a superarm journal (superarm serve with --labels makes one)"
-        raise JournalForeign.must("journal", "superarm", wanted, str(where)) from error
+        raise JournalForeign.must("journal", "superarm", wanted, str(address)) from error
     except psycopg.errors.InsufficientPrivilege as error:
         reason = str(error).splitlines()[0]
         raise JournalForeign.must(
             "role", "superarm", "one that may do this (docs/scale.md)", reason
         ) from error
     except psycopg.errors.DiskFull as error:
-        raise JournalFull(str(journal_down(where, error))) from error
+        raise JournalFull(str(journal_down(address, error))) from error
     except psycopg.Error as error:
-        raise journal_down(where, error) from error
+        raise journal_down(address, error) from error

@@ -84,12 +84,12 @@ END $$;
 """
 
 
-def check(connection: Connection, where: object) -> bool:
+def check_database(connection: Connection, address: object) -> bool:
     """Whether there are tables; refuses those, and databases, that this superarm cannot work with."""
     encoding = connection.execute("SHOW server_encoding").fetchone()
     if encoding is None or encoding[0] != "UTF8":
         wanted = "one that can hold every text: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
-        raise JournalForeign.must("database", "superarm", wanted, f"{encoding and encoding[0]} in {where}")
+        raise JournalForeign.must("database", "superarm", wanted, f"{encoding and encoding[0]} in {address}")
     table = connection.execute("SELECT to_regclass('superarm.format')").fetchone()
     if table is None or table[0] is None:
         return False
@@ -97,13 +97,16 @@ def check(connection: Connection, where: object) -> bool:
     version = 0 if row is None else int(row[0])
     if version != FORMAT:
         wanted = f"of format {FORMAT}" + (" (install a newer superarm)" if version > FORMAT else "")
-        raise JournalForeign.must("journal", "superarm", wanted, f"format {version} in {where}")
+        raise JournalForeign.must("journal", "superarm", wanted, f"format {version} in {address}")
     return True
 
 
-def has_journal(connection: Connection, where: object) -> bool:
+def has_journal(connection: Connection, address: object) -> bool:
     """Whether there is a journal in the tables."""
-    return check(connection, where) and connection.execute("SELECT 1 FROM meta").fetchone() is not None
+    return (
+        check_database(connection, address)
+        and connection.execute("SELECT 1 FROM meta").fetchone() is not None
+    )
 
 
 def make_tables(address: Address) -> bool:
@@ -112,7 +115,7 @@ def make_tables(address: Address) -> bool:
     with connecting as connection, database_errors(address), connection.transaction():
         # two that begin at the same moment: the second one waits, and finds the tables
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('superarm tables'))")
-        if check(connection, address):
+        if check_database(connection, address):
             return False
         # (the connection's search_path is that schema)
         connection.execute("CREATE SCHEMA IF NOT EXISTS superarm;" + TABLES.format(**TYPES) + OWN_TABLES)

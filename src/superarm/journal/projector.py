@@ -69,11 +69,11 @@ class Projector:
     def newest(cls, store: Store, shadows: Sequence[str] = ()) -> tuple[Projector, list[int]]:
         """As of the newest snapshot that can be read, and the snapshots that cannot be."""
         broken: list[int] = []
-        for note in reversed(store.snapshots()):
+        for info in reversed(store.snapshots()):
             try:
-                return cls(store, store.snapshot(note.seq), shadows), broken
+                return cls(store, store.snapshot(info.seq), shadows), broken
             except JournalDamaged:  # an older one, and more events, give the same bits
-                broken.append(note.seq)
+                broken.append(info.seq)
         raise JournalDamaged(f"journal {store.name} has no snapshot that can be read")
 
     def load(self, snapshot: Snapshot) -> None:
@@ -99,8 +99,8 @@ class Projector:
 
     def reports(self) -> list[dict[str, Any]]:
         """Estimated hit rates of top sets: the model's, and its shadows'."""
-        own = self.totals.estimate.report(self._spec, self.totals.stats.learnt)
-        return [own, *(shadow.report() for shadow in self.shadows.values())]
+        report = self.totals.estimate.report(self._spec, self.totals.stats.learnt)
+        return [report, *(shadow.report() for shadow in self.shadows.values())]
 
     # ------------------------------------------------------------ moving on
 
@@ -119,10 +119,10 @@ class Projector:
 
     def load_next_snapshot(self, seq: int, until: int) -> None:
         """Go on from the first snapshot after an event whose content was erased."""
-        for note in self.store.snapshots():
-            if max(seq, self.seq) <= note.seq <= until:
-                self.load(self.store.snapshot(note.seq))
-                self.loaded_snapshots.append(note.seq)
+        for info in self.store.snapshots():
+            if max(seq, self.seq) <= info.seq <= until:
+                self.load(self.store.snapshot(info.seq))
+                self.loaded_snapshots.append(info.seq)
                 return
         raise JournalDamaged(f"event {seq} was erased, and no snapshot after it is left", event=seq)
 
@@ -139,9 +139,9 @@ class Projector:
                 self._learn_staged()
                 if kind == CHANGE:
                     self._on_change(event)
-                elif kind == ERASURE and self.erase_content is not None:
-                    self._on_erasure(event)
                 self.seq = event.seq
+                if kind == ERASURE and self.erase_content is not None:
+                    self.erase_content(event)
         self._learn_staged()
         if events:
             self.seq = events[-1].seq
@@ -161,19 +161,14 @@ class Projector:
     def _on_outcome(self, event: Event) -> None:
         """An outcome or a timeout; it is learnt with the next `_learn_staged`."""
         record = self._record(event)
-        timeout, body, expired, erased = (
-            event.kind == TIMEOUT,
-            event.body,
-            record.timeout,
-            record.event.erased,
-        )
-        if timeout and (record.outcome is not None or expired is not None):
-            return  # it comes too late to mean anything
-        hit, label, feedback = body.hit, body.label, self.learner.feedback
-        if timeout:
+        expired, erased, feedback = record.timeout, record.event.erased, self.learner.feedback
+        hit, label = event.body.hit, event.body.label
+        if event.kind == OUTCOME:
+            record.outcome = event
+        elif record.outcome is None and expired is None:
             record.timeout = event
         else:
-            record.outcome = event
+            return  # a timeout that comes too late to mean anything
         learns, default_learnt, refused = hit is not None and not self.totals.settings.frozen, False, None
         if learns and expired is not None:
             self._learn_staged()  # whether the default was learnt must be known
@@ -222,9 +217,8 @@ class Projector:
 
     def _on_change(self, event: Event) -> None:
         change = event.body
-        settings, store = self.totals.settings, self.store
         try:
-            learner = settings.apply(change, self.learner, event.seq, store)
+            learner = self.totals.settings.apply(change, self.learner, event.seq, self.store)
         except (Refused, InvalidInput) as error:  # of two processes that changed the same, the second
             self.totals.refuse(event.seq, str(error), error.field)
             return
@@ -233,15 +227,6 @@ class Projector:
         self.totals.stats.grow(self.labels)
         for shadow in self.shadows.values():
             shadow.change(change)
-
-    def _on_erasure(self, event: Event) -> None:
-        assert self.erase_content is not None
-        self.seq = event.seq
-        try:
-            self.erase_content(event)
-        except BaseException:  # it comes again, with the next attempt
-            self.seq = event.seq - 1
-            raise
 
     def _set_learner(self, learner: Learner) -> None:
         self.learner, self._updates = learner, StoredUpdates(learner)

@@ -38,37 +38,21 @@ NUMBERS = {"log_propensity", "log_ordered_propensity", "belief", "rule"}  # may 
 
 @dataclass(slots=True, kw_only=True)
 class Replayed:
-    """The result of a replay.
+    """The result of a replay."""
 
-    Attributes:
-        learner: the rebuilt model.
-        start: the event of the snapshot that it started from.
-        events: how many events it went through.
-        decisions: how many decisions were made again and compared.
-        sets_differ: those whose set differs.
-        propensities_differ: those whose propensity differs by more than 1e-5.
-        last_bits_differ: those that differ in the last bits only.
-        unchecked: decisions that could not be compared, since content was erased.
-        snapshots_same: later snapshots that came out bit for bit the same.
-        snapshots_near: later snapshots that came out the same but for rounding.
-        snapshots_different: later snapshots that came out different, or are damaged.
-        snapshots_loaded: snapshots that were loaded on the way, since events before them were erased.
-        sha256: of the model file.
-    """
-
-    learner: Learner
-    start: int
-    events: int
-    decisions: int = 0
-    sets_differ: int = 0
-    propensities_differ: int = 0
-    last_bits_differ: int = 0
-    unchecked: int = 0
-    snapshots_same: tuple[int, ...] = ()
-    snapshots_near: tuple[int, ...] = ()
-    snapshots_different: tuple[int, ...] = ()
-    snapshots_loaded: tuple[int, ...] = ()
-    sha256: str = ""
+    learner: Learner  # the rebuilt model
+    start: int  # the event of the snapshot that it started from
+    events: int  # how many events it went through
+    decisions: int = 0  # how many decisions were made again and compared
+    sets_differ: int = 0  # those whose set differs
+    propensities_differ: int = 0  # those whose propensity differs by more than 1e-5
+    last_bits_differ: int = 0  # those that differ in the last bits only
+    unchecked: int = 0  # decisions that could not be compared, since content was erased
+    snapshots_same: tuple[int, ...] = ()  # later snapshots that came out bit for bit the same
+    snapshots_near: tuple[int, ...] = ()  # ... the same but for rounding
+    snapshots_different: tuple[int, ...] = ()  # ... different, or are damaged
+    snapshots_loaded: tuple[int, ...] = ()  # loaded on the way, since events before them were erased
+    sha256: str = ""  # of the model file
 
     @property
     def different(self) -> int:
@@ -102,7 +86,7 @@ class Replay:
 
     def __init__(self, store: Store, *, from_start: bool, tick: Tick | None = None) -> None:
         self.store, self.tick = store, tick
-        self.snapshot_seqs = [note.seq for note in store.snapshots()]
+        self.snapshot_seqs = [info.seq for info in store.snapshots()]
         self.until = store.head().seq
         # a snapshot of the last event, as a clean stop leaves it, has nothing after it to compare
         older = (seq for seq in self.snapshot_seqs if 0 < seq < self.until)
@@ -253,9 +237,10 @@ def nearly_same_model(a: bytes, b: bytes) -> bool:
             if old.shape != new.shape or old.dtype != new.dtype:
                 return False
             if old.dtype.kind != "f":
-                if not np.array_equal(old, new):
-                    return False
-            elif old.size and np.abs(old - new).max() > 1e-3 * max(np.abs(old).max(), 1e-30):
+                same = np.array_equal(old, new)
+            else:
+                same = np.allclose(old, new, 0.0, 1e-3 * np.abs(old).max(initial=1e-30), equal_nan=True)
+            if not same:
                 return False
     return True
 

@@ -55,14 +55,13 @@ class HitRateEstimate:
     def report(self, spec: str, learnt: int, broken: str = "") -> dict[str, Any]:
         """What `GET /v1/shadows` gives; ``broken`` is why the learner has stopped."""
         # of a copy: reading may run in another thread than adding
-        now = HitRateEstimate.from_dict(self._sums.to_dict())
-        now._waiting = list(self._waiting)
-        now._count()
-        snips = next(estimate for estimate in now._sums.estimates() if estimate.name == "snips")
+        current = HitRateEstimate.from_dict(self._sums.to_dict())
+        current._waiting = list(self._waiting)
+        current._count()
+        snips = next(estimate for estimate in current._sums.estimates() if estimate.name == "snips")
         rates = {"rate": snips.rate, "low": snips.low, "high": snips.high}
-        known = {name: None if isnan(rate) else rate for name, rate in rates.items()}
-        facts = {"rows": snips.rows, "learnt": learnt, "problem": broken or snips.problem}
-        return {"learner": spec, **known, **facts}
+        counts = {"rows": snips.rows, "learnt": learnt, "problem": broken or snips.problem}
+        return {"learner": spec, **{k: None if isnan(v) else v for k, v in rates.items()}, **counts}
 
     def to_dict(self) -> dict[str, Any]:
         self._count()
@@ -89,9 +88,8 @@ class Shadow:
             return
         try:
             if not timeout:
-                among = decision.eligible
-                ranked = self.learner.rank(decision.x)
-                top = [label for label in ranked if among is None or label in among]
+                eligible, ranked = decision.eligible, self.learner.rank(decision.x)
+                top = [label for label in ranked if eligible is None or label in eligible]
                 log = None if isnan(decision.log_propensity) else decision.log_propensity
                 self.estimate.add(top[: len(decision.top)], decision.labels, log, hit)
                 if default == hit:
@@ -105,8 +103,8 @@ class Shadow:
 
     def _learn(self, decision: Decision, hit: bool, label: Any) -> None:
         given = _given(decision)
-        among = decision.eligible is None or label in decision.eligible
-        if label is not None and among and "label" in self.learner.feedback:
+        eligible = decision.eligible is None or label in decision.eligible
+        if label is not None and eligible and "label" in self.learner.feedback:
             self.learner.update(given, label=label)
         else:
             self.learner.update(given, hit=hit)
@@ -132,10 +130,10 @@ class Shadow:
 
     @classmethod
     def from_bytes(cls, spec: str, data: bytes) -> Shadow:
-        kept = msgpack.decode(data)
-        shadow = cls(spec, learner_from(kept["model"]))
-        shadow.estimate = HitRateEstimate.from_dict(kept["estimate"])
-        shadow.learnt, shadow.broken = kept["learnt"], kept["broken"]
+        fields = msgpack.decode(data)
+        shadow = cls(spec, learner_from(fields["model"]))
+        shadow.estimate = HitRateEstimate.from_dict(fields["estimate"])
+        shadow.learnt, shadow.broken = fields["learnt"], fields["broken"]
         return shadow
 
 
@@ -155,8 +153,8 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
         common["n_features"] = None
     shadows = {}
     for spec in specs:
-        own = {} if "coverage" in parse(spec)[1] else {"set_size": min(model.set_size, model.n_labels - 1)}
-        learner = make(spec, **common, **own)
+        size = {} if "coverage" in parse(spec)[1] else {"set_size": min(model.set_size, model.n_labels - 1)}
+        learner = make(spec, **common, **size)
         if model.columns is not None:
             learner.use_columns(model.columns)
         decision = model.decide(example, cursor=model.cursor())

@@ -71,8 +71,8 @@ def made_by() -> dict[str, str]:
     return {"superarm": __version__, "cpu": cpu_level()}
 
 
-def take_snapshot(projector: Projector, at: float) -> Snapshot:
+def take_snapshot(projector: Projector, time: float) -> Snapshot:
     """A snapshot of what was projected; another thread may take it of a `Projector.copy`."""
     parts = {"model": model_bytes(projector.learner)}
     parts |= {name: shadow.to_bytes() for name, shadow in projector.shadows.items()}
-    return Snapshot(projector.seq, at, parts, projector.totals.to_dict(), made_by())
+    return Snapshot(projector.seq, time, parts, projector.totals.to_dict(), made_by())

@@ -137,7 +137,7 @@ class SqliteStore(Store):
             )
 
     def reopen(self) -> None:
-        """New connections: one that was opened while the file could not be written stays that way."""
+        """With new connections: one that was opened while the file could not be written stays that way."""
         self.check()
         if self._lock is None:
             self._lock = FileLock(self.path)
@@ -155,6 +155,8 @@ class SqliteStore(Store):
         self._head = self._read_head()
         if self._marker is None:
             self._begin_writing()
+        for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
+            self._execute_all([(sql, ())])
 
     def close(self) -> None:
         for connection in (self._reader, self._writer, *self._closing):
@@ -240,10 +242,6 @@ class SqliteStore(Store):
             raise JournalDown(
                 f"the log of journal {self.path} cannot be emptied while another process reads it"
             )
-
-    def probe(self) -> None:
-        for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
-            self._execute_all([(sql, ())])
 
     def _execute_all(self, statements: Iterable[Statement]) -> list[int]:
         def work(writer: sqlite3.Connection) -> list[int]:

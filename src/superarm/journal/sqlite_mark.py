@@ -142,7 +142,8 @@ def check_log(store: SqliteStore, *, any_copy: bool = False) -> None:
         events = store.events(min(after, head))
         while chunk := list(islice(events, AT_ONCE)):
             seqs = {event.seq: event.id for event in chunk if event.kind < ANSWER}
-            indexed = {event.seq for found in store.find([*seqs.values()]).values() for event in found}
+            by_id = store.find([*seqs.values()])
+            indexed = {event.seq for events_of_id in by_id.values() for event in events_of_id}
             for seq in seqs.keys() - indexed:
                 raise log_damaged(path, f"event {seq} is not in its index")
     except JournalDamaged as error:

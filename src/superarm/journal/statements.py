@@ -67,14 +67,16 @@ def describe(parts: dict[str, bytes]) -> dict[str, Any]:
 
 def snapshot_statements(snapshot: Snapshot, chain: bytes, *, pinned: bool = False) -> Iterator[Statement]:
     """The statements that keep a snapshot: its parts in pieces, then the snapshot itself, which makes it count."""
-    seq, at, kept = snapshot.seq, snapshot.time, (snapshot.totals, snapshot.made_by, describe(snapshot.parts))
+    seq, time = snapshot.seq, snapshot.time
     for name, data in snapshot.parts.items():
         view = memoryview(data)
         for number, start in enumerate(range(0, len(data), PIECE)):
             yield PUT_PART, (seq, name, number, bytes(view[start : start + PIECE]))
-    totals, made_by, parts = (dumps(value).decode() for value in kept)
-    own = snapshot_digest(chain, seq, at, totals, made_by, parts)
-    yield PUT_SNAPSHOT, (seq, at, totals, made_by, parts, own, pinned)
+    totals, made_by, parts = (
+        dumps(value).decode() for value in (snapshot.totals, snapshot.made_by, describe(snapshot.parts))
+    )
+    checksum = snapshot_digest(chain, seq, time, totals, made_by, parts)
+    yield PUT_SNAPSHOT, (seq, time, totals, made_by, parts, checksum, pinned)
 
 
 def meta_statements(meta: dict[str, Any]) -> Iterator[Statement]:
@@ -88,6 +90,6 @@ def drop_statements(seqs: Iterable[int]) -> list[Statement]:
     return [(sql, (seq,)) for seq in seqs for sql in (DROP_SNAPSHOT, DROP_PARTS)]
 
 
-def snapshot_digest(chain: bytes, seq: int, at: float, totals: str, made_by: str, parts: str) -> bytes:
+def snapshot_digest(chain: bytes, seq: int, time: float, totals: str, made_by: str, parts: str) -> bytes:
     """The digest of everything in a snapshot, and of the chain up to its event."""
-    return digest(chain + pack("<qd", seq, at) + "\0".join((totals, made_by, parts)).encode())
+    return digest(chain + pack("<qd", seq, time) + "\0".join((totals, made_by, parts)).encode())

@@ -8,11 +8,12 @@ Events and snapshots are checked whenever they are read: what comes out is what 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from orjson import loads
 
@@ -69,7 +70,7 @@ class Snapshot(NamedTuple):
     made_by: dict[str, str]  # superarm, cpu
 
 
-class Store(Protocol):
+class Store(ABC):
     """An open journal. One thread at a time may write; reading may go on beside it.
 
     A database defines the first part; statements have ``?`` for values, and are the same for both where they can be.
@@ -79,39 +80,46 @@ class Store(Protocol):
     read_only: bool
     ID_IN: str  # the condition of a statement for some ids
 
+    @abstractmethod
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of a statement that reads."""
 
+    @abstractmethod
     def _execute_all(self, statements: Iterable[Statement]) -> list[int]:
         """Do statements in one transaction, durable when this returns, or not done; how many rows each has changed."""
 
+    @abstractmethod
     def _id_list(self, ids: Sequence[str]) -> Any:
         """Ids as the value in `ID_IN`."""
 
+    @abstractmethod
     def head(self) -> Head:
         """The last event that is durable."""
 
+    @abstractmethod
     def append(self, events: Sequence[Event]) -> list[Event]:
         """Write events in this order, durable when this returns, or not done; each gets its number and digest.
 
         Gives those that were not written: their id has such an event already.
         """
 
+    @abstractmethod
     def scrub(self) -> None:
         """Leave nothing of what was erased on the disk, or raise JournalDown."""
 
-    def probe(self) -> None:
-        """Try whether a good deal can be written; leave nothing behind."""
-
+    @abstractmethod
     def reopen(self) -> None:
-        """Begin anew, after a failure."""
+        """Begin anew after a failure, or raise JournalDown: a good deal must be writable, and nothing of it stays."""
 
+    @abstractmethod
     def check(self) -> None:
-        """JournalDown if the files under the journal's name are not those that are written any more."""
+        """JournalDown if it is known that events cannot be written, or not to the journal of that name."""
 
+    @abstractmethod
     def problems(self) -> Iterator[str]:
         """Faults that the database itself finds, one sentence each; for verify."""
 
+    @abstractmethod
     def size(self) -> int:
         """Bytes on the disk."""
 
@@ -119,6 +127,7 @@ class Store(Protocol):
         """Bytes of the write-ahead log; 0 where the database sees to that."""
         return 0
 
+    @abstractmethod
     def close(self) -> None: ...
 
     # ------------------------------------------------------------ events
@@ -173,12 +182,10 @@ class Store(Protocol):
         """All changes and erasures, oldest first."""
         return self._checked(f"e.kind > {CORRECTION} AND e.seq > ?", (after,))
 
-    def _checked(self, where: str, values: Sequence[Any]) -> list[Event]:
+    def _checked(self, condition: str, values: Sequence[Any]) -> list[Event]:
         """Events, each checked against the digest before it, in order."""
         columns = ", ".join(f"e.{name}" for name in COLUMNS.split(", "))
-        sql = (
-            f"SELECT {columns}, p.digest FROM events e LEFT JOIN events p ON p.seq = e.seq - 1 WHERE {where}"
-        )
+        sql = f"SELECT {columns}, p.digest FROM events e LEFT JOIN events p ON p.seq = e.seq - 1 WHERE {condition}"
         events = []
         for *row, before in sorted(self._select(sql, values), key=itemgetter(0)):
             event = Event(*row)
@@ -229,8 +236,8 @@ class Store(Protocol):
 
     def has_content_before(self, time: float) -> bool:
         """Whether a decision made before a time still has content."""
-        where = f"kind = {DECISION} AND seq > ? AND x IS NOT NULL AND time < ?"
-        sql = f"SELECT 1 FROM events WHERE {where} LIMIT 1"
+        condition = f"kind = {DECISION} AND seq > ? AND x IS NOT NULL AND time < ?"
+        sql = f"SELECT 1 FROM events WHERE {condition} LIMIT 1"
         return bool(self._select(sql, (self.progress(CLEAN), time)))
 
     # ------------------------------------------------------------ meta and progress
@@ -261,7 +268,7 @@ class Store(Protocol):
 
     def drop_old_snapshots(self, keep: int) -> None:
         """Keep only the newest few, and pinned ones; 0 keeps all."""
-        old = [note.seq for note in self.snapshots() if not note.pinned]
+        old = [info.seq for info in self.snapshots() if not info.pinned]
         if keep and len(old) > keep:
             self.drop_snapshots(old[:-keep])
 
@@ -272,7 +279,7 @@ class Store(Protocol):
     def snapshots(self) -> list[SnapshotInfo]:
         """The kept snapshots, oldest first, without their content."""
         rows = self._select("SELECT seq, time, made_by, pinned FROM snapshots ORDER BY seq")
-        return [SnapshotInfo(seq, at, loads(made_by), bool(pinned)) for seq, at, made_by, pinned in rows]
+        return [SnapshotInfo(seq, time, loads(made_by), bool(pinned)) for seq, time, made_by, pinned in rows]
 
     def newest_snapshot(self) -> int:
         """The event of the newest snapshot."""
@@ -280,24 +287,24 @@ class Store(Protocol):
 
     def snapshot(self, seq: int) -> Snapshot:
         """The snapshot of an event, checked."""
-        where = f"the snapshot after event {seq} of {self.name}"
+        name = f"the snapshot after event {seq} of {self.name}"
         rows = self._select(
             "SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = ?", (seq,)
         )
         if not rows:
-            raise JournalDamaged(f"{where} is missing")
-        at, totals, made_by, description, own = rows[0]
+            raise JournalDamaged(f"{name} is missing")
+        time, totals, made_by, description, checksum = rows[0]
         sql = "SELECT data FROM parts WHERE seq = ? AND part = ? ORDER BY number"
         try:
-            same = snapshot_digest(self.digest_at(seq), seq, at, totals, made_by, description) == own
+            same = snapshot_digest(self.digest_at(seq), seq, time, totals, made_by, description) == checksum
             names = loads(description) if same else ()
-            parts = {name: b"".join(row[0] for row in self._select(sql, (seq, name))) for name in names}
+            parts = {part: b"".join(row[0] for row in self._select(sql, (seq, part))) for part in names}
             same = same and describe(parts) == names
         except (TypeError, ValueError, AttributeError):  # of a kind that it never had
             same = False
         if not same:
-            raise JournalDamaged(f"{where} is not what was written")
-        return Snapshot(seq, at, parts, loads(totals), loads(made_by))
+            raise JournalDamaged(f"{name} is not what was written")
+        return Snapshot(seq, time, parts, loads(totals), loads(made_by))
 
 
 def is_url(journal: object) -> bool:

@@ -32,18 +32,6 @@ class Stats(Struct, dict=True):
 
     The curves have at most 240 slots, first of a quarter of a second each; when they run out, the
     width doubles and neighbours merge.
-
-    Attributes:
-        floor: the least propensity of all sets so far.
-        recent, usual: hit rates of the last outcomes, and of many more.
-        ages, age_sum: of outcomes, in seconds.
-        shown, answered, hit: for each label: the sets that showed it, those with an outcome, those with a hit.
-        sizes: sets of 0, 1, 2 … labels.
-        named: for each right label, of outcomes that count for the promise and name it: how many, how many hits, how
-            many labels were shown.
-        unnamed: outcomes that count for the promise and name no label.
-        groups: as ``named``, for each group.
-        start, width, slots: the curves: seconds since 1970, seconds, and counts.
     """
 
     COUNTS: ClassVar = (
@@ -58,26 +46,27 @@ class Stats(Struct, dict=True):
     late: int = 0
     learnt: int = 0
     refused: int = 0
-    floor: float | None = None
-    recent: float = 0.0
-    usual: float = 0.0
-    age_sum: float = 0.0
+    floor: float | None = None  # the least propensity of all sets so far
+    recent: float = 0.0  # the hit rate of the last outcomes
+    usual: float = 0.0  # ... of many more
+    age_sum: float = 0.0  # of outcomes, in seconds
     ages: list[int] = field(default_factory=lambda: [0] * (len(AGES) + 1))
-    shown: list[int] = []
-    answered: list[int] = []
-    hit: list[int] = []
-    sizes: list[int] = []
-    named: list[list[int]] = []
-    unnamed: int = 0
-    groups: dict[str, list[int]] = {}
-    start: float = 0.0
-    width: float = 0.25
+    shown: list[int] = []  # for each label: the sets that showed it,
+    answered: list[int] = []  # those with an outcome,
+    hit: list[int] = []  # those with a hit
+    sizes: list[int] = []  # sets of 0, 1, 2 … labels
+    # of outcomes that count for the promised coverage: how many, how many hits, how many labels were shown
+    named: list[list[int]] = []  # for each right label that was named
+    groups: dict[str, list[int]] = {}  # for each group
+    unnamed: int = 0  # how many of them name no label
+    start: float = 0.0  # of the curves: seconds since 1970
+    width: float = 0.25  # of a slot: seconds
     slots: list[list[int]] = []
 
     def __post_init__(self) -> None:  # what a snapshot does not keep
         self.labels: tuple[str, ...] = ()
         self.positions: dict[str, int] = {}
-        self._at, self._last = -1.0, [0]
+        self._slot_time, self._last_slot = -1.0, [0]
 
     def grow(self, labels: Sequence[str]) -> None:
         """All labels, of which some at the end may be new."""
@@ -93,10 +82,10 @@ class Stats(Struct, dict=True):
         return self.decisions - self.outcomes - self.timeouts
 
     def count_decision(
-        self, at: float, labels: Sequence[str], top: Sequence[str], propensity: float | None
+        self, time: float, labels: Sequence[str], top: Sequence[str], propensity: float | None
     ) -> None:
         self.decisions += 1
-        slot = self._slot(at)
+        slot = self._slot(time)
         slot[DECISIONS] += 1
         if labels != top and set(labels) != set(top):
             self.explored += 1
@@ -111,7 +100,14 @@ class Stats(Struct, dict=True):
             self.floor = propensity
 
     def count_outcome(
-        self, at: float, age: float, labels: Sequence[str], hit: bool, late: bool, learnt: bool, refused: bool
+        self,
+        time: float,
+        age: float,
+        labels: Sequence[str],
+        hit: bool,
+        late: bool,
+        learnt: bool,
+        refused: bool,
     ) -> None:
         """An outcome, in time or late."""
         if late:
@@ -122,15 +118,15 @@ class Stats(Struct, dict=True):
         self.refused += refused
         self.age_sum += age
         self.ages[bisect_left(AGES, age)] += 1
-        slot = self._slot(at)
+        slot = self._slot(time)
         slot[OUTCOMES] += 1
         self.hits += hit
         slot[HITS] += hit
         answered, hits, positions = self.answered, self.hit, self.positions
         for label in labels:
-            at_label = positions[label]
-            answered[at_label] += 1
-            hits[at_label] += hit
+            position = positions[label]
+            answered[position] += 1
+            hits[position] += hit
         count = self.outcomes + self.late
         self.recent += (hit - self.recent) / min(count, RECENT)
         self.usual += (hit - self.usual) / min(count, USUAL)
@@ -143,8 +139,8 @@ class Stats(Struct, dict=True):
         elif right in self.positions:
             parts.append(self.named[self.positions[right]])
         if group is not None:
-            known = group in self.groups or len(self.groups) < MOST_GROUPS
-            parts.append(self.groups.setdefault(group if known else OTHERS, [0, 0, 0]))
+            is_counted = group in self.groups or len(self.groups) < MOST_GROUPS
+            parts.append(self.groups.setdefault(group if is_counted else OTHERS, [0, 0, 0]))
         for part in parts:
             part[0] += 1
             part[1] += hit
@@ -167,21 +163,21 @@ class Stats(Struct, dict=True):
         error = sqrt(max(self.usual * (1.0 - self.usual), 0.01) / (2 * RECENT))
         return self.recent < self.usual - 5.0 * error
 
-    def _slot(self, at: float) -> list[int]:
-        if at == self._at and self.slots:  # all events of a turn have one time
-            return self._last
-        self._at, self._last = at, self._find_slot(at)
-        return self._last
+    def _slot(self, time: float) -> list[int]:
+        if time == self._slot_time and self.slots:  # all events of a turn have one time
+            return self._last_slot
+        self._slot_time, self._last_slot = time, self._find_slot(time)
+        return self._last_slot
 
-    def _find_slot(self, at: float) -> list[int]:
+    def _find_slot(self, time: float) -> list[int]:
         if not self.slots:
-            self.start = float(int(at))
-        index = max(int((at - self.start) / self.width), 0)
+            self.start = float(int(time))
+        index = max(int((time - self.start) / self.width), 0)
         while index >= MOST_SLOTS:
             pairs = [self.slots[i : i + 2] for i in range(0, len(self.slots), 2)]
             self.slots = [[sum(column) for column in zip(*pair, strict=True)] for pair in pairs]
             self.width *= 2.0
-            index = int((at - self.start) / self.width)
+            index = int((time - self.start) / self.width)
         while len(self.slots) <= index:
             self.slots.append([0, 0, 0, 0])
         return self.slots[index]
@@ -205,7 +201,7 @@ class Totals(Struct):
     @classmethod
     def of(cls, labels: Sequence[str], data: dict[str, Any] | None = None) -> Totals:
         """For these labels: new, or from what `to_dict` gave."""
-        totals = convert(data or {}, cls, str_keys=True, dec_hook=lambda kind, held: kind.from_dict(held))
+        totals = convert(data or {}, cls, str_keys=True, dec_hook=lambda cls, data: cls.from_dict(data))
         totals.stats.grow(labels)
         return totals
 

@@ -80,10 +80,10 @@ def verify_store(
         with result.noting_damage():
             result.problems += _check_pending_index(store, pending)
     with result.noting_damage():
-        for note in store.snapshots():
+        for info in store.snapshots():
             result.snapshots += 1
             with result.noting_damage():
-                store.snapshot(note.seq)
+                store.snapshot(info.seq)
     if result.sound and with_replay:
         with result.noting_damage():
             result.replayed = replay(store, from_start=True, learner=learner, tick=tick)

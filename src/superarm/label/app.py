@@ -265,7 +265,7 @@ def _checked_keys(changed: Mapping[str, str]) -> dict[str, str]:
     """All keys, some of them changed; each may mean one thing only."""
     for action, key in changed.items():
         if action not in KEYS:
-            raise InvalidInput.must("--keys", OWNER, f"for {', '.join(KEYS)}", action, among=KEYS)
+            raise InvalidInput.must("--keys", OWNER, f"for {', '.join(KEYS)}", action, choices=KEYS)
         if not key or not key.isprintable() or " " in key or (action != "labels" and len(key) != 1):
             raise InvalidInput.must("--keys", OWNER, f"a visible character for {action}", key)
     keys = {action: key.lower() for action, key in {**KEYS, **changed}.items()}

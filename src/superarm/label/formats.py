@@ -291,5 +291,5 @@ def _functions(format: str) -> Functions:
     """That read a task of a format, and write all tasks."""
     if format not in FORMATS:
         wanted = f"one of {', '.join(FORMATS)}"
-        raise InvalidInput.must("--format", "superarm labels", wanted, format, among=FORMATS)
+        raise InvalidInput.must("--format", "superarm labels", wanted, format, choices=FORMATS)
     return FORMATS[format]

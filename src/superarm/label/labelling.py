@@ -291,7 +291,7 @@ class Labelling(Results):
     def _live_label(self, name: str) -> str:
         if name not in self.label_names:
             wanted = "one of the labels (or add it)"
-            raise InvalidInput.must("label", OWNER, wanted, name, among=self.label_names)
+            raise InvalidInput.must("label", OWNER, wanted, name, choices=self.label_names)
         return name
 
     def _spare_label(self, name: str) -> str:

@@ -54,7 +54,7 @@ def check_known_person(
     if name not in known:
         people = ", ".join(person or "'' (whoever gave no name)" for person in sorted(known))
         wanted = f"one of {people}" if people else f"the name of a person, but {nobody}"
-        raise InvalidInput.must(option, owner, wanted, name, among=known)
+        raise InvalidInput.must(option, owner, wanted, name, choices=known)
 
 
 def export_names(columns: Collection[str]) -> dict[str, str]:

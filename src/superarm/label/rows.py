@@ -141,7 +141,7 @@ class LabelRows:
         for option, column in (("labels", label), ("answers", answers)):
             if column is not None and column not in content:
                 wanted = f"one of its columns {', '.join(content)}"
-                raise InvalidInput.must(option, name, wanted, column, among=content)
+                raise InvalidInput.must(option, name, wanted, column, choices=content)
         features = {column: cells for column, cells in content.items() if column not in (label, answers)}
         shown = [column for column in features if column not in exported_columns(features)]
         n = len(next(iter(content.values())))
@@ -223,7 +223,7 @@ class LabelRows:
         for name in names:
             if name not in columns:
                 wanted = f"among {', '.join(columns)}"
-                raise InvalidInput.must("show", self.name, wanted, name, among=columns)
+                raise InvalidInput.must("show", self.name, wanted, name, choices=columns)
         return tuple(names)
 
     def values(self, row: int, columns: tuple[str, ...]) -> dict[str, Cell]:

@@ -61,7 +61,8 @@ class Algorithm:
     scaling: str | None  # one of SCALINGS, or its own
     _size: int
     _id: str
-    _trial_core: tuple[Layout | None, Core] | None = None  # to decide at a cursor before the first row
+    trial_core: Core | None = None  # to decide at a cursor before the first row, or the first text
+    trial_layout: Layout | None = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -130,8 +131,8 @@ class Algorithm:
         """The name of its class, for error messages."""
         return type(self).__name__
 
-    def invalid(self, parameter: str, be: str, got: object) -> InvalidInput:
-        return InvalidInput.must(parameter, self.owner, be, got)
+    def invalid(self, parameter: str, expected: str, got: object) -> InvalidInput:
+        return InvalidInput.must(parameter, self.owner, expected, got)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -217,7 +218,7 @@ class Algorithm:
 
     @set_size.setter
     def set_size(self, size: int) -> None:
-        self._size = self.inputs.size(size)
+        self._size, self.trial_core = self.inputs.size(size), None
         if self.core is not None:
             self.core.set_size = self._size
 
@@ -228,7 +229,7 @@ class Algorithm:
 
     @id.setter
     def id(self, id_: str) -> None:
-        self._id = id_
+        self._id, self.trial_core = id_, None
         if self.core is not None:
             self.core.id = id_
 
@@ -322,12 +323,12 @@ class Algorithm:
         forgotten again."""
         core: Core | None = self.core
         if self._is_narrow:
-            core = self.rebuild_core(self.core)
-            self._trial_core = self.inputs.layout, core
+            core = self.trial_core = self.rebuild_core(self.core)
         elif core is None:
-            if self._trial_core is None or self._trial_core[0] != self.inputs.layout:
-                self._trial_core = self.inputs.layout, self._new_core()
-            core = self._trial_core[1]
+            core = self.trial_core
+            if core is None or self.trial_layout != self.inputs.layout:
+                core = self.trial_core = self._new_core()
+                self.trial_layout = self.inputs.layout
         if not isinstance(cursor, Cursor) or len(cursor.rule_state) != core.rule.n_draw_state:
             raise self.invalid("cursor", "one of this learner", cursor)
         return core
@@ -366,4 +367,4 @@ def check_params(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:
                 reason = "in Python, explore=Cover(coverage=...) is its promise"
             raise InvalidInput.must(name, owner, f"left out: {reason}", given[name])
         wanted = f"one of its parameters {', '.join(own)}"
-        raise InvalidInput.must(name, owner, wanted, name, among=own)
+        raise InvalidInput.must(name, owner, wanted, name, choices=own)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,13 +13,7 @@ from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import FeedbackError
 from superarm.learners.algorithm import Algorithm
-from superarm.learners.feedback import (
-    answered_before,
-    check_feedback,
-    core_inputs,
-    label_number,
-    update_error,
-)
+from superarm.learners.feedback import answered_before, checked_answer, update_error
 from superarm.native import loops
 from superarm.parameters import as_bit
 
@@ -28,107 +21,98 @@ if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
 
+class Answers(NamedTuple):
+    """Answers to some of many decisions."""
+
+    which: Array  # the numbers of the decisions that were answered
+    hits: Array  # whether the right label was shown
+    labels: Array  # the numbers of the right labels; -1 where only a bit came
+
+
 def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int:
     """Learn from the answers to many decisions; how many there were."""
-    if isinstance(decisions, Sequence) and not isinstance(decisions, str):
-        return _update_list(learner, decisions, hits, labels)
-    if not isinstance(decisions, Decisions):
+    is_list = isinstance(decisions, Sequence) and not isinstance(decisions, str)
+    if not is_list and not isinstance(decisions, Decisions):
         wanted = "Decisions, as decide_many gives them"
         raise FeedbackError.must("decisions", learner.owner, wanted, decisions)
-    which, bits, label_numbers = _answers(learner, len(decisions), hits, labels)
-    rounds = decisions.round[which]
-    if len(which) and (decisions.learner != learner.id or rounds.max() >= learner.round or rounds.min() < 0):
+    answers = _answers(learner, len(decisions), hits, labels)
+    if not len(answers.which):
+        return 0
+    learn = _learn_from_list if is_list else _learn_from_columns
+    return learn(learner, decisions, answers)
+
+
+def _learn_from_columns(learner: Learner, decisions: Decisions, answers: Answers) -> int:
+    """Learn from decisions of `decide_many`."""
+    rounds = decisions.round[answers.which]
+    if decisions.learner != learner.id or rounds.max() >= learner.round or rounds.min() < 0:
         whose = f"those of learner {decisions.learner}"
         raise FeedbackError.must("decisions", learner.owner, f"its own (learner {learner.id})", whose)
     _check_rounds(learner, rounds)
-    if not len(which):
-        return 0
-    among = _eligible(learner, decisions)
-    if labels is not None:
+    eligible = _eligible(learner, decisions)
+    if answers.labels[0] >= 0:
         if decisions.eligible is not None or learner.inputs.growth:
-            _check_labels(learner, among, which, label_numbers)
-        bits = _hits(decisions, which, label_numbers)
-    return _learn(learner, decisions, among, which, bits, label_numbers)
+            _check_labels(learner, eligible, answers)
+        answers = answers._replace(hits=_hits(decisions, answers))
+    return _learn(learner, decisions, eligible, answers)
+
+
+def _learn_from_list(learner: Learner, decisions: Sequence[Decision], answers: Answers) -> int:
+    """Learn from Decision objects: live, stored or given ones."""
+    answered = [decisions[i] for i in answers.which]
+    values: list[dict[str, Any]] = [{"hit": hit} for hit in answers.hits.tolist()]
+    if answers.labels[0] >= 0:
+        values = [{"label": label} for label in learner.label_set.decode(answers.labels)]
+    checked = [
+        checked_answer(learner, decision, **value) for decision, value in zip(answered, values, strict=True)
+    ]
+    _check_distinct(learner, answered)
+    given_one_by_one = type(learner).given_log_probs is not Algorithm.given_log_probs
+    if given_one_by_one and any(decision.round is None for decision in answered):
+        for decision, value in zip(answered, values, strict=True):
+            learner.update(decision, **value)
+        return len(answered)
+    sets, rows = [one.sets for one in checked], stack([one.row for one in checked], learner.inputs.layout)
+    batch = Decisions.from_list([one.decision for one in checked], sets, rows, learner.label_set)
+    everything = learner.inputs.everything
+    alike = all(one.eligible is everything for one in checked)
+    eligible = (
+        EligibleLabels(everything) if alike else EligibleLabels.by_row([one.eligible for one in checked])
+    )
+    hits = np.array([one.hit for one in checked])
+    return _learn(learner, batch, eligible, Answers(np.arange(len(checked)), hits, answers.labels), answered)
 
 
 def _learn(
     learner: Learner,
     decisions: Decisions,
-    among: EligibleLabels,
-    which: Array,
-    bits: Array,
-    label_numbers: Array,
-    given: Sequence[Decision] = (),
+    eligible: EligibleLabels,
+    answers: Answers,
+    answered: Sequence[Decision] = (),
 ) -> int:
     """Learn from one row after the other; those that were learnt are marked, also if a later one fails.
 
-    ``given`` are the decisions as objects, where these remember who has learnt from them.
+    ``answered`` are the decisions as objects, where given ones remember who has learnt from them.
     """
-    own, rows = bool(decisions.round[which[0]] >= 0), decisions.rows
+    which, core, rows = answers.which, learner.core, decisions.rows
     assert rows is not None
+    hits = answers.hits.view(np.uint8)
     done, status = loops.update_many(
-        learner.core,
-        rows,
-        which,
-        *among,
-        *decisions.columns,
-        bits.view(np.uint8),
-        label_numbers,
-        not own,
+        core, rows, which, *eligible, *decisions.columns, decisions.round, hits, answers.labels
     )
-    if own:
-        learner.core.ledger.add_many(decisions.round[which[:done]])
-    for decision in given[:done]:
-        decision.taught = (*decision.taught, learner.id)
+    rounds = decisions.round[which[:done]]
+    core.ledger.add_many(rounds[rounds >= 0])
+    for decision in answered[:done]:
+        if decision.round is None:
+            decision.taught = (*decision.taught, learner.id)
     if status:
-        at = which[done]
-        round_ = int(decisions.round[at]) if own else None
-        raise update_error(learner, status, rows.row(at), round_)
+        round_ = int(decisions.round[which[done]])
+        raise update_error(learner, status, rows.row(which[done]), None if round_ < 0 else round_)
     return int(done)
 
 
-def _update_list(learner: Learner, decisions: Sequence[Decision], hits: Any, labels: Any) -> int:
-    """Decision objects, live, restored or given: checked one by one, learnt from in compiled batches."""
-    which, bits, label_numbers = _answers(learner, len(decisions), hits, labels)
-    rows, sets, among, answered = [], [], [], []
-    seen = set[Any]()
-    for at, i in enumerate(which):
-        decision = decisions[i]
-        label = None if labels is None else learner.label_set.decode([label_numbers[at]])[0]
-        check_feedback(learner, decision, bool(bits[at]) if labels is None else None, label, None)
-        key = id(decision) if decision.round is None else decision.round
-        if key in seen:
-            raise answered_before(learner, decision.round)
-        seen.add(key)
-        row, numbers, could_be_shown = core_inputs(learner, decision)
-        if label is not None:
-            label_number(learner, decision, label, could_be_shown)
-            bits[at] = label_numbers[at] in numbers[decision.size : 2 * decision.size]
-        rows.append(row)
-        sets.append(numbers)
-        among.append(could_be_shown)
-        answered.append(decision)
-    if not answered:
-        return 0
-    batch = Decisions.from_list(answered, sets, stack(rows, learner.inputs.layout), learner.label_set)
-    everything = learner.inputs.everything
-    alike = all(labels is everything for labels in among)
-    eligible = EligibleLabels(everything) if alike else EligibleLabels.by_row(among)
-    given_one_by_one = type(learner).given_log_probs is not Algorithm.given_log_probs
-    for own, run in groupby(range(len(answered)), lambda at: answered[at].round is not None):
-        places = np.array(list(run))
-        if own or not given_one_by_one:
-            given = [] if own else [answered[at] for at in places]
-            _learn(learner, batch, eligible, places, bits[places], label_numbers[places], given)
-            continue
-        for at in places:
-            label = None if labels is None else learner.label_set.decode([label_numbers[at]])[0]
-            learner.update(answered[at], hit=bool(bits[at]) if label is None else None, label=label)
-    return len(answered)
-
-
-def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> tuple[Array, Array, Array]:
-    """The rows that were answered, their bits, and their labels' numbers (-1 where only a bit came)."""
+def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> Answers:
+    """The ``hits`` or ``labels`` to ``count`` decisions, checked; missing ones left out."""
     owner = learner.owner
     kind = "hit" if labels is None else "label"
     if (hits is None) == (labels is None) or kind not in learner.feedback:
@@ -136,28 +120,38 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> tuple[Arra
         wanted = " or ".join(f"{name}s" for name in names)
         kinds = [name for name, value in (("hits", hits), ("labels", labels)) if value is not None]
         raise FeedbackError.must("answers", owner, wanted, " and ".join(kinds) or "neither")
-    given = hits if labels is None else labels
-    column = np.asarray(given) if labels is None else np.empty(0)
+    values = hits if labels is None else labels
+    column = np.asarray(values) if labels is None else np.empty(0)
     numbers: Any
     if column.dtype == bool:  # the usual case, without detours
         which, n, numbers = np.arange(len(column)), len(column), column
     else:
-        answers = list(given.tolist() if isinstance(given, np.ndarray) else given)
-        missing = [a is None or type(a).__name__ == "NAType" or a != a for a in answers]
-        which, n = np.flatnonzero(~np.array(missing, bool)), len(answers)
+        values = list(values.tolist() if isinstance(values, np.ndarray) else values)
+        missing = [a is None or type(a).__name__ == "NAType" or a != a for a in values]
+        which, n = np.flatnonzero(~np.array(missing, bool)), len(values)
         numbers = [
-            as_bit(answers[i]) if labels is None else learner.label_set.number(answers[i]) for i in which
+            as_bit(values[i]) if labels is None else learner.label_set.number(values[i]) for i in which
         ]
         if None in numbers:
-            wrong = answers[which[numbers.index(None)]]
+            wrong = values[which[numbers.index(None)]]
             wanted = "True, False or None" if labels is None else "known labels or None"
             raise FeedbackError.must(f"{kind}s", owner, wanted, wrong)
     if n != count:
         got = f"{n} answers to {count} decisions"
         raise FeedbackError.must("answers", owner, "one for each decision, None where none came", got)
-    label_numbers = np.full(len(which), -1, np.intp) if labels is None else np.array(numbers, np.intp)
-    bits = np.array(numbers, bool) if labels is None else np.zeros(len(which), bool)
-    return which, bits, label_numbers
+    if labels is None:
+        return Answers(which, np.array(numbers, bool), np.full(len(which), -1, np.intp))
+    return Answers(which, np.zeros(len(which), bool), np.array(numbers, np.intp))
+
+
+def _check_distinct(learner: Learner, decisions: Sequence[Decision]) -> None:
+    """No decision may be answered twice in one call."""
+    seen = set[int]()
+    for decision in decisions:
+        key = -1 - id(decision) if decision.round is None else decision.round
+        if key in seen:
+            raise answered_before(learner, decision.round)
+        seen.add(key)
 
 
 def _check_rounds(learner: Learner, rounds: Array) -> None:
@@ -179,22 +173,20 @@ def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:
     return EligibleLabels.by_row([inputs.labels_at(int(round_)) for round_ in decisions.round])
 
 
-def _check_labels(learner: Learner, among: EligibleLabels, which: Array, label_numbers: Array) -> None:
+def _check_labels(learner: Learner, eligible: EligibleLabels, answers: Answers) -> None:
     none = learner.inputs.none
-    for i, number in zip(which, label_numbers, strict=True):
-        if number != none and number not in among.at(i):
+    for i, number in zip(answers.which, answers.labels, strict=True):
+        if number != none and number not in eligible.at(i):
             wrong = learner.label_set.decode([number])[0]
             raise FeedbackError.must("labels", learner.owner, "eligible labels", wrong)
 
 
-def _hits(decisions: Decisions, which: Array, label_numbers: Array) -> Array:
+def _hits(decisions: Decisions, answers: Answers) -> Array:
     """Whether each label was among the shown ones."""
     drawn = decisions.columns
-    hits = np.zeros(len(which), bool)
     starts, sizes = drawn.ends[:-1] + drawn.sizes, drawn.sizes
-    for at, (i, number) in enumerate(zip(which, label_numbers, strict=True)):
-        hits[at] = number in drawn.flat[starts[i] : starts[i] + sizes[i]]
-    return hits
+    pairs = zip(answers.which, answers.labels, strict=True)
+    return np.array([number in drawn.flat[starts[i] : starts[i] + sizes[i]] for i, number in pairs])
 
 
 # ---------------------------------------------------------------- runs

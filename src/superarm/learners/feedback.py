@@ -34,17 +34,19 @@ class Answer(NamedTuple):
 # ---------------------------------------------------------------- one answer
 
 
-def checked_answer(learner: Algorithm, decision: Decision, hit: Any, label: Any, likelihood: Any) -> Answer:
+def checked_answer(
+    learner: Algorithm, decision: Decision, hit: Any = None, label: Any = None, likelihood: Any = None
+) -> Answer:
     """A checked answer, in numbers."""
-    check_feedback(learner, decision, hit, label, likelihood)
-    row, sets, among = core_inputs(learner, decision)
+    _check_feedback(learner, decision, hit, label, likelihood)
+    row, sets, eligible = _core_inputs(learner, decision)
     number = -1
     if label is not None:
-        number = label_number(learner, decision, label, among)
+        number = _label_number(learner, decision, label, eligible)
         hit = number in sets[decision.size : 2 * decision.size].tolist()
     size = decision.size
     if decision.round is None:
-        ordered, belief = learner.given_log_probs(decision, len(among), size)
+        ordered, belief = learner.given_log_probs(decision, len(eligible), size)
         if (ordered, belief) != (decision.log_ordered_propensity, decision.belief):
             decision = Decision.from_parts(
                 x=None,
@@ -55,10 +57,10 @@ def checked_answer(learner: Algorithm, decision: Decision, hit: Any, label: Any,
                 belief=belief,
             )
     likelihood = None if likelihood is None else _likelihood(learner, likelihood)
-    return Answer(decision, row, among, sets, size, bool(hit), number, likelihood)
+    return Answer(decision, row, eligible, sets, size, bool(hit), number, likelihood)
 
 
-def check_feedback(learner: Algorithm, decision: Any, hit: Any, label: Any, likelihood: Any) -> None:
+def _check_feedback(learner: Algorithm, decision: Any, hit: Any, label: Any, likelihood: Any) -> None:
     owner = learner.owner
     if not isinstance(decision, Decision):
         raise FeedbackError.must("decision", owner, "a Decision", decision)
@@ -93,22 +95,19 @@ def answered_before(learner: Algorithm, round_: int | None) -> FeedbackError:
     return error
 
 
-def core_inputs(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Array]:
+def _core_inputs(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Array]:
     """Row, sets and eligible labels as the core reads them."""
-    row, sets, among = decision.row, decision.sets, decision.eligible_
+    row, sets, eligible = decision.row, decision.sets, decision.eligible_
     if decision.label_set is None:  # it was stored, or is somebody else's: labels, not numbers
         label_set, owner = learner.label_set, learner.owner
         drawn, top = (label_set.numbers(part, "decision", owner) for part in sets[1:])
         sets = np.concatenate([drawn, drawn, top])
-        among = None if among is None else np.sort(label_set.numbers(among, "decision", owner))
+        eligible = None if eligible is None else np.sort(label_set.numbers(eligible, "decision", owner))
         row, decision.draw_log = None, draw_log_of(learner, decision)
     if row is None or type(decision.x) is dict:
         row = learner.inputs.row(decision.x)
         learner.ensure_core()
-    if among is None:
-        growth = learner.inputs.growth
-        among = learner.inputs.labels_at(decision.round) if growth else learner.inputs.everything
-    return row, sets, among
+    return row, sets, learner.inputs.labels_at(decision.round) if eligible is None else eligible
 
 
 def draw_log_of(learner: Algorithm, decision: Decision) -> bytes:
@@ -121,12 +120,12 @@ def draw_log_of(learner: Algorithm, decision: Decision) -> bytes:
         raise learner.invalid("rule of decision", f"as {learner.rule} wrote it", decision.rule) from error
 
 
-def label_number(learner: Algorithm, decision: Decision, label: Any, among: Array) -> int:
+def _label_number(learner: Algorithm, decision: Decision, label: Any, eligible: Array) -> int:
     number = learner.label_set.number(label)
     if number is None:
         raise learner.invalid("label", "a known label", label)
     limited = decision.eligible_ is not None or learner.inputs.growth
-    if limited and number not in among and number != learner.inputs.none:
+    if limited and number not in eligible and number != learner.inputs.none:
         raise FeedbackError.must("label", learner.owner, "one of the eligible labels", label)
     return number
 
@@ -161,11 +160,11 @@ def _values(row: Any) -> Array:
 
 def pending_error(learner: Algorithm) -> BaseException | None:
     """What a learner or a rule in plain Python has raised while compiled code ran; it is then over."""
-    for core in (learner.core, vars(learner).get("_trial", (None, None))[1]):
-        for part in () if core is None else (core, core.rule):
-            if getattr(part, "error", None) is not None:
-                error: BaseException = part.forget_error()
-                return error
+    cores = [learner.core, learner.trial_core]
+    for part in (part for core in cores if core is not None for part in (core, core.rule)):
+        if getattr(part, "error", None) is not None:
+            error: BaseException = part.forget_error()
+            return error
     return None
 
 

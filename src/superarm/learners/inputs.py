@@ -63,8 +63,8 @@ class Inputs:
             return d, width
         return check_int("n_features", self.owner, n_features, 1)
 
-    def invalid(self, parameter: str, be: str, got: object) -> InvalidInput:
-        return InvalidInput.must(parameter, self.owner, be, got)
+    def invalid(self, parameter: str, expected: str, got: object) -> InvalidInput:
+        return InvalidInput.must(parameter, self.owner, expected, got)
 
     # ------------------------------------------------------------ labels
 
@@ -93,12 +93,12 @@ class Inputs:
 
     def eligible(self, labels: Iterable[Label]) -> Array:
         """The numbers of eligible labels, increasing."""
-        among = np.sort(self.label_set.numbers(labels, "eligible", self.owner))
-        if not len(among):
+        numbers = np.sort(self.label_set.numbers(labels, "eligible", self.owner))
+        if not len(numbers):
             raise self.invalid("eligible", "distinct labels, at least one", labels)
-        if self.none is not None and self.none in among:
+        if self.none is not None and self.none in numbers:
             raise self.invalid("eligible", "labels without none_label, which is never shown", labels)
-        return among
+        return numbers
 
     def eligible_by_row(self, eligible: Any, n: int, m: int) -> EligibleLabels:
         """The numbers of eligible labels for n rows of a batch: one list for all, or one for each."""
@@ -107,7 +107,7 @@ class Inputs:
         each = [self.eligible(labels) for labels in given] if several else [self.eligible(eligible)]
         if several and len(each) != n:
             raise self.invalid("eligible", f"one list, or one for each of {n} rows", f"{len(each)} lists")
-        if not self.sizes_vary and any(len(among) < m for among in each):
+        if not self.sizes_vary and any(len(numbers) < m for numbers in each):
             raise self.invalid(
                 "eligible", f"at least set_size = {m} labels in every row of a batch", eligible
             )
@@ -245,9 +245,9 @@ class Inputs:
         """What `rollback` needs to undo a first row, or new names."""
         return None if self.columns is None else self.columns.checkpoint(), self.n_features, self.layout
 
-    def rollback(self, mark: Any) -> None:
+    def rollback(self, checkpoint: Any) -> None:
         """As if the rows since then had not come."""
-        columns, self.n_features, self.layout = mark
+        columns, self.n_features, self.layout = checkpoint
         if columns is None:
             self.columns = None
         elif self.columns is not None:

@@ -321,6 +321,7 @@ class Learner(Algorithm):
             raise self.invalid("labels", "left as they are: its matrix couples all labels", labels)
         self.inputs.growth.append((self.round, before))
         self.inputs.use_labels(label_set)
+        self.trial_core = None
         if self.inputs.sizes_vary and self._size == before:  # all labels stay all labels
             self._size = self.n_labels
         if old is not None:

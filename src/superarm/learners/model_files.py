@@ -14,6 +14,7 @@ from superarm.data.columns import Columns
 from superarm.data.rows import Layout
 from superarm.errors import ModelFileError
 from superarm.learners.algorithm import copy_state
+from superarm.parameters import parameters
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
@@ -95,7 +96,8 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
         if header["recipe"] != cls.recipe:
             wanted = f"{cls.recipe}, as this superarm has (train it anew, or use the superarm that made it)"
             raise ModelFileError.must(f"recipe of {cls.__name__}", str(path), wanted, header["recipe"])
-        learner = cls(**header["params"])
+        own, params = parameters(cls), header["params"]
+        learner = cls(**{name: value for name, value in params.items() if name in own or value is not None})
         learner.id = str(header["id"])
         inputs = learner.inputs
         inputs.growth = [(int(start), int(k)) for start, k in header["growth"]]
@@ -128,7 +130,7 @@ def _subclasses(cls: type[Learner]) -> Iterable[type[Learner]]:
 
 def get_state(learner: Learner) -> dict[str, Any]:
     """All of it but what compiled code points at."""
-    values = {name: value for name, value in vars(learner).items() if name not in ("core", "_trial")}
+    values = {name: value for name, value in vars(learner).items() if name not in ("core", "trial_core")}
     core = learner.core
     if core is not None:
         answered = core.ledger.low, bytes(core.ledger.later)

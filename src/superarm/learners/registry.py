@@ -47,7 +47,7 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
         cls, fixed = names()[name]
     else:
         wanted = f"one of {', '.join(names())}, or file.py:Class"
-        raise InvalidInput.must("learner", "superarm", wanted, name, among=names())
+        raise InvalidInput.must("learner", "superarm", wanted, name, choices=names())
     return cls, fixed | parse_params(rest, "learner", "superarm", spec)
 
 

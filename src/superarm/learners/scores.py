@@ -137,8 +137,8 @@ class Scores(ExploringLearner):
         if len(x) >= self.n_labels:
             return eligible
         numbers = {self.label_set.by_text(label) for label in x}
-        among = self.label_set.all() if eligible is None else list(eligible)
-        scored = [label for label in among if self.label_set.number(label) in numbers]
+        candidates = self.label_set.all() if eligible is None else list(eligible)
+        scored = [label for label in candidates if self.label_set.number(label) in numbers]
         if not scored:
             raise self.invalid("x", "scores of labels that may be shown, at least one", dict(x))
         return scored

@@ -6,7 +6,7 @@ The same bits as `Learner.advance` and `Learner.update` one by one, in one compi
 from __future__ import annotations
 
 from math import nan
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,20 +21,6 @@ from superarm.native import loops
 from superarm.native.core import Core
 
 
-class StoredBody(Protocol):
-    """What is kept of a decision: the names are those of `Decision.to_dict`."""
-
-    labels: list[str]
-    drawn: list[str]
-    top: list[str]
-    eligible: list[str] | None
-    belief: float
-    log_propensity: float | None
-    log_ordered_propensity: float | None
-    round: int
-    k: int  # how many labels there were
-
-
 class Stored(Protocol):
     """A decision that was stored."""
 
@@ -42,13 +28,23 @@ class Stored(Protocol):
 
     @property
     def body(self) -> Any:
-        """What is kept of it, as `StoredBody`."""
+        """What is kept of it: fields as in `Decision.to_dict`, and ``k``, how many labels there were."""
 
     def row(self) -> Any:
         """The row that it was made for."""
 
     def draw_log(self, learner: Learner) -> Array:
         """What its rule wrote down, or at least the part that moves the rule."""
+
+
+class StoredAnswer(NamedTuple):
+    """The answer to a stored decision."""
+
+    stored: Stored
+    row: Any  # where rows have names: what these mean may change with the next row; else None
+    hit: bool
+    label: int  # its number; -1 where only a bit came
+    decisions_before: int  # that came before it
 
 
 class StoredUpdates:
@@ -60,23 +56,18 @@ class StoredUpdates:
         self._clear()
 
     def _clear(self) -> None:
-        self._round = 0
+        self._next_round = 0
         self._logs: list[Array] = []
-        self._before: list[int] = []  # how many decisions came before each answer
-        self._answered: list[Stored] = []
-        # of answers, where rows have names: what these mean may change with the next row
-        self._rows: list[Any] = []
-        self._hits: list[bool] = []
-        self._label_numbers: list[int] = []
+        self._answers: list[StoredAnswer] = []
         self._all_live = True
-        self._batch: tuple[Rows, Array, EligibleLabels, DrawnSets] | None = None
+        self._batch: tuple[Rows, EligibleLabels, DrawnSets, Array] | None = None
 
     def add_decision(self, decision: Stored) -> None:
         """The learner made this decision."""
         learner = self.learner
         if learner.core is None or learner.columns is not None:
             learner.inputs.row(decision.row())
-        self._round = max(self._round, decision.body.round + 1)
+        self._next_round = max(self._next_round, decision.body.round + 1)
         self._logs.append(decision.draw_log(learner))
 
     def add_answer(self, decision: Stored, hit: bool, label: str | None) -> None:
@@ -84,105 +75,100 @@ class StoredUpdates:
         live, learner = decision.decision, self.learner
         if live is None or live.label_set is not learner.label_set or type(live.x) is dict:
             self._all_live = False
-        if learner.columns is not None:
-            self._rows.append(self._row(decision))
-        self._before.append(len(self._logs))
-        self._answered.append(decision)
-        self._hits.append(hit)
-        self._label_numbers.append(-1 if label is None else self.number[label])
+        row = None if learner.columns is None else self._row(decision)
+        number = -1 if label is None else self.number[label]
+        self._answers.append(StoredAnswer(decision, row, hit, number, len(self._logs)))
 
     def apply(self) -> dict[int, str]:
         """Move and teach the learner; why some answers, by their number, could not be learnt."""
         learner, refused = self.learner, dict[int, str]()
-        if not self._logs and not self._answered:
+        if not self._logs and not self._answers:
             return refused
         core = learner.ensure_core()
-        core.round = max(core.round, self._round)
-        log, log_ends = flatten(self._logs, np.float64)
+        core.round = max(core.round, self._next_round)
+        logs = flatten(self._logs, np.float64)
         learn = self._learn_live if self._all_live else self._learn_stored
         start = counted = 0
-        while start < len(self._answered):
-            done, status = learn(core, start, (log, log_ends, counted))
+        while start < len(self._answers):
+            done, status = learn(core, start, logs, counted)
             start += done
-            counted = self._before[min(start, len(self._before) - 1)]
+            counted = self._answers[min(start, len(self._answers) - 1)].decisions_before
             if status:
-                stored = self._answered[start]
+                stored = self._answers[start].stored
                 error = update_error(learner, status, self._row(stored), stored.body.round)
                 if not isinstance(error, SuperarmError):
                     raise error
                 refused[start] = str(error)
                 start += 1
-        core.advance(log, log_ends, counted, len(self._logs))
+        core.advance(*logs, counted, len(self._logs))
         self._clear()
         return refused
 
-    def _learn_live(self, core: Core, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
+    def _learn_live(self, core: Core, start: int, logs: tuple[Array, Array], counted: int) -> tuple[int, int]:
         """Learn from answers about decisions that are at hand: how many were done, and why it stopped."""
-        log, log_ends, counted = decided
         every = self.learner.inputs.everything
-        for i in range(start, len(self._answered)):
-            decision: Any = self._answered[i].decision
-            if self._before[i] > counted:
-                core.advance(log, log_ends, counted, self._before[i])
-                counted = self._before[i]
+        for i, answer in enumerate(self._answers[start:]):
+            decision: Any = answer.stored.decision
+            if answer.decisions_before > counted:
+                core.advance(*logs, counted, answer.decisions_before)
+                counted = answer.decisions_before
             if decision.round in core.ledger:
-                self._check_open(core, np.array([decision.round]))
-            among = every if decision.eligible_ is None else decision.eligible_
-            hit, label = self._hits[i], self._label_numbers[i]
-            status = core.update(
-                decision, decision.row, among, decision.sets, decision.size, hit, label, None
-            )
+                raise answered_before(self.learner, decision.round)
+            eligible = every if decision.eligible_ is None else decision.eligible_
+            numbers = decision.sets, decision.size
+            status = core.update(decision, decision.row, eligible, *numbers, answer.hit, answer.label, None)
             if status:
-                return i - start, status
+                return i, status
             core.ledger.add(decision.round)
-        return len(self._answered) - start, 0
+        return len(self._answers) - start, 0
 
-    def _learn_stored(self, core: Core, start: int, decided: tuple[Array, Array, int]) -> tuple[int, int]:
+    def _learn_stored(
+        self, core: Core, start: int, logs: tuple[Array, Array], counted: int
+    ) -> tuple[int, int]:
         """Learn from answers about decisions of which only records are left, in one compiled loop."""
         if self._batch is None:
-            layout = self.learner.inputs.layout
-            assert layout is not None
-            rows = self._rows or [self._row(stored) for stored in self._answered]
-            rounds = np.array([stored.body.round for stored in self._answered], np.int64)
-            self._check_open(core, rounds)
-            self._batch = stack(rows, layout), rounds, self._eligible(), self._columns()
-        rows_, rounds, among, columns = self._batch
-        part, count = slice(start, None), len(self._answered)
-        before = np.array(self._before[part], np.intp)
-        label_numbers = np.array(self._label_numbers[part], np.intp)
-        bits, which = np.array(self._hits[part], np.uint8), np.arange(start, count)
+            self._batch = self._stacked(core)
+        rows, eligible, columns, rounds = self._batch
+        answers, which = self._answers[start:], np.arange(start, len(self._answers))
+        hits = np.array([answer.hit for answer in answers], np.uint8)
+        labels = np.array([answer.label for answer in answers], np.intp)
+        interleaved = (*logs, counted, np.array([answer.decisions_before for answer in answers], np.intp))
         done, status = loops.update_many(
-            core, rows_, which, *among, *columns, bits, label_numbers, False, (*decided, before)
+            core, rows, which, *eligible, *columns, rounds, hits, labels, interleaved
         )
         core.ledger.add_many(rounds[start : start + done])
         return done, status
+
+    def _stacked(self, core: Core) -> tuple[Rows, EligibleLabels, DrawnSets, Array]:
+        """The decisions that were answered, in columns."""
+        layout, bodies = self.learner.inputs.layout, [answer.stored.body for answer in self._answers]
+        assert layout is not None
+        rounds = np.array([body.round for body in bodies], np.int64)
+        again = core.ledger.first_of(rounds)
+        if again is not None:
+            raise answered_before(self.learner, again)
+        rows = [self._row(a.stored) if a.row is None else a.row for a in self._answers]
+        return stack(rows, layout), self._eligible(bodies), self._columns(bodies), rounds
 
     def _row(self, decision: Stored) -> Any:
         row = decision.row()
         return self.learner.inputs.row(row) if type(row) is dict else row
 
-    def _check_open(self, core: Core, rounds: Array) -> None:
-        again = core.ledger.first_of(rounds)
-        if again is not None:
-            raise answered_before(self.learner, again)
+    def _columns(self, bodies: list[Any]) -> DrawnSets:
+        sets = [
+            np.array([self.number[label] for label in (*body.labels, *body.drawn, *body.top)], np.intp)
+            for body in bodies
+        ]
+        log_probs = [
+            (_number(body.log_ordered_propensity), _number(body.log_propensity), body.belief)
+            for body in bodies
+        ]
+        logs = [answer.stored.draw_log(self.learner) for answer in self._answers]
+        return DrawnSets.of(sets, [len(body.labels) for body in bodies], log_probs, logs)
 
-    def _columns(self) -> DrawnSets:
-        number, learner = self.number, self.learner
-        flat, ends, sizes, log_probs, logs = list[int](), [0], list[int](), list[float](), list[Array]()
-        for stored in self._answered:
-            body = stored.body
-            flat += [number[label] for label in (*body.labels, *body.drawn, *body.top)]
-            ends.append(len(flat))
-            sizes.append(len(body.labels))
-            ordered, of_set = body.log_ordered_propensity, body.log_propensity
-            log_probs += (nan if ordered is None else ordered, nan if of_set is None else of_set, body.belief)
-            logs.append(stored.draw_log(learner))
-        sets = np.array(flat, np.intp), np.array(ends, np.intp), np.array(sizes, np.intp)
-        return DrawnSets(*sets, np.array(log_probs).reshape(-1, 3), *flatten(logs, np.float64))
-
-    def _eligible(self) -> EligibleLabels:
+    def _eligible(self, bodies: list[Any]) -> EligibleLabels:
         """The labels that could be shown: the eligible ones, or all that there were."""
-        every, bodies = self.learner.inputs.everything, [stored.body for stored in self._answered]
+        every = self.learner.inputs.everything
         if all(body.eligible is None and body.k == len(every) for body in bodies):
             return EligibleLabels(every)
         return EligibleLabels.by_row(
@@ -193,3 +179,7 @@ class StoredUpdates:
                 for body in bodies
             ]
         )
+
+
+def _number(log_probability: float | None) -> float:
+    return nan if log_probability is None else log_probability

@@ -213,12 +213,12 @@ class Log:
         known = ", ".join(names)
         for name in c.labels:
             if name not in names:
-                raise InvalidInput.must("labels column", owner, f"one of {known}", name, among=names)
+                raise InvalidInput.must("labels column", owner, f"one of {known}", name, choices=names)
         if c.hit not in names and c.label not in names:
-            raise InvalidInput.must("hit column", owner, f"one of {known}", c.hit, among=names)
+            raise InvalidInput.must("hit column", owner, f"one of {known}", c.hit, choices=names)
         for name in c.features or ():
             if name not in names:
-                raise InvalidInput.must("features columns", owner, f"among {known}", name, among=names)
+                raise InvalidInput.must("features columns", owner, f"among {known}", name, choices=names)
 
     # ------------------------------------------------------------ one row
 

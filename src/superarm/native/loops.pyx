@@ -168,8 +168,8 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
 
 def update_many(
     Core core, RowBlock rows, np.ndarray which, np.ndarray eligible, starts, np.ndarray flat, np.ndarray ends,
-    np.ndarray sizes, np.ndarray log_probs, np.ndarray log, np.ndarray log_ends, np.ndarray hits, np.ndarray labels,
-    bint given, interleaved=None,
+    np.ndarray sizes, np.ndarray log_probs, np.ndarray log, np.ndarray log_ends, np.ndarray rounds, np.ndarray hits,
+    np.ndarray labels, interleaved=None,
 ):
     """Learn from the answers to the decisions ``which``, in this order: how many were done, and why it stopped.
 
@@ -179,9 +179,9 @@ def update_many(
         which: row numbers.
         eligible, starts: as in `decide_many`.
         flat, ends, sizes, log_probs, log, log_ends: what `decide_many` gave.
+        rounds: of all decisions (int64); below 0 where somebody else chose the set.
         hits: a bit (uint8) for each of ``which``.
         labels: a label's number for each of ``which``, or -1.
-        given: somebody else chose the sets.
         interleaved: decisions that were made between the answers: (log, log_ends, the first, and how many come before each
             answer), or ``None``.
     """
@@ -202,13 +202,14 @@ def update_many(
     cdef const Py_ssize_t* every = labels_of(eligible)
     cdef const double* log_prob = <const double*>np.PyArray_DATA(log_probs)
     cdef const double* logs = <const double*>np.PyArray_DATA(log)
+    cdef const int64_t* round_number = <const int64_t*>np.PyArray_DATA(rounds)
     cdef const unsigned char* hit = <const unsigned char*>np.PyArray_DATA(hits)
     cdef Row row, ahead
     cdef Round round
     cdef Answer answer
     cdef int status = 0
     core.scored = 0
-    round.row, round.given, answer.likelihood = &row, given, NULL
+    round.row, answer.likelihood = &row, NULL
     while i < n and not status:
         at = order[i]
         m = size[at]
@@ -223,6 +224,7 @@ def update_many(
                 round.drawn, round.m = sets + begin + m, m
                 round.top, round.top_size = sets + begin + 2 * m, end[at + 1] - begin - 2 * m
                 round.log_ordered, round.log_set, round.belief = log_prob[3 * at], log_prob[3 * at + 1], log_prob[3 * at + 2]
+                round.given = round_number[at] < 0
                 answer.hit, answer.label = hit[i], label[i]
                 if i + 1 < n:
                     rows.prefetch_row(order[min(i + 2, n - 1)])

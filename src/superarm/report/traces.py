@@ -35,7 +35,7 @@ def as_altair(charts: Sequence[Chart]) -> Any:
 def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
     """A rate against rounds: a line for each name, with the 95 % interval of its runs."""
     if y not in RATES:
-        raise InvalidInput.must("y", "plot", f"one of {', '.join(RATES)}", y, among=RATES)
+        raise InvalidInput.must("y", "plot", f"one of {', '.join(RATES)}", y, choices=RATES)
     parts = [
         trace.to_frame().with_columns(
             data=pl.lit(trace.data),

@@ -128,10 +128,10 @@ class RequestHandler:
     def _decide(self, request: DecisionRequest, context: bytes | None) -> Event:
         if request.id is not None:
             self._check_readable(request.id)
-            known = self._staged.get((DECISION, request.id))
-            record = self.records.get(request.id)
-            if known is not None or record is not None:
-                return self._check_same_request(known or record.event, request, context)  # type: ignore[union-attr]
+            record, earlier = self.records.get(request.id), self._staged.get((DECISION, request.id))
+            earlier = earlier if record is None else record.event
+            if earlier is not None:
+                return self._check_same_request(earlier, request, context)
         serving, cursor, drawn_at = self.serving, self.cursor, None
         if isinstance(request.x, dict):
             self._check_named(request.x)
@@ -205,9 +205,9 @@ class RequestHandler:
         if label is not None and body.requested is not None and label not in body.requested:
             raise Refused.must("label", "outcome", "one of the eligible labels", label)
         hit = label in body.labels if request.hit is None else request.hit
-        kept = self._staged.get((OUTCOME, id_)) or record.outcome
-        if kept is not None:
-            self._check_same_outcome(kept.body, request, hit)
+        earlier = self._staged.get((OUTCOME, id_)) or record.outcome
+        if earlier is not None:
+            self._check_same_outcome(earlier.body, request, hit)
             return
         if label is None and "hit" not in self.serving.learner.feedback:
             name = type(self.serving.learner).__name__
@@ -271,8 +271,8 @@ class RequestHandler:
         if not self.disabled:
             return request.eligible
         disabled = frozenset(self.disabled)
-        among = request.eligible or self.serving.learner.labels or ()
-        eligible = tuple(str(label) for label in among if label not in disabled)
+        candidates = request.eligible or self.serving.learner.labels or ()
+        eligible = tuple(str(label) for label in candidates if label not in disabled)
         if not eligible:
             wanted = "a list with labels that are not disabled"
             raise Refused.must("eligible", "decision", wanted, request.eligible)
@@ -291,14 +291,14 @@ class RequestHandler:
         if event.x is None:
             raise Erased.must("id", "decision", "one whose features were not erased", request.id)
         eligible = None if request.eligible is None else sorted(request.eligible)
-        body, kept = event.body, event.context
+        body, earlier = event.body, event.context
         checks = {
             "features": self._has_same_row(request.x, event),
             "eligible": eligible == (None if body.requested is None else sorted(body.requested)),
             "set_size": request.set_size == body.set_size,
             "coverage": request.coverage == body.coverage,
-            "context": context == kept
-            or (None not in (context, kept) and _same_json(request.context, loads(kept or b""))),
+            "context": context == earlier
+            or (None not in (context, earlier) and _same_json(request.context, loads(earlier or b""))),
         }
         for field, same in checks.items():
             if not same:
@@ -313,13 +313,13 @@ class RequestHandler:
         row = as_row(x, self.serving.learner.n_features, "decision")
         return pack_row(row if layout is None else conform_row(row, layout, "decision")) == event.x
 
-    def _check_same_outcome(self, kept: OutcomeBody, request: OutcomeRequest, hit: bool) -> None:
-        if hit == kept.hit and request.label in (None, kept.label):
+    def _check_same_outcome(self, first: OutcomeBody, request: OutcomeRequest, hit: bool) -> None:
+        if hit == first.hit and request.label in (None, first.label):
             return
         field = "hit" if request.label is None else "label"
-        first = f"hit {kept.hit}" if kept.label is None or field == "hit" else f"label {kept.label!r}"
+        wanted = f"hit {first.hit}" if first.label is None or field == "hit" else f"label {first.label!r}"
         got = request.hit if request.label is None else request.label
-        raise Conflict.must(field, "outcome", f"as in the first outcome ({first})", got)
+        raise Conflict.must(field, "outcome", f"as in the first outcome ({wanted})", got)
 
 
 def context_bytes(context: Any) -> bytes | None:

@@ -66,13 +66,13 @@ class Learning:
     def upkeep(self) -> bool:
         """Write timeouts and erasures that are due, and finish erasing; whether there is more to do at once."""
         events = self._timeouts()
-        more = len(events) == EXPIRED_AT_ONCE
-        if not more:
+        full = len(events) == EXPIRED_AT_ONCE
+        if not full:
             events += self._retention()
         self.append(events)
         if self.eraser.problem is not None:
             self.eraser.finish()
-        return more
+        return full
 
     def _timeouts(self) -> list[Event]:
         """The timeouts that are due, at most so many."""
@@ -80,7 +80,7 @@ class Learning:
         if timeout is None or self.clock_problem is not None:
             return []
         due = self.store.pending(EXPIRED_AT_ONCE, before=now - timeout)
-        return [Event.new(now, TIMEOUT, OutcomeBody(one.seq, default), one.id) for one in due]
+        return [Event.new(now, TIMEOUT, OutcomeBody(decision.seq, default), decision.id) for decision in due]
 
     def _retention(self) -> list[Event]:
         """The erasure of what is too old to be kept, if there is any, and it is time to look."""

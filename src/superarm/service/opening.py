@@ -56,7 +56,7 @@ def open_model(
             database = PostgresStore(str(journal), patience=settings.patience)
             check(database)
             try:
-                database.probe()
+                database.check()
             except (JournalDown, JournalForeign) as error:  # say, a role that may only read
                 down = JournalDown(str(error))
             model: ServedModel = SharedModel(database, settings)

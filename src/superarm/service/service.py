@@ -90,7 +90,7 @@ class Service:
             create: make a journal if there is none; False refuses.
             settings: see `superarm.service.settings.Settings`.
         """
-        began, chosen = time.perf_counter(), Settings(**settings)
+        began, run_settings = time.perf_counter(), Settings(**settings)
         options = JournalOptions(
             learner=learner,
             labels=labels,
@@ -101,9 +101,9 @@ class Service:
             columns=None if columns is None else Columns.load(columns).to_dict(),
             group=group,
         )
-        created = create_if_missing(journal, options, chosen, model=model, allowed=create)
-        served, down = open_model(journal, options, chosen, max_journal_mb)
-        service = cls(served, chosen)
+        created = create_if_missing(journal, options, run_settings, model=model, allowed=create)
+        served_model, down = open_model(journal, options, run_settings, max_journal_mb)
+        service = cls(served_model, run_settings)
         service.created, service.down = created, down
         service.restart_seconds = time.perf_counter() - began
         return service
@@ -151,13 +151,13 @@ class Service:
         events = handler.staged_events()
         if events:
             taken = {event.id for event in self.store.append(events)}
-            for (
-                id_
-            ) in taken:  # another process was faster: these calls are made again, and find what it wrote
-                self.model.records.drop(id_)
-            retry += [call for call, _ in results if call.id in taken]
-            results = [(call, result) for call, result in results if call.id not in taken]
-            self.model.apply([event for event in events if event.seq])
+            if taken:  # another process was faster: these calls are made again, and find what it wrote
+                for id_ in taken:
+                    self.model.records.drop(id_)
+                retry += [call for call, _ in results if call.id in taken]
+                results = [(call, result) for call, result in results if call.id not in taken]
+                events = [event for event in events if event.seq]
+            self.model.apply(events)
         for call, result in results:
             try:
                 done.append(CallResult(call.future, result() if callable(result) else result))
@@ -180,7 +180,6 @@ class Service:
             raise self.down
         try:
             self.store.reopen()
-            self.store.probe()
             self.model.load()
         except SuperarmError as error:
             self.fail(error if isinstance(error, JournalDown) else JournalDown(str(error)))
@@ -272,8 +271,6 @@ class Service:
 
     async def model_file(self) -> bytes:
         """The model as it is now, as `Learner.save` writes it."""
-        if self.model.shared:
-            return await self.read(lambda service: service.model.model_file())  # type: ignore[no-any-return]
         learner = await self.submit(lambda _: copy.deepcopy(self.model.serving().learner))
         return await asyncio.to_thread(model_bytes, learner)
 

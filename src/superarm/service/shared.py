@@ -28,7 +28,7 @@ from superarm.journal.events import DECISION, OUTCOME, Event, dumps
 from superarm.journal.lease import Lease, LeaseLost, try_acquire
 from superarm.journal.postgres import PostgresStore, send_heartbeat
 from superarm.journal.postgres_address import database_errors, psycopg
-from superarm.journal.postgres_schema import BLOCK, check
+from superarm.journal.postgres_schema import BLOCK, check_database
 from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.snapshots import learner_from, take_snapshot
@@ -207,11 +207,6 @@ class SharedModel(ServedModel):
             round_ = next(self._rounds)
         return round_
 
-    def model_file(self) -> bytes:
-        """The model that was published last."""
-        published = self.store.published()
-        return self._initial_snapshot().parts["model"] if published is None else published.parts["model"]
-
     # ------------------------------------------------------------ for views
 
     async def read(self, view: Callable[[], Any]) -> Any:
@@ -282,7 +277,7 @@ class SharedModel(ServedModel):
                 with self.address.connect("superarm learns", patience=60.0) as connection:
                     lease = None
                     while lease is None and not self._stop.is_set():
-                        check(connection, self.address)
+                        check_database(connection, self.address)
                         was_reported = False
                         lease = try_acquire(connection, self.process, self.settings.lease)
                         if lease is None:

@@ -78,7 +78,7 @@ def _data_file(source: str) -> Path:
     path = Path(source)
     if not path.is_file():
         wanted = f"a file or one of {', '.join(NAMES)}"
-        raise InvalidInput.must("data", "superarm", wanted, source, among=NAMES)
+        raise InvalidInput.must("data", "superarm", wanted, source, choices=NAMES)
     return path
 
 

@@ -102,9 +102,11 @@ def _table(
         label = likely[0]
     elif label not in names:
         wanted = f"one of its columns {', '.join(names)}"
-        raise InvalidInput.must("label", owner, wanted, label, among=names)
+        raise InvalidInput.must("label", owner, wanted, label, choices=names)
     if group is not None and group not in names:
-        raise InvalidInput.must("group", owner, f"one of its columns {', '.join(names)}", group, among=names)
+        raise InvalidInput.must(
+            "group", owner, f"one of its columns {', '.join(names)}", group, choices=names
+        )
     groups = None if group is None else cell_list(table[group])
     y = _labels(table.pop(label), label, owner)
     if columns is None:

@@ -140,7 +140,7 @@ def _image_file(source: str) -> Path:
     path = Path(source)
     if path.suffix != ".npz" or not path.is_file():
         wanted = f"an .npz file or one of {', '.join(IMAGE_SETS)}"
-        raise InvalidInput.must("images", "features", wanted, source, among=IMAGE_SETS)
+        raise InvalidInput.must("images", "features", wanted, source, choices=IMAGE_SETS)
     return path
 
 

@@ -78,8 +78,8 @@ def minimum_variance(n: int, m: int, gamma: float, rho: float) -> Array:
         for size_in, size_out, weight in parts:
             count = _falling(size_in, power_in) * _falling(size_out, power_out)
             total += float(weight @ count)
-        among = float(_falling(np.array(m), power_in) * _falling(np.array(rest), power_out))
-        return total / among if among else 0.0
+        pairs = float(_falling(np.array(m), power_in) * _falling(np.array(rest), power_out))
+        return total / pairs if pairs else 0.0
 
     pair_in, pair_out, cross = moment(2, 0), moment(0, 2), moment(1, 1)
     gap_in, gap_out = moment(1, 0) - pair_in, moment(0, 1) - pair_out

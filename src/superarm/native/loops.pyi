@@ -1,9 +1,0 @@
-# Made by buildtools/stubs.py from loops.pyx.
-from typing import Any
-from numpy.typing import NDArray
-from superarm.native.core import Core
-from superarm.native.rows import RowBlock
-
-def run(core: Core, rows: RowBlock, y: NDArray[Any], visit: NDArray[Any], counts: NDArray[Any], sizes: Any = ...) -> Any: ...
-def decide_many(core: Core, rows: RowBlock, eligible: NDArray[Any], starts: Any, m: int) -> Any: ...
-def update_many(core: Core, rows: RowBlock, which: NDArray[Any], eligible: NDArray[Any], starts: Any, flat: NDArray[Any], ends: NDArray[Any], sizes: NDArray[Any], log_probs: NDArray[Any], log: NDArray[Any], log_ends: NDArray[Any], hits: NDArray[Any], labels: NDArray[Any], given: bool, interleaved: Any = ...) -> Any: ...

@@ -1,9 +1,0 @@
-# Made by buildtools/stubs.py from python_rule.pyx.
-from typing import Any
-from superarm.native.rule import Rule
-
-class PythonRule(Rule):
-    error: Any
-    def __init__(self, k: Any, seed: Any, rule: Any) -> None: ...
-    def prepare(self, n: int, m: int) -> None: ...
-    def forget_error(self) -> Any: ...

@@ -1,3 +1,0 @@
-# Made by buildtools/stubs.py from randomness.pyx.
-
-def uniform_number(seed: int, round: int, draw: int) -> float: ...

@@ -1,4 +1,0 @@
-# Made by buildtools/stubs.py from text.pyx.
-from typing import Any
-
-def hash_texts(columns: Any, n: int, width: int) -> Any: ...
