@@ -36,14 +36,14 @@ from superarm.service.http.tokens import FileStamp, Tokens, file_stamp
 
 log = logging.getLogger("superarm.service")
 
-GRACE_SECONDS = 30  # for answers under way, at the end
+GRACE_SECONDS = 30  # for requests under way, at the end
 SPARE_FILES = 100  # beside the connections
 RELOAD_SECONDS = 1.0  # certificates are checked for changes so often
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Where to listen."""
+    """Where to listen: an address, or a socket in the file system; with TLS or without."""
 
     host: str = "127.0.0.1"
     port: int = 8800
@@ -52,8 +52,8 @@ class Listener:
     tls_key: Path | None = None
     owner: str = field(default="superarm serve", kw_only=True)  # for messages
 
-    def context(self) -> ssl.SSLContext | None:
-        """For TLS, if it was asked for."""
+    def tls_context(self) -> ssl.SSLContext | None:
+        """With certificate and key; None without TLS."""
         if self.tls_cert is None and self.tls_key is None:
             return None
         if self.tls_cert is None or self.tls_key is None:
@@ -171,7 +171,7 @@ class Server(uvicorn.Server):
         )
         self.listener, self.limits = listener, limits
         self.guard = Guard(limits)
-        self.tls = listener.context()
+        self.tls = listener.tls_context()
         self._tls_stamps, self._tls_trouble = listener.tls_stamps(), ""
         self._inode: int | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -226,7 +226,7 @@ class Server(uvicorn.Server):
             if stamps == self._tls_stamps and not force:
                 return
             self._tls_stamps = stamps
-            self.listener.context()  # a certificate without its key must not get into the one in use
+            self.listener.tls_context()  # a certificate without its key must not get into the one in use
             self.tls.load_cert_chain(self.listener.tls_cert or "", self.listener.tls_key)
             self._tls_trouble = ""
             log.info("certificate read")

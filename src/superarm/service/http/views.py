@@ -99,13 +99,13 @@ def stats(service: Service) -> JsonObject:
         },
         "curve": {"start": stats.start, "width": stats.width, "slots": stats.slots},
         "sizes": stats.sizes,
-        "promise": _promise(serving.learner),
-        "by_label": {"unnamed": stats.unnamed, "parts": _parts(stats.labels, stats.named)},
+        "promise": _promised_coverage(serving.learner),
+        "by_label": {"unnamed": stats.unnamed, "parts": _coverage_parts(stats.labels, stats.named)},
         "by_group": {
             "column": service.meta.get("group"),
-            "parts": _parts(list(stats.groups), list(stats.groups.values())),
+            "parts": _coverage_parts(list(stats.groups), list(stats.groups.values())),
         },
-        "recent": [_brief(record) for id_ in recent if (record := DecisionRecord.of(by_id[id_]))],
+        "recent": [_recent_decision(record) for id_ in recent if (record := DecisionRecord.of(by_id[id_]))],
         "learner": service.meta["learner"],
         "disabled": sorted(settings.disabled),
         "frozen": settings.frozen,
@@ -122,7 +122,7 @@ def stats(service: Service) -> JsonObject:
     return copy.deepcopy(totals)  # the running lists are in it
 
 
-def _brief(record: DecisionRecord) -> JsonObject:
+def _recent_decision(record: DecisionRecord) -> JsonObject:
     body, event, last = record.body, record.event, record.outcome or record.timeout
     return {
         "id": event.id,
@@ -135,21 +135,21 @@ def _brief(record: DecisionRecord) -> JsonObject:
     }
 
 
-def _promise(learner: Learner) -> JsonObject | None:
-    """Of a promised coverage: what was kept."""
+def _promised_coverage(learner: Learner) -> JsonObject | None:
+    """What is promised, and how it is kept; None without a promise."""
     coverage = learner.coverage
     if coverage is None:
         return None
     names = ("promised", "kept", "mean_size", "answers", "warm_up")
-    return {name: _number(getattr(coverage, name)) for name in names}
+    return {name: _null_for_nan(getattr(coverage, name)) for name in names}
 
 
-def _parts(names: Sequence[str], counts: list[list[int]]) -> list[JsonObject]:
+def _coverage_parts(names: Sequence[str], counts: list[list[int]]) -> list[JsonObject]:
     """Coverage of each label or group, the least first."""
     shown, _ = worst_first(coverage_by(names, np.array(counts, float).reshape(-1, 3)), MAX_PARTS)
     return [asdict(part) for part in shown]
 
 
-def _number(value: Any) -> Any:
-    """A value for JSON, which has no NaN: null where there is none yet."""
+def _null_for_nan(value: Any) -> Any:
+    """JSON has no NaN."""
     return None if isinstance(value, float) and isnan(value) else value
