@@ -14,7 +14,7 @@ from superarm.label.names import FILE, check_person
 from superarm.label.question import Question, word_weights
 from superarm.service.http.admission import OPEN, PERSON, Admission
 from superarm.service.http.guard import Limits
-from superarm.service.http.pages import page_of
+from superarm.service.http.pages import favicon, page_of
 from superarm.service.http.request import Response
 from superarm.service.http.router import Route, Router
 from superarm.service.http.server import Listener, Server, check_exposure
@@ -105,9 +105,6 @@ class LabellingPage:
     def page(self) -> Response:
         return page_of("superarm.label", "page.html", pictures=True)
 
-    def icon(self) -> Response:
-        return Response(204)
-
     def question(self, person: str) -> JsonObject:
         return self._state(person, self.job.ask(by=person))
 
@@ -192,7 +189,7 @@ class LabellingPage:
 
 ROUTES = (
     Route("GET", "/", OPEN, LabellingPage.page),
-    Route("GET", "/favicon.ico", OPEN, LabellingPage.icon),
+    Route("GET", "/favicon.ico", OPEN, favicon),
     Route("GET", "/question", PERSON, LabellingPage.question, needs_person=True),
     Route("POST", "/answer", PERSON, LabellingPage.answer, request_type=AnswerRequest, needs_person=True),
     Route("POST", "/skip", PERSON, LabellingPage.skip, request_type=SkipRequest, needs_person=True),

@@ -10,7 +10,7 @@ from superarm._types import JsonObject
 from superarm.play.game import GAMMA, LEARNERS, Game
 from superarm.service.http.admission import OPEN, Admission
 from superarm.service.http.guard import Limits
-from superarm.service.http.pages import page_of
+from superarm.service.http.pages import favicon, page_of
 from superarm.service.http.request import Response
 from superarm.service.http.router import Route, Router
 from superarm.service.http.server import Listener, Server
@@ -62,9 +62,6 @@ class GamePage:
     def page(self) -> Response:
         return page_of("superarm.play", "page.html")
 
-    def icon(self) -> Response:
-        return Response(204)
-
     def answer(self, answer: Answer) -> JsonObject:
         self.game.answer(answer.question, answer.hit)
         return self.state()
@@ -80,7 +77,7 @@ class GamePage:
 
 ROUTES = (
     Route("GET", "/", OPEN, GamePage.page),
-    Route("GET", "/favicon.ico", OPEN, GamePage.icon),
+    Route("GET", "/favicon.ico", OPEN, favicon),
     Route("GET", "/game", OPEN, GamePage.state),
     Route("POST", "/game", OPEN, GamePage.restart),
     Route("POST", "/answers", OPEN, GamePage.answer, request_type=Answer),

@@ -63,7 +63,7 @@ def docs(context: Context) -> Response:
 
 
 @route("GET", "/favicon.ico", OPEN, documented=False)
-def favicon(context: Context) -> Response:
+def favicon(context: object) -> Response:
     """There is no icon."""
     return Response(204)
 
