@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from secrets import randbelow
 
 from superarm._types import JsonObject
 from superarm.play.game import GAMMA, LEARNERS, Game
-from superarm.service.http.admission import OPEN, Admission
-from superarm.service.http.guard import Limits
+from superarm.service.http.admission import OPEN
 from superarm.service.http.pages import favicon, page_of
 from superarm.service.http.request import Response
-from superarm.service.http.router import Route, Router
-from superarm.service.http.server import Listener, Server
-from superarm.service.http.tokens import Tokens
+from superarm.service.http.router import Route
+from superarm.service.http.server import Listener, serve_page
 from superarm.service.messages import Strict
 
 
@@ -87,12 +84,4 @@ ROUTES = (
 
 async def play(page: GamePage, port: int, on_ready: Callable[[str], object]) -> None:
     """Serve the page on the loopback address until cancelled; ``on_ready`` gets its address."""
-    router = Router(ROUTES, Admission(Tokens(), rate=1_000.0))
-    router.context = page
-    server = Server(router, Listener(port=port, owner="superarm play"), Limits(connections=100))
-    server.on_ready = lambda: on_ready(f"http://127.0.0.1:{server.port}/")
-    try:
-        await server.serve()
-    except asyncio.CancelledError:
-        await server.shutdown()
-        raise
+    await serve_page(ROUTES, page, Listener(port=port, owner="superarm play"), on_ready)

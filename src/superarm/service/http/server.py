@@ -16,7 +16,7 @@ import socket
 import ssl
 import stat
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
@@ -28,10 +28,11 @@ import uvicorn
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
 from superarm.service.http import systemd
+from superarm.service.http.admission import Admission
 from superarm.service.http.asgi import Application
 from superarm.service.http.guard import Connection, Guard, Limits
 from superarm.service.http.json_logging import log_to
-from superarm.service.http.router import Router
+from superarm.service.http.router import Route, Router
 from superarm.service.http.tokens import FileStamp, Tokens, file_stamp
 
 log = logging.getLogger("superarm.service")
@@ -249,6 +250,26 @@ async def _notify_watchdog() -> None:
         await asyncio.sleep(every)
 
 
+async def serve_page(
+    routes: Iterable[Route],
+    context: object,
+    listener: Listener,
+    on_ready: Callable[[str], object],
+    tokens: Tokens | None = None,
+) -> None:
+    """Serve a page and the routes behind it until cancelled; ``on_ready`` gets its address."""
+    router = Router(routes, Admission(tokens or Tokens(), rate=1_000.0))
+    router.context = context
+    server = Server(router, listener, Limits(connections=500))
+    host = f"[{listener.host}]" if ":" in listener.host else listener.host
+    server.on_ready = lambda: on_ready(f"http://{host}:{server.port}/")
+    try:
+        await server.serve()
+    except asyncio.CancelledError:
+        await server.shutdown()
+        raise
+
+
 async def run(
     application: Application,
     listener: Listener,
@@ -271,7 +292,7 @@ def serve(application: Application, *, listener: Listener, limits: Limits) -> No
     application.metrics.logs = logs
     # the commit thread must get its turn soon after the disk is done
     sys.setswitchinterval(0.001)
-    # thousands of kept decisions are no garbage: look for some less often than after every 700 objects
+    # thousands of decisions are kept: a collection after every 700 new objects would take too much time
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
