@@ -142,7 +142,7 @@ def serve(
     tokens = Tokens(token_file, os.environ.get("SUPERARM_TOKEN") or None)
     listener = Listener(host, port, unix_socket, tls_cert, tls_key)
     check_exposure(listener, tokens)
-    listener.context()  # refused before a journal is made
+    listener.tls_context()  # refused before a journal is made
     service = Service.open(
         journal,
         learner=learner,

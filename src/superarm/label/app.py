@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from shlex import quote
@@ -12,12 +11,11 @@ from superarm._types import Cell, JsonObject
 from superarm.errors import InvalidInput
 from superarm.label.names import FILE, check_person
 from superarm.label.question import Question, word_weights
-from superarm.service.http.admission import OPEN, PERSON, Admission
-from superarm.service.http.guard import Limits
-from superarm.service.http.pages import page_of
+from superarm.service.http.admission import OPEN, PERSON
+from superarm.service.http.pages import favicon, page_of
 from superarm.service.http.request import Response
-from superarm.service.http.router import Route, Router
-from superarm.service.http.server import Listener, Server, check_exposure
+from superarm.service.http.router import Route
+from superarm.service.http.server import Listener, check_exposure, serve_page
 from superarm.service.http.tokens import Tokens
 from superarm.service.messages import Strict
 
@@ -105,9 +103,6 @@ class LabellingPage:
     def page(self) -> Response:
         return page_of("superarm.label", "page.html", pictures=True)
 
-    def icon(self) -> Response:
-        return Response(204)
-
     def question(self, person: str) -> JsonObject:
         return self._state(person, self.job.ask(by=person))
 
@@ -192,15 +187,15 @@ class LabellingPage:
 
 ROUTES = (
     Route("GET", "/", OPEN, LabellingPage.page),
-    Route("GET", "/favicon.ico", OPEN, LabellingPage.icon),
-    Route("GET", "/question", PERSON, LabellingPage.question, personal=True),
-    Route("POST", "/answer", PERSON, LabellingPage.answer, takes=AnswerRequest, personal=True),
-    Route("POST", "/skip", PERSON, LabellingPage.skip, takes=SkipRequest, personal=True),
-    Route("POST", "/undo", PERSON, LabellingPage.undo, personal=True),
-    Route("POST", "/labels", PERSON, LabellingPage.add_label, takes=NewLabel, personal=True),
-    Route("GET", "/picture", PERSON, LabellingPage.picture, takes=PictureQuery),
+    Route("GET", "/favicon.ico", OPEN, favicon),
+    Route("GET", "/question", PERSON, LabellingPage.question, needs_person=True),
+    Route("POST", "/answer", PERSON, LabellingPage.answer, request_type=AnswerRequest, needs_person=True),
+    Route("POST", "/skip", PERSON, LabellingPage.skip, request_type=SkipRequest, needs_person=True),
+    Route("POST", "/undo", PERSON, LabellingPage.undo, needs_person=True),
+    Route("POST", "/labels", PERSON, LabellingPage.add_label, request_type=NewLabel, needs_person=True),
+    Route("GET", "/picture", PERSON, LabellingPage.picture, request_type=PictureQuery),
     Route("GET", "/disagreements", PERSON, LabellingPage.disagreements),
-    Route("POST", "/settle", PERSON, LabellingPage.settle, takes=SettleRequest, personal=True),
+    Route("POST", "/settle", PERSON, LabellingPage.settle, request_type=SettleRequest, needs_person=True),
 )
 
 
@@ -229,18 +224,9 @@ class LabellingServer:
         self._listener.bind().close()
 
     async def serve(self, job: Labelling, on_ready: Callable[[str], object]) -> None:
-        """Serve the page of a labelling until cancelled; ``on_ready`` is told its address."""
-        router = Router(ROUTES, Admission(self._tokens, rate=1_000.0))
-        router.context = LabellingPage(job, self._keys)
-        server = Server(router, self._listener, Limits(connections=500))
-        host = self._listener.host
-        name = f"[{host}]" if ":" in host else host
-        server.on_ready = lambda: on_ready(f"http://{name}:{server.port}/")
-        try:
-            await server.serve()
-        except asyncio.CancelledError:
-            await server.shutdown()
-            raise
+        """Serve the page of a labelling until cancelled; ``on_ready`` gets its address."""
+        page = LabellingPage(job, self._keys)
+        await serve_page(ROUTES, page, self._listener, on_ready, self._tokens)
 
 
 def export_command(job: Labelling) -> str | None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from secrets import randbelow
-from typing import Any
 
+from superarm._types import JsonObject
 from superarm.play.game import GAMMA, LEARNERS, Game
-from superarm.service.http.admission import OPEN, Admission
-from superarm.service.http.guard import Limits
-from superarm.service.http.pages import page_of
+from superarm.service.http.admission import OPEN
+from superarm.service.http.pages import favicon, page_of
 from superarm.service.http.request import Response
-from superarm.service.http.router import Route, Router
-from superarm.service.http.server import Listener, Server
-from superarm.service.http.tokens import Tokens
+from superarm.service.http.router import Route
+from superarm.service.http.server import Listener, serve_page
 from superarm.service.messages import Strict
 
 
@@ -41,7 +38,7 @@ class GamePage:
     def __init__(self, seed: int = 0) -> None:
         self.game = Game(seed)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         """All that the page shows."""
         game = self.game
         return {
@@ -62,40 +59,29 @@ class GamePage:
     def page(self) -> Response:
         return page_of("superarm.play", "page.html")
 
-    def icon(self) -> Response:
-        return Response(204)
-
-    def answer(self, answer: Answer) -> dict[str, Any]:
+    def answer(self, answer: Answer) -> JsonObject:
         self.game.answer(answer.question, answer.hit)
         return self.state()
 
-    def computer(self, answers: Count) -> dict[str, Any]:
+    def computer(self, answers: Count) -> JsonObject:
         self.game.answer_by_computer(answers.count)
         return self.state()
 
-    def restart(self) -> dict[str, Any]:
+    def restart(self) -> JsonObject:
         self.game = Game(randbelow(2**31))
         return self.state()
 
 
 ROUTES = (
     Route("GET", "/", OPEN, GamePage.page),
-    Route("GET", "/favicon.ico", OPEN, GamePage.icon),
+    Route("GET", "/favicon.ico", OPEN, favicon),
     Route("GET", "/game", OPEN, GamePage.state),
     Route("POST", "/game", OPEN, GamePage.restart),
-    Route("POST", "/answers", OPEN, GamePage.answer, takes=Answer),
-    Route("POST", "/computer", OPEN, GamePage.computer, takes=Count),
+    Route("POST", "/answers", OPEN, GamePage.answer, request_type=Answer),
+    Route("POST", "/computer", OPEN, GamePage.computer, request_type=Count),
 )
 
 
 async def play(page: GamePage, port: int, on_ready: Callable[[str], object]) -> None:
     """Serve the page on the loopback address until cancelled; ``on_ready`` gets its address."""
-    router = Router(ROUTES, Admission(Tokens(), rate=1_000.0))
-    router.context = page
-    server = Server(router, Listener(port=port, owner="superarm play"), Limits(connections=100))
-    server.on_ready = lambda: on_ready(f"http://127.0.0.1:{server.port}/")
-    try:
-        await server.serve()
-    except asyncio.CancelledError:
-        await server.shutdown()
-        raise
+    await serve_page(ROUTES, page, Listener(port=port, owner="superarm play"), on_ready)

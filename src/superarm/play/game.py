@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import JsonObject
 from superarm.decisions.decision import Decision
 from superarm.errors import FeedbackError
 from superarm.learners import MCDBF, Learner, SetLogit
@@ -48,7 +49,7 @@ class Game:
         random = np.random.default_rng(seed)
         order = random.permutation(len(self.y))
         self.test, self.training = order[:N_TEST], order[N_TEST:]
-        common: dict[str, Any] = {"n_labels": 10, "n_features": self.X.shape[1], "set_size": SET_SIZE}
+        common: JsonObject = {"n_labels": 10, "n_features": self.X.shape[1], "set_size": SET_SIZE}
         self.learners: dict[str, Learner] = {
             "set-logit": SetLogit(**common, seed=seed),
             "mc-dbf": MCDBF(**common, gamma=GAMMA, seed=seed),

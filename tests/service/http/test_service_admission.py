@@ -124,7 +124,7 @@ def test_a_pipe_in_place_of_the_token_file_blocks_nobody(live, tmp_path, monkeyp
     with pytest.raises(InvalidInput, match="--token-file of superarm serve must be a regular file"):
         Tokens(tmp_path / "pipe")
     with pytest.raises(InvalidInput, match="--tls-cert of superarm serve must be a regular file"):
-        Listener(tls_cert=tmp_path / "pipe", tls_key=tmp_path / "pipe").context()
+        Listener(tls_cert=tmp_path / "pipe", tls_key=tmp_path / "pipe").tls_context()
     file.write_text(TOKENS)
     web = live(tokens=Tokens(file))
     web.token = "the-token-of-the-team"

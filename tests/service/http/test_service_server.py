@@ -377,7 +377,7 @@ def test_tls_files_must_be_usable(certificate, tmp_path):
         {"tls_cert": tmp_path / "no", "tls_key": key},
     ):
         with pytest.raises(InvalidInput, match="--tls-cert"):
-            Listener(**wrong).context()
+            Listener(**wrong).tls_context()
 
 
 def test_a_unix_socket(live, open_service, tmp_path):

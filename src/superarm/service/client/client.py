@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import convert
 
+from superarm._types import JsonObject
 from superarm.data.cells import plain_row
 from superarm.data.tables import named_row
 from superarm.errors import SuperarmError
@@ -139,67 +140,65 @@ class Client:
         response = self._call("POST", "/v1/batch/outcomes", {"outcomes": items})
         return [convert(_checked(result)["outcome"], Outcome) for result in response["results"]]
 
-    def get(self, id: str) -> dict[str, Any]:
+    def get(self, id: str) -> JsonObject:
         """All that is known of the decision ``id``."""
         return self._call("GET", f"/v1/decisions/{quote(id, safe='')}")
 
-    def pending(self, *, limit: int = 100, after: int = 0) -> dict[str, Any]:
+    def pending(self, *, limit: int = 100, after: int = 0) -> JsonObject:
         """Decisions without an outcome, oldest first: ``limit`` of them, from ``after`` an event on."""
         return self._call("GET", f"/v1/pending?limit={limit}&after={after}")
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> JsonObject:
         """The learner, labels and options of the service."""
         return self._call("GET", "/v1/info")
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> JsonObject:
         """The figures of the dashboard."""
         return self._call("GET", "/v1/stats")
 
     # ------------------------------------------------------------ for operators
 
-    def add_labels(self, names: Sequence[str]) -> dict[str, Any]:
+    def add_labels(self, names: Sequence[str]) -> JsonObject:
         """New labels of these names, to be shown from now on; disabled ones come back."""
         return self._change(what="add_labels", labels=list(names))
 
-    def disable_labels(self, names: Sequence[str]) -> dict[str, Any]:
+    def disable_labels(self, names: Sequence[str]) -> JsonObject:
         """Never show the labels of these names again; outcomes about them are still accepted."""
         return self._change(what="disable_labels", labels=list(names))
 
-    def freeze(self) -> dict[str, Any]:
+    def freeze(self) -> JsonObject:
         """Keep outcomes, and learn nothing from them."""
         return self._change(what="freeze")
 
-    def unfreeze(self) -> dict[str, Any]:
+    def unfreeze(self) -> JsonObject:
         """Learn again, from the outcomes that come from now on."""
         return self._change(what="unfreeze")
 
-    def set_explore(
-        self, *, explore: str | float | None = None, uniform: float | None = None
-    ) -> dict[str, Any]:
+    def set_explore(self, *, explore: str | float | None = None, uniform: float | None = None) -> JsonObject:
         """Explore more or less, as the learner's parameters ``explore`` and ``uniform`` say."""
         return self._change(what="set_explore", explore=explore, uniform=uniform)
 
-    def rollback(self, to: int) -> dict[str, Any]:
+    def rollback(self, to: int) -> JsonObject:
         """The weights as they were in the snapshot after the event ``to`` (see `snapshots`)."""
         return self._change(what="rollback", to=to)
 
-    def erase(self, *, ids: Sequence[str] | None = None, before: float | None = None) -> dict[str, Any]:
+    def erase(self, *, ids: Sequence[str] | None = None, before: float | None = None) -> JsonObject:
         """Erase features and context of the decisions ``ids``, or of all made ``before`` a time."""
         return self._change(what="erase", ids=None if ids is None else list(ids), before=before)
 
-    def changes(self) -> list[dict[str, Any]]:
+    def changes(self) -> list[JsonObject]:
         """Changes by operators, oldest first."""
         return self._call("GET", "/v1/changes")["changes"]  # type: ignore[no-any-return]
 
-    def snapshots(self) -> list[dict[str, Any]]:
+    def snapshots(self) -> list[JsonObject]:
         """The kept snapshots, oldest first."""
         return self._call("GET", "/v1/snapshots")["snapshots"]  # type: ignore[no-any-return]
 
-    def shadows(self) -> list[dict[str, Any]]:
+    def shadows(self) -> list[JsonObject]:
         """Estimated hit rates: of the model itself, then of each shadow."""
         return self._call("GET", "/v1/shadows")["shadows"]  # type: ignore[no-any-return]
 
-    def _change(self, **change: Any) -> dict[str, Any]:
+    def _change(self, **change: Any) -> JsonObject:
         return self._call("POST", "/v1/changes", _without_none(change))
 
     def close(self) -> None:
@@ -211,7 +210,7 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _call(self, method: str, path: str, data: Any = None) -> dict[str, Any]:
+    def _call(self, method: str, path: str, data: Any = None) -> JsonObject:
         body = None if data is None else json.dumps(data, allow_nan=False).encode()
         failure: ServiceError | None = None
         pause = 0.0
@@ -261,7 +260,7 @@ def _decision_body(
     id: str | None = None,
     eligible: Sequence[str] | None = None,
     **options: Any,
-) -> dict[str, Any]:
+) -> JsonObject:
     named = named_row(features)
     if named is not None:
         features = plain_row(named)
@@ -278,11 +277,11 @@ def _decision_body(
     return _without_none(body)
 
 
-def _without_none(fields: dict[str, Any]) -> dict[str, Any]:
+def _without_none(fields: JsonObject) -> JsonObject:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _checked(result: dict[str, Any]) -> dict[str, Any]:
+def _checked(result: JsonObject) -> JsonObject:
     if "error" in result:
         raise ServiceError(result["error"]["message"], result["error"]["status"], result["error"]["field"])
     return result

@@ -11,6 +11,7 @@ from random import Random
 from threading import Lock, Thread
 from typing import Any
 
+from superarm._types import JsonObject
 from superarm.data.rows import row_to_json
 from superarm.errors import InvalidInput
 from superarm.service.client.client import Client, ServiceError
@@ -130,7 +131,7 @@ class _User(Thread):
         return self.random.random() < probability
 
 
-def _labels(info: dict[str, Any], stream: Stream) -> list[str]:
+def _labels(info: JsonObject, stream: Stream) -> list[str]:
     """The service's labels in the order of the stream's, which must fit it."""
     if info["learner"].partition(":")[0] == "scores":
         raise InvalidInput.must(

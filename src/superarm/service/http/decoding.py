@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from superarm._types import JsonObject
 from superarm._validation import ANY_KEY, KeyPath, format_path, parse_fault
 from superarm.data.rows import AnyRow, Row
 from superarm.journal.errors import Refused
@@ -181,7 +182,7 @@ def check_id(value: str) -> Id:
     return value
 
 
-def _features(request: m.DecisionRequest, schema: RequestSchema) -> AnyRow | dict[str, Any]:
+def _features(request: m.DecisionRequest, schema: RequestSchema) -> AnyRow | JsonObject:
     """The row, or the scores in its place: what this service takes."""
     features, scores = request.features, request.scores
     if features is not None and scores is None:
@@ -199,7 +200,7 @@ def _features(request: m.DecisionRequest, schema: RequestSchema) -> AnyRow | dic
     return scores
 
 
-def _row(features: list[float] | dict[str, Any], schema: RequestSchema) -> AnyRow | dict[str, Any]:
+def _row(features: list[float] | JsonObject, schema: RequestSchema) -> AnyRow | JsonObject:
     width, named = schema.width, schema.named
     if isinstance(features, dict) and type(features.get("indices")) is not list:
         if len(features) > MAX_NAMES:
@@ -217,7 +218,7 @@ def _row(features: list[float] | dict[str, Any], schema: RequestSchema) -> AnyRo
     return np.array(features, np.float32)
 
 
-def _sparse_row(features: list[float] | dict[str, Any], width: int | tuple[int, int] | None) -> Row:
+def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int] | None) -> Row:
     """A row of indices and values, with a dense part where the service's rows have both."""
     if width is None:
         wanted = "numbers or names: sparse rows need superarm serve --features"

@@ -161,11 +161,8 @@ class Connection(HttpToolsProtocol):
         self.cycle.body = bytearray()
 
     def data_received(self, data: bytes) -> None:
-        if len(data) <= PARSER_CHUNK:
-            self.feed(data)
-        else:
-            for start in range(0, len(data), PARSER_CHUNK):
-                self.feed(data[start : start + PARSER_CHUNK])
+        for start in range(0, len(data), PARSER_CHUNK):
+            self.feed(data[start : start + PARSER_CHUNK])
 
     def feed(self, data: bytes) -> None:
         if self.pending_refusal or self.transport.is_closing():

@@ -6,9 +6,11 @@ import json
 import logging
 import os
 import time
+from datetime import UTC, datetime
 from queue import Full, Queue
 from threading import Thread
-from typing import Any
+
+from superarm._types import JsonObject
 
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 MAX_LINES = 10_000  # that wait to be written
@@ -19,9 +21,9 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-            + f".{int(record.msecs):03d}Z",
+        time_ = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: JsonObject = {
+            "time": time_.replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
         }

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from math import isnan
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import (
@@ -18,6 +18,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from superarm._types import JsonObject
 from superarm.journal.snapshots import made_by
 from superarm.journal.totals import AGES, Totals
 from superarm.learners import Learner
@@ -160,7 +161,7 @@ def service_metrics(service: Service) -> list[Metric]:
     ]
 
 
-def _model_metrics(totals: Totals, reports: list[dict[str, Any]]) -> Iterator[Metric]:
+def _model_metrics(totals: Totals, reports: list[JsonObject]) -> Iterator[Metric]:
     stats = totals.stats
     yield counter("decisions", "Sets shown.", stats.decisions)
     yield counter("explored", "Sets that were not the top set.", stats.explored)

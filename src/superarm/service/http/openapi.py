@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from superarm._types import JsonObject
 from superarm.service import messages
 
 if TYPE_CHECKING:
@@ -33,18 +34,18 @@ STATUSES = {
 }
 
 
-def document(routes: Sequence[Route]) -> dict[str, Any]:
+def document(routes: Sequence[Route]) -> JsonObject:
     """The document for all listed routes."""
-    types = [kind for route in routes for kind in (route.takes, route.gives) if _is_type(kind)]
+    types = [kind for route in routes for kind in (route.request_type, route.response_type) if _is_type(kind)]
     extra = [messages.OutcomeItem, messages.Error]  # named inside of batches
     wanted = list(dict.fromkeys([*types, *extra]))
     schemas, components = msgspec.json.schema_components(wanted, ref_template=REFERENCE)
     # what a Struct cannot say
     components["DecisionRequest"]["oneOf"] = [{"required": ["features"]}, {"required": ["scores"]}]
     schema_of = dict(zip(wanted, schemas, strict=True))
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, JsonObject] = {}
     for route in routes:
-        if route.listed:
+        if route.documented:
             paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schema_of, components)
     return {
         "openapi": "3.1.0",
@@ -66,15 +67,15 @@ def _is_type(kind: Any) -> bool:
     return kind is not None and not isinstance(kind, str)
 
 
-def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
+def _operation(route: Route, schema_of: dict[Any, Any], components: JsonObject) -> JsonObject:
     statuses = {*(READ_STATUSES if route.roles else OPEN_STATUSES), *route.statuses}
     if route.method == "POST":
         statuses |= {*WRITE_STATUSES}
-    elif route.takes is not None or "{id}" in route.path:
+    elif route.request_type is not None or "{id}" in route.path:
         statuses |= {422}
-    operation: dict[str, Any] = {
+    operation: JsonObject = {
         "operationId": route.name,
-        "summary": (route.run.__doc__ or "").strip(),
+        "summary": (route.handler.__doc__ or "").strip(),
         "description": f"Roles: {', '.join(sorted(route.roles))}." if route.roles else "No token is needed.",
         "parameters": [],
         "responses": {"200": _success_response(route, schema_of)},
@@ -87,11 +88,11 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, An
     if "{id}" in route.path:
         schema = {"type": "string", "pattern": messages.ID_PATTERN}
         operation["parameters"].append({"name": "id", "in": "path", "required": True, "schema": schema})
-    if route.takes is not None and route.method == "GET":
-        for name, schema in components[route.takes.__name__]["properties"].items():
+    if route.request_type is not None and route.method == "GET":
+        for name, schema in components[route.request_type.__name__]["properties"].items():
             operation["parameters"].append({"name": name, "in": "query", "schema": schema})
-    elif route.takes is not None:
-        body: dict[str, Any] = {"schema": schema_of[route.takes]}
+    elif route.request_type is not None:
+        body: JsonObject = {"schema": schema_of[route.request_type]}
         if route.examples:
             body["examples"] = {
                 f"example-{number}": {"summary": summary, "value": value}
@@ -101,8 +102,8 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: dict[str, An
     return operation
 
 
-def _success_response(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
-    if isinstance(route.gives, str):
-        return {"description": "A file of that type.", "content": {route.gives: {}}}
-    schema = schema_of[route.gives] if route.gives is not None else {"type": "object"}
+def _success_response(route: Route, schema_of: dict[Any, Any]) -> JsonObject:
+    if isinstance(route.response_type, str):
+        return {"description": "A file of that type.", "content": {route.response_type: {}}}
+    schema = schema_of[route.response_type] if route.response_type is not None else {"type": "object"}
     return {"description": "CallResult.", "content": {"application/json": {"schema": schema}}}

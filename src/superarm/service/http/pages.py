@@ -9,8 +9,8 @@ from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
-from typing import Any
 
+from superarm._types import JsonObject
 from superarm.service.http.admission import OPEN
 from superarm.service.http.openapi import document
 from superarm.service.http.request import Response
@@ -44,26 +44,26 @@ def _page(page: bytes, policy: str = "") -> Response:
     return Response(200, page, b"text/html; charset=utf-8", headers, f"{always}; {policy}".encode())
 
 
-@route("GET", "/", OPEN, listed=False)
+@route("GET", "/", OPEN, documented=False)
 def dashboard(context: Context) -> Response:
     """The dashboard."""
     return page_of("superarm.service.http", "dashboard.html")
 
 
-@route("GET", "/openapi.json", OPEN, listed=False)
+@route("GET", "/openapi.json", OPEN, documented=False)
 def openapi(context: Context) -> Response:
     """The OpenAPI document."""
     return _openapi()
 
 
-@route("GET", "/docs", OPEN, listed=False)
+@route("GET", "/docs", OPEN, documented=False)
 def docs(context: Context) -> Response:
     """The document, for people."""
     return _docs()
 
 
-@route("GET", "/favicon.ico", OPEN, listed=False)
-def favicon(context: Context) -> Response:
+@route("GET", "/favicon.ico", OPEN, documented=False)
+def favicon(context: object) -> Response:
     """There is no icon."""
     return Response(204)
 
@@ -74,7 +74,7 @@ def _openapi() -> Response:
 
 
 @cache
-def _document() -> dict[str, Any]:
+def _document() -> JsonObject:
     return document(ROUTES)
 
 
@@ -122,7 +122,7 @@ def _docs() -> Response:
     return _page("".join([*parts, "</body></html>"]).encode())
 
 
-def _operation_html(path: str, method: str, operation: dict[str, Any]) -> Iterator[str]:
+def _operation_html(path: str, method: str, operation: JsonObject) -> Iterator[str]:
     yield f"<h2><code>{method.upper()} {escape(path)}</code></h2>"
     yield f"<p>{escape(operation['summary'])} <span class='soft'>{escape(operation['description'])}</span></p>"
     if operation["parameters"]:
@@ -150,7 +150,7 @@ def _table(rows: list[tuple[str, str, str]]) -> str:
     return f"<table>{cells}</table>"
 
 
-def _type_html(schema: dict[str, Any]) -> str:
+def _type_html(schema: JsonObject) -> str:
     """A few words for a schema."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])

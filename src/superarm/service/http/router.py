@@ -31,7 +31,7 @@ log = logging.getLogger("superarm.service")
 
 encode = msgspec.json.Encoder().encode
 
-Handler = Callable[..., Any]  # gives a result, or an awaitable of one
+Handler = Callable[..., Any]
 
 RETRY_SOON = ((b"retry-after", b"1"),)
 HEADERS = {401: ((b"www-authenticate", b"Bearer"),), 429: RETRY_SOON, 503: RETRY_SOON, 507: RETRY_SOON}
@@ -39,55 +39,55 @@ HEADERS = {401: ((b"www-authenticate", b"Bearer"),), 429: RETRY_SOON, 503: RETRY
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One line of the table.
+    """A path, who may use it, and what it does.
 
     Attributes:
         method, path: ``{id}`` stands for a decision's id.
         roles: of the tokens that may use it; empty: everybody.
-        takes: the type of the body, or for a GET of the query.
-        gives: the type of the response; a content type where it is not JSON.
-        statuses: of this route, and what they mean, that the document does not describe for all routes.
-        examples: bodies for the document, by what they show.
-        listed: whether it is in the document.
-        personal: whether ``run`` gets the name of the person with the token; empty where tokens have no names.
-        run: what it does; called with the context, then the person if it is personal, then the id if the path
-            has one, then what it takes.
+        handler: a function, called with the router's context, then the person if it needs one, the id if the path
+            has one, and the request if there is a type for it; gives a result, or an awaitable of one.
+        request_type: of the body, or for a GET of the query.
+        response_type: a content type where it is not JSON.
+        statuses: what they mean, beyond those that all routes have.
+        examples: bodies for the OpenAPI document, by what they show.
+        documented: whether it is in that document.
+        needs_person: the handler gets the name of the person with the token; empty where tokens have no names.
     """
 
     method: str
     path: str
     roles: frozenset[str]
-    run: Handler
-    takes: Any = None
-    gives: Any = None
+    handler: Handler
+    request_type: Any = None
+    response_type: Any = None
     statuses: Mapping[int, str] = field(default_factory=dict)
     examples: Mapping[str, Any] = field(default_factory=dict)
-    listed: bool = True
-    personal: bool = False
+    documented: bool = True
+    needs_person: bool = False
     decoder: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        takes_body = self.takes is not None and self.method == "POST"
-        object.__setattr__(self, "decoder", msgspec.json.Decoder(self.takes) if takes_body else None)
+        has_body = self.request_type is not None and self.method == "POST"
+        object.__setattr__(self, "decoder", msgspec.json.Decoder(self.request_type) if has_body else None)
 
     @property
     def name(self) -> str:
         """For logs and metrics."""
-        return self.run.__name__
+        return self.handler.__name__
 
 
 class Router:
-    """An ASGI application.
+    """Routes as an ASGI application.
 
     Args:
-        routes: the table.
-        admission: who may come in.
+        routes: all of them.
+        admission: checks who may use which.
         max_body: bytes of a request.
         log_requests: write a line for each.
     """
 
-    context: Any = None  # what the routes work with
-    loop: asyncio.AbstractEventLoop | None = None  # the one that the context belongs to
+    context: Any = None  # the first argument of all handlers
+    loop: asyncio.AbstractEventLoop | None = None  # that the context belongs to
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Router:
         """Called when there is no context yet, or it belongs to another event loop."""
 
     async def lifespan(self, receive: Receive, send: Send) -> None:
-        """Called by servers that tell of their start and their end; to raise is how ASGI says: not needed here."""
+        """Called by servers that announce their start and end; an error says that it is not supported."""
         raise NotImplementedError("this application opens with its first request")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,18 +124,18 @@ class Router:
             route, id_ = self.find(request)
             route_name = route.name
             self.admit(request, route)
-            arguments: list[Any] = [self.admission.person(request)] if route.personal else []
+            arguments: list[Any] = [self.admission.person(request)] if route.needs_person else []
             if id_ is not None:
                 arguments.append(check_id(id_))
             if request.method == "POST":
                 body = await read_body(request, receive, self.max_body)
                 if route.decoder is not None:
                     arguments.append(read(route.decoder, body))
-            elif route.takes is not None:
-                arguments.append(read_query(route.takes, request.query))
+            elif route.request_type is not None:
+                arguments.append(read_query(route.request_type, request.query))
             if self.context is None or (self.loop is not None and self.loop is not get_running_loop()):
                 await self.open()
-            result = route.run(self.context, *arguments)
+            result = route.handler(self.context, *arguments)
             if isawaitable(result):
                 result = await result
             response = result if type(result) is Response else Response(200, encode(result))

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from superarm._types import JsonObject
 from superarm.errors import SuperarmError
 from superarm.journal.errors import JournalDown, JournalFull, UnknownDecision
 from superarm.service import Service
@@ -33,9 +34,9 @@ YIELD_EVERY = 100  # items of a batch, between which other requests have their t
 def route(method: str, path: str, roles: frozenset[str], **options: Any) -> Callable[[Handler], Handler]:
     """Put a function into the table; the options are those of `Route`."""
 
-    def add(run: Handler) -> Handler:
-        ROUTES.append(Route(method, path, roles, run, **options))
-        return run
+    def add(handler: Handler) -> Handler:
+        ROUTES.append(Route(method, path, roles, handler, **options))
+        return handler
 
     return add
 
@@ -72,8 +73,8 @@ class Context:
     "POST",
     "/v1/decisions",
     DECIDE,
-    takes=m.DecisionRequest,
-    gives=m.DecisionResponse,
+    request_type=m.DecisionRequest,
+    response_type=m.DecisionResponse,
     statuses={
         409: "The id is taken by another request.",
         410: "The id is that of a decision whose features were erased.",
@@ -89,7 +90,7 @@ class Context:
         },
     },
 )
-def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[dict[str, Any]]:
+def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[JsonObject]:
     """Choose a set of labels to show."""
     return context.service.decide(to_decision(request, context.schema))
 
@@ -98,12 +99,12 @@ def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[dict[st
     "POST",
     "/v1/decisions/{id}/outcome",
     DECIDE,
-    takes=m.OutcomeRequest,
-    gives=m.OutcomeResponse,
+    request_type=m.OutcomeRequest,
+    response_type=m.OutcomeResponse,
     statuses={404: "No such decision.", 409: "It has another outcome."},
     examples={"was the right label among them?": {"hit": True}, "it was not": {"hit": False}},
 )
-def outcomes(context: Context, id_: str, request: m.OutcomeRequest) -> Awaitable[dict[str, Any]]:
+def outcomes(context: Context, id_: str, request: m.OutcomeRequest) -> Awaitable[JsonObject]:
     """Report whether the right label was among the shown ones: now, or days later."""
     return context.service.outcome(to_outcome(request, id_, context.schema))
 
@@ -115,15 +116,15 @@ DECISION, OUTCOME = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decode
     "POST",
     "/v1/batch/decisions",
     DECIDE,
-    takes=m.DecisionBatch,
-    gives=m.DecisionResults,
+    request_type=m.DecisionBatch,
+    response_type=m.DecisionResults,
     examples={"two": {"decisions": [{"features": {"age": 41}}, {"features": {"age": 23}}]}},
 )
 async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.DecisionResults:
     """Many decisions in one request."""
     service = context.service
 
-    def submit(item: msgspec.Raw) -> asyncio.Future[dict[str, Any]]:
+    def submit(item: msgspec.Raw) -> asyncio.Future[JsonObject]:
         return service.decide(to_decision(read(DECISION, item), context.schema))
 
     return m.DecisionResults(await _submit_each(submit, request.decisions))
@@ -133,15 +134,15 @@ async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.Decis
     "POST",
     "/v1/batch/outcomes",
     DECIDE,
-    takes=m.OutcomeBatch,
-    gives=m.OutcomeResults,
+    request_type=m.OutcomeBatch,
+    response_type=m.OutcomeResults,
     examples={"two": {"outcomes": [{"id": "order-1", "hit": True}, {"id": "order-2", "hit": False}]}},
 )
 async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.OutcomeResults:
     """Many outcomes in one request."""
     service = context.service
 
-    def submit(item: msgspec.Raw) -> asyncio.Future[dict[str, Any]]:
+    def submit(item: msgspec.Raw) -> asyncio.Future[JsonObject]:
         request = read(OUTCOME, item)
         return service.outcome(to_outcome(request, request.id, context.schema))
 
@@ -149,10 +150,10 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
 
 
 async def _submit_each(
-    submit: Callable[[msgspec.Raw], asyncio.Future[dict[str, Any]]], items: list[msgspec.Raw]
-) -> list[dict[str, Any] | m.Error]:
+    submit: Callable[[msgspec.Raw], asyncio.Future[JsonObject]], items: list[msgspec.Raw]
+) -> list[JsonObject | m.Error]:
     """Submit all items; a result or an error for each."""
-    futures: list[asyncio.Future[dict[str, Any]]] = []
+    futures: list[asyncio.Future[JsonObject]] = []
     for number, item in enumerate(items, 1):
         try:
             futures.append(submit(item))
@@ -172,28 +173,30 @@ async def _submit_each(
 # ---------------------------------------------------------------- views
 
 
-@route("GET", "/v1/decisions/{id}", ANY_ROLE, gives=m.DecisionRecord, statuses={404: "No such decision."})
-async def decision(context: Context, id_: str) -> dict[str, Any]:
+@route(
+    "GET", "/v1/decisions/{id}", ANY_ROLE, response_type=m.DecisionRecord, statuses={404: "No such decision."}
+)
+async def decision(context: Context, id_: str) -> JsonObject:
     """All that is known of a decision; `outcome` is null while there is none."""
-    record: dict[str, Any] | None = await context.service.read(views.find, id_)
+    record: JsonObject | None = await context.service.read(views.find, id_)
     if record is None:
         raise UnknownDecision.must("id", "decision", "that of a decision", id_)
     return record
 
 
-@route("GET", "/v1/pending", READ, takes=m.PendingQuery, gives=m.Pending)
+@route("GET", "/v1/pending", READ, request_type=m.PendingQuery, response_type=m.Pending)
 def pending(context: Context, query: m.PendingQuery) -> Any:
     """Decisions without an outcome, oldest first."""
     return context.service.read(views.pending, query.limit, query.after)
 
 
-@route("GET", "/v1/info", ANY_ROLE, gives=m.Info)
+@route("GET", "/v1/info", ANY_ROLE, response_type=m.Info)
 def info(context: Context) -> Any:
     """The learner, labels and options of the service."""
     return views.info(context.service)
 
 
-@route("GET", "/v1/model", READ, gives="application/octet-stream")
+@route("GET", "/v1/model", READ, response_type="application/octet-stream")
 async def model(context: Context) -> Response:
     """The model as it is now, a file for superarm.load: all that it has learnt is on the disk."""
     await context.downloads.acquire()
@@ -206,20 +209,20 @@ async def model(context: Context) -> Response:
 
 
 @route("GET", "/v1/stats", READ)
-async def stats(context: Context) -> dict[str, Any]:
+async def stats(context: Context) -> JsonObject:
     """All that the dashboard shows."""
     totals = await context.service.read(views.stats)
     return {**totals, "trouble": context.trouble(), "latency": context.metrics.quantiles()}
 
 
-@route("GET", "/v1/shadows", READ, gives=m.Shadows)
-async def shadows(context: Context) -> dict[str, Any]:
+@route("GET", "/v1/shadows", READ, response_type=m.Shadows)
+async def shadows(context: Context) -> JsonObject:
     """Estimated hit rates: of the model itself, then of each shadow."""
     return {"shadows": await context.service.read(lambda service: service.model.reports())}
 
 
-@route("GET", "/v1/snapshots", READ, gives=m.Snapshots)
-async def snapshots(context: Context) -> dict[str, Any]:
+@route("GET", "/v1/snapshots", READ, response_type=m.Snapshots)
+async def snapshots(context: Context) -> JsonObject:
     """The kept snapshots, oldest first."""
     return {"snapshots": await context.service.read(views.snapshots)}
 
@@ -227,8 +230,8 @@ async def snapshots(context: Context) -> dict[str, Any]:
 # ---------------------------------------------------------------- changes
 
 
-@route("GET", "/v1/changes", READ, gives=m.Changes)
-async def changes(context: Context) -> dict[str, Any]:
+@route("GET", "/v1/changes", READ, response_type=m.Changes)
+async def changes(context: Context) -> JsonObject:
     """Changes by operators, oldest first."""
     return {"changes": await context.service.read(views.changes)}
 
@@ -237,8 +240,8 @@ async def changes(context: Context) -> dict[str, Any]:
     "POST",
     "/v1/changes",
     OPERATE,
-    takes=m.AnyChange,
-    gives=m.Changed,
+    request_type=m.AnyChange,
+    response_type=m.Changed,
     statuses={202: "Taken, and not finished: it is tried again.", 404: "No such decision."},
     examples={"stop learning": {"what": "freeze"}, "learn again": {"what": "unfreeze"}},
 )
@@ -251,13 +254,13 @@ async def change(context: Context, request: Any) -> Any:
 # ---------------------------------------------------------------- monitoring
 
 
-@route("GET", "/health", OPEN, gives=m.Status)
+@route("GET", "/health", OPEN, response_type=m.Status)
 def health(context: Context) -> m.Status:
     """Whether the process is alive."""
     return m.Status("ok")
 
 
-@route("GET", "/ready", OPEN, gives=m.Status)
+@route("GET", "/ready", OPEN, response_type=m.Status)
 def ready(context: Context) -> m.Status:
     """Whether it can take decisions, and what is wrong even if it can."""
     service, trouble = context.service, context.trouble()
@@ -268,7 +271,7 @@ def ready(context: Context) -> m.Status:
     return m.Status("ready", trouble)
 
 
-@route("GET", "/metrics", READ, gives="text/plain")
+@route("GET", "/metrics", READ, response_type="text/plain")
 async def metrics(context: Context) -> Response:
     """Numbers for Prometheus."""
     text = context.metrics.text(await context.service.read(service_metrics))

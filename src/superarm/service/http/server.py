@@ -16,7 +16,7 @@ import socket
 import ssl
 import stat
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
@@ -25,24 +25,26 @@ from typing import Any
 
 import uvicorn
 
+from superarm._types import JsonObject
 from superarm.errors import InvalidInput
 from superarm.service.http import systemd
+from superarm.service.http.admission import Admission
 from superarm.service.http.asgi import Application
 from superarm.service.http.guard import Connection, Guard, Limits
 from superarm.service.http.json_logging import log_to
-from superarm.service.http.router import Router
+from superarm.service.http.router import Route, Router
 from superarm.service.http.tokens import FileStamp, Tokens, file_stamp
 
 log = logging.getLogger("superarm.service")
 
-GRACE_SECONDS = 30  # for answers under way, at the end
+GRACE_SECONDS = 30  # for requests under way, at the end
 SPARE_FILES = 100  # beside the connections
 RELOAD_SECONDS = 1.0  # certificates are checked for changes so often
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Where to listen."""
+    """Where to listen: an address, or a socket in the file system; with TLS or without."""
 
     host: str = "127.0.0.1"
     port: int = 8800
@@ -51,8 +53,8 @@ class Listener:
     tls_key: Path | None = None
     owner: str = field(default="superarm serve", kw_only=True)  # for messages
 
-    def context(self) -> ssl.SSLContext | None:
-        """For TLS, if it was asked for."""
+    def tls_context(self) -> ssl.SSLContext | None:
+        """With certificate and key; None without TLS."""
         if self.tls_cert is None and self.tls_key is None:
             return None
         if self.tls_cert is None or self.tls_key is None:
@@ -170,7 +172,7 @@ class Server(uvicorn.Server):
         )
         self.listener, self.limits = listener, limits
         self.guard = Guard(limits)
-        self.tls = listener.context()
+        self.tls = listener.tls_context()
         self._tls_stamps, self._tls_trouble = listener.tls_stamps(), ""
         self._inode: int | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -181,7 +183,7 @@ class Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         bound = self.listener.bind()
         self._inode = self.listener.inode
-        options: dict[str, Any] = {}
+        options: JsonObject = {}
         if self.tls is not None:
             options = {"ssl": self.tls, "ssl_handshake_timeout": self.limits.head_seconds}
 
@@ -193,7 +195,7 @@ class Server(uvicorn.Server):
         self.servers = [server]
         for work in (self.guard.sweep(), self._watch_certificate(), _notify_watchdog()):
             self.start_task(work)
-        where: dict[str, Any] = {"unix_socket": str(self.listener.unix_socket)}
+        where: JsonObject = {"unix_socket": str(self.listener.unix_socket)}
         if self.listener.unix_socket is None:
             self.port = bound.getsockname()[1]
             where = {"host": self.listener.host, "port": self.port, "tls": self.tls is not None}
@@ -225,7 +227,7 @@ class Server(uvicorn.Server):
             if stamps == self._tls_stamps and not force:
                 return
             self._tls_stamps = stamps
-            self.listener.context()  # a certificate without its key must not get into the one in use
+            self.listener.tls_context()  # a certificate without its key must not get into the one in use
             self.tls.load_cert_chain(self.listener.tls_cert or "", self.listener.tls_key)
             self._tls_trouble = ""
             log.info("certificate read")
@@ -246,6 +248,26 @@ async def _notify_watchdog() -> None:
     while every is not None:
         systemd.notify("WATCHDOG=1")
         await asyncio.sleep(every)
+
+
+async def serve_page(
+    routes: Iterable[Route],
+    context: object,
+    listener: Listener,
+    on_ready: Callable[[str], object],
+    tokens: Tokens | None = None,
+) -> None:
+    """Serve a page and the routes behind it until cancelled; ``on_ready`` gets its address."""
+    router = Router(routes, Admission(tokens or Tokens(), rate=1_000.0))
+    router.context = context
+    server = Server(router, listener, Limits(connections=500))
+    host = f"[{listener.host}]" if ":" in listener.host else listener.host
+    server.on_ready = lambda: on_ready(f"http://{host}:{server.port}/")
+    try:
+        await server.serve()
+    except asyncio.CancelledError:
+        await server.shutdown()
+        raise
 
 
 async def run(
@@ -270,7 +292,7 @@ def serve(application: Application, *, listener: Listener, limits: Limits) -> No
     application.metrics.logs = logs
     # the commit thread must get its turn soon after the disk is done
     sys.setswitchinterval(0.001)
-    # thousands of kept decisions are no garbage: look for some less often than after every 700 objects
+    # thousands of decisions are kept: a collection after every 700 new objects would take too much time
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superarm._types import JsonObject
 from superarm.groups import coverage_by, worst_first
 from superarm.journal.records import DecisionRecord
 from superarm.journal.totals import AGES
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 MAX_PARTS = 200  # labels or groups whose coverage is shown, the least first
 
 
-def info(service: Service) -> dict[str, Any]:
+def info(service: Service) -> JsonObject:
     """The learner, labels and options of the service."""
     from superarm import __version__
 
@@ -44,13 +45,13 @@ def info(service: Service) -> dict[str, Any]:
     }
 
 
-def find(service: Service, id_: str) -> dict[str, Any] | None:
+def find(service: Service, id_: str) -> JsonObject | None:
     """All about a decision; None if there is none of that id."""
     record = DecisionRecord.of(service.store.find([id_]).get(id_, ()))
     return None if record is None else record.details(service.model.was_learnt(record))
 
 
-def pending(service: Service, limit: int, after: int = 0) -> dict[str, Any]:
+def pending(service: Service, limit: int, after: int = 0) -> JsonObject:
     """Decisions without an outcome, oldest first."""
     waiting, now = service.store.pending(limit + 1, after), service.model.clock()
     listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in waiting[:limit]]
@@ -58,12 +59,12 @@ def pending(service: Service, limit: int, after: int = 0) -> dict[str, Any]:
     return {"pending": listed, "count": service.model.serving().totals.stats.pending, "next": following}
 
 
-def snapshots(service: Service) -> list[dict[str, Any]]:
+def snapshots(service: Service) -> list[JsonObject]:
     """The kept snapshots, oldest first."""
     return [{"seq": note.seq, "time": note.time, **note.made_by} for note in service.store.snapshots()]
 
 
-def changes(service: Service) -> list[dict[str, Any]]:
+def changes(service: Service) -> list[JsonObject]:
     """Changes by operators, oldest first, without refused ones."""
     listed, refused = [], service.model.serving().totals.refused
     for event in service.store.changes():
@@ -76,7 +77,7 @@ def changes(service: Service) -> list[dict[str, Any]]:
     return listed
 
 
-def stats(service: Service) -> dict[str, Any]:
+def stats(service: Service) -> JsonObject:
     """All that the dashboard shows."""
     service.model.refresh()
     model, serving, now = service.model, service.model.serving(), service.model.clock()
@@ -98,13 +99,13 @@ def stats(service: Service) -> dict[str, Any]:
         },
         "curve": {"start": stats.start, "width": stats.width, "slots": stats.slots},
         "sizes": stats.sizes,
-        "promise": _promise(serving.learner),
-        "by_label": {"unnamed": stats.unnamed, "parts": _parts(stats.labels, stats.named)},
+        "promise": _promised_coverage(serving.learner),
+        "by_label": {"unnamed": stats.unnamed, "parts": _coverage_parts(stats.labels, stats.named)},
         "by_group": {
             "column": service.meta.get("group"),
-            "parts": _parts(list(stats.groups), list(stats.groups.values())),
+            "parts": _coverage_parts(list(stats.groups), list(stats.groups.values())),
         },
-        "recent": [_brief(record) for id_ in recent if (record := DecisionRecord.of(by_id[id_]))],
+        "recent": [_recent_decision(record) for id_ in recent if (record := DecisionRecord.of(by_id[id_]))],
         "learner": service.meta["learner"],
         "disabled": sorted(settings.disabled),
         "frozen": settings.frozen,
@@ -121,7 +122,7 @@ def stats(service: Service) -> dict[str, Any]:
     return copy.deepcopy(totals)  # the running lists are in it
 
 
-def _brief(record: DecisionRecord) -> dict[str, Any]:
+def _recent_decision(record: DecisionRecord) -> JsonObject:
     body, event, last = record.body, record.event, record.outcome or record.timeout
     return {
         "id": event.id,
@@ -134,21 +135,21 @@ def _brief(record: DecisionRecord) -> dict[str, Any]:
     }
 
 
-def _promise(learner: Learner) -> dict[str, Any] | None:
-    """Of a promised coverage: what was kept."""
+def _promised_coverage(learner: Learner) -> JsonObject | None:
+    """What is promised, and how it is kept; None without a promise."""
     coverage = learner.coverage
     if coverage is None:
         return None
     names = ("promised", "kept", "mean_size", "answers", "warm_up")
-    return {name: _number(getattr(coverage, name)) for name in names}
+    return {name: _null_for_nan(getattr(coverage, name)) for name in names}
 
 
-def _parts(names: Sequence[str], counts: list[list[int]]) -> list[dict[str, Any]]:
+def _coverage_parts(names: Sequence[str], counts: list[list[int]]) -> list[JsonObject]:
     """Coverage of each label or group, the least first."""
     shown, _ = worst_first(coverage_by(names, np.array(counts, float).reshape(-1, 3)), MAX_PARTS)
     return [asdict(part) for part in shown]
 
 
-def _number(value: Any) -> Any:
-    """A value for JSON, which has no NaN: null where there is none yet."""
+def _null_for_nan(value: Any) -> Any:
+    """JSON has no NaN."""
     return None if isinstance(value, float) and isnan(value) else value
