@@ -173,7 +173,7 @@ def main() -> None:
         folder = Path(place)
         table, path = write(folder / "tickets.csv", rows), write(folder / "log.csv", log)
         trained = from_log(path)
-        print("columns:", trained.columns.described, "left out:", trained.columns.left_out)
+        print("columns:", trained.columns.descriptions, "left out:", trained.columns.left_out)
         ways_in = {
             "train": lambda: trained,
             "frame": lambda: from_log(pd.DataFrame(log)),
