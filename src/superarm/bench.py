@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from superarm._extras import need
+from superarm._types import Array
 
 K, M, GAMMA = 10, 3, 0.1
 
@@ -23,7 +24,7 @@ class Measurement(NamedTuple):
     ratio: float
 
 
-def _naive_round(scores: np.ndarray[Any, Any], y: int, random: np.random.Generator) -> np.ndarray[Any, Any]:
+def _naive_round(scores: Array, y: int, random: np.random.Generator) -> Array:
     """MC-DBF (ordered) as the paper writes it: the coefficient of x for each label's row."""
     k = len(scores)
     top = np.argsort(-scores)[:M]
@@ -41,7 +42,7 @@ def _naive_round(scores: np.ndarray[Any, Any], y: int, random: np.random.Generat
     return c
 
 
-def naive_dense(X: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
+def naive_dense(X: Array, y: Array) -> None:
     """A plain NumPy loop."""
     random = np.random.default_rng(0)
     W = np.zeros((K, X.shape[1]))
@@ -49,7 +50,7 @@ def naive_dense(X: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
         W += np.outer(_naive_round(W @ x, label, random), x)
 
 
-def naive_sparse(X: Any, y: np.ndarray[Any, Any]) -> None:
+def naive_sparse(X: Any, y: Array) -> None:
     """A plain loop over the rows of a SciPy matrix."""
     random = np.random.default_rng(0)
     W = np.zeros((X.shape[1], K))
@@ -58,7 +59,7 @@ def naive_sparse(X: Any, y: np.ndarray[Any, Any]) -> None:
         W[x.indices] += np.outer(x.data, _naive_round((x @ W).ravel(), label, random))
 
 
-def reference_rows(n: int, d: int = 512) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def reference_rows(n: int, d: int = 512) -> tuple[Array, Array]:
     """The reference work: random rows of length 1 and the labels of a random linear rule."""
     random = np.random.default_rng(0)
     X = random.standard_normal((n, d), dtype=np.float32)
@@ -66,7 +67,7 @@ def reference_rows(n: int, d: int = 512) -> tuple[np.ndarray[Any, Any], np.ndarr
     return X, (X @ random.standard_normal((d, K), dtype=np.float32)).argmax(axis=1)
 
 
-def sparse_rows(n: int, d: int = 2**18, nonzeros: int = 30, k: int = K) -> tuple[Any, np.ndarray[Any, Any]]:
+def sparse_rows(n: int, d: int = 2**18, nonzeros: int = 30, k: int = K) -> tuple[Any, Array]:
     """Random sparse rows with random labels."""
     need("logs")
     from scipy.sparse import csr_matrix

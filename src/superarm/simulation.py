@@ -60,8 +60,8 @@ class Trace:
     by_label: tuple[GroupCoverage, ...] = ()
     by_group: tuple[GroupCoverage, ...] = ()
 
-    def _rate(self, which: int) -> float:
-        return float(self.counts[-1, which] / self.rounds[-1])
+    def _rate(self, column: int) -> float:
+        return float(self.counts[-1, column] / self.rounds[-1])
 
     @property
     def error_rate(self) -> float:
@@ -216,33 +216,33 @@ def simulate(
     if 0 < warm_up < rounds:
         marks = np.union1d(marks, [warm_up])
     counts = np.zeros((len(marks), 4), np.int64)
-    total, seconds, done, at = np.zeros(4, np.int64), 0.0, 0, 0
-    parts = _GroupSums.of(stream, promise is not None)
+    total, seconds, done, next_mark = np.zeros(4, np.int64), 0.0, 0, 0
+    group_sums = _GroupSums.of_stream(stream, promise is not None)
     with ticking(progress, rounds) as tick:
         for chunk in stream.chunks(seed):
             if done == 0:
                 learner.run(chunk.rows, chunk.y, chunk.visit[:0])  # make its arrays off the clock
             start = 0
-            while start < len(chunk.visit) and at < len(marks):
-                stop = min(len(chunk.visit), start + int(marks[at]) - done)
+            while start < len(chunk.visit) and next_mark < len(marks):
+                stop = min(len(chunk.visit), start + int(marks[next_mark]) - done)
                 part = chunk._replace(visit=chunk.visit[start:stop])
-                sizes = np.empty(stop - start, np.intp) if parts and done >= warm_up else None
+                sizes = np.empty(stop - start, np.intp) if group_sums and done >= warm_up else None
                 began = perf_counter()
                 if log is None:
                     total += learner.run(part.rows, part.y, part.visit, sizes=sizes)
                 else:
                     total += _run_logged(learner, part, log, seed, done, sizes)
                 seconds += perf_counter() - began
-                for sums in parts:
+                for sums in group_sums:
                     if sizes is not None:
                         sums.add(part, sizes)
                 done += stop - start
                 tick(stop - start)
                 start = stop
-                if done == marks[at]:
-                    counts[at] = total
-                    at += 1
-            if at == len(marks):
+                if done == marks[next_mark]:
+                    counts[next_mark] = total
+                    next_mark += 1
+            if next_mark == len(marks):
                 break
     return Trace(
         learner=learner.name,
@@ -256,7 +256,7 @@ def simulate(
         sizes=counts[:, 3],
         warm_up=warm_up,
         promised=None if promise is None else promise.promised,
-        **{sums.name: coverage_by(sums.groups, sums.sums) for sums in parts},
+        **{sums.name: coverage_by(sums.groups, sums.sums) for sums in group_sums},
     )
 
 
@@ -268,7 +268,8 @@ class _GroupSums:
         self.sums = np.zeros((len(groups), 3))  # rounds, hits, labels shown
 
     @classmethod
-    def of(cls, stream: Stream, promised: bool) -> list[_GroupSums]:
+    def of_stream(cls, stream: Stream, promised: bool) -> list[_GroupSums]:
+        """By label, and by the groups of the stream, if it has some; nothing without groups or a promise."""
         groups: Groups | None = getattr(stream, "groups", None)
         if groups is None and not promised:
             return []
@@ -278,9 +279,9 @@ class _GroupSums:
 
     def add(self, chunk: Chunk, sizes: Array) -> None:
         """Rounds, and for each how many labels it showed, less than 0 if the right one was not among them."""
-        at = (chunk.y if self.numbers is None else self.numbers)[chunk.visit]
+        groups = (chunk.y if self.numbers is None else self.numbers)[chunk.visit]
         for column, weights in enumerate((None, sizes > 0, np.abs(sizes))):
-            self.sums[:, column] += np.bincount(at, weights, len(self.groups))
+            self.sums[:, column] += np.bincount(groups, weights, len(self.groups))
 
 
 def _run_logged(

@@ -96,7 +96,7 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
         if header["recipe"] != cls.recipe:
             wanted = f"{cls.recipe}, as this superarm has (train it anew, or use the superarm that made it)"
             raise ModelFileError.must(f"recipe of {cls.__name__}", str(path), wanted, header["recipe"])
-        own, params = parameters(cls), header["params"]
+        own, params = parameters(cls), dict(header["params"])
         learner = cls(**{name: value for name, value in params.items() if name in own or value is not None})
         learner.id = str(header["id"])
         inputs = learner.inputs
