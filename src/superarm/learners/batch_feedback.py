@@ -180,7 +180,7 @@ def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:
 def _check_labels(learner: Learner, among: EligibleLabels, which: Array, label_numbers: Array) -> None:
     none = learner.inputs.none
     for i, number in zip(which, label_numbers, strict=True):
-        if number != none and number not in among.at(i):
+        if number != none and number not in among.of_row(i):
             wrong = learner.known.public([number])[0]
             raise FeedbackError.must("labels", learner.owner, "eligible labels", wrong)
 
