@@ -73,14 +73,14 @@ def verdicts(
             writer.add(decision, hit=hit)
             served.update(decision, hit=hit)
     log = Log(str(path))
-    facts = survey(log)
+    summary = survey(log)
     trained = sa.SetLogit(n_labels=world.k, n_features=world.d, set_size=3, seed=seed)
-    train(log, trained, facts)
+    train(log, trained, summary)
     X, y = rows(FRESH)
     for name, learner, holdout in (("served", served, None), ("trained", trained, 0.2)):
         ranking = np.argsort(-learner.scores(X), axis=1, kind="stable")
         policies = [Policy(f"{name} {m}", learner=learner, set_size=m) for m in SIZES]
-        answer = evaluate(log, policies, facts, holdout=holdout)
+        answer = evaluate(log, policies, summary, holdout=holdout)
         for m, verdict in zip(SIZES, answer.verdicts, strict=True):
             yield name, m, float((ranking[:, :m] == y[:, None]).any(axis=1).mean()), verdict
 

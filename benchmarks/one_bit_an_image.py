@@ -49,11 +49,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, pixels = write(Path(folder), flat[0], y, asked.set_size, asked.seed)
         log = Log(path, features=pixels, uniform=True)
-        facts = survey(log, labels=10)
+        summary = survey(log, labels=10)
         for spec in ("set-logit:curves=0", "set-logit"):
             for passes in map(int, asked.passes.split(",")):
-                learner = make(spec, **facts.common, seed=asked.seed)
-                result = train(log, learner, facts, passes=passes, holdout=0.0, seed=asked.seed)
+                learner = make(spec, **summary.learner_params, seed=asked.seed)
+                result = train(log, learner, summary, passes=passes, holdout=0.0, seed=asked.seed)
                 error = float((learner.predict(flat[1]) != truth).mean())
                 tried = "".join(f", log loss {loss:.4f} after {number}" for number, loss in result.tried)
                 asked_and_kept = f"{passes:2} passes asked, {result.passes:2} kept"

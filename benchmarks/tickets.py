@@ -106,8 +106,8 @@ def new() -> Any:
 
 def from_log(source: Any) -> Any:
     log = Log(source, columns=LogColumns(hit="solved"), uniform=True)
-    learner, facts = new(), survey(log, labels=TEAMS)
-    train(log, learner, facts, holdout=0.0)
+    learner, summary = new(), survey(log, labels=TEAMS)
+    train(log, learner, summary, holdout=0.0)
     return learner
 
 
@@ -140,7 +140,7 @@ def from_service(rows: list[dict[str, Any]], folder: Path, columns: Any = None) 
 
 def from_stream(path: Path, rounds: int) -> Any:
     learner = new()
-    sa.simulate(learner, Arrays(**read_data(path, "team", leave_out=["ticket"])), rounds)
+    sa.simulate(learner, Arrays(**read_data(path, label="team", leave_out=["ticket"])), rounds)
     return learner
 
 

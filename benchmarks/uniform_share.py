@@ -72,9 +72,9 @@ def one_run(
     with Writer(path) as writer:
         trace = sa.simulate(served, Arrays(X, y, shuffle=False), rows, log=writer)
     log = Log(path)
-    facts = survey(log, labels=k)
-    model = sa.SetLogit(**facts.common)
-    train(log, model, facts)
+    summary = survey(log, labels=k)
+    model = sa.SetLogit(**summary.learner_params)
+    train(log, model, summary)
 
     def far(x: np.ndarray) -> np.ndarray:
         s = own.decision_function(x)
@@ -89,14 +89,14 @@ def one_run(
         "fixed": hit_rate(np.tile(np.arange(M), (FRESH, 1)), fresh_y),
         "far": hit_rate(np.argsort(-far(fresh_X), axis=1)[:, :M], fresh_y),
     }
-    judged = list(evaluate(log, [Policy("next model", learner=model)], facts).verdicts)
+    judged = list(evaluate(log, [Policy("next model", learner=model)], summary).verdicts)
     others = [
         Policy("served", learner=served),
         Policy("own model", scores=own.decision_function, set_size=M),
         Policy("fixed", fixed=list(range(M))),
         Policy("far", scores=far, set_size=M),
     ]
-    judged += evaluate(log, others, facts, holdout=None).verdicts
+    judged += evaluate(log, others, summary, holdout=None).verdicts
     found: dict[str, tuple[float, ...]] = {"shown miss": (trace.shown_miss_rate,)}
     for verdict in judged:
         best, truth = verdict.best, truths[verdict.policy]

@@ -57,12 +57,12 @@ def main() -> None:
     print((folder / "old.csv").read_text()[:190].rpartition("\n")[0])
 
     log = Log(folder / "old.csv", columns=COLUMNS)
-    facts = survey(log)
-    share = facts.hits / facts.rows
-    print(f"\n{facts.rows:,} slates; features: {', '.join(log.features.names)}; taken: {share:.1%}")
+    summary = survey(log)
+    share = summary.hits / summary.rows
+    print(f"\n{summary.rows:,} slates; features: {', '.join(log.features.names)}; taken: {share:.1%}")
 
-    model = sa.SetLogit(**facts.common)
-    result = train(log, model, facts, passes=3, holdout=0.4)
+    model = sa.SetLogit(**summary.learner_params)
+    result = train(log, model, summary, passes=3, holdout=0.4)
     last = result.progress[-1]
     print(
         f"log loss on rows kept out: {last.log_loss:.3f} (knowing only the average: {result.base_loss:.3f})"
@@ -70,7 +70,7 @@ def main() -> None:
     model.save(folder / "model.npz")
 
     answer = evaluate(
-        log, [Policy("model", learner=model), Policy("rule", fixed=OFFERS[:3])], facts, holdout=0.4
+        log, [Policy("model", learner=model), Policy("rule", fixed=OFFERS[:3])], summary, holdout=0.4
     )
     print(f"judged by {answer.rows:,} rows: what was shown hit {answer.hit_rate:.3f}")
     for verdict in answer.verdicts:

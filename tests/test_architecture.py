@@ -15,7 +15,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "superarm"
 PACKAGES = [
     ("errors",),
     ("_types",),
-    ("_complaints",),
+    ("_validation",),
     ("_extras",),
     ("_html",),
     ("_progress",),
@@ -61,7 +61,7 @@ FRAMEWORKS = {
     "onnx": {"onnx"},
     "typer": {"cli"},
     "httptools": {"service"},
-    "msgspec": {"_complaints", "experiments", "journal", "service"},
+    "msgspec": {"_validation", "experiments", "journal", "service"},
     "orjson": {"journal", "service"},
     "uvloop": {"service"},
     "psycopg": {"journal"},

@@ -28,7 +28,7 @@ def model(tmp_path):
 
 def rewritten(path, **changes):
     """The file with other header values; a value of None leaves the key out."""
-    header, arrays = _files.read(path)
+    header, arrays = _files.read_model(path)
     header = {key: value for key, value in {**header, **changes}.items() if value is not None}
     blob = np.frombuffer(json.dumps(header).encode(), np.uint8)
     with path.open("wb") as file:
@@ -43,7 +43,7 @@ def test_round_trip(model):
     assert learner.labels == ("a", "b", "c")
     again = model.with_name("again.npz")
     learner.save(again)
-    assert _files.read(again)[0] == _files.read(model)[0]
+    assert _files.read_model(again)[0] == _files.read_model(model)[0]
 
 
 def test_arrays_and_json_and_nothing_else(model):
@@ -74,11 +74,11 @@ def test_truncated(model, share):
 def test_a_flipped_bit_is_no_other_model(model, share):
     """The archive has checksums: a damaged file is refused, or reads as what was saved."""
     whole = bytearray(model.read_bytes())
-    header, arrays = _files.read(model)
+    header, arrays = _files.read_model(model)
     whole[int(len(whole) * share)] ^= 16
     model.write_bytes(bytes(whole))
     try:
-        damaged = _files.read(model)
+        damaged = _files.read_model(model)
     except ModelFileError:
         return
     assert damaged[0] == header
@@ -166,9 +166,9 @@ def test_a_file_of_0_1(model):
 
 
 def test_a_missing_array(model):
-    header, arrays = _files.read(model)
+    header, arrays = _files.read_model(model)
     del arrays["state.weights.dense"]
-    _files.write(model, header, arrays)
+    _files.write_model(model, header, arrays)
     with pytest.raises(ModelFileError, match=r"a broken weights.dense"):
         sa.load(model)
 

@@ -158,8 +158,10 @@ def model() -> sa.SetLogit:
 
 def test_a_log_by_label_and_by_group(log: Any) -> None:
     source = Log(log)
-    learner, facts = model(), survey(source)
-    [verdict] = evaluate(source, [Policy("own", learner=learner)], facts, holdout=None, group="site").verdicts
+    learner, summary = model(), survey(source)
+    [verdict] = evaluate(
+        source, [Policy("own", learner=learner)], summary, holdout=None, group="site"
+    ).verdicts
     rows = frame(3000, 1)
     sets = learner.predict_set(rows.drop("kind"), coverage=0.9)
     covered: dict[str, list[bool]] = {}
@@ -176,10 +178,12 @@ def test_a_log_by_label_and_by_group(log: Any) -> None:
         else:
             assert part.low - 0.02 <= np.mean(covered[part.name]) <= part.high + 0.02
     assert [part.name for part in verdict.by_group] == [MISSING, "calm", "noisy"]
-    [verdict] = evaluate(source, [Policy("own", learner=learner)], facts, holdout=None, group="desk").verdicts
+    [verdict] = evaluate(
+        source, [Policy("own", learner=learner)], summary, holdout=None, group="desk"
+    ).verdicts
     assert [part.name for part in verdict.by_group] == ["False", "True"]
     with pytest.raises(InvalidInput, match="must be a column of the log, or a name in its x or context"):
-        evaluate(source, [Policy("own", learner=learner)], facts, holdout=None, group="sight")
+        evaluate(source, [Policy("own", learner=learner)], summary, holdout=None, group="sight")
 
 
 def test_labels_that_are_not_named_are_not_told_apart(log: Any, tmp_path: Any) -> None:

@@ -190,14 +190,14 @@ def test_a_log_and_its_verdicts(log):
     assert repr(log) == "Log(evil & log.jsonl)"
     assert "the right one among them" in shown(log)
     assert EVIL in shown(log)
-    facts = survey(log)
-    learner = sa.SetLogit(**facts.common)
+    summary = survey(log)
+    learner = sa.SetLogit(**summary.learner_params)
     ticks = []
-    train(log, learner, facts, progress=ticks.append)
+    train(log, learner, summary, progress=ticks.append)
     assert sum(ticks) == 4_000
     assert "trained" in shown(learner)
     policies = [Policy(EVIL, learner=learner), Policy("small", learner=learner, set_size=1)]
-    answer = evaluate(log, policies, facts, holdout=None, progress=ticks.append)
+    answer = evaluate(log, policies, summary, holdout=None, progress=ticks.append)
     assert sum(ticks) == 8_000
     best = answer.verdicts[0].best
     assert best is not None

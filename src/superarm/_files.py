@@ -7,10 +7,11 @@ import json
 import os
 import zipfile
 import zlib
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -26,7 +27,7 @@ _PARSING = Lock()  # CPython 3.11 may fail to parse the headers of arrays in two
 VERSION = 3  # 1 and 2 were 0.1 and 0.2, which were never released
 
 
-def write_atomically(path: str | PathLike[str], write: Any) -> None:
+def write_atomically(path: str | PathLike[str], write: Callable[[BinaryIO], object]) -> None:
     """Let ``write(file)`` fill a new file, make it durable, and only then put it in place."""
     target = Path(path)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -57,27 +58,28 @@ def file_digest(path: Path, kind: str = "sha256") -> str:
         return hashlib.file_digest(file, kind).hexdigest()
 
 
-def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> None:
+def write_model(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write a model file; on any failure the file that was there stays as it was."""
     text = json.dumps({"format": FORMAT, "version": VERSION, **header})
     blob = np.frombuffer(text.encode(), np.uint8)
     write_atomically(path, lambda file: np.savez(file, header=blob, **arrays))
 
 
-def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_model(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and arrays of a model file."""
     name = os.fspath(path)
     try:
         with Path(path).open("rb") as opened, _PARSING, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(arrays.pop("header").tobytes())
-        known = header["format"] == FORMAT
+        is_model = header["format"] == FORMAT
         version = int(header["version"])
     except FileNotFoundError:
         raise ModelMissing(f"no such file: {name}") from None
     except UNREADABLE as error:
-        raise _unreadable(name) from error
-    if not known:
+        wanted = "a whole superarm model"
+        raise ModelFileError.must("content", name, wanted, "a foreign or truncated file") from error
+    if not is_model:
         raise ModelFileError.must("format", name, repr(FORMAT), header["format"])
     if version < VERSION:
         wanted = f"{VERSION}: version {version} was made by a superarm that was never released"
@@ -85,7 +87,3 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     if version > VERSION:
         raise ModelFileError.must("version", name, f"at most {VERSION} (install a newer superarm)", version)
     return header, arrays
-
-
-def _unreadable(name: str) -> ModelFileError:
-    return ModelFileError.must("content", name, "a whole superarm model", "a foreign or truncated file")

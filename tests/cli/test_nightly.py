@@ -204,13 +204,13 @@ def test_a_model_changed_meanwhile_is_left_alone(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people(4).write_csv(tmp_path / "rows.csv")
-    real = nightly._features
+    real = nightly._read_rows
 
     def slow(*arguments: Any) -> Any:
         sa.SetLogit(labels=LABELS, set_size=2, seed=9).save(model)
         return real(*arguments)
 
-    monkeypatch.setattr(nightly, "_features", slow)
+    monkeypatch.setattr(nightly, "_read_rows", slow)
     with pytest.raises(InvalidInput, match="run this one again"):
         decide_file(model, tmp_path / "rows.csv", tmp_path / "d.parquet")
     assert sa.load(model).seed == 9

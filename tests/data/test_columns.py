@@ -16,7 +16,7 @@ from superarm.cli.column_options import column_lines
 from superarm.data.cells import plain_row
 from superarm.data.column import Column
 from superarm.data.columns import Columns, text_width
-from superarm.data.inference import ColumnProfile
+from superarm.data.inference import ColumnProfile, outcome_columns
 from superarm.errors import InvalidInput
 
 
@@ -95,9 +95,9 @@ def test_true_of_numpy_counts_for_the_mean() -> None:
 
 def test_gaps_and_words_are_counted() -> None:
     found = column(["1", "NA", "", None, "many", *["2"] * 45])
-    assert found.describe(found.to_column("numbers"), asked=False) == "numbers, 1 words, 3 missing"
+    assert found.describe() == "numbers, 1 words, 3 missing"
     words = column(["Rome", "NA", "", None])
-    assert words.describe(words.to_column("words"), asked=False) == "words, 2 missing"  # NA may be Namibia
+    assert words.describe() == "words, 2 missing"  # NA may be Namibia
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,20 @@ def test_gaps_and_words_are_counted() -> None:
 )
 def test_what_is_no_feature(values: Any, name: str, why: str) -> None:
     given = list(values)
-    assert column(given, name).why_not(asked=False) == why
+    assert column(given, name).why_not() == why
+
+
+def test_ids_and_constants_are_taken_where_there_is_nothing_else() -> None:
+    rows = [{"ticket": f"T{i}", "shop": 7, "solved": i % 2} for i in range(30)]
+    reserved = outcome_columns(rows[0])
+    assert reserved == {"solved": "only known afterwards"}
+    assert Columns.infer(rows, reserved=reserved).kinds == {"ticket": "words", "shop": "numbers"}
+    more = [row | {"age": i % 9} for i, row in enumerate(rows)]
+    columns = Columns.infer(more, reserved=reserved)
+    assert (columns.names, columns.likely_ids) == (["age"], ["ticket"])
+    assert list(columns.warnings()) == [
+        "taken for ids: ticket (--text or --words takes them as features)",
+    ]
 
 
 def read(kind: str, *values: Any, **more: Any) -> list[Any]:

@@ -126,7 +126,7 @@ def test_tables(way_in: str, table: Path, columns: sa.Columns, expected: dict[st
 
 def test_simulate(table: Path, columns: sa.Columns, expected: dict[str, bytes]) -> None:
     learner = new(columns)
-    stream = Arrays(**read_data(table, "team", columns), shuffle=False)
+    stream = Arrays(**read_data(table, label="team", columns=columns), shuffle=False)
     assert stream.labels == tuple(TEAMS)
     sa.simulate(learner, stream, N)
     assert state(learner) == expected
@@ -194,8 +194,8 @@ def test_logs(tmp_path: Path, columns: sa.Columns, ending: str) -> None:
     else:
         source = pd.DataFrame(rows)
     log = Log(source, columns=LogColumns(hit="solved"), declared=[columns])
-    learner, facts = new(columns), survey(log, labels=TEAMS)
-    train(log, learner, facts, holdout=0.0)
+    learner, summary = new(columns), survey(log, labels=TEAMS)
+    train(log, learner, summary, holdout=0.0)
     assert state(learner) == state(reference)
     assert "solved" not in learner.columns.columns
 
@@ -234,7 +234,7 @@ def test_vectors_beside_a_table(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     ages = [20 + i % 9 for i in range(60)]
     pl.DataFrame({"age": ages, "team": teams}).write_csv(table)
-    stream = Arrays(**read_data(table, "team", vectors=tmp_path / "v.npy"), shuffle=False)
+    stream = Arrays(**read_data(table, label="team", vectors=tmp_path / "v.npy"), shuffle=False)
     assert stream.columns.kinds == {"age": "numbers", "vectors": "vector"}
     learner = sa.SetLogit(labels=TEAMS, set_size=2)
     sa.simulate(learner, stream, 60)
@@ -257,4 +257,9 @@ def test_vectors_beside_a_table(tmp_path: Path) -> None:
     with pytest.raises(
         sa.errors.InvalidInput, match=r"vectors of .*short.npy must be a matrix with as many rows as"
     ):
-        read_data(table, "team", vectors=tmp_path / "short.npy")
+        read_data(table, label="team", vectors=tmp_path / "short.npy")
+    mine = [{"age": 1.0}]
+    np.save(tmp_path / "one.npy", vectors[:1])
+    (row,) = open_table(mine, vectors=tmp_path / "one.npy").whole_rows()
+    assert row.keys() == {"age", "vectors"}
+    assert mine == [{"age": 1.0}]  # the caller's rows stay as they are

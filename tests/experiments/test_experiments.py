@@ -24,15 +24,14 @@ from superarm.streams import open_data
 LEARNERS = Path(__file__).parents[1] / "lab_learners.py"
 
 
-def own_learner(tmp_path, name, more=""):
+def own_learner(tmp_path, name, seeds=4):
     (tmp_path / "own.py").write_text(LEARNERS.read_text())
     small_data(tmp_path)
     text = f"""
 rounds = 400
-seeds = 4
+seeds = {seeds}
 data = ["mine.npz"]
 learners = ["own.py:{name}"]
-{more}
 """
     return write_spec(tmp_path, text)
 
@@ -72,8 +71,9 @@ def test_nothing_runs_twice_and_any_number_of_processes_gives_the_same(tmp_path)
 def test_a_bigger_grid_runs_only_what_is_new(tmp_path):
     store = Store(tmp_path / "s")
     run(read_spec(small_spec(tmp_path)), store)
-    wider = small_spec(tmp_path, '[[overrides]]\nwhere = { learner = "banditron" }\nseeds = 5')
-    assert run(read_spec(wider), store).ran == 2
+    narrow = small_spec(tmp_path)
+    wider = narrow.read_text().replace('"banditron"', '{ use = "banditron", seeds = 5 }')
+    assert run(read_spec(write_spec(tmp_path, wider)), store).ran == 2
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -136,7 +136,7 @@ def test_killed_and_resumed_equals_never_killed(tmp_path, monkeypatch, how):
 
 @pytest.mark.slow
 def test_processes_end_with_the_one_that_started_them(tmp_path):
-    path = own_learner(tmp_path, "Slow", "[[overrides]]\nwhere = {}\nseeds = 40")
+    path = own_learner(tmp_path, "Slow", seeds=40)
     command = [
         sys.executable,
         "-m",
@@ -238,7 +238,7 @@ def test_a_broken_result_file_is_named(tmp_path):
 def test_other_code_is_not_taken_for_the_same(tmp_path):
     from dataclasses import replace
 
-    from superarm.experiments.results import run_cell
+    from superarm.experiments.cells import run_cell
 
     cell = read_spec(small_spec(tmp_path)).cells()[0]
     assert "must be the same as where the run was started" in run_cell(replace(cell, code="old")).error

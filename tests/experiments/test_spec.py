@@ -46,17 +46,17 @@ name = "b"
 params = { estimate = "set" }
 set_sizes = [3]
 rounds = 300
-[[overrides]]
-where = { data = "synsep", learner = "a" }
-seeds = 1
-gammas = [0.9]
 """
     spec = read_spec(write_spec(tmp_path, text))
     cells = spec.cells()
     found = {(c.data.name, c.learner, c.set_size, c.gamma, c.seed, c.rounds) for c in cells}
     assert found == {
-        *(("digits", "a", 2, g, s, 200) for g in (0.1, 0.2) for s in (3, 5)),
-        ("synsep", "a", 2, 0.9, 0, 100),
+        *(
+            (d, "a", 2, g, s, r)
+            for d, r in (("digits", 200), ("synsep", 100))
+            for g in (0.1, 0.2)
+            for s in (3, 5)
+        ),
         *((d, "b", 3, None, s, 300) for d in ("digits", "synsep") for s in (3, 5)),
     }
     assert {c.params for c in cells if c.learner == "b"} == {(("estimate", "set"), ("gamma", 0.5))}
@@ -68,6 +68,9 @@ def test_quick_other_data_and_other_axes(tmp_path):
     assert facts(read_spec(path, quick=True), "rounds", "seed") == {(10, 0)}
     other = read_spec(path).with_data(["synsep"]).with_axes(rounds=7, seeds=2)
     assert facts(other, "rounds", "seed", "content") == {(7, s, "synsep 1") for s in (0, 1)}
+    own = 'data = [{ source = "digits", seeds = 3 }]\nlearners = [{ use = "pa", rounds = 9 }]'
+    everywhere = read_spec(write_spec(tmp_path, own)).with_axes(rounds=7, seeds=2)
+    assert facts(everywhere, "rounds", "seed") == {(7, 0), (7, 1)}
 
 
 def test_keys_are_made_of_what_decides_the_result(tmp_path):
@@ -206,16 +209,6 @@ learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
             'data = ["digits"]\nlearners = ["pa"]\n[[figures]]\nkind = "pie"',
             4,
             "kind of .* must be one of rounds",
-        ),
-        (
-            'data = ["digits"]\nlearners = ["pa"]\n[[overrides]]\nwhere = { m = 2 }',
-            4,
-            r"m of .*overrides\[0\].where must be one of the keys data, learner, set_size",
-        ),
-        (
-            'data = ["digits"]\nlearners = ["pa"]\n[[overrides]]\nwhere = {}\nset_sizes = [2]',
-            5,
-            r"set_sizes of .*overrides\[0\] must be left out of an override",
         ),
         ('data = ["digits"]\nlearners = ["mc-dbf"]\ngammas = "best"\nbest_from = "x"', 3, "run x first"),
     ],

@@ -75,7 +75,7 @@ def test_labels_of_the_file_and_settled_ones_stay_when_others_go(tmp_path: Path)
     assert {one["label"] for one in job.results()} == {"billing", "login", None}
     question = job.ask("ann")
     assert question is not None
-    with pytest.raises(FeedbackError, match="with somebody else"):
+    with pytest.raises(FeedbackError, match="is somebody else's"):
         job.skip(question, "bob")
 
 

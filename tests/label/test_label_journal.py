@@ -59,6 +59,13 @@ def test_whoever_only_reads_writes_nothing(tmp_path: Path) -> None:
 def test_a_target_is_kept_with_the_journal(tmp_path: Path) -> None:
     with small_job(journal=tmp_path / "l.db"):
         assert read_settings(tmp_path / "l.db").target == 1.0
+    rows = [{"n": float(i % 7), "note": f"row {i}"} for i in range(40)]
+    with sa.Labelling(rows, journal=tmp_path / "l.db", target=0.9, read_only=True):
+        assert read_settings(tmp_path / "l.db").target == 1.0
+    with sa.Labelling(rows, journal=tmp_path / "l.db", target=0.95, twice=0.1):
+        pass
+    settings = read_settings(tmp_path / "l.db")
+    assert (settings.target, settings.twice) == (0.95, 0.1)
 
 
 def test_rows_that_came_or_went_are_told(tmp_path: Path) -> None:

@@ -181,9 +181,9 @@ def test_what_cannot_be_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
         job.answer(question, yes=True)
     job.answer(question, label="a")
     assert job.progress().clicks == 1
-    with pytest.raises(FeedbackError, match="was answered before"):
+    with pytest.raises(FeedbackError, match="it was answered before"):
         job.answer(question, label="a")  # sent again
-    with pytest.raises(FeedbackError, match="no such question is open: nonsense"):
+    with pytest.raises(FeedbackError, match="question nonsense is not open here"):
         job.answer("nonsense", label="b")
     with pytest.raises(InvalidInput, match="no such file"):
         sa.Labelling(tmp_path / "nope.csv", labels=["a", "b"])

@@ -42,10 +42,10 @@ def test_frames_of_pandas_and_polars_are_logs(tmp_path):
     read = [[(r.decision.labels, r.hit, r.decision.x.tolist()) for r in log] for log in logs]
     assert read[0] == read[1] == read[2] == read[3]
     assert {*logs[0].fingerprints()} == {*logs[1].fingerprints()} == {*logs[2].fingerprints()}
-    facts = survey(logs[0])
-    learner = sa.SetLogit(**facts.common)
-    train(logs[0], learner, facts)
-    answer = evaluate(logs[0], [Policy("model", learner=learner)], facts)
+    summary = survey(logs[0])
+    learner = sa.SetLogit(**summary.learner_params)
+    train(logs[0], learner, summary)
+    answer = evaluate(logs[0], [Policy("model", learner=learner)], summary)
     assert answer.rows > 0
 
 
@@ -111,7 +111,7 @@ def test_a_decision_of_vowpal_wabbit(tmp_path, name):
     assert made.eligible == ["news", "sports", 2]
     assert made.propensity == pytest.approx(0.8)
     assert made.x == {"User.age": 0.5, "User.city": "Rome", "Hour.0.of_day": 13}
-    (batch,) = batches(log, survey(log).known)
+    (batch,) = batches(log, survey(log).label_set)
     draw = batch.draws[0]
     assert [draw.probability(frozenset([r])) for r in range(3)] == pytest.approx([0.05, 0.15, 0.8])
     np.testing.assert_allclose(logged_propensities(batch).by_rule, 0.8)
@@ -122,7 +122,7 @@ def test_a_slate_of_vowpal_wabbit(tmp_path):
     first, second = log
     assert (first.decision.labels, first.hit, second.hit) == ([1, 2], False, True)
     assert first.decision.propensity == pytest.approx(0.35)
-    (batch,) = batches(log, survey(log).known)
+    (batch,) = batches(log, survey(log).label_set)
     np.testing.assert_allclose(batch.draws[0].inclusion(5), [0.3, 0.7, 0.5, 0.2, 0.3])
     np.testing.assert_allclose(logged_propensities(batch).by_rule, 0.35)
 
@@ -191,14 +191,14 @@ def test_bandit_feedback(known):
     if known == "pscore":
         data["pi_b"] = None
     log = Log(data)
-    facts = survey(log)
-    assert (facts.n_labels, facts.n_features, facts.set_size) == (4, 4, 1)
-    learner = sa.SetLogit(**facts.common)
-    train(log, learner, facts, passes=2)
-    answer = evaluate(log, [Policy("model", learner=learner)], facts)
+    summary = survey(log)
+    assert (summary.n_labels, summary.n_features, summary.set_size) == (4, 4, 1)
+    learner = sa.SetLogit(**summary.learner_params)
+    train(log, learner, summary, passes=2)
+    answer = evaluate(log, [Policy("model", learner=learner)], summary)
     assert answer.warnings == ()
     assert answer.verdicts[0].best.high > 0.95
-    best = evaluate(log, [Policy("0", fixed=[0])], facts, holdout=None).verdicts[0].best
+    best = evaluate(log, [Policy("0", fixed=[0])], summary, holdout=None).verdicts[0].best
     assert best.low - best.width / 2 < 0.25 < best.high + best.width / 2
 
 
@@ -369,9 +369,9 @@ def test_scores_and_rules_that_are_refused(scored, extra, message):
 def test_scores_from_a_function():
     data = table(1500)
     log = Log(pd.DataFrame(data), uniform=True)
-    facts = survey(log)
+    summary = survey(log)
     model = lambda X: np.stack([X[:, 0], X[:, 1], -X[:, 0], -X[:, 1]], axis=1)  # noqa: E731
-    answer = evaluate(log, [Policy("own", scores=model, set_size=2)], facts, holdout=None)
+    answer = evaluate(log, [Policy("own", scores=model, set_size=2)], summary, holdout=None)
     assert answer.verdicts[0].best.value > 0.9
     with pytest.raises(InvalidInput, match="set_size of own must be given, or a rule with one"):
         Policy("own", scores=model)
@@ -380,7 +380,7 @@ def test_scores_from_a_function():
         (lambda X: X @ np.ones(9), "scores of own must be a function of a matrix of features"),
     ):
         with pytest.raises(InvalidInput, match=message):
-            evaluate(log, [Policy("own", scores=wrong, set_size=2)], facts, holdout=None)
+            evaluate(log, [Policy("own", scores=wrong, set_size=2)], summary, holdout=None)
 
 
 # ---------------------------------------------------------------- the service's own export
@@ -455,7 +455,7 @@ def test_what_hit_may_be():
     made = sa.Decision.given([1.0], [0, 1])
     from superarm.logs import Record
 
-    assert Record.of(made, hit=np.int64(1)).hit is True
-    assert Record.of(made, hit=np.bool_(False)).hit is False
+    assert Record.from_decision(made, hit=np.int64(1)).hit is True
+    assert Record.from_decision(made, hit=np.bool_(False)).hit is False
     with pytest.raises(InvalidInput, match="hit of Record must be True or False, got 'no'"):
-        Record.of(made, hit="no")
+        Record.from_decision(made, hit="no")

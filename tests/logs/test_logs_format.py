@@ -19,10 +19,10 @@ NAMES = ["ant", "bee", "cat", "dog"]
 GOOD = "age,income,slot1,slot2,clicked\n30,1.5,red,blue,1\n41,0.25,green,red,0\n"
 
 
-def row(labels, *, x=None, hit=None, label=None, **facts):
+def row(labels, *, x=None, hit=None, label=None, **summary):
     """A set that somebody else showed."""
-    decision = sa.Decision.given(np.ones(2, np.float32) if x is None else x, labels, **facts)
-    return Record.of(decision, hit=hit, label=label)
+    decision = sa.Decision.given(np.ones(2, np.float32) if x is None else x, labels, **summary)
+    return Record.from_decision(decision, hit=hit, label=label)
 
 
 def write(tmp_path, text, name="log.csv"):
@@ -50,7 +50,7 @@ def test_what_was_written_comes_back(tmp_path, ending, names, kind):
             decision = learner.decide(x, eligible=eligible)
             hit = (None, True, False)[i % 3]
             log.add(decision, hit=hit, id=f"id-{i}", time=float(i), context='{"page": 1}')
-            written.append(Record.of(decision, hit=hit, id=f"id-{i}", time=float(i)))
+            written.append(Record.from_decision(decision, hit=hit, id=f"id-{i}", time=float(i)))
         log.add(learner.decide(x), label=every[3])
     assert log.rows == 31
     read = list(Log(tmp_path / f"log.{ending}"))
@@ -263,7 +263,7 @@ def test_files_that_cannot_be_read(tmp_path):
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
 def test_reading_streams(tmp_path, ending, monkeypatch):
     """Of a log that is too long to be kept, the memory it takes is a small part of the file."""
-    monkeypatch.setattr("superarm.logs.reading.KEPT", 50_000)
+    monkeypatch.setattr("superarm.logs.log.KEPT", 50_000)
     path = tmp_path / f"log.{ending}"
     with Writer(path) as log:
         for _ in range(1500):
@@ -305,10 +305,16 @@ def test_recording_is_simulating(tmp_path):
 
 def test_survey_finds_labels_features_and_what_is_known(tmp_path):
     columns = LogColumns(labels=("slot1", "slot2"), hit="clicked")
-    facts = survey(Log(write(tmp_path, GOOD), columns=columns))
-    assert facts.labels == ("blue", "green", "red")
-    assert (facts.rows, facts.answered, facts.hits, facts.n_features, facts.set_size) == (2, 2, 1, 2, 2)
-    assert (facts.with_propensity, facts.with_design) == (0, 0)
+    summary = survey(Log(write(tmp_path, GOOD), columns=columns))
+    assert summary.labels == ("blue", "green", "red")
+    assert (summary.rows, summary.answered, summary.hits, summary.n_features, summary.set_size) == (
+        2,
+        2,
+        1,
+        2,
+        2,
+    )
+    assert (summary.with_propensity, summary.with_design) == (0, 0)
     more = survey(Log(write(tmp_path, GOOD), columns=columns), labels=["red", "green", "blue", "pink"])
     assert more.n_labels == 4
     with pytest.raises(InvalidInput, match=r"labels of .* must be among the given ones"):
@@ -316,8 +322,8 @@ def test_survey_finds_labels_features_and_what_is_known(tmp_path):
     with pytest.raises(InvalidInput, match=r"labels of .* must be whole numbers below 5"):
         survey(Log(write(tmp_path, GOOD), columns=columns), labels=5)
     numbers = write(tmp_path, "x,labels,hit,propensity\n1;2,0;3,1,0.5\n1;2,1;2,0,\n", "numbers.csv")
-    facts = survey(Log(numbers))
-    assert (facts.labels, facts.n_labels, facts.with_propensity) == (None, 4, 1)
+    summary = survey(Log(numbers))
+    assert (summary.labels, summary.n_labels, summary.with_propensity) == (None, 4, 1)
     assert survey(Log(numbers), labels=9).n_labels == 9
     far = write(tmp_path, "x,labels,hit\n1;2,100;300,1\n", "far.csv")
     assert survey(Log(far)).labels == (100, 300)

@@ -51,12 +51,12 @@ def replaced(one, **changes):
         claims["top"] = None
     made = sa.Decision.given(old.x, old.drawn, **claims)
     made.log_ordered_propensity = old.log_ordered_propensity
-    return Record.of(made, hit=one.hit)
+    return Record.from_decision(made, hit=one.hit)
 
 
-def given(labels, x=None, hit=None, label=None, **facts):
+def given(labels, x=None, hit=None, label=None, **details):
     x = np.ones(2, np.float32) if x is None else x
-    return Record.of(sa.Decision.given(x, labels, **facts), hit=hit, label=label)
+    return Record.from_decision(sa.Decision.given(x, labels, **details), hit=hit, label=label)
 
 
 def test_rows_kept_out_are_no_function_of_the_draws(logged):
@@ -72,13 +72,13 @@ def test_rows_kept_out_are_no_function_of_the_draws(logged):
 
 def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
     log = Log(logged)
-    facts = survey(log)
-    learner = sa.SetLogit(**facts.common)
-    seen, ticks = [], []
-    result = train(log, learner, facts, passes=2, report=seen.append, progress=ticks.append)
+    summary = survey(log)
+    learner = sa.SetLogit(**summary.learner_params)
+    ticks = []
+    result = train(log, learner, summary, passes=2, progress=ticks.append)
+    seen = result.progress
     assert result.rows + result.held_out == 15_000
     assert sum(ticks) == 15_000 * (1 + 2 + result.passes)  # both are tried, the better one is kept
-    assert seen == list(result.progress)
     assert [p.turn for p in seen] == [1, 2][: result.passes]
     assert seen[-1].rows == result.passes * result.rows
     assert seen[-1].log_loss < 0.8 * result.base_loss
@@ -97,23 +97,23 @@ def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
 
 def test_mcdbf_learns_from_logged_draws(logged):
     log = Log(logged)
-    facts = survey(log)
-    learner = sa.MCDBF(**facts.common, estimate="minimum-variance")
-    result = train(log, learner, facts)
+    summary = survey(log)
+    learner = sa.MCDBF(**summary.learner_params, estimate="minimum-variance")
+    result = train(log, learner, summary)
     assert isnan(result.progress[-1].log_loss)
     assert result.progress[-1].hit_rate.value > 2 / K + 0.2
 
 
 def test_a_learner_that_cannot_learn_from_this_log_says_so(logged, tmp_path):
     bare = rewrite(logged, tmp_path / "bare.jsonl", lambda e: replaced(e, gamma=None))
-    facts = survey(bare)
+    summary = survey(bare)
     for name in ("mc-dbf", "banditron"):
-        learner = sa.make(name, **(facts.common | {"set_size": 1}))
+        learner = sa.make(name, **(summary.learner_params | {"set_size": 1}))
         with pytest.raises(FeedbackError, match="must be a learner of given sets"):
-            train(bare, learner, facts)
+            train(bare, learner, summary)
     for bad, message in (({"passes": 0}, "passes of train"), ({"holdout": 1.0}, "holdout of train")):
         with pytest.raises(InvalidInput, match=message):
-            train(bare, sa.SetLogit(**facts.common), facts, **bad)
+            train(bare, sa.SetLogit(**summary.learner_params), summary, **bad)
 
 
 def test_unanswered_rows_and_named_labels(tmp_path):
@@ -127,14 +127,14 @@ def test_unanswered_rows_and_named_labels(tmp_path):
             x = np.eye(4, dtype=np.float32)[y]
             writer.add(given(shown, x, **answer))
     log = Log(tmp_path / "log.jsonl", uniform=True)
-    facts = survey(log)
-    learner = sa.SetLogit(**facts.common)
-    result = train(log, learner, facts, holdout=0.5)
+    summary = survey(log)
+    learner = sa.SetLogit(**summary.learner_params)
+    result = train(log, learner, summary, holdout=0.5)
     assert result.unanswered == 666
     assert learner.predict(np.eye(4, dtype=np.float32)).tolist() == names
-    answer = evaluate(log, [Policy("model", learner=learner)], facts, holdout=0.5)
+    answer = evaluate(log, [Policy("model", learner=learner)], summary, holdout=0.5)
     assert answer.unanswered == sum(held_out(i, 0.5) for i in range(2, 2000, 3))  # of those that judge
-    assert evaluate(log, [Policy("a", fixed=["a"])], facts, holdout=None).unanswered == 666
+    assert evaluate(log, [Policy("a", fixed=["a"])], summary, holdout=None).unanswered == 666
     assert answer.warnings == ()
     assert answer.verdicts[0].best.high > 0.95
 
@@ -153,14 +153,14 @@ def truth_of(learner, stream, size, gamma=None):
 def test_the_verdict_holds_the_truth(logged, stream):
     """Policies of several sizes, that explore or not, judged by the rows that were kept out."""
     log = Log(logged)
-    facts = survey(log)
-    learner = sa.SetLogit(**facts.common)
-    train(log, learner, facts)
+    summary = survey(log)
+    learner = sa.SetLogit(**summary.learner_params)
+    train(log, learner, summary)
     cases = [(1, None), (2, None), (3, None), (2, 0.3), (3, 0.3)]
     policies = [Policy(f"{m} {g}", learner=learner, set_size=m, gamma=g) for m, g in cases]
     policies.append(Policy("fixed", fixed=[0, 1]))
     ticks = []
-    answer = evaluate(log, policies, facts, progress=ticks.append)
+    answer = evaluate(log, policies, summary, progress=ticks.append)
     assert sum(ticks) == 15_000
     assert answer.warnings == ()
     assert answer.rows == sum(held_out(i, 0.2) for i in range(15_000))
@@ -177,13 +177,13 @@ def test_the_verdict_holds_the_truth(logged, stream):
 
 def test_what_the_learner_itself_would_draw(logged, stream):
     log = Log(logged)
-    facts = survey(log)
-    learner = sa.MCDBF(**facts.common, gamma=0.4, estimate="minimum-variance")
-    train(log, learner, facts)
+    summary = survey(log)
+    learner = sa.MCDBF(**summary.learner_params, gamma=0.4, estimate="minimum-variance")
+    train(log, learner, summary)
     drawn, exact = evaluate(
         log,
         [Policy("draws", learner=learner, draws=True), Policy("exact", learner=learner, gamma=0.4)],
-        facts,
+        summary,
     ).verdicts
     a, b = (next(e for e in v.estimates if e.name == "pi-dr") for v in (drawn, exact))
     assert abs(a.value - b.value) < a.width
@@ -201,17 +201,17 @@ def test_eligible_labels_are_respected(tmp_path):
             decision = learner.decide(np.eye(5)[y], eligible=eligible)
             writer.add(decision, hit=y in decision.labels)
     log = Log(tmp_path / "log.parquet")
-    facts = survey(log)
-    perfect = sa.SetLogit(**facts.common)
+    summary = survey(log)
+    perfect = sa.SetLogit(**summary.learner_params)
     for _ in range(400):
         for y in range(5):
             perfect.update(sa.Decision.given(np.eye(5, dtype=np.float32)[y], [y]), hit=True)
-    answer = evaluate(log, [Policy("perfect", learner=perfect)], facts, holdout=None)
+    answer = evaluate(log, [Policy("perfect", learner=perfect)], summary, holdout=None)
     made = [one.decision for one in log]
     truth = np.mean([d.eligible is None or int(np.argmax(d.x)) in d.eligible for d in made])
     linear = [e for e in answer.verdicts[0].estimates if e.name.startswith("pi")]
     assert all(e.low - e.width / 2 < truth < e.high + e.width / 2 for e in linear)
-    draws = evaluate(log, [Policy("draws", learner=perfect, draws=True)], facts, holdout=None)
+    draws = evaluate(log, [Policy("draws", learner=perfect, draws=True)], summary, holdout=None)
     assert draws.rows == 4000
 
 
@@ -271,7 +271,7 @@ def test_propensities_too_large_show_in_the_weights(logged, tmp_path):
 
 def test_what_evaluate_refuses(logged):
     log = Log(logged)
-    facts = survey(log)
+    summary = survey(log)
     other = sa.SetLogit(n_labels=K + 1, n_features=8)
     own = sa.SetLogit(n_labels=K, n_features=8)
     for policy, message in (
@@ -283,7 +283,7 @@ def test_what_evaluate_refuses(logged):
         (lambda: Policy("f", fixed=["no"]), "fixed of f must be known labels"),
     ):
         with pytest.raises(InvalidInput, match=message):
-            evaluate(log, [policy()], facts)
+            evaluate(log, [policy()], summary)
 
 
 def test_nothing_to_judge_by(tmp_path):
@@ -306,12 +306,12 @@ def test_sparse_logs(tmp_path):
             decision = learner.decide((np.array([y, 8]), np.array([1.0, 0.5])))
             writer.add(decision, hit=y in decision.labels)
     log = Log(tmp_path / "log.parquet")
-    facts = survey(log)
-    assert facts.n_features == 9
-    made = sa.SetLogit(**facts.common)
-    train(log, made, facts)
+    summary = survey(log)
+    assert summary.n_features == 9
+    made = sa.SetLogit(**summary.learner_params)
+    train(log, made, summary)
     assert made.inputs.layout.kind == "sparse"
-    answer = evaluate(log, [Policy("made", learner=made)], facts, holdout=0.5)
+    answer = evaluate(log, [Policy("made", learner=made)], summary, holdout=0.5)
     assert answer.verdicts[0].best.high > 0.9
 
 
@@ -333,8 +333,8 @@ def test_digits_by_name_can_be_logged(tmp_path):
     learner = sa.SetLogit(n_labels=10, n_features=64, set_size=3)
     with Writer(tmp_path / "log.jsonl") as writer:
         sa.simulate(learner, open_data("digits"), 300, log=writer)
-    facts = survey(Log(tmp_path / "log.jsonl"))
-    assert (facts.rows, facts.with_propensity) == (300, 300)
+    summary = survey(Log(tmp_path / "log.jsonl"))
+    assert (summary.rows, summary.with_propensity) == (300, 300)
 
 
 # ---------------------------------------------------------------- one pass or several
@@ -355,10 +355,10 @@ def test_several_passes_are_kept_only_if_they_are_better():
     losses = {}
     for name, noise, n in (("noisy", 4.0, 1500), ("clear", 0.1, 1500)):
         log = Log(noisy(n, noise), uniform=True)
-        facts = survey(log)
+        summary = survey(log)
         for passes in (1, 6):
-            learner = sa.SetLogit(**facts.common)
-            result = train(log, learner, facts, passes=passes)
+            learner = sa.SetLogit(**summary.learner_params)
+            result = train(log, learner, summary, passes=passes)
             losses[name, passes] = result.progress[-1].log_loss
             assert learner.notes["training"][-1]["passes"] == result.passes
             assert [number for number, _ in result.tried] == ([1, 6] if passes == 6 else [])
@@ -374,9 +374,9 @@ def test_the_rows_that_judge_have_no_say_in_the_passes():
     for wrong in (False, True):
         hits = [hit ^ (wrong and held_out(i, 0.2)) for i, hit in enumerate(frame["hit"])]
         log = Log(frame.with_columns(hit=pl.Series(hits)), uniform=True)
-        facts = survey(log)
-        learner = sa.SetLogit(**facts.common)
-        result = train(log, learner, facts, passes=3)
+        summary = survey(log)
+        learner = sa.SetLogit(**summary.learner_params)
+        result = train(log, learner, summary, passes=3)
         models.append((result.passes, [loss for _, loss in result.tried], learner.scores(np.eye(10))))
     for one, two in zip(*models, strict=True):
         np.testing.assert_array_equal(one, two)

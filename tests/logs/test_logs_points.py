@@ -112,11 +112,11 @@ def test_the_number_that_is_read_is_near_the_truth_and_larger_sets_are_no_worse(
 
 def test_train_and_evaluate_tell_the_same_number(tmp_path):
     log, _, _ = service_log(tmp_path / "log.parquet", 4_000, 3)
-    facts = survey(log)
-    learner = sa.SetLogit(**facts.common)
-    training = train(log, learner, facts, holdout=0.5)
+    summary = survey(log)
+    learner = sa.SetLogit(**summary.learner_params)
+    training = train(log, learner, summary, holdout=0.5)
     told = training.progress[-1].hit_rate
-    verdict = evaluate(log, [Policy("it", learner=learner)], facts, holdout=0.5).verdicts[0].best
+    verdict = evaluate(log, [Policy("it", learner=learner)], summary, holdout=0.5).verdicts[0].best
     assert told is not None
     assert told.rate == pytest.approx(verdict.rate, abs=1e-9)
 

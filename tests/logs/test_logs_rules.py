@@ -189,7 +189,7 @@ def test_a_log_asks_the_rule_again(stream, tmp_path, m, ending):
             writer.add(made[-1], hit=np.int64(i % 2))
     log = Log(tmp_path / f"log.{ending}")
     assert [one.hit for one in log] == [bool(i % 2) for i in range(60)]
-    labels = survey(log, labels=sorted(names)).known
+    labels = survey(log, labels=sorted(names)).label_set
     assert [str(name) for name in labels.all()] == sorted(names)
     (batch,) = batches(log, labels)
     logged = logged_propensities(batch)
@@ -200,9 +200,9 @@ def test_a_log_asks_the_rule_again(stream, tmp_path, m, ending):
 def test_policies_are_left_as_they_were(logged):
     """Also those that draw: not a bit of the learner's state moves, nor its round, nor a rule's budget."""
     log = Log(logged)
-    facts = survey(log)
-    learner = sa.SetLogit(**facts.common)
-    train(log, learner, facts)
+    summary = survey(log)
+    learner = sa.SetLogit(**summary.learner_params)
+    train(log, learner, summary)
     rule = RunnerUp(set_size=2)
     for _ in range(5):
         rule.decide([0.1] * K)
@@ -212,7 +212,7 @@ def test_policies_are_left_as_they_were(logged):
         Policy("rule", learner=learner, rule=rule),
         Policy("top", learner=learner),
     ]
-    evaluate(log, policies, facts, holdout=0.1)
+    evaluate(log, policies, summary, holdout=0.1)
     assert (learner.round, learner.answered.low) == (before.round, before.answered.low)
     for name, was in before.core.state().items():
         np.testing.assert_array_equal(was, learner.core.state()[name], err_msg=name)
@@ -223,15 +223,15 @@ def test_policies_are_left_as_they_were(logged):
 def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path):
     """Its sets have the chances that its own `decide` would give them, with the budget of the model file."""
     log = Log(logged)
-    facts = survey(log)
-    learner = sa.SetLogit(**facts.common, explore="rank")
+    summary = survey(log)
+    learner = sa.SetLogit(**summary.learner_params, explore="rank")
     for i in range(3000):
         made = learner.decide(stream.rows.row(i))
-        learner.update(made, hit=facts.labels[stream.y[i]] in made.labels)
+        learner.update(made, hit=summary.labels[stream.y[i]] in made.labels)
     learner.save(tmp_path / "model.npz")
     loaded = sa.load(tmp_path / "model.npz")
-    policy = PolicyRunner(Policy("draws", learner=loaded, draws=True), facts.known, facts.n_features)
-    batch = next(batches(log, facts.known)).part(np.arange(50))
+    policy = PolicyRunner(Policy("draws", learner=loaded, draws=True), summary.label_set, summary.n_features)
+    batch = next(batches(log, summary.label_set)).part(np.arange(50))
     draws = policy.choose(batch, policy.scores(batch))
     for i, one in enumerate(batch.records):
         for turn in range(3):
@@ -245,9 +245,9 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
 @pytest.mark.slow
 def test_the_verdict_on_its_own_top_set_and_draws_holds_the_truth(logged, stream):
     log = Log(logged)
-    facts = survey(log)
-    learner = sa.SetLogit(**facts.common)
-    train(log, learner, facts, passes=2)
+    summary = survey(log)
+    learner = sa.SetLogit(**summary.learner_params)
+    train(log, learner, summary, passes=2)
     names = ["fox", "ant", "cow", "bee", "elk", "dog"]
     fresh = stream.rows.dense[8000:], [names[y] for y in stream.y[8000:]]
     top = np.mean([y in s for y, s in zip(fresh[1], learner.predict_set(fresh[0]), strict=True)])
@@ -259,7 +259,7 @@ def test_the_verdict_on_its_own_top_set_and_draws_holds_the_truth(logged, stream
         Policy("draws", learner=learner, draws=True),
         Policy("same rule", scores=scores, rule=RunnerUp(explore="show", set_size=2)),
     ]
-    answer = evaluate(log, policies, facts)
+    answer = evaluate(log, policies, summary)
     assert answer.warnings == ()
     best = [verdict.best for verdict in answer.verdicts]
     assert all(one is not None for one in best)

@@ -223,8 +223,8 @@ def test_rows_that_cannot_answer_widen_the_interval():
 def test_a_hit_rate_is_told_between_0_and_1_and_an_interval_that_is_cut_is_no_sharper():
     from superarm.logs.estimates import Estimate, best_of
 
-    facts = {"rows": 100, "effective": 100.0, "largest": 1.0, "overlap": 1.0, "mean_weight": 1.0}
-    cut = Estimate("pi", 1.02, 0.89, 1.0, **facts)
-    whole = Estimate("pi-dr", 0.95, 0.87, 1.0, **facts)
+    fields = {"rows": 100, "effective": 100.0, "largest": 1.0, "overlap": 1.0, "mean_weight": 1.0}
+    cut = Estimate("pi", 1.02, 0.89, 1.0, **fields)
+    whole = Estimate("pi-dr", 0.95, 0.87, 1.0, **fields)
     assert (cut.rate, whole.rate) == (1.0, 0.95)
     assert best_of([cut, whole]) is whole

@@ -148,9 +148,9 @@ def core_of(rule: Any, k: int) -> Any:
     return core
 
 
-def decide(core: Any, s: Any, among: list[int] | None = None, m: int = 1, at: Any = None) -> Any:
+def decide(core: Any, s: Any, among: list[int] | None = None, m: int = 1, cursor: Any = None) -> Any:
     eligible = core.everything if among is None else np.array(among)
-    return core.decide(np.asarray(s, np.float32), None, eligible, m, at)
+    return core.decide(np.asarray(s, np.float32), None, eligible, m, cursor)
 
 
 @pytest.mark.parametrize(("k", "m"), SIZES)
@@ -197,8 +197,8 @@ def test_choosing_moves_nothing_and_what_moves_is_written_down(name: str) -> Non
         s = random.normal(size=8).round(t % 3)  # with ties, now and then
         before = {key: array.copy() for key, array in other.state().items()}
         cursor = other.cursor()
-        again = decide(other, s, m=1, at=other.cursor())
-        made = decide(other, s, m=1, at=cursor)
+        again = decide(other, s, m=1, cursor=other.cursor())
+        made = decide(other, s, m=1, cursor=cursor)
         live = decide(one, s, m=1)
         assert again.draw_log == made.draw_log == live.draw_log
         assert again.sets.tolist() == made.sets.tolist() == live.sets.tolist()

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from superarm.cli.app import app
 from superarm.errors import InvalidInput
 from superarm.experiments import DEMO, Experiment, Store, read_spec, run
-from superarm.experiments.results import Failed
+from superarm.experiments.cells import Failed
 from superarm.experiments.spec import Figure
 from superarm.report import write_report
 from superarm.report.chart import log_ticks
@@ -454,7 +454,10 @@ def test_a_learner_has_one_colour_in_all_charts_of_a_report():
     alone = {learners[3]: learners[3]}
     all_of_them = {l: l for l in learners}
     seen: dict[str, set[str]] = {l: set() for l in learners}
-    for curves in (sizes, alone, all_of_them):
+    crossed = {f"{learners[1]}, m = {m}": learners[1] for m in (2, 4)} | {
+        f"{learners[2]}, m = {m}, γ = {g}": learners[2] for m in (2, 4) for g in (0.05, 0.2)
+    }
+    for curves in (sizes, alone, all_of_them, crossed):
         styles = curve_styles(curves, learners)
         assert len({(style.colour, tuple(style.dash)) for style in styles.values()}) == len(curves)
         for name, style in styles.items():

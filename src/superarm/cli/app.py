@@ -54,8 +54,8 @@ app.add_typer(change.app, name="change")
 app.add_typer(labels.app, name="labels")
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(value: bool) -> None:
+    if value:
         print(f"superarm {__version__}")
         raise typer.Exit
 

@@ -54,11 +54,11 @@ class ColumnOptions:
     def kinds(self) -> dict[str, Any]:
         """The columns whose kinds are given, as `superarm.Columns.infer` takes them."""
         names = ("text", "words", "numbers", "dates", "leave_out")
-        given = {name: split_commas(getattr(self, name)) for name in names}
-        return {name: columns for name, columns in given.items() if columns}
+        by_kind = {name: split_commas(getattr(self, name)) for name in names}
+        return {name: columns for name, columns in by_kind.items() if columns}
 
     @property
-    def given(self) -> dict[str, Any]:
+    def as_arguments(self) -> dict[str, Any]:
         """The columns whose kinds are given, and the file of vectors: what a table is read with."""
         return self.kinds | ({} if self.vectors is None else {"vectors": self.vectors})
 
@@ -66,8 +66,8 @@ class ColumnOptions:
 def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = None) -> Iterator[str]:
     """What was made of each column, and why; of a file that declares them, only what they are."""
     if declared_in is None:
-        seen = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
-        yield f"features: {_grouped(columns.descriptions)}{seen}"
+        source = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
+        yield f"features: {_grouped(columns.descriptions)}{source}"
     else:
         yield f"features: {_grouped(columns.kinds)} (as {declared_in} says)"
     if columns.text_width:

@@ -40,9 +40,9 @@ def list_() -> None:
     ]
     for images in IMAGE_SETS.values():
         n, height, width, channels = images.shape
-        here = all(find(file) for file in images.files)
+        is_here = all(find(file) for file in images.files)
         size = sum(file.size for file in images.files) / 1e6
-        state = "here" if here else f"to get, {size:.0f} MB"
+        state = "here" if is_here else f"to get, {size:.0f} MB"
         rows.append([images.name, "10", f"{height * width * channels:,}", f"{n:,}", state])
     for name in FEATURES:
         base = name.removesuffix("-vgg16")
@@ -78,17 +78,17 @@ def get(
     from superarm.streams.features import WEIGHTS
     from superarm.streams.images import IMAGE_SETS
 
-    known: dict[str, Any] = {name: images.files for name, images in IMAGE_SETS.items()} | {
+    files_by_name: dict[str, Any] = {name: images.files for name, images in IMAGE_SETS.items()} | {
         "vgg16": (WEIGHTS,)
     }
     for name in names:
-        if name not in known:
-            wanted = f"among {', '.join(known)}"
-            raise InvalidInput.must("NAMES", "superarm data get", wanted, name, choices=known)
+        if name not in files_by_name:
+            wanted = f"among {', '.join(files_by_name)}"
+            raise InvalidInput.must("NAMES", "superarm data get", wanted, name, choices=files_by_name)
     for name in names:
-        total = sum(file.size for file in known[name])
+        total = sum(file.size for file in files_by_name[name])
         with progress_bar(total, "bytes") as tick:
-            paths = fetch(known[name], offline=offline, mirror=mirror, progress=tick)
+            paths = fetch(files_by_name[name], offline=offline, mirror=mirror, progress=tick)
         print(f"{name}: {len(paths)} file(s) checked, in {paths[0].parent}")
 
 

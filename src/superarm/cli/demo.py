@@ -33,14 +33,15 @@ def demo(
     store = Store(output)
     failures = execute([spec], store, jobs=0, engine="local", address=None)
     runs, _ = store.frames(spec.name)
-    for (data,), part in runs.group_by("data", maintain_order=True):
+    for (data,), of_data in runs.group_by("data", maintain_order=True):
         rows = []
-        for (learner,), own in part.group_by("learner", maintain_order=True):
-            cells = [
-                f"{mean(own[rate]):.4f} ± {stdev(own[rate]) if own.height > 1 else 0.0:.4f}" for rate in RATES
-            ]
-            rows.append([str(learner), str(own["set_size"][0]), *cells])
-        title = f"{data}: {part['rounds'][0]:,} rounds, mean ± spread of {own.height} seeds"
+        for (learner,), of_learner in of_data.group_by("learner", maintain_order=True):
+            several = of_learner.height > 1
+            spreads = [stdev(of_learner[rate]) if several else 0.0 for rate in RATES]
+            means = [mean(of_learner[rate]) for rate in RATES]
+            cells = [f"{m:.4f} ± {spread:.4f}" for m, spread in zip(means, spreads, strict=True)]
+            rows.append([str(learner), str(of_learner["set_size"][0]), *cells])
+        title = f"{data}: {of_data['rounds'][0]:,} rounds, mean ± spread of {of_learner.height} seeds"
         table(title, ["learner", "m", "error", "miss", "shown miss"], rows)
         print()
     finish(store, failures, report=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from math import ceil, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -17,10 +17,12 @@ from superarm.errors import InvalidInput
 
 FIGURES = (".html", ".svg", ".png", ".pdf", ".json")
 
+T = TypeVar("T", int, float)
+
 if TYPE_CHECKING:
     from superarm.explore import Rule
     from superarm.learners import Learner
-    from superarm.logs import Evaluation, Log, Policy, Survey, Verdict
+    from superarm.logs import Evaluation, Log, Policy, Verdict
 
 
 def evaluate(
@@ -86,56 +88,63 @@ def evaluate(
     from superarm.cli.show import show_parts
     from superarm.learners import load
     from superarm.logs import evaluate as evaluate_policies
-    from superarm.logs import survey
+    from superarm.logs import survey, train
 
     if figure is not None:
         need("plots")
     check_output(figure, "evaluate", force=force, option="--figure", endings=FIGURES)
-    drawn_by = None if rule is None else _rule(rule)
-    loaded = {str(path): load(path) for path in model or []}
-    if loaded and (reading.kinds or reading.columns is not None):
+    drawing_rule = None if rule is None else _rule(rule)
+    models = {str(path): load(path) for path in model or []}
+    if models and (reading.kinds or reading.columns is not None):
         got = ", ".join(reading.kinds) or str(reading.columns)
         raise InvalidInput.must("columns", "evaluate", "left to --model, which knows its own", got)
-    source = reading.log(log, loaded.values())
+    source = reading.log(log, models.values())
     source.keep_columns(
         name for text in [*(scores or []), *(probabilities or [])] for name in split_commas(text)
     )
     source.keep_columns([] if group is None else [group])
-    split = _split(source, loaded, bool(learner), holdout, seed, quiet=as_json)
-    known = next(iter(loaded.values()), None)
-    width = None if known is None else known.n_features
-    facts = survey(source, labels=_labels(labels, known), n_features=width)
+    split = _split(source, models, bool(learner), holdout, seed, quiet=as_json)
+    first_model = next(iter(models.values()), None)
+    summary = survey(
+        source,
+        labels=_labels(labels, first_model),
+        n_features=None if first_model is None else first_model.n_features,
+    )
     sizes = _values("--set-size", set_size, int, grid)
     gammas = _values("--gamma", gamma, float, grid)
-    levels = _values("--coverage", coverage, float, grid)
+    coverages = _values("--coverage", coverage, float, grid)
     others = {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities}
     _check_coverage(coverage, others | {"--gamma": gamma, "--rule": rule, "--draw": draw})
-    with progress_bar(facts.rows * (1 + passes * len(learner or [])), quiet=as_json) as tick:
-        learners = loaded | {
-            spec: _trained(source, spec, facts, passes, split, sizes[-1], tick) for spec in learner or []
-        }
+    with progress_bar(summary.rows * (1 + passes * len(learner or [])), quiet=as_json) as tick:
+        learners = dict(models)
+        for spec in learner or []:
+            assert split is not None
+            learners[spec] = summary.make_learner(spec, split.seed, sizes[-1])
+            train(source, learners[spec], summary, passes=passes, **split._asdict(), progress=tick)
         rankings: list[dict[str, Any]] = [
             {"name": name, "learner": trained, "draws": draw, "coverage": level}
             for name, trained in learners.items()
-            for level in levels
+            for level in coverages
         ]
-        for kind, columns_of_scores in (("scores", scores), ("probabilities", probabilities)):
-            rankings += [{"name": text, kind: split_commas(text)} for text in columns_of_scores or []]
-        policies = _policies(rankings, fixed or [], sizes, facts.set_size, gammas, drawn_by)
-        share, split_seed = split or (None, 0)
-        answer = evaluate_policies(
-            source, policies, facts, holdout=share, seed=split_seed, group=group, progress=tick
-        )
+        rankings += [{"name": text, "scores": split_commas(text)} for text in scores or []]
+        rankings += [{"name": text, "probabilities": split_commas(text)} for text in probabilities or []]
+        policies = _policies(rankings, fixed or [], sizes, summary.set_size, gammas, drawing_rule)
+        judging = {"holdout": None} if split is None else split._asdict()
+        evaluation = evaluate_policies(source, policies, summary, **judging, group=group, progress=tick)
     if figure is not None:
-        answer.plot().save(figure, **({"scale_factor": 2} if figure.suffix == ".png" else {}))
+        evaluation.plot().save(figure, **({"scale_factor": 2} if figure.suffix == ".png" else {}))
     if as_json:
-        print_json({"logs": [str(path) for path in log], **asdict(answer)})
+        print_json({"logs": [str(path) for path in log], **asdict(evaluation)})
         return
-    _show(answer, source, grid, _Remedy(facts.answered, split))
-    for verdict in answer.verdicts:
-        show_parts(
-            _name(verdict), verdict.by_label if verdict.coverage or group else (), verdict.by_group, group
-        )
+    _print_header(evaluation, source)
+    if grid:
+        _print_grid(evaluation, summary.answered, split)
+    else:
+        for verdict in evaluation.verdicts:
+            _print_verdict(verdict, summary.answered, split)
+    for verdict in evaluation.verdicts:
+        by_label = verdict.by_label if verdict.coverage or group else ()
+        show_parts(_name(verdict), by_label, verdict.by_group, group)
     if figure is not None:
         print(f"figure: {figure}")
 
@@ -147,41 +156,46 @@ def _labels(given: str | None, model: Learner | None) -> Any:
     return opt.labels_or_count(given)
 
 
+class _Split(NamedTuple):
+    """Which rows judge, as `superarm.logs.evaluate` takes it."""
+
+    holdout: float
+    seed: int
+
+
 def _split(
     source: Log, models: dict[str, Learner], trains: bool, holdout: float | None, seed: int, *, quiet: bool
-) -> tuple[float, int] | None:
-    """(share, seed) of the rows to judge by; None for all rows."""
+) -> _Split | None:
+    """The rows to judge by: those that the models were not trained with; None for all rows."""
     share = opt.HOLDOUT if holdout is None else holdout
     if not 0.0 < share < 1.0:
         raise InvalidInput.must("--holdout", "evaluate", "in (0, 1)", holdout)
-    asked = trains or holdout is not None
-    here = source.fingerprints()
-    same = set[tuple[float, int]]()
+    wanted = _Split(share, seed) if trains or holdout is not None else None
+    logs = source.fingerprints()
+    splits = set[_Split]()
     for name, model in models.items():
-        past = [note for note in model.notes.get("training", ()) if here.keys() & note["logs"].keys()]
-        same |= {(note["holdout"], note["seed"]) for note in past}
+        past = [note for note in model.notes.get("training", ()) if logs.keys() & note["logs"].keys()]
+        splits |= {_Split(note["holdout"], note["seed"]) for note in past}
         if any(note["holdout"] == 0.0 for note in past):
             raise InvalidInput.must(name, source.name, "trained with rows kept out", "all rows were learnt")
         seen = {sha for note in past for sha in note["logs"]}
-        new = [file for sha, file in here.items() if sha not in seen]
+        new = [file for sha, file in logs.items() if sha not in seen]
         if new and not quiet:
             print(
                 f"{name} was not trained on {', '.join(new)} by superarm train: make sure that it never saw its rows"
             )
-    if len(same) > 1 or (asked and same - {(share, seed)}):
-        raise InvalidInput.must(
-            "models", "evaluate", "trained with the same --holdout and --seed", sorted(same)
-        )
-    if same:
-        return same.pop()
-    return (share, seed) if asked else None
+    if len(splits) > 1 or (wanted is not None and splits - {wanted}):
+        got = [tuple(split) for split in sorted(splits)]
+        raise InvalidInput.must("models", "evaluate", "trained with the same --holdout and --seed", got)
+    return splits.pop() if splits else wanted
 
 
-def _values(option: str, text: str | None, kind: Any, grid: bool) -> list[Any]:
+def _values(option: str, text: str | None, kind: type[T], grid: bool) -> list[T | None]:
+    """The numbers of an option; ``None`` if it is left out."""
     if text is None:
         return [None]
     try:
-        values = [kind(part) for part in split_commas(text)]
+        values: list[T | None] = [kind(part) for part in split_commas(text)]
     except ValueError:
         raise InvalidInput.must(option, "evaluate", "numbers with commas between", text) from None
     if not values or (len(values) > 1 and not grid):
@@ -197,20 +211,12 @@ def _check_coverage(coverage: str | None, others: dict[str, object]) -> None:
         raise InvalidInput.must("--coverage", "evaluate", wanted, coverage)
 
 
-def _trained(source: Log, spec: str, facts: Survey, passes: int, split: Any, size: Any, tick: Any) -> Learner:
-    from superarm.logs import train
-
-    learner = facts.make_learner(spec, split[1], size)
-    train(source, learner, facts, passes=passes, holdout=split[0], seed=split[1], progress=tick)
-    return learner
-
-
 def _policies(
     rankings: list[dict[str, Any]],
     fixed: list[str],
-    sizes: list[Any],
+    sizes: list[int | None],
     usual: int,
-    gammas: list[Any],
+    gammas: list[float | None],
     rule: Rule | None,
 ) -> list[Policy]:
     """All combinations; those that are no learner's show ``usual`` labels if nothing else is said."""
@@ -239,63 +245,69 @@ def _rule(text: str) -> Rule:
     return rule_from({"name": name} | parse_params(rest, "--rule", "evaluate", text), "evaluate")
 
 
-def _show(answer: Evaluation, source: Log, grid: bool, remedy: _Remedy) -> None:
+def _print_header(evaluation: Evaluation, source: Log) -> None:
+    interval = f"[{evaluation.low:.3f}, {evaluation.high:.3f}]"
+    print(
+        f"{source.name}: judged by {evaluation.rows:,} rows; what was shown hit {evaluation.hit_rate:.3f} {interval}"
+    )
+    if evaluation.unanswered:
+        print(f"{evaluation.unanswered:,} rows have no outcome")
+    if evaluation.bad:
+        print(f"{evaluation.bad:,} rows skipped as bad, the first: {source.first_bad}")
+    for warning in evaluation.warnings:
+        print(f"WARNING: {warning}")
+
+
+def _print_grid(evaluation: Evaluation, answered: int, split: _Split | None) -> None:
     from superarm.cli.show import table
 
-    print(
-        f"{source.name}: judged by {answer.rows:,} rows; what was shown hit "
-        f"{answer.hit_rate:.3f} [{answer.low:.3f}, {answer.high:.3f}]"
-    )
-    for count, what in ((answer.unanswered, "rows have no outcome"), (answer.bad, "rows skipped as bad")):
-        if count:
-            print(f"{count:,} {what}" + (f", the first: {source.first_bad}" if "bad" in what else ""))
-    for warning in answer.warnings:
-        print(f"WARNING: {warning}")
-    if grid:
-        rows = [_grid_row(verdict) for verdict in answer.verdicts]
-        columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
-        table("The sharpest sound estimate for each policy", columns, rows)
-        for verdict in answer.verdicts:
-            if verdict.best is None:
-                print(
-                    f"{_name(verdict)}: the log cannot answer: {verdict.estimates[-1].problem}; {remedy.text(verdict)}"
-                )
-        return
-    for verdict in answer.verdicts:
-        print()
-        table(
-            f"{_name(verdict)}: what the log can tell",
-            ["estimate", "overlap", "n_eff", "largest w", "mean w", "hit rate", "95 % interval"],
+    columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
+    rows = [_grid_row(verdict) for verdict in evaluation.verdicts]
+    table("The sharpest sound estimate for each policy", columns, rows)
+    for verdict in evaluation.verdicts:
+        if verdict.best is None:
+            why, remedy = verdict.estimates[-1].problem, _remedy(verdict, answered, split)
+            print(f"{_name(verdict)}: the log cannot answer: {why}; {remedy}")
+
+
+def _print_verdict(verdict: Verdict, answered: int, split: _Split | None) -> None:
+    from superarm.cli.show import table
+
+    print()
+    table(
+        f"{_name(verdict)}: what the log can tell",
+        ["estimate", "overlap", "n_eff", "largest w", "mean w", "hit rate", "95 % interval"],
+        [
             [
-                [
-                    e.name,
-                    f"{e.overlap:.1%}",
-                    f"{e.effective:,.0f}",
-                    f"{e.largest:,.1f}",
-                    "" if isnan(e.mean_weight) else f"{e.mean_weight:.3f}",
-                    "cannot say" if e.problem else f"{e.rate:.3f}",
-                    "" if e.problem else f"[{e.low:.3f}, {e.high:.3f}]",
-                ]
-                for e in verdict.estimates
-            ],
+                e.name,
+                f"{e.overlap:.1%}",
+                f"{e.effective:,.0f}",
+                f"{e.largest:,.1f}",
+                "" if isnan(e.mean_weight) else f"{e.mean_weight:.3f}",
+                "cannot say" if e.problem else f"{e.rate:.3f}",
+                "" if e.problem else f"[{e.low:.3f}, {e.high:.3f}]",
+            ]
+            for e in verdict.estimates
+        ],
+    )
+    for problem in dict.fromkeys(e.problem for e in verdict.estimates if e.problem):
+        names = ", ".join(e.name for e in verdict.estimates if e.problem == problem)
+        print(f"{names}: {problem}")
+    best = verdict.best
+    if best is None:
+        remedy = _remedy(verdict, answered, split)
+        print(f"WARNING: this log cannot answer for this policy; {remedy}.")
+        return
+    if best.name == "nested":
+        print("nested: by fewer labels of the same ranking; with more it hits at least as often")
+    if best.silent > 0.0005:
+        print(
+            f"{best.silent:.1%} of the rows cannot answer, or would need too heavy weights: "
+            "the interval allows for anything there"
         )
-        for problem in dict.fromkeys(e.problem for e in verdict.estimates if e.problem):
-            who = ", ".join(e.name for e in verdict.estimates if e.problem == problem)
-            print(f"{who}: {problem}")
-        best = verdict.best
-        if best is None:
-            print(f"WARNING: this log cannot answer for this policy; {remedy.text(verdict)}.")
-            continue
-        if best.name == "nested":
-            print("nested: by fewer labels of the same ranking; with more it hits at least as often")
-        if best.silent > 0.0005:
-            print(
-                f"{best.silent:.1%} of the rows cannot answer, or would need too heavy weights: "
-                "the interval allows for anything there"
-            )
-        print(f"read: {best.name}, {best.rate:.3f} [{best.low:.3f}, {best.high:.3f}]")
-        if verdict.coverage is not None:
-            print(f"promised: {verdict.coverage:g}, at {verdict.mean_size:.2f} labels on average")
+    print(f"read: {best.name}, {best.rate:.3f} [{best.low:.3f}, {best.high:.3f}]")
+    if verdict.coverage is not None:
+        print(f"promised: {verdict.coverage:g}, at {verdict.mean_size:.2f} labels on average")
 
 
 def _name(verdict: Verdict) -> str:
@@ -303,31 +315,25 @@ def _name(verdict: Verdict) -> str:
     return f"{verdict.policy}, {verdict.sizes}{explores}"
 
 
-class _Remedy(NamedTuple):
-    """What it would take for the log to answer: more rows, or uniform sets."""
-
-    answered: int  # rows of the log with an outcome
-    split: tuple[float, int] | None  # the share that judges; None for all of them
-
-    def text(self, verdict: Verdict) -> str:
-        rows, share = verdict.wanted.rows, verdict.wanted.uniform
-        if rows is None:
-            would = "no number of such rows would do"
-        else:
-            would = f"about {rows:,} such rows to judge by would{self._holdout(rows)}"
-        if share is None:
-            return would
-        uniform = f"{share:.0%}" if share > 0.01 else f"{max(share, 0.0001):.2%}"
-        if rows is None:
-            return f"{would}; {uniform} of uniform sets in as many rows would"
-        return f"{would}, or {uniform} of uniform sets in as many rows"
-
-    def _holdout(self, rows: int) -> str:
-        """Keeping out more of this log, if that would do."""
-        share = ceil(20 * 1.1 * rows / max(self.answered, 1)) / 20  # some more than needed, in twentieths
-        if self.split is None or not self.split[0] < share <= 0.7:
-            return ""
-        return f" (train and evaluate with --holdout {share:g}: this log has {self.answered:,})"
+def _remedy(verdict: Verdict, answered: int, split: _Split | None) -> str:
+    """What it would take for a log with so many answered rows to answer: more rows, or uniform sets."""
+    rows, uniform = verdict.wanted.rows, verdict.wanted.uniform
+    if rows is None:
+        remedy = "no number of such rows would do"
+    else:
+        remedy = f"about {rows:,} such rows to judge by would"
+        share = ceil(20 * 1.1 * rows / max(answered, 1)) / 20  # some more than needed, in twentieths
+        if split is not None and split.holdout < share <= 0.7:
+            remedy += f" (train and evaluate with --holdout {share:g}: this log has {answered:,})"
+    if uniform is not None:
+        percent = f"{uniform:.0%}" if uniform > 0.01 else f"{max(uniform, 0.0001):.2%}"
+        would = (
+            "; {} of uniform sets in as many rows would"
+            if rows is None
+            else ", or {} of uniform sets in as many rows"
+        )
+        remedy += would.format(percent)
+    return remedy
 
 
 def _grid_row(verdict: Verdict) -> list[str]:

@@ -24,7 +24,7 @@ def export(
     """
     from superarm.journal.export import export as run
     from superarm.journal.store import open_store
-    from superarm.logs.writing import ENDINGS
+    from superarm.logs.writer import ENDINGS
 
     check_output(output, "export", force=force, endings=ENDINGS)
     with closing(open_store(journal, read_only=True)) as opened:

@@ -109,7 +109,7 @@ def label(
         wanted = "left out with --answers: a simulation keeps nothing"
         raise InvalidInput.must("--journal", "superarm label", wanted, journal)
     where = None if is_simulated else journal or default_journal(rows)
-    read_options, names = column_options.given, None
+    read_options, names = column_options.as_arguments, None
     if labels is not None and Path(labels).is_file():
         names = read_labels(Path(labels))
     elif labels is not None:

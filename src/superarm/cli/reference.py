@@ -21,9 +21,11 @@ def markdown() -> str:
     ]
     for name, command in root.commands.items():
         if hasattr(command, "commands"):
-            of = "".join(f" {p.name.upper()}" for p in command.params if p.param_type_name == "argument")
+            arguments = "".join(
+                f" {p.name.upper()}" for p in command.params if p.param_type_name == "argument"
+            )
             for sub, inner in command.commands.items():
-                parts += _section(f"superarm {name}{of} {sub}", inner)
+                parts += _section(f"superarm {name}{arguments} {sub}", inner)
         else:
             parts += _section(f"superarm {name}", command)
     return "\n".join(parts)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from superarm._extras import need
-from superarm.cli.run import ADDRESS, ENGINE, JOBS
+from superarm.cli.run import Address, Engine, Jobs, Output
 from superarm.errors import InvalidInput
 
 TABLES = {"table1": "fig2"}  # a table that is made from a figure's results
@@ -26,10 +26,10 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds and seeds: about a minute.")] = False,
     rounds: Annotated[int | None, typer.Option(help="Rounds a run.", min=1)] = None,
     seeds: Annotated[int | None, typer.Option(help="Runs for each point.", min=1)] = None,
-    output: Annotated[Path | None, typer.Option(help="Where results and report go.")] = None,
-    jobs: JOBS = 0,
-    engine: ENGINE = "local",
-    address: ADDRESS = None,
+    output: Output = None,
+    jobs: Jobs = 0,
+    engine: Engine = "local",
+    address: Address = None,
 ) -> None:
     """Make the paper's figures and table again, and ours beside them.
 
@@ -42,23 +42,23 @@ def reproduce(
     from superarm.experiments import Store, paper_specs, read_spec
 
     paths = paper_specs()
-    asked = list(dict.fromkeys(TABLES.get(name, name) for name in what or paths))
-    for name in asked:
+    names = list(dict.fromkeys(TABLES.get(name, name) for name in what or paths))
+    for name in names:
         if name not in paths:
-            known = [*paths, *TABLES]
-            wanted = f"among {', '.join(known)}"
-            raise InvalidInput.must("WHAT", "superarm reproduce", wanted, name, choices=known)
+            choices = [*paths, *TABLES]
+            wanted = f"among {', '.join(choices)}"
+            raise InvalidInput.must("WHAT", "superarm reproduce", wanted, name, choices=choices)
     specs = {name: read_spec(paths[name], quick=quick) for name in paths}
-    for name in list(asked):  # the gammas of the other figures come from fig2
+    for name in list(names):  # the gammas of the other figures come from fig2
         source = specs[name].best_from
-        if source is not None and source not in asked:
-            asked.insert(0, source)
+        if source is not None and source not in names:
+            names.insert(0, source)
     if data is not None:
         sources = data.split(",")  # experiments about one data set stay with it
         specs = {name: s.with_data(sources) if s.open_to_data else s for name, s in specs.items()}
     ready = [
         specs[name].with_axes(rounds=rounds, seeds=seeds)
-        for name in sorted(asked, key=lambda n: specs[n].order)
+        for name in sorted(names, key=lambda n: specs[n].order)
     ]
     store = Store(output or Path("results") / ("reproduce-quick" if quick else "reproduce"))
     failures = execute(ready, store, jobs=jobs, engine=engine, address=address)

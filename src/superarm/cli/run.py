@@ -11,20 +11,20 @@ from superarm._extras import need
 
 if TYPE_CHECKING:
     from superarm.experiments import Spec, Store
-    from superarm.experiments.results import Failed
+    from superarm.experiments.cells import Failed
 
-JOBS = Annotated[int, typer.Option(help="Processes on this machine; 0: one for each core.", min=0)]
-ENGINE = Annotated[str, typer.Option(help="local, or dask for a cluster.")]
-ADDRESS = Annotated[str | None, typer.Option(help="Of the Dask scheduler, as tcp://host:8786.")]
-OUTPUT = Annotated[Path | None, typer.Option(help="Where results and report go.")]
+Jobs = Annotated[int, typer.Option(help="Processes on this machine; 0: one for each core.", min=0)]
+Engine = Annotated[str, typer.Option(help="local, or dask for a cluster.")]
+Address = Annotated[str | None, typer.Option(help="Of the Dask scheduler, as tcp://host:8786.")]
+Output = Annotated[Path | None, typer.Option(help="Where results and report go.")]
 
 
 def run(
     spec: Annotated[Path, typer.Argument(help="A spec file (.toml).")],
-    output: OUTPUT = None,
-    jobs: JOBS = 0,
-    engine: ENGINE = "local",
-    address: ADDRESS = None,
+    output: Output = None,
+    jobs: Jobs = 0,
+    engine: Engine = "local",
+    address: Address = None,
     quick: Annotated[bool, typer.Option("--quick", help="Apply the spec's table 'quick'.")] = False,
     report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
 ) -> None:

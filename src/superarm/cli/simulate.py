@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from statistics import mean, stdev
@@ -15,6 +16,7 @@ from superarm.cli.output import check_output, print_json
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from superarm.logs import Writer
     from superarm.simulation import Trace
 
 
@@ -65,21 +67,19 @@ def simulate(
     Example: **superarm simulate --data digits --learner set-logit --learner mc-dbf --set-size 4 --seeds 3**
     """
     from superarm._progress import progress_bar
-    from superarm.cli.show import show_parts, table, tell
+    from superarm.cli.show import show_parts, tell
     from superarm.data.columns import Columns
     from superarm.groups import pooled
     from superarm.learners.algorithm import SCALINGS
     from superarm.learners.registry import make
-    from superarm.simulation import NOT_WARM, RATES
     from superarm.simulation import simulate as run
     from superarm.streams import open_data, size_of
 
-    asked = {"columns": None if columns is None else Columns.read(columns), "group": group}
-    asked = {name: value for name, value in asked.items() if value is not None}
-    stream = open_data(data, label=label, **reading.given, **asked)
-    declared = getattr(stream, "columns", None)
-    if declared is not None and not as_json:
-        for line in opt.column_lines(declared, stream.n_labels, columns):
+    declared = None if columns is None else Columns.read(columns)
+    stream = open_data(data, label=label, columns=declared, group=group, **reading.as_arguments)
+    stream_columns = getattr(stream, "columns", None)
+    if stream_columns is not None and not as_json:
+        for line in opt.column_lines(stream_columns, stream.n_labels, columns):
             tell(line)
     specs = list(dict.fromkeys(learner or ["set-logit"]))
     if log is not None and (len(specs) > 1 or seeds > 1):
@@ -87,25 +87,37 @@ def simulate(
     check_output(log, "simulate", force=force, option="--log", inputs=[data])
     if scaling not in (*SCALINGS, "own"):
         raise InvalidInput.must("--scaling", "simulate", f"one of {', '.join(SCALINGS)}, own", scaling)
-    same = size_of(stream) | ({} if scaling == "own" else {"scaling": scaling})
-    common = {spec: same | _options(spec, set_size, gamma, strict=len(specs) == 1) for spec in specs}
+    for_all = size_of(stream) | ({} if scaling == "own" else {"scaling": scaling})
+    common = {spec: for_all | _options(spec, set_size, gamma, strict=len(specs) == 1) for spec in specs}
     traces: dict[str, list[Trace]] = {spec: [] for spec in specs}
     with progress_bar(rounds * seeds * len(specs), quiet=as_json) as tick:
         for spec in specs:
             for number in range(seed, seed + seeds):
                 model = make(spec, **common[spec], seed=number)
-                if log is None:
-                    trace = run(model, stream, rounds, progress=tick)
-                else:
-                    from superarm.logs import Writer
-
-                    with Writer(log) as writer:
-                        trace = run(model, stream, rounds, log=writer, progress=tick)
-                traces[spec].append(trace)
+                with _log_writer(log) as writer:
+                    traces[spec].append(run(model, stream, rounds, log=writer, progress=tick))
     if as_json:
         results = [_as_json(spec, data, runs) for spec, runs in traces.items()]
         print_json(results[0] if len(results) == 1 else {"results": results})
         return
+    _print_table(f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)", traces)
+    for spec, runs in traces.items():
+        show_parts(spec, pooled(run.by_label for run in runs), pooled(run.by_group for run in runs), group)
+
+
+def _log_writer(path: Path | None) -> AbstractContextManager[Writer | None]:
+    if path is None:
+        return nullcontext()
+    from superarm.logs import Writer
+
+    return Writer(path)
+
+
+def _print_table(title: str, traces: dict[str, list[Trace]]) -> None:
+    """A row for each learner: means over its runs."""
+    from superarm.cli.show import table
+    from superarm.simulation import NOT_WARM, RATES
+
     rows = []
     promised = any(run.promised is not None for runs in traces.values() for run in runs)
     for spec, runs in traces.items():
@@ -122,11 +134,8 @@ def simulate(
         elif promised:
             cells += [NOT_WARM, ""]
         rows.append([*cells, f"{mean(run.rounds_per_second for run in runs):,.0f}"])
-    title = f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)"
     sizes = ["coverage", "mean size"] if promised else []
     table(title, ["learner", "m", "scaling", "error", "miss", "shown miss", *sizes, "rounds/s"], rows)
-    for spec, runs in traces.items():
-        show_parts(spec, pooled(run.by_label for run in runs), pooled(run.by_group for run in runs), group)
 
 
 def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bool) -> dict[str, Any]:
@@ -134,12 +143,12 @@ def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bo
     from superarm.cli.show import tell
     from superarm.learners.registry import parameters, parse
 
-    cls, own = parse(spec)
+    cls, parameters_given = parse(spec)
     options: dict[str, Any] = {}
-    if set_size is not None and "set_size" not in own:
-        alone = cls.single_label and set_size != 1 and not strict
-        options["set_size"] = 1 if alone else set_size
-        if alone:
+    if set_size is not None and "set_size" not in parameters_given:
+        only_single = cls.single_label and set_size != 1 and not strict
+        options["set_size"] = 1 if only_single else set_size
+        if only_single:
             tell(f"{spec}: m = 1, its theory knows no larger sets")
     if gamma is not None and "gamma" in parameters(cls):
         options["gamma"] = gamma
@@ -180,5 +189,5 @@ def _sizes(run: Trace) -> dict[str, Any]:
 
 
 def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return mean(known) if known else None
+    values_there = [value for value in values if value is not None]
+    return mean(values_there) if values_there else None

@@ -74,14 +74,14 @@ def train(
         trained = _with_labels(load(model), given)
         source = reading.log(log, [trained])
         known = trained.n_labels if trained.labels is None else trained.labels
-        facts = survey(source, labels=known, n_features=trained.n_features)
+        summary = survey(source, labels=known, n_features=trained.n_features)
     else:
         source = reading.log(log)
-        facts = survey(source, labels=given)
-        trained = facts.make_learner(learner or "set-logit", seed, set_size)
+        summary = survey(source, labels=given)
+        trained = summary.make_learner(learner or "set-logit", seed, set_size)
     repeated = _learnt_before(source, trained)
-    with progress_bar(facts.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
-        result = train_on(source, trained, facts, passes=passes, holdout=holdout, seed=seed, progress=tick)
+    with progress_bar(summary.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
+        result = train_on(source, trained, summary, passes=passes, holdout=holdout, seed=seed, progress=tick)
     trained.save(output)
     columns_file = None if trained.columns is None else columns_path
     if trained.columns is not None:
@@ -97,11 +97,11 @@ def train(
             "left_out": source.features.left_out,
             "warnings": [*repeated, *source.notices.values()],
             "columns": None if columns_file is None else str(columns_file),
-            "labels": facts.n_labels,
+            "labels": summary.n_labels,
         }
         print_json(report)
         return
-    print(f"{source.name}: {facts.rows:,} rows, {facts.n_labels} labels")
+    print(f"{source.name}: {summary.rows:,} rows, {summary.n_labels} labels")
     for line in _columns(source, trained):
         print(line)
     for sentence in repeated:
@@ -135,7 +135,7 @@ def train(
         last = result.progress[-1]
         if not isnan(last.log_loss):
             print(f"without features the log loss is {result.base_loss:.4f}")
-            same = facts.hits in (0, facts.answered)  # as of candidate labels: nothing to predict
+            same = summary.hits in (0, summary.answered)  # as of candidate labels: nothing to predict
             if last.log_loss >= result.base_loss and not same:
                 print(
                     "WARNING: the model is no better than that: these features say nothing about the answers"

@@ -1,1 +1,11 @@
-"""One way in for everybody: tables and columns, labels <-> numbers, rows of every kind."""
+"""One way in for everybody: from a table's cells to the numbers of a row.
+
+tables.py       files and frames as rows with names
+cells.py        one cell: a number, a date, a word, a text, a vector, or missing
+column.py       what one column is, and its cells parsed
+inference.py    which kind a column is, by its first cells, and whether it can be a feature
+columns.py      all columns of a table, kept with the model
+encoding.py     rows with names as Row and Rows; dense_part.py says where numbers and words stand in them
+rows.py         Row and Rows, checked once, as compiled code reads them
+labels.py       names <-> numbers of labels
+"""

@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from superarm._types import Array
+from superarm._types import Array, Cell, JsonObject
 from superarm.data.rows import LARGEST
 from superarm.errors import InvalidInput
+
+ParsedCell = float | str | date | Array | None  # None: missing
 
 KINDS_OF_VALUES = "a number, a word, a text, true or false, a date, a list of numbers, or missing"
 MISSING_TYPES = ("NAType", "NaTType")  # of pandas, which is not imported for this
@@ -45,7 +47,7 @@ TEXT_WORDS, TEXT_LETTERS = 2, 6  # words of a text, at least; letters, in script
 # ---------------------------------------------------------------- what a text means
 
 
-def parse_scalar(text: str, decimal: str = ".") -> Any:
+def parse_scalar(text: str, decimal: str = ".") -> float | bool | str | None:
     """A text where numbers stand as a number, true or false, ``None`` if it is missing; or else itself.
 
     >>> [parse_scalar(text) for text in (" 41", "-1.5e3", "True", "N/A", "12 %", "1,234.5", "forty", "1_000")]
@@ -138,13 +140,13 @@ def normalize_text(text: str) -> str:
 # ---------------------------------------------------------------- values of any library
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether a value is missing: ``None``, NaN, or what pandas has for it."""
     missing = value is None or type(value).__name__ in MISSING_TYPES
     return missing or (isinstance(value, float | np.floating) and bool(isnan(value)))
 
 
-def to_python(value: Any) -> Any:
+def to_python(value: Cell) -> Cell:
     """A value of any library as Python's own: a number, a string, a date, ``None`` if it is missing; all else as it is.
 
     A span of time is a number of days.
@@ -171,7 +173,7 @@ def to_python(value: Any) -> Any:
     return str.__str__(value) if isinstance(value, str) else value  # of an enumeration, its value
 
 
-def check_number(value: Any, name: str, owner: str) -> float:
+def check_number(value: Cell, name: str, owner: str) -> float:
     """A finite number, true as 1."""
     try:
         number = float(value)
@@ -182,7 +184,7 @@ def check_number(value: Any, name: str, owner: str) -> float:
     return number
 
 
-def check_value(value: Any, name: str, owner: str) -> Any:
+def check_value(value: Cell, name: str, owner: str) -> ParsedCell:
     """A value of any library as float, str, date, float32 vector, or ``None`` if it is missing; or it is refused."""
     value = to_python(value)
     if value is None or isinstance(value, str | date):
@@ -190,20 +192,20 @@ def check_value(value: Any, name: str, owner: str) -> Any:
     return check_number(value, name, owner) if isinstance(value, Real) else parse_vector(value, name, owner)
 
 
-def parse_vector(value: Any, name: str, owner: str) -> Array:
+def parse_vector(value: Cell, name: str, owner: str) -> Array:
     """A list, an array or a series of finite numbers; or one as JSON, in files of text."""
-    given = value
+    numbers = value
     if isinstance(value, str):
         try:
-            given = json.loads(value)
+            numbers = json.loads(value)
         except ValueError:
-            given = None
+            numbers = None
     elif hasattr(value, "to_list"):
-        given = value.to_list()
-    if isinstance(given, list | tuple | np.ndarray):
+        numbers = value.to_list()
+    if isinstance(numbers, list | tuple | np.ndarray):
         try:
             with np.errstate(over="ignore"):
-                vector = np.array(given, np.float32)
+                vector = np.array(numbers, np.float32)
         except (TypeError, ValueError):
             vector = np.zeros(0, np.float32)
         if vector.ndim == 1 and len(vector) and np.isfinite(vector).all():
@@ -211,7 +213,7 @@ def parse_vector(value: Any, name: str, owner: str) -> Array:
     raise InvalidInput.must(f"x[{name!r}]", owner, KINDS_OF_VALUES, value)
 
 
-def to_word(value: Any) -> str:
+def to_word(value: ParsedCell) -> str:
     """A value of a column of words: 7 and 7.0 are the same word."""
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
@@ -236,14 +238,14 @@ def is_named_row(x: Any) -> bool:
     return series and any(isinstance(name, str) for name in x.index)
 
 
-def plain_row(x: Any) -> dict[str, Any]:
+def plain_row(x: Any) -> JsonObject:
     """A named row as JSON-ready values that mean the same: what a Decision keeps of it, and the client sends."""
     if not isinstance(x, Mapping):  # a Series
         x = x.to_dict()
     return {str(name): _plain(value) for name, value in x.items()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Cell) -> Any:
     value = to_python(value)
     if isinstance(value, np.ndarray) or hasattr(value, "to_list"):
         return np.asarray(value).tolist()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any
 
 import numpy as np
 
+from superarm._types import Array, Cell, JsonObject
 from superarm.data.cells import (
+    ParsedCell,
     check_number,
     check_value,
     is_missing,
@@ -83,7 +84,7 @@ class Column:
         """How many numbers it has in the dense part of a row."""
         return self.length if self.kind == VECTOR else int(self.kind in AS_NUMBER)
 
-    def parse(self, value: Any, owner: str) -> Any:
+    def parse(self, value: Cell, owner: str) -> ParsedCell:
         """A cell as float, str, date, vector, or ``None``; a str where numbers or dates stand is a stray word.
 
         Args:
@@ -97,9 +98,9 @@ class Column:
         if value is None or (isinstance(value, str) and value == ""):
             return None
         if kind == VECTOR:
-            return None if is_missing(value) else self._vector(value, owner)
+            return None if is_missing(value) else self._parse_vector(value, owner)
         if isinstance(value, str):
-            return self._text(to_python(value), owner)
+            return self._parse_text(to_python(value), owner)
         if isinstance(value, bool | np.bool_) and kind in (WORDS, TEXT):
             return "true" if value else "false"
         parsed = check_value(value, self.name, owner)
@@ -107,14 +108,14 @@ class Column:
             raise InvalidInput.must(f"x[{self.name!r}]", owner, f"{kind}, as declared or seen before", value)
         return parsed if parsed is None or kind in AS_NUMBER else to_word(parsed)
 
-    def _vector(self, value: Any, owner: str) -> Any:
+    def _parse_vector(self, value: Cell, owner: str) -> Array:
         vector = parse_vector(value, self.name, owner)
         if len(vector) != self.length:
             wanted = f"a list of {self.length} numbers"
             raise InvalidInput.must(f"x[{self.name!r}]", owner, wanted, f"{len(vector)} numbers")
         return vector
 
-    def _text(self, text: str, owner: str) -> Any:
+    def _parse_text(self, text: str, owner: str) -> ParsedCell:
         if self.kind in (WORDS, TEXT):
             return text
         when = parse_date(text, self.order) if self.kind == DATES else None
@@ -125,13 +126,13 @@ class Column:
             return parse_date(text, self.order) or text
         return None if scalar is None else check_number(scalar, self.name, owner)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """JSON-ready values, without the usual ones."""
         usual = {field.name: field.default for field in fields(self)}
         return {name: value for name, value in asdict(self).items() if value != usual[name]}
 
 
-def infer_value(name: str, value: Any, owner: str) -> tuple[str, Any]:
+def infer_value(name: str, value: Cell, owner: str) -> tuple[str, ParsedCell]:
     """The kind of a value, judged alone, by no other row; and the value as `Column.parse` has it."""
     if isinstance(value, str):
         value = to_python(value)
@@ -145,7 +146,7 @@ def infer_value(name: str, value: Any, owner: str) -> tuple[str, Any]:
     return NUMBERS, check_value(value, name, owner)
 
 
-def is_vector(value: Any) -> bool:
+def is_vector(value: object) -> bool:
     """Whether a value is a list of numbers, or looks like one."""
     if isinstance(value, list | tuple | np.ndarray):
         return np.ndim(value) > 0

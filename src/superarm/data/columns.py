@@ -24,7 +24,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from superarm._files import read, write_atomically
+from superarm._files import read_model, write_atomically
 from superarm.data.cells import parse_vector, plain_row
 from superarm.data.column import DATES, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS, Column, is_vector
 from superarm.data.dense_part import DensePart
@@ -80,20 +80,20 @@ class Columns:
         self.left_out, self.remarks = dict(left_out or {}), dict(remarks or {})
         self.rows_seen, self.open_places, self.text_width = rows, open_places, text_width
         try:
-            for given in columns:
-                column = given if isinstance(given, Column) else Column(**given)
+            for entry in columns:
+                column = entry if isinstance(entry, Column) else Column(**entry)
                 if column.name in self.columns:
                     raise InvalidInput.must("columns", "Columns", "of different names", column.name)
                 self.columns[column.name] = column
         except TypeError as error:
             wanted = "a list of columns, each with a name and a kind"
             raise InvalidInput.must("columns", "Columns", wanted, str(error)) from error
-        own = self.columns.values()
+        declared = self.columns.values()
         if words is None:
-            words = WORD_FEATURES if open_places or any(c.has_dense_words for c in own) else 0
+            words = WORD_FEATURES if open_places or any(c.has_dense_words for c in declared) else 0
         if words and not missing:
             raise InvalidInput.must("missing", "Columns", "true where there are words or dates", missing)
-        self.dense_part = DensePart(own, missing=missing, words=words, room=open_places)
+        self.dense_part = DensePart(declared, missing=missing, words=words, room=open_places)
 
     # ------------------------------------------------------------ where they come from
 
@@ -126,42 +126,35 @@ class Columns:
             leave_out: columns that are no features.
             everything: take ids, constants and counters, too.
         """
-        asked = {name: kind for kind, names in ((TEXT, text), (WORDS, words), (NUMBERS, numbers), (DATES, dates))
+        kinds = {name: kind for kind, names in ((TEXT, text), (WORDS, words), (NUMBERS, numbers), (DATES, dates))
                  for name in names}  # fmt: skip
         cells = first_cells(table, INFERENCE_ROWS)
-        profiles = {name: ColumnProfile(name, column) for name, column in cells.items()}
-        unknown = [name for name in (*asked, *leave_out, *(only or ())) if name not in profiles]
+        profiles = {name: ColumnProfile(name, cells[name], kinds.get(name)) for name in cells}
+        unknown = [name for name in (*kinds, *leave_out, *(only or ())) if name not in profiles]
         if unknown:
             wanted = f"among its columns {', '.join(profiles)}"
             raise InvalidInput.must("columns", "a table", wanted, unknown[0], choices=profiles)
-        left_out = {name: why for name, why in (reserved or {}).items() if name not in asked}
+        left_out = {name: why for name, why in (reserved or {}).items() if name not in kinds}
         left_out |= dict.fromkeys(leave_out, "as asked for")
-        names = profiles if only is None else dict.fromkeys([*only, *asked])
-        features = [profiles[name] for name in names if name not in left_out]
-        reasons = {
-            profile.name: profile.why_not(asked=everything or only is not None or profile.name in asked)
-            for profile in features
-        }
+        names = profiles if only is None else dict.fromkeys([*only, *kinds])
+        candidates = [profiles[name] for name in names if name not in left_out]
+        reasons = {p.name: p.why_not(wanted=everything or only is not None) for p in candidates}
         if all(reasons.values()):  # ids and constants alone are better than nothing
-            reasons = {profile.name: profile.why_not(asked=True) for profile in features}
+            reasons = {p.name: p.why_not(wanted=True) for p in candidates}
         left_out |= {name: why for name, why in reasons.items() if why}
-        pairs = [
-            (profile.to_column(asked.get(profile.name, profile.kind)), profile)
-            for profile in features
-            if not reasons[profile.name]
-        ]
-        strays = any(profile.strays(column.kind) for column, profile in pairs)
-        plain = all(
-            column.kind in (NUMBERS, TRUTHS) and not profile.missing(column.kind) for column, profile in pairs
+        features = [profile for profile in candidates if not reasons[profile.name]]
+        columns = [profile.to_column() for profile in features]
+        strays = any(profile.strays for profile in features)
+        plain = all(p.kind in (NUMBERS, TRUTHS) and not p.missing and not p.strays for p in features)
+        distinct = sum(
+            p.distinct for p, c in zip(features, columns, strict=True) if c.kind == WORDS and not c.many
         )
         return cls(
-            [column for column, _ in pairs],
+            columns,
             left_out={name: left_out[name] for name in profiles if left_out.get(name)},
-            missing=strays or not plain,
-            words=_word_features(pairs) if strays or any(c.has_dense_words for c, _ in pairs) else 0,
-            remarks={
-                column.name: profile.describe(column, asked=column.name in asked) for column, profile in pairs
-            },
+            missing=not plain,
+            words=_word_features(distinct) if strays or any(c.has_dense_words for c in columns) else 0,
+            remarks={profile.name: profile.describe() for profile in features},
             rows=max((profile.rows for profile in profiles.values()), default=0),
         )
 
@@ -175,18 +168,18 @@ class Columns:
                 if is_vector(value) and name not in vectors:
                     vectors[name] = Column(name, VECTOR, length=len(parse_vector(value, name, owner)))
         numbers = max((len(x) for x in rows), default=0) + sum(c.length for c in vectors.values())
-        most = max(OPEN_NUMBERS, 2 * numbers + 8)
+        max_room = max(OPEN_NUMBERS, 2 * numbers + 8)
         if n_features is None:
-            return cls(vectors.values(), words=WORD_FEATURES, open_places=most)
+            return cls(vectors.values(), words=WORD_FEATURES, open_places=max_room)
         if n_features < MIN_FEATURES:
             wanted = f"left out, or at least {MIN_FEATURES}, for rows with names"
             raise InvalidInput.must("n_features", owner, wanted, n_features)
-        room = min(most, n_features // 4)
+        room = min(max_room, n_features // 4)
         return cls(vectors.values(), words=n_features - 2 * room, open_places=room)
 
     @classmethod
     def load(cls, source: Any) -> Columns:
-        """A copy of columns, of what `to_dict` gave, or of those in a file (see `read`)."""
+        """A copy of ``source``: columns, what `to_dict` gave, or a file (see `read`)."""
         if isinstance(source, Columns):
             return source.copy()
         return cls.from_dict(source) if isinstance(source, Mapping) else cls.read(source)
@@ -196,7 +189,7 @@ class Columns:
         """The columns in the JSON file at ``path``, as `write` wrote it or by hand; or those in a model file."""
         path = Path(path)
         if path.suffix == ".npz":
-            header, _ = read(path)
+            header, _ = read_model(path)
             if header.get("columns") is None:
                 raise InvalidInput.must("columns", str(path), "a model of rows with names", "numbers alone")
             return cls.from_dict(header["columns"])
@@ -376,9 +369,8 @@ def text_width(k: int) -> int:
     return width
 
 
-def _word_features(pairs: Iterable[tuple[Column, ColumnProfile]]) -> int:
-    """Twice as many features as there are words in the dense part, within bounds."""
-    words = sum(profile.distinct for column, profile in pairs if column.kind == WORDS and not column.many)
+def _word_features(words: int) -> int:
+    """Twice as many features as there are different words in the dense part, within bounds."""
     size = WORD_FEATURES
     while size < 2 * words and size < MAX_WORD_FEATURES:
         size *= 2

@@ -16,7 +16,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.column import VECTOR, Column
 
-SHARED = 5  # one feature in five takes the numbers for which none of their own is left
+SHARED = 5  # of open columns, one feature in five takes the numbers for which none of their own is left
 
 
 class DensePart:

@@ -5,14 +5,14 @@ Numbers, dates and words go to the dense part (dense_part.py), texts are hashed 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from superarm._types import Array
-from superarm.data.cells import days_since_1970, is_text, normalize_text
+from superarm._types import Array, Cell
+from superarm.data.cells import ParsedCell, days_since_1970, is_text, normalize_text
 from superarm.data.column import AS_NUMBER, NUMBERS, TEXT, VECTOR, WORDS, Column, infer_value
 from superarm.data.dense_part import column_seed
 from superarm.data.rows import LARGEST, NO_INDICES, NO_VALUES, AnyRow, Row, Rows, stack
@@ -28,74 +28,90 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 Notices = dict[str, str]  # by column, a sentence if it is not what was declared
 
 
+class RowParts(NamedTuple):
+    """What the cells of a row hold, by where it goes."""
+
+    numbers: list[tuple[str, float]]  # by the names of columns
+    words: list[tuple[str, str]]
+    texts: list[tuple[Column, str]]
+    vectors: list[tuple[Column, Array]]
+
+
 def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> AnyRow:
     """The row of a dict or a Series; `Columns.row` says more."""
-    numbers, words = list[tuple[str, float]](), list[tuple[str, str]]()
-    texts, vectors = list[tuple[Column, str]](), list[tuple[Column, Array]]()
-    declared, is_open = 0, columns.is_open
     cells = x if isinstance(x, Mapping) else x.to_dict()
-    for name, value in cells.items():
-        if type(name) is not str:
-            name = str(name)
+    parts = _parse_row(columns, cells, owner, grow, notices)
+    parts.numbers.sort()  # new names get features, and shared features add up, in an order of their own
+    if grow and columns.is_open:
+        for name, _ in parts.numbers:
+            if columns.dense_part.has_room(name):
+                columns.add(Column(name, NUMBERS))
+        if parts.texts:
+            columns.widen(k)
+    dense = columns.dense_part
+    row: Array = dense.empty_row().copy()
+    for name, number in parts.numbers:
+        dense.put_number(row, name, number)
+    for column, vector in parts.vectors:
+        dense.put_vector(row, column, vector)
+    for word in parts.words:
+        for i, sign in dense.word_features(*word):
+            row[i] += sign
+    width = columns.text_width
+    if width is None:
+        return row
+    if not parts.texts:
+        return Row.from_parts(row, NO_INDICES, NO_VALUES, width)
+    texts = [
+        (column_seed(column.name), column.many, _normalized(column, [text])) for column, text in parts.texts
+    ]
+    indices, values, _ = hash_texts(texts, 1, width)
+    return Row.from_parts(row, indices, values, width)
+
+
+def _parse_row(
+    columns: Columns, cells: Mapping[Any, Cell], owner: str, grow: bool, notices: Notices
+) -> RowParts:
+    """The parts of a row; where ``grow``, open columns take a new column of texts."""
+    parts, is_open = RowParts([], [], [], []), columns.is_open
+    n_declared = 0
+    for key, value in cells.items():
+        name = key if type(key) is str else str(key)
         column = columns.columns.get(name)
         if column is not None:
-            declared += 1
+            n_declared += 1
             parsed = column.parse(value, owner)
         elif is_open:
             kind, parsed = infer_value(name, value, owner)
-            if kind == TEXT and (grow or columns.text_width is not None):
+            if kind == TEXT and not grow and columns.text_width is None:
+                continue
+            if kind == TEXT:
                 column = Column(name, TEXT)
                 if grow:
                     columns.add(column)
-            elif kind == TEXT:
-                continue
         else:
             if name not in columns.left_out:
                 notices[name] = _new_notice(name)
             continue
-        if parsed is None:
-            continue
         if isinstance(parsed, float):
-            numbers.append((name, parsed))
+            parts.numbers.append((name, parsed))
         elif isinstance(parsed, str):
             if column is not None:
                 _add_stray_notice(notices, column, parsed)
             if column is not None and column.is_sparse:
-                texts.append((column, parsed))
+                parts.texts.append((column, parsed))
             else:
-                words.append((name, parsed))
+                parts.words.append((name, parsed))
         elif isinstance(parsed, date):
-            numbers.append((name, days_since_1970(parsed)))
+            parts.numbers.append((name, days_since_1970(parsed)))
             times = column.times if column is not None and not is_open else isinstance(parsed, datetime)
-            words += _date_words(name, parsed, times)
-        elif column is not None:
-            vectors.append((column, parsed))
-    if not is_open and declared < len(columns):
+            parts.words.extend(_date_words(name, parsed, times))
+        elif parsed is not None and column is not None:
+            parts.vectors.append((column, parsed))
+    if not is_open and n_declared < len(columns):
         names = {str(name) for name in cells}
         notices.update({name: _missing_notice(name) for name in columns.columns if name not in names})
-    numbers.sort()  # new names get features, and shared features add up, in an order of their own
-    if grow and is_open:
-        for name, _ in numbers:
-            if columns.dense_part.has_room(name):
-                columns.add(Column(name, NUMBERS))
-        if texts:
-            columns.widen(k)
-    dense = columns.dense_part
-    row: Array = dense.empty_row().copy()
-    for name, number in numbers:
-        dense.put_number(row, name, number)
-    for column, vector in vectors:
-        dense.put_vector(row, column, vector)
-    for word in words:
-        for i, sign in dense.word_features(*word):
-            row[i] += sign
-    if columns.text_width is None:
-        return row
-    if not texts:
-        return Row.from_parts(row, NO_INDICES, NO_VALUES, columns.text_width)
-    hashed = [(column_seed(column.name), column.many, _normalized(column, [text])) for column, text in texts]
-    indices, values, _ = hash_texts(hashed, 1, columns.text_width)
-    return Row.from_parts(row, indices, values, columns.text_width)
+    return parts
 
 
 def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> Rows:
@@ -106,7 +122,7 @@ def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, no
     table, n = columns_of(X)
     new = [name for name in table if name not in columns.columns and name not in columns.left_out]
     notices.update({name: _new_notice(name) for name in new})
-    rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[tuple[int, bool, list[Any]]]()
+    rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[tuple[int, bool, list[ParsedCell]]]()
     for name, column in columns.columns.items():
         cells = table.get(name)
         if cells is None:
@@ -117,7 +133,7 @@ def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, no
         elif column.kind == VECTOR:
             for i, value in enumerate(cell_list(cells)):
                 vector = column.parse(value, f"row {i + 1} of {owner}")
-                if vector is not None:
+                if isinstance(vector, np.ndarray):
                     columns.dense_part.put_vector(rows[i], column, vector)
         else:
             _put_dense(columns, rows, column, cells, owner, notices)
@@ -143,15 +159,15 @@ def _put_dense(
         return
     numbers = np.full(len(rows), np.nan)
     rows_of_word: dict[tuple[str, str], list[int]] = {}
-    seen: dict[str, tuple[float, list[tuple[str, str]]]] = {}
+    parsed_texts: dict[str, tuple[float, list[tuple[str, str]]]] = {}
     for i, value in enumerate(cell_list(cells)):
-        parts = seen.get(value) if type(value) is str else None
-        if parts is None:
-            parts = _number_and_words(column, value, f"row {i + 1} of {owner}", notices)
+        number_and_words = parsed_texts.get(value) if type(value) is str else None
+        if number_and_words is None:
+            number_and_words = _number_and_words(column, value, f"row {i + 1} of {owner}", notices)
             if type(value) is str:
-                seen[value] = parts
-        numbers[i] = parts[0]
-        for word in parts[1]:
+                parsed_texts[value] = number_and_words
+        numbers[i] = number_and_words[0]
+        for word in number_and_words[1]:
             rows_of_word.setdefault(word, []).append(i)
     dense.put_numbers(rows, column, numbers)
     for word, with_word in rows_of_word.items():
@@ -160,7 +176,7 @@ def _put_dense(
 
 
 def _number_and_words(
-    column: Column, value: Any, owner: str, notices: Notices
+    column: Column, value: Cell, owner: str, notices: Notices
 ) -> tuple[float, list[tuple[str, str]]]:
     """The number of a cell, NaN if it has none, and its words."""
     parsed = column.parse(value, owner)
@@ -169,7 +185,7 @@ def _number_and_words(
         return np.nan, [(column.name, parsed)]
     if isinstance(parsed, date):
         return days_since_1970(parsed), _date_words(column.name, parsed, column.times)
-    return (np.nan if parsed is None else parsed), []
+    return (parsed if isinstance(parsed, float) else np.nan), []
 
 
 def _date_words(name: str, when: date, times: bool) -> list[tuple[str, str]]:
@@ -179,9 +195,9 @@ def _date_words(name: str, when: date, times: bool) -> list[tuple[str, str]]:
     return words
 
 
-def _normalized(column: Column, texts: Sequence[str | None]) -> list[str | None]:
+def _normalized(column: Column, texts: Iterable[ParsedCell]) -> list[ParsedCell]:
     """Texts as they are hashed; words are taken as they are."""
-    return [text if text is None or column.many else normalize_text(text) for text in texts]
+    return [normalize_text(text) if isinstance(text, str) and not column.many else text for text in texts]
 
 
 def _new_notice(name: str) -> str:

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Cell
 from superarm.data.cells import GROUPED, UNSPACED, date_order, parse_date, parse_scalar, to_python
-from superarm.data.column import DATES, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS, Column
+from superarm.data.column import AS_NUMBER, DATES, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS, Column
 from superarm.data.rows import LARGEST
 from superarm.errors import InvalidInput
 
@@ -55,24 +56,30 @@ class ColumnProfile:
     Args:
         name: its name.
         cells: as the table has them; missing ones, too.
+        kind: what it is to be taken as; ``None``: what most of its cells are.
     """
 
-    def __init__(self, name: str, cells: Iterable[Any]) -> None:
-        self.name = name
-        given = [to_python(cell) for cell in cells]
-        self.rows = len(given)
-        texts = [value for value in given if isinstance(value, str)]
+    def __init__(self, name: str, cells: Iterable[Cell], kind: str | None = None) -> None:
+        self.name, self.is_declared = name, kind is not None
+        python_values = [to_python(cell) for cell in cells]
+        self.rows = len(python_values)
+        texts = [value for value in python_values if isinstance(value, str)]
         self.orders = Counter(date_order(text) for text in texts if parse_date(text) is not None)
         self.missing_words = 0  # NA and its like: missing among numbers, words among words
         self.commas = self.points = 0  # numbers that only a decimal comma, or a point, explains
-        values = [self._parse(value) if isinstance(value, str) else value for value in given]
+        values = [self._parse(value) if isinstance(value, str) else value for value in python_values]
         values = [value for value in values if value is not None]
         kinds = [_kind(value) for value in values]
         self.counts = Counter(kinds)
-        lengths = {len(value) for value, kind in zip(values, kinds, strict=True) if kind == VECTOR}
-        self.length = lengths.pop() if len(lengths) == 1 else 0  # of its vectors
-        self.is_odd = None in kinds or bool(lengths)  # lists of something else, or of several lengths
-        self._compare([value for value, kind in zip(values, kinds, strict=True) if kind in SCALARS])
+        lengths = {
+            len(value) for value, value_kind in zip(values, kinds, strict=True) if value_kind == VECTOR
+        }
+        self.length = max(lengths, default=0)  # of its vectors
+        self.is_odd = None in kinds or len(lengths) > 1  # lists of something else, or of several lengths
+        self._compare(
+            [value for value, value_kind in zip(values, kinds, strict=True) if value_kind in SCALARS]
+        )
+        self.kind = kind or self._infer_kind()
 
     def _parse(self, text: str) -> Any:
         """What a text says, by itself: a number, true or false, a date, a word; ``None`` if it is missing."""
@@ -90,7 +97,7 @@ class ColumnProfile:
     def _compare(self, values: list[Any]) -> None:
         """What all values that are no vectors have in common."""
         self.first = values[0] if values else None
-        numbers = [value for value in values if isinstance(value, int | float)]
+        numbers = [value for value in values if isinstance(value, Real)]
         words = [value for value in values if isinstance(value, str)]
         scalars_only = not self.counts[VECTOR]
         self.constant = scalars_only and all(value == self.first for value in values)
@@ -111,8 +118,7 @@ class ColumnProfile:
         """How many cells have a value."""
         return self.counts.total() - self.counts[None]
 
-    @property
-    def kind(self) -> str:
+    def _infer_kind(self) -> str:
         """The kind of the column, by most of its cells."""
         counts, n = self.counts, self.filled + (self.missing_words if self.counts[WORDS] else 0)
         if counts[VECTOR] and counts[VECTOR] == self.filled:
@@ -156,22 +162,23 @@ class ColumnProfile:
             return f"{self.order} first, but for {other:,}"
         return f"{self.order} first" + (UNSURE_ORDER if not sure else "")
 
-    def missing(self, kind: str) -> int:
-        """How many rows have no value here, if it is of this kind."""
-        return self.rows - self.filled - (self.missing_words if kind in (WORDS, TEXT) else 0)
+    @property
+    def missing(self) -> int:
+        """How many rows have no value here."""
+        return self.rows - self.filled - (self.missing_words if self.kind in (WORDS, TEXT) else 0)
 
-    def strays(self, kind: str) -> int:
+    @property
+    def strays(self) -> int:
         """Words where numbers or dates stand."""
-        return self.counts[WORDS] if kind in (NUMBERS, TRUTHS, DATES) else 0
+        return self.counts[WORDS] if self.kind in AS_NUMBER else 0
 
-    def describe(self, column: Column, *, asked: bool) -> str:
+    def describe(self) -> str:
         """What the column is taken as, and why."""
-        kind, cells = column.kind, self.counts[WORDS]
-        missing, strays = self.missing(kind), self.strays(kind)
+        kind, cells, missing, strays = self.kind, self.counts[WORDS], self.missing, self.strays
         parts = [
             kind if kind != VECTOR else f"vectors of {self.length:,} numbers",
-            "as asked for" if asked else "",
-            "with a decimal comma" if column.decimal == "," and kind == NUMBERS else "",
+            "as asked for" if self.is_declared else "",
+            "with a decimal comma" if self.decimal == "," and kind == NUMBERS else "",
             self._describe_order() if kind == DATES else "",
             f"{self.words / cells:.0f} words each" if kind == TEXT and cells else "",
             f"{strays:,}{MOSTLY_WORDS if 2 * strays > self.filled else ' words'}" if strays else "",
@@ -179,9 +186,10 @@ class ColumnProfile:
         ]
         return ", ".join(part for part in parts if part)
 
-    def to_column(self, kind: str) -> Column:
-        """The column, taken as this kind."""
-        if self.filled and self.strays(kind) == self.filled:
+    def to_column(self) -> Column:
+        """The column."""
+        kind = self.kind
+        if self.filled and self.strays == self.filled:
             got = f"words in all {self.filled:,}"
             raise InvalidInput.must(kind, f"column {self.name!r}", "in some of its cells", got)
         numbers = kind in (NUMBERS, TRUTHS)
@@ -196,18 +204,18 @@ class ColumnProfile:
             fill=float(np.float32(self.mean)) if numbers and abs(self.mean) <= LARGEST else 0.0,
         )
 
-    def why_not(self, *, asked: bool) -> str:
-        """Why it is no feature; empty if it may be one. Where it was asked for, only lists of anything are not."""
+    def why_not(self, *, wanted: bool = False) -> str:
+        """Why it is no feature; empty if it may be one. Where it is wanted as one, only lists of anything are not."""
         if self.is_odd or (self.counts[VECTOR] and self.kind != VECTOR):
             return "lists"
-        if asked:
+        if wanted or self.is_declared:
             return ""
         if not self.filled:
             return "empty"
         if self.filled < ENOUGH_ROWS:
             return ""
         kind = self.kind
-        complete = not self.missing(kind)
+        complete = not self.missing
         if self.constant and complete:
             return f"always {self.first:g}" if isinstance(self.first, float) else f"always {self.first}"
         if self.whole and self.increasing and complete:

@@ -80,6 +80,9 @@ class Row:
     def layout(self) -> Layout:
         return Layout(len(self.dense), self.width)
 
+    def copy(self) -> Row:
+        return Row.from_parts(self.dense.copy(), self.indices.copy(), self.values.copy(), self.width)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row):
             return NotImplemented
@@ -130,16 +133,6 @@ class Rows(RowBlock):
             return Rows(dense)
         entries, starts = take_segments(self.starts, np.arange(len(self))[index])
         return Rows(dense, self.indices[entries], self.values[entries], starts, self.width)
-
-    def toarray(self) -> Array:
-        """All as one dense matrix: the sparse part after the dense one."""
-        dense = np.zeros((len(self), self.d + self.width), np.float32)
-        if self.dense is not None:
-            dense[:, : self.d] = self.dense
-        if self.starts is not None:
-            row = np.repeat(np.arange(len(self)), np.diff(self.starts))
-            dense[row, self.d + self.indices] = self.values
-        return dense
 
     def __reduce__(self) -> Any:
         return Rows, (self.dense, self.indices, self.values, self.starts, self.width)
@@ -283,13 +276,6 @@ def densify(row: AnyRow, d: int) -> Array:
     return dense
 
 
-def copy_row(row: AnyRow) -> AnyRow:
-    """A copy of a row."""
-    if isinstance(row, Row):
-        return Row.from_parts(row.dense.copy(), row.indices.copy(), row.values.copy(), row.width)
-    return row.copy()
-
-
 # ---------------------------------------------------------------- many rows
 
 
@@ -358,14 +344,16 @@ def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
             row if type(row) is np.ndarray else conform_row(row, layout, "stack") for row in rows
         ]
         return Rows(np.concatenate([NO_VALUES, *dense_rows]).reshape(-1, layout.d))
-    same: list[Any] = [conform_row(row, layout, "stack") for row in rows]
-    starts = np.zeros(len(same) + 1, np.int64)
-    np.cumsum([len(row.indices) for row in same], out=starts[1:])
-    values = np.concatenate([row.values for row in same] or [NO_VALUES])
-    indices = np.concatenate([row.indices for row in same] or [NO_INDICES])
+    conformed: list[Any] = [conform_row(row, layout, "stack") for row in rows]
+    starts = np.zeros(len(conformed) + 1, np.int64)
+    np.cumsum([len(row.indices) for row in conformed], out=starts[1:])
+    values = np.concatenate([row.values for row in conformed] or [NO_VALUES])
+    indices = np.concatenate([row.indices for row in conformed] or [NO_INDICES])
     dense = None
     if layout.d:
-        dense = np.stack([row.dense for row in same]) if same else np.zeros((0, layout.d), np.float32)
+        dense = (
+            np.stack([row.dense for row in conformed]) if conformed else np.zeros((0, layout.d), np.float32)
+        )
     return Rows(dense, indices, values, starts, layout.width)
 
 

@@ -22,33 +22,41 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._files import UNREADABLE, file_digest
+from superarm._types import Cell, Frame
 from superarm.data.cells import is_named_row
 from superarm.errors import InvalidInput, at_row
 from superarm.parameters import existing_file
 
-TABLES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
-AT_ONCE = 4096
+CHUNK = 4096
 
-TableRow = dict[str, Any] | str
+TableRow = dict[str, Cell] | str  # a sentence in place of a row that cannot be read
 
 
 # ---------------------------------------------------------------- files
 
 
-def open_table(source: Any, *, also: Mapping[str, type[FileTable]] | None = None) -> Table:
-    """A file, or a pandas, Polars or Arrow table; ``also`` says how to read files with other endings."""
+def open_table(
+    source: str | PathLike[str] | Frame | list[Any],
+    *,
+    vectors: Path | None = None,
+    readers: Mapping[str, type[FileTable]] | None = None,
+) -> Table:
+    """A file, or a pandas, Polars or Arrow table.
+
+    Args:
+        source: the file, the table, or a list of dicts.
+        vectors: an .npy beside it, whose rows become the column ``vectors``.
+        readers: how to read files with other endings.
+    """
+    if vectors is not None:
+        return WithVectors(open_table(source, readers=readers), vectors)
     if not isinstance(source, str | PathLike):
-        return FrameTable.of(source)
+        return _frame_table(source)
     path = Path(source)
-    kinds: dict[str, Any] = {".parquet": ParquetTable, ".csv": CsvTable, ".tsv": CsvTable} | dict.fromkeys(
-        (".jsonl", ".ndjson"), JsonTable
-    )
-    kinds |= also or {}
-    ending = path.suffix.lower()
-    if ending not in kinds:
-        raise InvalidInput.must("ending", str(path), f"one of {', '.join(kinds)}", path.suffix)
-    table: Table = kinds[ending](existing_file(path))
-    return table
+    by_ending = READERS | dict(readers or {})
+    if path.suffix.lower() not in by_ending:
+        raise InvalidInput.must("ending", str(path), f"one of {', '.join(by_ending)}", path.suffix)
+    return by_ending[path.suffix.lower()](existing_file(path))
 
 
 class Table(ABC):
@@ -64,14 +72,14 @@ class Table(ABC):
     def fingerprint(self) -> str:
         """A hash of the content, to know it again."""
 
-    def whole_rows(self) -> Iterator[dict[str, Any]]:
+    def whole_rows(self) -> Iterator[dict[str, Cell]]:
         """Every row; one that cannot be read is refused."""
         for number, row in enumerate(self.rows()):
             if isinstance(row, str):
                 raise InvalidInput(f"{at_row(self.name, number)} must be {row}")
             yield row
 
-    def read(self) -> dict[str, list[Any]]:
+    def read(self) -> dict[str, list[Cell]]:
         """The whole table, column by column."""
         content, n = columns_of(list(self.whole_rows()))
         if not n:
@@ -111,17 +119,17 @@ def delimiter_of(header: str) -> str:
 class CsvTable(FileTable):
     def _rows(self) -> Iterator[TableRow]:
         with self.path.open(encoding="utf-8-sig", newline="") as file:
-            at, first = 0, file.readline()
-            while first.isspace():  # empty lines do not count
-                at, first = file.tell(), file.readline()
-            file.seek(at)
+            start, header_line = 0, file.readline()
+            while header_line.isspace():  # empty lines do not count
+                start, header_line = file.tell(), file.readline()
+            file.seek(start)
             csv.field_size_limit(2**31 - 1)  # texts of a megabyte
-            sheet = csv.reader(file, delimiter=delimiter_of(first))
+            sheet = csv.reader(file, delimiter=delimiter_of(header_line))
             try:
                 header = [name.strip() or f"column {i}" for i, name in enumerate(next(sheet, []), 1)]
-                twice = [name for name in header if header.count(name) > 1]
-                if twice:
-                    raise InvalidInput.must("columns", self.name, "of different names", twice[0])
+                repeated = [name for name in header if header.count(name) > 1]
+                if repeated:
+                    raise InvalidInput.must("columns", self.name, "of different names", repeated[0])
                 for cells in sheet:
                     if len(cells) == len(header):
                         pairs = zip(header, cells, strict=True)
@@ -160,6 +168,16 @@ class ParquetTable(FileTable):
             raise InvalidInput.must("content", self.name, "a Parquet file", str(error)) from error
 
 
+READERS: dict[str, type[FileTable]] = {
+    ".parquet": ParquetTable,
+    ".csv": CsvTable,
+    ".tsv": CsvTable,
+    ".jsonl": JsonTable,
+    ".ndjson": JsonTable,
+}
+TABLES = tuple(READERS)
+
+
 # ---------------------------------------------------------------- frames
 
 
@@ -169,16 +187,6 @@ class FrameTable(Table):
     def __init__(self, name: str, rows: Callable[[], Iterable[TableRow]]) -> None:
         self.name, self._rows = name, rows
 
-    @classmethod
-    def of(cls, frame: Any) -> FrameTable:
-        """A pandas, Polars or Arrow table, a plan of Polars, or a list of dicts."""
-        library = type(frame).__module__.partition(".")[0]
-        names = {"pandas": "the pandas frame", "polars": "the Polars frame", "pyarrow": "the Arrow table"}
-        if is_named_rows(frame) or (library == "polars" and hasattr(frame, "collect_schema")):
-            return cls(names.get(library, "the table"), lambda: records(frame))
-        wanted = "a file, a pandas, Polars or Arrow table, or a list of dicts"
-        raise InvalidInput.must("table", "superarm", wanted, type(frame).__name__)
-
     def rows(self) -> Generator[TableRow, None, None]:
         yield from self._rows()
 
@@ -187,6 +195,16 @@ class FrameTable(Table):
         for row in self.rows():
             digest.update(json.dumps(row, default=_jsonable, sort_keys=True).encode())
         return digest.hexdigest()
+
+
+def _frame_table(frame: Any) -> FrameTable:
+    """A pandas, Polars or Arrow table, a plan of Polars, or a list of dicts."""
+    library = type(frame).__module__.partition(".")[0]
+    names = {"pandas": "the pandas frame", "polars": "the Polars frame", "pyarrow": "the Arrow table"}
+    if is_named_rows(frame) or (library == "polars" and hasattr(frame, "collect_schema")):
+        return FrameTable(names.get(library, "the table"), lambda: records(frame))
+    wanted = "a file, a pandas, Polars or Arrow table, or a list of dicts"
+    raise InvalidInput.must("table", "superarm", wanted, type(frame).__name__)
 
 
 class WithVectors(Table):
@@ -208,11 +226,8 @@ class WithVectors(Table):
         for count, row in enumerate(self.table.rows(), 1):
             if count > len(self.matrix):
                 break
-            yield (
-                row
-                if isinstance(row, str)
-                else row | {"vectors": np.asarray(self.matrix[count - 1], np.float32)}
-            )
+            vector = np.asarray(self.matrix[count - 1], np.float32)
+            yield row if isinstance(row, str) else {**row, "vectors": vector}
         if count != len(self.matrix):
             wanted = f"a matrix with as many rows as {self.name}"
             raise InvalidInput.must("vectors", str(self.path), wanted, f"{len(self.matrix)} rows")
@@ -226,7 +241,7 @@ def _jsonable(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
-def is_frame(X: Any) -> bool:
+def is_frame(X: object) -> bool:
     """Whether X is a table of pandas, Polars or Arrow (or something that looks like one)."""
     kind = type(X)  # of a plan of Polars, asking for its columns would compute them
     if hasattr(kind, "column_names") and hasattr(kind, "to_pylist"):
@@ -235,7 +250,7 @@ def is_frame(X: Any) -> bool:
     return frame and not hasattr(kind, "collect_batches")
 
 
-def is_named_rows(X: Any) -> bool:
+def is_named_rows(X: object) -> bool:
     """Whether X is a table, or a list of dicts."""
     if is_frame(X):
         return True
@@ -249,28 +264,26 @@ def named_row(x: Any) -> Any:
     return next(records(x)) if is_frame(x) and len(x) == 1 else None
 
 
-def records(X: Any) -> Iterator[dict[str, Any]]:
+def records(X: Any) -> Iterator[dict[str, Cell]]:
     """The rows of a table or of a list of dicts, as dicts; what pandas has for a missing value is None."""
     if isinstance(X, list | tuple):
         for x in X:
-            yield x if isinstance(x, dict) else x.to_dict() if not isinstance(x, Mapping) else dict(x)
+            yield x if isinstance(x, dict) else dict(x) if isinstance(x, Mapping) else x.to_dict()
     elif hasattr(X, "to_pylist"):
         yield from X.to_pylist()
     elif hasattr(X, "iter_slices") or hasattr(X, "collect_batches"):
         yield from _polars_rows(X)
     else:
-        for start in range(0, len(X), AT_ONCE):
-            part = X.iloc[start : start + AT_ONCE].astype(object)
+        for start in range(0, len(X), CHUNK):
+            part = X.iloc[start : start + CHUNK].astype(object)
             part.columns = _names(part.columns)
             yield from part.where(part.notna(), None).to_dict("records")
 
 
-def _polars_rows(frame: Any) -> Iterator[dict[str, Any]]:
+def _polars_rows(frame: Frame) -> Iterator[dict[str, Cell]]:
     """Some rows of a frame, or of a plan for one, at a time."""
     plan = hasattr(frame, "collect_batches")
-    parts = (
-        frame.collect_batches(chunk_size=AT_ONCE, maintain_order=True) if plan else frame.iter_slices(AT_ONCE)
-    )
+    parts = frame.collect_batches(chunk_size=CHUNK, maintain_order=True) if plan else frame.iter_slices(CHUNK)
     for part in parts:
         yield from part.iter_rows(named=True)
 
@@ -282,7 +295,7 @@ def _names(columns: Iterable[Any]) -> list[str]:
     return names
 
 
-def first_cells(table: Any, count: int) -> dict[str, list[Any]]:
+def first_cells(table: Any, count: int) -> dict[str, list[Cell]]:
     """The first cells of each column of a table: a file, a frame, columns or rows in memory, an iterator of rows."""
     if isinstance(table, str | PathLike):
         table = open_table(table).whole_rows()
@@ -292,7 +305,7 @@ def first_cells(table: Any, count: int) -> dict[str, list[Any]]:
     return {name: cell_list(column[:count]) for name, column in columns_of(table)[0].items()}
 
 
-def cell_list(column: Any) -> list[Any]:
+def cell_list(column: Any) -> list[Cell]:
     """The cells of a column: a list, an array or a series."""
     if hasattr(column, "to_list"):
         return column.to_list()  # type: ignore[no-any-return]

@@ -136,37 +136,38 @@ class Decision(DecisionBase):
             if not 0.0 < gamma <= 1.0:
                 raise InvalidInput.must("gamma", owner, "in (0, 1]", gamma)
             rule = {"name": "dilute", "gamma": gamma}
-        among = None if eligible is None else tuple(eligible)
-        if among is not None and not {*shown, *best} <= set(among):
-            raise InvalidInput.must("eligible", owner, "a list that holds labels and top", among)
+        candidates = None if eligible is None else tuple(eligible)
+        if candidates is not None and not {*shown, *best} <= set(candidates):
+            raise InvalidInput.must("eligible", owner, "a list that holds labels and top", candidates)
         row = plain_row(x) if is_named_row(x) else None if x is None else as_row(x, None, owner)
         return cls.from_parts(
             x=row,
             sets=(shown, shown, best),
             size=len(shown),
-            eligible=among,
+            eligible=candidates,
             log_set=nan if propensity is None else log(propensity),
             rule=rule,
         )
 
-    def _part(self, which: int) -> list[Label]:
+    def _set(self, number: int) -> list[Label]:
+        """Set 0 of ``sets`` is the shown one, 1 the same as drawn, 2 the top set."""
         if self.label_set is None:
-            return list(self.sets[which])
-        numbers = self.sets[which * self.size : None if which == 2 else (which + 1) * self.size]
+            return list(self.sets[number])
+        numbers = self.sets[number * self.size : None if number == 2 else (number + 1) * self.size]
         labels: list[Label] = self.label_set.decode(numbers)
         return labels
 
     @property
     def labels(self) -> list[Label]:
-        return self._part(0)
+        return self._set(0)
 
     @property
     def drawn(self) -> list[Label]:
-        return self._part(1)
+        return self._set(1)
 
     @property
     def top(self) -> list[Label]:
-        return self._part(2)
+        return self._set(2)
 
     @property
     def eligible(self) -> list[Label] | None:
@@ -231,8 +232,8 @@ class Decision(DecisionBase):
             "eligible": self.eligible,
             "rule": self.rule,
             "belief": self.belief,
-            "log_propensity": _known(self.log_propensity),
-            "log_ordered_propensity": _known(self.log_ordered_propensity),
+            "log_propensity": _none_if_nan(self.log_propensity),
+            "log_ordered_propensity": _none_if_nan(self.log_ordered_propensity),
             "round": self.round,
             "learner": self.learner,
         }
@@ -253,8 +254,8 @@ class Decision(DecisionBase):
                 sets=(shown, drawn, top),
                 size=len(shown),
                 eligible=None if data["eligible"] is None else tuple(data["eligible"]),
-                log_ordered=_number(data["log_ordered_propensity"]),
-                log_set=_number(data["log_propensity"]),
+                log_ordered=_nan_if_none(data["log_ordered_propensity"]),
+                log_set=_nan_if_none(data["log_propensity"]),
                 belief=data["belief"],
                 rule=data["rule"],
                 round=data["round"],
@@ -274,11 +275,11 @@ class Decision(DecisionBase):
         return decision_html(self)
 
 
-def _known(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     return None if isnan(value) else value
 
 
-def _number(value: float | None) -> float:
+def _nan_if_none(value: float | None) -> float:
     return nan if value is None else float(value)
 
 
@@ -331,15 +332,15 @@ class Record:
     also: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(
-        cls, decision: Decision, *, hit: bool | None = None, label: Label | None = None, **facts: Any
+    def from_decision(
+        cls, decision: Decision, *, hit: bool | None = None, label: Label | None = None, **details: Any
     ) -> Record:
-        """The record of a decision with its ``hit`` or ``label``; ``facts`` are id, time and context."""
+        """The record of a decision with its ``hit`` or ``label``; ``details`` are id, time and context."""
         if hit is None and label is not None:
             hit = label in decision.labels
         if hit is not None and hit not in (0, 1):  # NumPy's numbers and booleans are as good
             raise InvalidInput.must("hit", "Record", "True or False", hit)
-        return cls(decision, None if hit is None else bool(hit), label, **facts)
+        return cls(decision, None if hit is None else bool(hit), label, **details)
 
     def to_dict(self) -> dict[str, Any]:
         """One JSON-ready value for each of `COLUMNS`, in their order."""

@@ -11,7 +11,7 @@ import numpy as np
 from superarm._extras import need
 from superarm._types import Array
 from superarm.data.labels import Labels
-from superarm.data.rows import Rows, copy_row, take_segments
+from superarm.data.rows import Rows, take_segments
 from superarm.decisions.decision import Decision
 from superarm.errors import InvalidInput
 
@@ -43,8 +43,10 @@ class DrawnSets(NamedTuple):
         )
 
     @classmethod
-    def of(cls, sets: Sequence[Array], sizes: Any, log_probs: Any, logs: Sequence[Array]) -> DrawnSets:
-        """From a list of sets and of logs."""
+    def from_lists(
+        cls, sets: Sequence[Array], sizes: Sequence[int], log_probs: Any, logs: Sequence[Array]
+    ) -> DrawnSets:
+        """From a list of sets and of draw logs, one for each row."""
         flat, ends = flatten(sets, np.intp)
         log, log_ends = flatten(logs, np.float64)
         return cls(flat, ends, np.array(sizes, np.intp), np.array(log_probs).reshape(-1, 3), log, log_ends)
@@ -56,7 +58,7 @@ class EligibleLabels(NamedTuple):
     numbers: Array
     starts: Array | None = None
 
-    def at(self, i: int) -> Array:
+    def of_row(self, i: int) -> Array:
         return self.numbers if self.starts is None else self.numbers[self.starts[i] : self.starts[i + 1]]
 
     def take(self, rows: Array) -> EligibleLabels:
@@ -133,7 +135,7 @@ class Decisions:
         """
         return cls(
             rows=rows,
-            columns=DrawnSets.of(
+            columns=DrawnSets.from_lists(
                 sets,
                 [decision.size for decision in decisions],
                 [(d.log_ordered_propensity, d.log_propensity, d.belief) for d in decisions],
@@ -171,7 +173,7 @@ class Decisions:
         )
 
     def _one(self, i: int) -> Decision:
-        row = None if self.rows is None else copy_row(self.rows.row(i))
+        row = None if self.rows is None else self.rows.row(i).copy()
         drawn = self.columns
         ordered, of_set, belief = drawn.log_probs[i].tolist()
         round_ = int(self.round[i])
@@ -180,7 +182,7 @@ class Decisions:
             row=row,
             sets=drawn.flat[drawn.ends[i] : drawn.ends[i + 1]],
             size=int(drawn.sizes[i]),
-            eligible=None if self.eligible is None else self.eligible.at(i),
+            eligible=None if self.eligible is None else self.eligible.of_row(i),
             log_ordered=ordered,
             log_set=of_set,
             belief=belief,
@@ -256,10 +258,12 @@ class Decisions:
         for name in SETS:
             cells = [part.tolist() for part in getattr(self, name)]
             columns[name] = pl.Series(name, cells, dtype=lists)
-        among = (
-            None if self.eligible is None else [self.label_set.decode(self.eligible.at(i)) for i in range(n)]
+        eligible = (
+            None
+            if self.eligible is None
+            else [self.label_set.decode(self.eligible.of_row(i)) for i in range(n)]
         )
-        columns["eligible"] = pl.Series("eligible", among or [None] * n, dtype=lists)
+        columns["eligible"] = pl.Series("eligible", eligible or [None] * n, dtype=lists)
         columns["set_size"] = drawn.sizes
         columns |= {"propensity": self.propensity, "ordered_propensity": self.ordered_propensity}
         columns["log_propensity"] = drawn.log_probs[:, 1]
@@ -269,14 +273,14 @@ class Decisions:
         columns["rule"] = pl.Series("rule", texts, dtype=pl.String)
         logs = [drawn.log[a:b].tolist() for a, b in zip(drawn.log_ends, drawn.log_ends[1:], strict=False)]
         columns["draw_log"] = pl.Series("draw_log", logs, dtype=pl.List(pl.Float64))
-        held = self.rows if rows else None
-        if held is not None and held.dense is not None:
-            columns["x"] = pl.Series("x", held.dense, dtype=pl.Array(pl.Float32, held.d))
-        if held is not None and held.starts is not None:
-            each = [held.row(i) for i in range(n)]
-            columns["x_indices"] = pl.Series("x_indices", [x.indices for x in each], pl.List(pl.Int32))
-            columns["x_values"] = pl.Series("x_values", [x.values for x in each], pl.List(pl.Float32))
-            columns["x_width"] = [held.width] * n
+        features = self.rows if rows else None
+        if features is not None and features.dense is not None:
+            columns["x"] = pl.Series("x", features.dense, dtype=pl.Array(pl.Float32, features.d))
+        if features is not None and features.starts is not None:
+            sparse = [features.row(i) for i in range(n)]
+            columns["x_indices"] = pl.Series("x_indices", [x.indices for x in sparse], pl.List(pl.Int32))
+            columns["x_values"] = pl.Series("x_values", [x.values for x in sparse], pl.List(pl.Float32))
+            columns["x_width"] = [features.width] * n
         return pl.DataFrame(columns)
 
     @classmethod
@@ -297,33 +301,33 @@ class Decisions:
             raise InvalidInput.must(
                 "frame", owner, wanted, f"no {', '.join(missing)}" if missing else learners
             )
-        place = {label: i for i, label in enumerate(label_set.all())}
+        number = {label: i for i, label in enumerate(label_set.all())}
         try:
             sets = [
-                np.array([place[r] for cell in cells for r in cell], np.intp)
+                np.array([number[label] for cell in cells for label in cell], np.intp)
                 for cells in zip(*(frame[name].to_list() for name in SETS), strict=True)
             ]
         except KeyError as error:
             raise InvalidInput.must("labels", owner, "known labels", error.args[0]) from error
-        eligible = frame["eligible"].to_list() if "eligible" in frame.columns else [None]
-        among = None
-        if any(cell is not None for cell in eligible):
-            every = np.arange(len(label_set))
-            among = EligibleLabels.by_row(
-                [every if c is None else np.sort(label_set.numbers(c, "eligible", owner)) for c in eligible]
+        cells = frame["eligible"].to_list() if "eligible" in frame.columns else [None]
+        eligible = None
+        if any(cell is not None for cell in cells):
+            everything = np.arange(len(label_set))
+            eligible = EligibleLabels.by_row(
+                [everything if c is None else np.sort(label_set.numbers(c, "eligible", owner)) for c in cells]
             )
         log_probs = [
             frame[name].to_numpy() for name in ("log_ordered_propensity", "log_propensity", "belief")
         ]
         return cls(
             rows=_rows(frame),
-            columns=DrawnSets.of(
+            columns=DrawnSets.from_lists(
                 sets,
                 [len(cell) for cell in frame["labels"].to_list()],
                 np.stack(log_probs, axis=1).astype(np.float64),
                 [np.array(cell, np.float64) for cell in frame["draw_log"].to_list()],
             ),
-            eligible=among,
+            eligible=eligible,
             rule=None,
             rounds=frame["round"].to_numpy().astype(np.int64),
             learner=learners[0],

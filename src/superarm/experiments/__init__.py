@@ -1,4 +1,10 @@
-"""Experiments: a spec file -> cells -> an engine -> a store of results."""
+"""Experiments: a spec file -> cells -> an engine -> a store of results.
+
+toml.py, spec.py    the spec file, checked
+cells.py            one run: its key (code_digest.py: the hash of its code) and its result
+engines.py, run.py  the runs that are missing, in processes or on a cluster
+store.py            results on disk, and as tables
+"""
 
 from superarm._extras import need
 

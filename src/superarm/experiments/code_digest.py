@@ -21,8 +21,8 @@ SOURCES = ("*.py", "*.pyx", "*.pxd", "c/*.[ch]")
 def code_digest(use: str) -> str:
     """The hash of the code behind a learner, as the registry names it: ``mc-dbf`` or ``file.py:Class``."""
     file_name = use.partition(":")[0]
-    own = _user_files(Path(file_name)) if file_name.endswith(".py") else set[Path]()
-    digests = sorted(_user_digest(path.read_bytes()) for path in own)
+    user_files = _user_files(Path(file_name)) if file_name.endswith(".py") else set[Path]()
+    digests = sorted(_user_digest(path.read_bytes()) for path in user_files)
     return _hash("".join([superarm.__version__, _package_digest(), *digests]).encode())[:16]
 
 

@@ -11,15 +11,14 @@ from itertools import islice
 
 from superarm._extras import need
 from superarm.errors import InvalidInput
-from superarm.experiments.cells import Cell
-from superarm.experiments.results import Failed, Finished, run_cell
+from superarm.experiments.cells import Cell, Failed, Result, run_cell
 
 TIMEOUT = "10s"  # for a Dask scheduler to answer
 
 
-def results(
+def run_cells(
     cells: Sequence[Cell], *, engine: str = "local", jobs: int = 1, address: str | None = None
-) -> Iterator[Finished | Failed]:
+) -> Iterator[Result]:
     """Run cells; yield their results in the order in which they finish."""
     if engine == "dask":
         if address is None:
@@ -30,7 +29,7 @@ def results(
     return map(run_cell, cells) if jobs == 1 or len(cells) < 2 else _local(cells, jobs)
 
 
-def _local(cells: Sequence[Cell], jobs: int) -> Iterator[Finished | Failed]:
+def _local(cells: Sequence[Cell], jobs: int) -> Iterator[Result]:
     """In ``jobs`` processes. If one is killed from outside, its cell gets a second chance, alone."""
     waiting = {cell.key: cell for cell in cells}
     yield from _in_processes(waiting, jobs)
@@ -45,7 +44,7 @@ def _local(cells: Sequence[Cell], jobs: int) -> Iterator[Finished | Failed]:
         yield from _in_processes(waiting, jobs)
 
 
-def _in_processes(waiting: dict[str, Cell], jobs: int) -> Iterator[Finished | Failed]:
+def _in_processes(waiting: dict[str, Cell], jobs: int) -> Iterator[Result]:
     """Results of ``waiting``, from which finished cells are taken, until all are or a process dies."""
     from concurrent.futures import FIRST_COMPLETED, Future, wait
     from concurrent.futures.process import BrokenProcessPool
@@ -58,7 +57,7 @@ def _in_processes(waiting: dict[str, Cell], jobs: int) -> Iterator[Finished | Fa
     pool = ProcessPoolExecutor(max_workers=jobs, timeout=10, initializer=_ignore_interrupts)
     cells = iter(list(waiting.values()))
 
-    def started(n: int) -> set[Future[Finished | Failed]]:
+    def started(n: int) -> set[Future[Result]]:
         with _without_interrupts():
             return {pool.submit(_run_unless_orphaned, os.getpid(), cell) for cell in islice(cells, n)}
 
@@ -94,14 +93,14 @@ def _without_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _run_unless_orphaned(parent: int, cell: Cell) -> Finished | Failed:
+def _run_unless_orphaned(parent: int, cell: Cell) -> Result:
     """Run a cell, unless the process that wants it was killed."""
     if os.getppid() != parent:
         os._exit(0)
     return run_cell(cell)
 
 
-def _dask(cells: Sequence[Cell], address: str) -> Iterator[Finished | Failed]:
+def _dask(cells: Sequence[Cell], address: str) -> Iterator[Result]:
     """On a Dask cluster; cells of a worker that is lost go to another."""
     need("dask")
     import uuid

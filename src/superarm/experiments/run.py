@@ -10,9 +10,8 @@ import polars as pl
 
 from superarm._progress import Progress, ticking
 from superarm.errors import InvalidInput
-from superarm.experiments.cells import Cell
-from superarm.experiments.engines import results
-from superarm.experiments.results import Failed
+from superarm.experiments.cells import Cell, Failed
+from superarm.experiments.engines import run_cells
 from superarm.experiments.spec import BestGamma, Spec, read_spec
 from superarm.experiments.store import Experiment, Store
 
@@ -59,7 +58,7 @@ def run(
     rounds = sum(cell.rounds for cell in missing)
     failures: list[Failed] = []
     with ticking(progress, rounds, f"rounds of {spec.name}") as tick:
-        for result in results(missing, engine=engine, jobs=jobs, address=address) if missing else ():
+        for result in run_cells(missing, engine=engine, jobs=jobs, address=address) if missing else ():
             store.put(result)
             if isinstance(result, Failed):
                 failures.append(result)

@@ -1,4 +1,4 @@
-"""A spec file: data x learners x set sizes x gammas x seeds, with overrides (docs/experiments.md).
+"""A spec file: data x learners x set sizes x gammas x seeds, (docs/experiments.md).
 
 Everything is checked before anything runs; an error names the key and its line.
 """
@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, structs
 
-from superarm._complaints import KeyPath
+from superarm._validation import KeyPath
 from superarm.errors import SuperarmError, must
 from superarm.experiments.cells import Cell, Data, open_stream
 from superarm.experiments.toml import TomlFile
@@ -33,7 +33,7 @@ AnyAxes = TypeVar("AnyAxes", bound="Axes")
 
 
 class Axes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What may be set for all, for one data set, for one learner, or by an override; None: not set here."""
+    """What may be set for all, for one data set, or for one learner; None: not set here."""
 
     set_sizes: tuple[Count, ...] | None = None
     gammas: tuple[Gamma, ...] | str | None = None
@@ -47,6 +47,11 @@ class Axes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             values = getattr(self, name)
             if isinstance(values, tuple) and len(set(values)) != max(len(values), 1):
                 raise ValueError(f"{name} must be distinct numbers, at least one")
+
+    @property
+    def seed_numbers(self) -> Sequence[int]:
+        """The seeds, where only their number may be given."""
+        return range(self.seeds) if isinstance(self.seeds, int) else self.seeds or (0,)
 
     def updated(self: AnyAxes, other: Axes) -> AnyAxes:
         """These, but the axes of ``other`` where it sets them."""
@@ -78,23 +83,6 @@ class LearnerEntry(Axes, frozen=True, kw_only=True):
     params: dict[str, Any] = {}
 
 
-class Where(Struct, frozen=True, forbid_unknown_fields=True):
-    """The cells that an override is for."""
-
-    data: str | None = None
-    learner: str | None = None
-    set_size: int | None = None
-
-
-class Override(Axes, frozen=True, kw_only=True):
-    where: Where
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.set_sizes is not None:
-            raise ValueError("set_sizes must be left out of an override; give it in data or learners")
-
-
 class Figure(Struct, frozen=True, forbid_unknown_fields=True):
     """What is drawn against what, of which runs, and which words go with it."""
 
@@ -122,7 +110,6 @@ class SpecFile(Axes, frozen=True, kw_only=True):
     order: int = 100
     data: tuple[DataEntry | str, ...] = ()
     learners: tuple[LearnerEntry | str, ...] = ()
-    overrides: tuple[Override, ...] = ()
     figures: tuple[Figure, ...] = ()
     best_from: str | None = None
     reference: str | None = None  # the learner that others are compared with
@@ -140,14 +127,15 @@ class Spec(SpecFile, frozen=True, kw_only=True):
 
     def with_data(self, sources: Sequence[str]) -> Spec:
         """The same on other data; what the spec says of single data sets falls away."""
-        data = tuple(DataEntry(source=source).resolved(Path()) for source in sources)
-        general = tuple(override for override in self.overrides if override.where.data is None)
-        return structs.replace(self, data=data, overrides=general)
+        return structs.replace(
+            self, data=tuple(DataEntry(source=source).resolved(Path()) for source in sources)
+        )
 
     def with_axes(self, *, rounds: int | None = None, seeds: int | None = None) -> Spec:
         """The same with other numbers of rounds or seeds, everywhere."""
-        override = Override(where=Where(), rounds=rounds, seeds=seeds)
-        return structs.replace(self, overrides=(*self.overrides, override))
+        axes = Axes(rounds=rounds, seeds=seeds)
+        data, learners = (tuple(e.updated(axes) for e in entries) for entries in (self.data, self.learners))
+        return structs.replace(self.updated(axes), data=data, learners=learners)
 
     def cells(self, best: BestGamma | None = None) -> list[Cell]:
         """All runs, each checked by making its learner."""
@@ -160,10 +148,8 @@ class Spec(SpecFile, frozen=True, kw_only=True):
                 cls, _ = parse(learner.use)
                 sizes = (1,) if cls.single_label else axes.set_sizes
                 for m in sizes or (1,):
-                    here = self._overridden(axes, data, learner, m)
-                    seeds = range(here.seeds) if isinstance(here.seeds, int) else here.seeds or (0,)
-                    for gamma in self._gammas(here, cls, data, learner, m, best):
-                        for seed in seeds:
+                    for gamma in self._gammas(axes, cls, data, learner, m, best):
+                        for seed in axes.seed_numbers:
                             cell = Cell(
                                 data=data,
                                 content=content,
@@ -173,7 +159,7 @@ class Spec(SpecFile, frozen=True, kw_only=True):
                                 set_size=m,
                                 gamma=gamma,
                                 seed=seed,
-                                rounds=here.rounds or 100_000,
+                                rounds=axes.rounds or 100_000,
                             )
                             cell = self._with_key(cell, stream, learner)
                             cells[f"{cell.key} {cell.learner} {cell.data.name}"] = cell
@@ -195,14 +181,6 @@ class Spec(SpecFile, frozen=True, kw_only=True):
             in_entry = getattr(entry, key) is not None
             keys: KeyPath = ("learners", self.learners.index(entry), key) if in_entry else (key,)
             raise self.file.error(keys, f"{error} ({entry.name} on {cell.data.name})") from error
-
-    def _overridden(self, axes: Axes, data: Data, entry: LearnerEntry, m: int) -> Axes:
-        values = (data.name, entry.name, m)
-        for override in self.overrides:
-            where = structs.astuple(override.where)
-            if all(wanted in (None, value) for wanted, value in zip(where, values, strict=True)):
-                axes = axes.updated(override)
-        return axes
 
     def _gammas(
         self, axes: Axes, cls: type[Learner], data: Data, entry: LearnerEntry, m: int, best: BestGamma | None
@@ -257,19 +235,19 @@ def _learner(file: TomlFile, i: int, folder: Path, entry: LearnerEntry | str) ->
     if isinstance(entry, str):
         entry = LearnerEntry(use=entry)
     use = entry.use
-    name, _, rest = use.partition(":")
+    name, _, arguments = use.partition(":")
     if name.endswith(".py"):
-        use = f"{(folder / name).resolve()}:{rest}"
-        rest = rest.partition(":")[2]
+        use = f"{(folder / name).resolve()}:{arguments}"
+        arguments = arguments.partition(":")[2]
     try:
         cls, params = parse(use)
     except SuperarmError as error:
         raise file.error(("learners", i, "use"), error) from error
-    params, known = params | entry.params, parameters(cls)
+    params, names = params | entry.params, parameters(cls)
     for name in params:
-        if name not in known:
-            wanted = f"one of its parameters {', '.join(known)}"
-            message = must(name, cls.__name__, wanted, name, choices=known)
+        if name not in names:
+            wanted = f"one of its parameters {', '.join(names)}"
+            message = must(name, cls.__name__, wanted, name, choices=names)
             raise file.error(("learners", i, "params", name), message)
-    use = use.removesuffix(f":{rest}") if rest else use
+    use = use.removesuffix(f":{arguments}") if arguments else use
     return structs.replace(entry, use=use, name=entry.name or entry.use, params=params)

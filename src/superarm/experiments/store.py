@@ -18,8 +18,7 @@ import polars as pl
 
 from superarm._files import write_atomically
 from superarm.errors import InvalidInput
-from superarm.experiments.cells import FORMAT, Cell, canonical_json
-from superarm.experiments.results import Failed, Finished
+from superarm.experiments.cells import FORMAT, Cell, Failed, Finished, Result, canonical_json
 from superarm.experiments.spec import Figure
 from superarm.simulation import RATES
 
@@ -55,7 +54,7 @@ class Store:
     def has(self, key: str) -> bool:
         return self._file("cells", key).exists()
 
-    def put(self, result: Finished | Failed) -> None:
+    def put(self, result: Result) -> None:
         """Keep a result; a finished cell replaces its earlier failure."""
         failure = self._file("failed", result.cell.key)
         if isinstance(result, Failed):
@@ -75,8 +74,8 @@ class Store:
     def experiment(self, name: str) -> Experiment:
         path = self._file("experiments", name)
         if not path.exists():
-            known = [experiment.name for experiment in self.experiments()]
-            raise InvalidInput.must("experiment", str(self.folder), f"one of {known}", name)
+            names = [experiment.name for experiment in self.experiments()]
+            raise InvalidInput.must("experiment", str(self.folder), f"one of {names}", name)
         return _read(path, Experiment)
 
     def finished(self, keys: Iterable[str]) -> list[Finished]:
@@ -155,7 +154,7 @@ def _curve(cell: Cell, result: Finished) -> pl.DataFrame:
     )
 
 
-def _write(path: Path, content: Finished | Failed | Experiment) -> None:
+def _write(path: Path, content: Result | Experiment) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = msgspec.json.encode({"format": FORMAT, **asdict(content)})
     write_atomically(path, lambda file: file.write(text))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from msgspec import Struct, ValidationError, convert
 
-from superarm._complaints import TYPES, KeyPath, complaint, spell
+from superarm._validation import TYPES, KeyPath, format_path, parse_fault
 from superarm.errors import InvalidInput, must
 
 T = TypeVar("T", bound=Struct)
@@ -41,21 +41,21 @@ class TomlFile:
     def must(self, keys: KeyPath, expected: str, got: object, choices: tuple[str, ...] = ()) -> InvalidInput:
         """An error about the value at the end of ``keys``: what it must be, and what it is."""
         # a number belongs to the key before
-        at = max(i for i, key in enumerate(keys) if isinstance(key, str))
-        owner = ", ".join([self.name, *filter(None, [spell(keys[:at])])])
-        return self.error(keys, must(spell(keys[at:]), owner, expected, got, choices=choices))
+        last = max(i for i, key in enumerate(keys) if isinstance(key, str))
+        owner = ", ".join([self.name, *filter(None, [format_path(keys[:last])])])
+        return self.error(keys, must(format_path(keys[last:]), owner, expected, got, choices=choices))
 
     def _refusal(self, error: ValidationError, content: Any, kind: type[Struct]) -> InvalidInput:
-        """msgspec's complaint, or that of a struct, which begins with the name of a key."""
-        fault = complaint(error, TOML_TYPES)
+        """What msgspec finds wrong, or a struct, which begins with the name of a key."""
+        fault = parse_fault(error, TOML_TYPES)
         keys = fault.keys
         if fault.missing is not None:
-            whole = (*keys, fault.missing)
-            return self.error(whole, f"{spell(whole)} is missing")
+            path = (*keys, fault.missing)
+            return self.error(path, f"{format_path(path)} is missing")
         if fault.unknown is not None:
-            known = _struct_at(kind, keys).__struct_fields__
-            wanted = f"one of the keys {', '.join(sorted(known))}"
-            return self.must((*keys, fault.unknown), wanted, fault.unknown, known)
+            fields = _struct_at(kind, keys).__struct_fields__
+            wanted = f"one of the keys {', '.join(sorted(fields))}"
+            return self.must((*keys, fault.unknown), wanted, fault.unknown, fields)
         for key in keys:
             content = content[key]
         if fault.wanted is not None:

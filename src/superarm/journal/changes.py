@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import Struct
 
+from superarm._types import JsonObject
 from superarm.journal.errors import Refused
 from superarm.journal.snapshots import learner_from
 from superarm.journal.store import Store
@@ -36,7 +36,7 @@ class LabelSettings(Struct):
     def was_frozen_at(self, seq: int) -> bool:
         return bisect_right(self.switches, seq) % 2 == 1
 
-    def apply(self, change: dict[str, Any], learner: Learner, seq: int, store: Store) -> Learner | None:
+    def apply(self, change: JsonObject, learner: Learner, seq: int, store: Store) -> Learner | None:
         """Make a change, event ``seq``; the learner that goes on from here, or None if there was nothing to do.
 
         What cannot be made is refused, before anything has changed: Refused, or InvalidInput of the learner.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
+from superarm._types import JsonObject
 from superarm.journal.errors import JournalForeign
 from superarm.journal.snapshots import is_own_class, made_by, model_bytes
 from superarm.journal.store import Snapshot
@@ -31,16 +31,16 @@ class JournalOptions:
     set_size: int | None = None
     coverage: float | None = None
     seed: int | None = None
-    columns: dict[str, Any] | None = None
+    columns: JsonObject | None = None
     group: str | None = None
 
-    def given(self) -> dict[str, Any]:
+    def given(self) -> JsonObject:
         """Those that are not None."""
         pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in pairs if value is not None}
 
 
-def check_same_options(source: object, meta: Mapping[str, Any], options: JournalOptions) -> None:
+def check_same_options(source: object, meta: JsonObject, options: JournalOptions) -> None:
     """Refuse to use a journal for something else than it was made for."""
     given = options.given()
     spec = given.get("learner")
@@ -49,14 +49,14 @@ def check_same_options(source: object, meta: Mapping[str, Any], options: Journal
     _check_same(source, meta, given)
 
 
-def _check_same(source: object, expected: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def _check_same(source: object, expected: JsonObject, given: JsonObject) -> None:
     for name, value in given.items():
         if (list(value) if isinstance(value, tuple) else value) != expected.get(name):
             wanted = f"left out or {expected.get(name)!r}, which {source} was made for"
             raise JournalForeign.must(name, "superarm serve", wanted, value)
 
 
-def new_journal(options: JournalOptions, model: str | Path | None) -> tuple[dict[str, Any], Snapshot]:
+def new_journal(options: JournalOptions, model: str | Path | None) -> tuple[JsonObject, Snapshot]:
     """The meta and the first snapshot of a new journal."""
     learner, spec = _from_options(options) if model is None else _from_model(options, model)
     now, fixed = time.time(), _fixed_by(learner)
@@ -66,7 +66,7 @@ def new_journal(options: JournalOptions, model: str | Path | None) -> tuple[dict
     return meta, Snapshot(0, now, {"model": model_bytes(learner)}, totals, made_by())
 
 
-def _fixed_by(learner: Learner) -> dict[str, Any]:
+def _fixed_by(learner: Learner) -> JsonObject:
     """The options of a journal that its learner fixes."""
     fixed = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
     promised = None if learner.coverage is None else learner.coverage.promised
@@ -99,7 +99,7 @@ def _from_options(options: JournalOptions) -> tuple[Learner, str]:
     if options.labels is None:
         raise JournalForeign.must("--labels", "superarm serve", "given for a new journal", None)
     spec, given = options.learner or "set-logit", options.given()
-    params: dict[str, Any] = {name: given[name] for name in ("set_size", "coverage") if name in given}
+    params: JsonObject = {name: given[name] for name in ("set_size", "coverage") if name in given}
     params |= {"labels": list(options.labels), "n_features": options.n_features, "seed": options.seed or 0}
     cls, spec_params = parse(spec)
     if issubclass(cls, SetLogit | Scores) and not (spec_params | params).keys() & EXPLORES:

@@ -34,7 +34,7 @@ from msgspec.structs import astuple
 from orjson import dumps as dumps  # for packages that do not ask for the extra themselves
 from orjson import loads as loads
 
-from superarm._types import Array
+from superarm._types import Array, JsonObject
 from superarm.data.rows import AnyRow, Row
 from superarm.decisions import Decision
 
@@ -51,7 +51,7 @@ class DecisionBody(Struct, omit_defaults=True, gc=False):
     labels: list[str]
     drawn: list[str]
     top: list[str]
-    rule: dict[str, Any] | None
+    rule: JsonObject | None
     log_propensity: float | None
     log_ordered_propensity: float | None
     round: int
@@ -153,7 +153,7 @@ class Event(Struct, eq=False):
 
     # ------------------------------------------------------------ of a decision
 
-    def row(self) -> AnyRow | dict[str, Any]:
+    def row(self) -> AnyRow | JsonObject:
         """The row of a decision that was not erased."""
         assert self.x is not None
         return unpack_row(self.x, self.body.width)
@@ -195,7 +195,7 @@ def content_digest(x: bytes, context: bytes | None) -> bytes:
     return sha256(b"".join((_LENGTH.pack(len(x)), x, context or b""))).digest()[:16]
 
 
-def chain_start(meta: dict[str, Any]) -> bytes:
+def chain_start(meta: JsonObject) -> bytes:
     """The digest before the first event: of what the journal was made for."""
     return digest(b"superarm journal" + dumps(sorted(meta.items())))
 
@@ -208,7 +208,7 @@ def link(previous: bytes, seq: int, own_digest: bytes) -> bytes:
 # ---------------------------------------------------------------- decisions
 
 
-def pack_row(x: AnyRow | dict[str, Any]) -> bytes:
+def pack_row(x: AnyRow | JsonObject) -> bytes:
     if isinstance(x, dict):
         return dumps(x)
     if isinstance(x, Row):
@@ -217,14 +217,14 @@ def pack_row(x: AnyRow | dict[str, Any]) -> bytes:
     return x.astype("<f4", copy=False).tobytes()
 
 
-def widths(x: AnyRow | dict[str, Any]) -> list[int] | str | None:
+def widths(x: AnyRow | JsonObject) -> list[int] | str | None:
     """The layout that `unpack_row` needs: None for a dense row, "names", or the columns of both parts."""
     if isinstance(x, dict):
         return "names"
     return [len(x.dense), x.width] if isinstance(x, Row) else None
 
 
-def unpack_row(data: bytes, width: list[int] | str | None) -> AnyRow | dict[str, Any]:
+def unpack_row(data: bytes, width: list[int] | str | None) -> AnyRow | JsonObject:
     """The row that `pack_row` packed, whose `widths` were ``width``."""
     if width is None:
         return np.frombuffer(data, "<f4")

@@ -14,18 +14,18 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from orjson import loads
 
+from superarm._types import JsonObject
 from superarm.decisions import Decision
 from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.snapshots import check_kind
 from superarm.journal.store import Store
-from superarm.logs.writing import Writer
+from superarm.logs.writer import Writer
 
 
-def rows(store: Store) -> Iterator[tuple[Decision, dict[str, Any]]]:
+def rows(store: Store) -> Iterator[tuple[Decision, JsonObject]]:
     """Each decision with its outcome, id, time and context, in the order they were made.
 
     Two passes: outcomes come after their decisions, days later perhaps, and are small.

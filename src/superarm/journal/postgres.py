@@ -13,6 +13,7 @@ from typing import Any
 
 from orjson import loads
 
+from superarm._types import JsonObject
 from superarm.journal.clock import NOW
 from superarm.journal.errors import JournalDown, JournalForeign
 from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
@@ -177,7 +178,7 @@ class PostgresStore(Store):
 
     # ------------------------------------------------------------ for people on call
 
-    def processes(self) -> list[dict[str, Any]]:
+    def processes(self) -> list[JsonObject]:
         """The processes that serve on this journal, the oldest first."""
         names = ("process", "began", "silent", "model", "learns", "superarm")
         return [dict(zip(names, row, strict=True)) for row in self._select(PROCESSES)]
@@ -218,7 +219,7 @@ def send_heartbeat(connection: Connection, process: str, began: float, model: in
     connection.execute(HEARTBEAT, (process, began, model, __version__))
 
 
-def create(address: Address, meta: dict[str, Any], first: Snapshot) -> bool:
+def create(address: Address, meta: JsonObject, first: Snapshot) -> bool:
     """A new journal with its first snapshot; False if another process was faster."""
     make_tables(address)
     with (

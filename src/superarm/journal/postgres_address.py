@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from superarm._extras import need
+from superarm._types import JsonObject
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 
@@ -89,7 +90,7 @@ class Address:
         connection.patience = wait or None
         return connection
 
-    def _options(self, application: str, patience: float) -> dict[str, Any]:
+    def _options(self, application: str, patience: float) -> JsonObject:
         wait = int(1e3 * patience)
         # what the role or the database has for these would end statements that have time left
         timeouts = (

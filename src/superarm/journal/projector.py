@@ -10,10 +10,10 @@ import copy
 from collections.abc import Callable, Sequence
 from itertools import islice
 from math import exp
-from typing import Any
 
 from orjson import loads
 
+from superarm._types import JsonObject
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.groups import group_names
@@ -97,7 +97,7 @@ class Projector:
         other.learner, other.totals, other.shadows = copy.deepcopy((self.learner, self.totals, self.shadows))
         return other
 
-    def reports(self) -> list[dict[str, Any]]:
+    def reports(self) -> list[JsonObject]:
         """Estimated hit rates of top sets: the model's, and its shadows'."""
         report = self.totals.estimate.report(self._spec, self.totals.stats.learnt)
         return [report, *(shadow.report() for shadow in self.shadows.values())]
@@ -277,7 +277,7 @@ class Projector:
             for shadow in self.shadows.values():
                 shadow.outcome(decision, outcome.hit, outcome.label, timeout=timeout, default=default)
 
-    def _counts_for_promise(self, rule: dict[str, Any] | None) -> bool:
+    def _counts_for_promise(self, rule: JsonObject | None) -> bool:
         """Not while the rule warms up, and not at another coverage than the journal's own."""
         promised = self._promised
         return rule is None or (rule.get("counts", True) and rule.get("coverage", promised) == promised)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from math import exp, inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orjson import loads
 
+from superarm._types import JsonObject
 from superarm.data.rows import row_to_json
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
 
@@ -50,7 +51,7 @@ class DecisionRecord:
         log = self.body.log_propensity
         return None if log is None else exp(log)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> JsonObject:
         """The response to the request for the decision."""
         body = self.body
         return {
@@ -60,7 +61,7 @@ class DecisionRecord:
             "model_version": body.version,
         }
 
-    def outcome_summary(self, learnt: bool | None) -> dict[str, Any] | None:
+    def outcome_summary(self, learnt: bool | None) -> JsonObject | None:
         """The outcome, or the timeout in its place; ``learnt`` is what `Totals.was_learnt` gives."""
         event = self.outcome or self.timeout
         if event is None:
@@ -76,7 +77,7 @@ class DecisionRecord:
             "timeout": timeout,
         }
 
-    def details(self, learnt: bool | None) -> dict[str, Any]:
+    def details(self, learnt: bool | None) -> JsonObject:
         """All about the decision, ready for JSON; features and context are None once they were erased."""
         event, body, features = self.event, self.body, None
         if event.x is not None:

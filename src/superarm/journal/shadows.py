@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, isnan, nan
-from typing import Any
 
 import numpy as np
 from msgspec import msgpack
 
+from superarm._types import JsonObject
 from superarm.decisions import Decision
 from superarm.errors import FeedbackError, InvalidInput, SuperarmError
 from superarm.journal.snapshots import learner_from, model_bytes
@@ -52,7 +52,7 @@ class HitRateEstimate:
             )
             self._waiting.clear()
 
-    def report(self, spec: str, learnt: int, broken: str = "") -> dict[str, Any]:
+    def report(self, spec: str, learnt: int, broken: str = "") -> JsonObject:
         """What `GET /v1/shadows` gives; ``broken`` is why the learner has stopped."""
         # of a copy: reading may run in another thread than adding
         current = HitRateEstimate.from_dict(self._sums.to_dict())
@@ -63,12 +63,12 @@ class HitRateEstimate:
         counts = {"rows": snips.rows, "learnt": learnt, "problem": broken or snips.problem}
         return {"learner": spec, **{k: None if isnan(v) else v for k, v in rates.items()}, **counts}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         self._count()
         return self._sums.to_dict()
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> HitRateEstimate:
+    def from_dict(cls, data: JsonObject) -> HitRateEstimate:
         return cls(Sums.from_dict(data))
 
 
@@ -81,7 +81,7 @@ class Shadow:
         self.broken = ""  # why it has stopped
 
     def outcome(
-        self, decision: Decision, hit: bool | None, label: Any, *, timeout: bool, default: bool | None
+        self, decision: Decision, hit: bool | None, label: str | None, *, timeout: bool, default: bool | None
     ) -> None:
         """An outcome, or the default of a timeout: estimate, then learn."""
         if self.broken or hit is None:
@@ -101,7 +101,7 @@ class Shadow:
         except Exception as error:  # nothing that a shadow does may disturb the service
             self.broken = repr(error)
 
-    def _learn(self, decision: Decision, hit: bool, label: Any) -> None:
+    def _learn(self, decision: Decision, hit: bool, label: str | None) -> None:
         given = _given(decision)
         eligible = decision.eligible is None or label in decision.eligible
         if label is not None and eligible and "label" in self.learner.feedback:
@@ -110,7 +110,7 @@ class Shadow:
             self.learner.update(given, hit=hit)
         self.learnt += 1
 
-    def change(self, change: dict[str, Any]) -> None:
+    def change(self, change: JsonObject) -> None:
         if change["what"] == "add_labels" and not self.broken:
             new = [label for label in change["labels"] if label not in (self.learner.labels or ())]
             try:
@@ -119,7 +119,7 @@ class Shadow:
             except SuperarmError as error:
                 self.broken = str(error)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> JsonObject:
         return self.estimate.report(self.spec, self.learnt, self.broken)
 
     # ------------------------------------------------------------ in snapshots

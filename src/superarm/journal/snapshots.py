@@ -6,8 +6,9 @@ import os
 import tempfile
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from superarm._types import JsonObject
 from superarm.journal.errors import JournalForeign
 from superarm.journal.store import Snapshot
 from superarm.learners import Learner, load
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from superarm.journal.projector import Projector
 
 
-def check_kind(meta: dict[str, Any]) -> None:
+def check_kind(meta: JsonObject) -> None:
     """Refuse a journal that is not a service's."""
     if meta["kind"] != "service":
         got = f"that of a {meta['kind']}"
@@ -32,7 +33,7 @@ def is_own_class(spec: str) -> bool:
     return spec.partition(":")[0].endswith(".py")
 
 
-def load_class(meta: dict[str, Any], learner: str | None) -> None:
+def load_class(meta: JsonObject, learner: str | None) -> None:
     """A learner in a user's own file must be imported before it can be loaded, and only if the user names it."""
     check_kind(meta)
     spec = str(meta["learner"])

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 from superarm._files import sync
+from superarm._types import JsonObject
 from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
 from superarm.journal.events import chain_start
 from superarm.journal.journal_files import PRIVATE_FILE, FileLock, beside, clear_parts, real_path
@@ -38,7 +38,7 @@ def connect(path: Path, *, write: bool, max_mb: int | None = None) -> sqlite3.Co
     if not write and not os.access(path.parent, os.W_OK) and not beside(path, "-wal").exists():
         uri += "&immutable=1"  # a read-only disk: SQLite could not make its index of the (empty) log
     # one thread at a time uses a connection
-    options: dict[str, Any] = {"uri": True, "isolation_level": None, "check_same_thread": False}
+    options: JsonObject = {"uri": True, "isolation_level": None, "check_same_thread": False}
     connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(uri, timeout=WRITER_WAITS if write else READER_WAITS, **options)
@@ -75,7 +75,7 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
         raise JournalForeign.must("journal", "superarm", wanted, f"format {version}")
 
 
-def create(journal: str | Path, meta: dict[str, Any], first: Snapshot) -> bool:
+def create(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
     """A new journal with its first snapshot, whole and on the disk, or none at all; False if there is one."""
     path = real_path(journal)
     lock = FileLock(path)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from orjson import dumps
 
+from superarm._types import JsonObject
 from superarm.journal.events import DECISION, digest
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ CREATE TABLE progress (key {text} PRIMARY KEY, value {integer} NOT NULL){by_key}
 """
 
 
-def describe(parts: dict[str, bytes]) -> dict[str, Any]:
+def describe(parts: dict[str, bytes]) -> JsonObject:
     """Length and digest of each part."""
     return {name: {"bytes": len(data), "digest": sha256(data).hexdigest()} for name, data in parts.items()}
 
@@ -79,7 +80,7 @@ def snapshot_statements(snapshot: Snapshot, chain: bytes, *, pinned: bool = Fals
     yield PUT_SNAPSHOT, (seq, time, totals, made_by, parts, checksum, pinned)
 
 
-def meta_statements(meta: dict[str, Any]) -> Iterator[Statement]:
+def meta_statements(meta: JsonObject) -> Iterator[Statement]:
     """The statements that write the meta of a new journal."""
     for key, value in meta.items():
         yield "INSERT INTO meta VALUES (?, ?)", (key, dumps(value).decode())

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from orjson import loads
 
+from superarm._types import JsonObject
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import ANSWER, CORRECTION, DECISION, Event, chain_start
@@ -66,7 +67,7 @@ class Snapshot(NamedTuple):
     seq: int
     time: float
     parts: dict[str, bytes]  # "model": what Learner.save writes; "shadow:SPEC": those of shadows
-    totals: dict[str, Any]
+    totals: JsonObject
     made_by: dict[str, str]  # superarm, cpu
 
 
@@ -242,7 +243,7 @@ class Store(ABC):
 
     # ------------------------------------------------------------ meta and progress
 
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> JsonObject:
         """The learner, labels and options that the journal was made for."""
         return {key: loads(value) for key, value in self._select("SELECT key, value FROM meta")}
 
@@ -352,7 +353,7 @@ def journal_exists(journal: str | Path) -> bool:
         return has_journal(connection, address)
 
 
-def create_journal(journal: str | Path, meta: dict[str, Any], first: Snapshot) -> bool:
+def create_journal(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
     """Make a journal with its first snapshot, whole and durable; False if another process was faster."""
     if is_url(journal):
         from superarm.journal.postgres import create

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import Struct, convert, field, to_builtins
 
+from superarm._types import JsonObject
 from superarm.journal.changes import LabelSettings
 from superarm.journal.events import OUTCOME, Event
 from superarm.journal.records import DecisionRecord
@@ -199,13 +200,13 @@ class Totals(Struct):
     refused: dict[int, list[str | None]] = {}
 
     @classmethod
-    def of(cls, labels: Sequence[str], data: dict[str, Any] | None = None) -> Totals:
+    def of(cls, labels: Sequence[str], data: JsonObject | None = None) -> Totals:
         """For these labels: new, or from what `to_dict` gave."""
         totals = convert(data or {}, cls, str_keys=True, dec_hook=lambda cls, data: cls.from_dict(data))
         totals.stats.grow(labels)
         return totals
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """A copy, for a snapshot."""
         return to_builtins(self, str_keys=True, enc_hook=HitRateEstimate.to_dict)  # type: ignore[no-any-return]
 

@@ -106,12 +106,12 @@ class LabellingPage:
     def question(self, person: str) -> JsonObject:
         return self._state(person, self.job.ask(by=person))
 
-    def answer(self, person: str, given: AnswerRequest) -> JsonObject:
-        self.job.answer(given.question, label=given.label, none=given.none, yes=given.yes, by=person)
+    def answer(self, person: str, request: AnswerRequest) -> JsonObject:
+        self.job.answer(request.question, label=request.label, none=request.none, yes=request.yes, by=person)
         return self.question(person)
 
-    def skip(self, person: str, given: SkipRequest) -> JsonObject:
-        self.job.skip(given.question, by=person)
+    def skip(self, person: str, request: SkipRequest) -> JsonObject:
+        self.job.skip(request.question, by=person)
         return self.question(person)
 
     def undo(self, person: str) -> JsonObject:
@@ -136,17 +136,17 @@ class LabellingPage:
         conflicts, pictures = self.job.disagreements(), self.job.rows.pictures is not None
         rows = [
             {
-                "row": one["row"],
-                "values": _texts(one["values"]),
-                "answers": one["answers"],
+                "row": conflict["row"],
+                "values": _texts(conflict["values"]),
+                "answers": conflict["answers"],
                 "picture": pictures,
             }
-            for one in conflicts[:MOST_DISAGREEMENTS]
+            for conflict in conflicts[:MOST_DISAGREEMENTS]
         ]
         return {"count": len(conflicts), "rows": rows}
 
-    def settle(self, person: str, given: SettleRequest) -> JsonObject:
-        self.job.settle(given.row, given.label, by=person)
+    def settle(self, person: str, request: SettleRequest) -> JsonObject:
+        self.job.settle(request.row, request.label, by=person)
         return self.disagreements()
 
     # ---------------------------------------------------------------- what the page shows

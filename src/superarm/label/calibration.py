@@ -1,6 +1,6 @@
 """How often a model is wrong that doubts its best label by d = 1 - max p:  logit Pr(e = 1) = a + b logit d.
 
-By maximum likelihood from checks (rows whose label was found later), recent ones count more, with the priors
+By maximum likelihood from checks (items whose label was found later), recent ones count more, with the priors
 a ~ N(0, 1) and b ~ N(1, 0.5). A b below 1 is a model that is too sure of itself.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from superarm._types import Array
-from superarm.theory.platt import platt, sigmoid
+from superarm.theory.platt import fit_platt, sigmoid
 
 Pair = Array | tuple[float, float]  # of a and b
 RECENT = 0.5  # of all checks: how far back they count
@@ -39,4 +39,4 @@ def fit(z: Array, e: Array, mean: Pair = (0.0, 1.0), sd: Pair = (1.0, 0.5)) -> t
     """
     n = len(z)
     weight = np.exp(-(n - np.arange(n)) / max(FEWEST, RECENT * n))
-    return platt(z, weight, weight * e, mean, 1.0 / np.asarray(sd) ** 2, STEPS)
+    return fit_platt(z, weight, weight * e, mean, 1.0 / np.asarray(sd) ** 2, STEPS)

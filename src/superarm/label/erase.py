@@ -51,7 +51,7 @@ def erase_person(journal: str | Path, person: str) -> int:
 
 def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, set[str]]:
     """The events that stay, how many answers do not, and who has a name."""
-    kept: list[Event] = []
+    remaining: list[Event] = []
     new_seq: dict[int, int] = {}  # of events that stay: they are numbered anew
     n_erased, people = 0, set[str]()
     for event in events:
@@ -70,9 +70,9 @@ def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, se
             if body.by == person or body.about not in new_seq:
                 continue
             body = AnswerBody(about=new_seq[body.about], by=body.by)
-        kept.append(Event.new(event.time, event.kind, body, event.id))
-        new_seq[event.seq] = len(kept)
-    return kept, n_erased, people - {FILE, ""}
+        remaining.append(Event.new(event.time, event.kind, body, event.id))
+        new_seq[event.seq] = len(remaining)
+    return remaining, n_erased, people - {FILE, ""}
 
 
 def _files_beside(path: Path) -> list[Path]:

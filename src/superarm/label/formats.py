@@ -4,8 +4,7 @@ label-studio   JSON: tasks with data, annotations (choices) and predictions
 prodigy        JSONL: tasks with text, and label or options and accept; answer is accept, reject or ignore
 argilla        JSON: records with fields, suggestions and responses (submitted, discarded, draft)
 
-What is written carries a mark, in meta or metadata: source is superarm, row and label are those of the export. So a
-label that comes back as it was written is no new answer.
+Labels are written as suggestions. What somebody accepts, changes or rejects there comes back as their answer.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from superarm._files import write_atomically
 from superarm._types import Cell, JsonObject
 from superarm.errors import InvalidInput, at_row
-from superarm.label.names import check_name, check_person
+from superarm.label.names import check_label, check_person
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
@@ -43,8 +42,6 @@ class ImportedAnswer:
         label: the one that was chosen; None: none of those shown, or nothing at all if none were.
         by: who said so; empty if the tool does not tell.
         time: when, in seconds since 1970; 0 if the tool does not tell.
-        unchanged: whether it is a label of our export, as it was written: nobody's answer.
-        row: its number in the table of that export; None in files that are none.
     """
 
     values: dict[str, Cell]
@@ -52,8 +49,6 @@ class ImportedAnswer:
     label: str | None = None
     by: str = ""
     time: float = 0.0
-    unchanged: bool = False
-    row: int | None = None
 
 
 def import_answers(path: str | Path, format: str, question: str | None = None) -> Iterator[ImportedAnswer]:
@@ -70,14 +65,12 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
         if not isinstance(task, dict):
             raise InvalidInput.must("task", owner, "an object", task)
         try:
-            row = _mark(task).get("row")
             for answer in read_task(TaskReader(question, owner), task):
                 yield replace(
                     answer,
-                    shown=tuple(dict.fromkeys(map(check_name, answer.shown))),
-                    label=None if answer.label is None else check_name(answer.label),
-                    by=answer.by if answer.unchanged else check_person(answer.by.strip(), owner),
-                    row=row if isinstance(row, int) else None,
+                    shown=tuple(dict.fromkeys(map(check_label, answer.shown))),
+                    label=None if answer.label is None else check_label(answer.label),
+                    by=check_person(answer.by.strip(), owner),
                 )
         except InvalidInput:
             raise
@@ -119,9 +112,7 @@ class TaskReader:
             predictions = [prediction] if prediction else task.get("predictions", ())
             shown = [choice for result in predictions for choice in self._choices(result)]
             label = self._single(self._choices(annotation), "choices")
-            exported = any(part.get("id") == SOURCE for part in annotation.get("result", ()))
-            unchanged = exported and label == _mark(task).get("label")
-            yield ImportedAnswer(task["data"], tuple(shown), label, by, time, unchanged)
+            yield ImportedAnswer(task["data"], tuple(shown), label, by, time)
 
     def _choices(self, annotation: JsonObject) -> list[str]:
         """The labels in an annotation or a prediction of Label Studio."""
@@ -132,9 +123,8 @@ class TaskReader:
         return self._only(choices_by)
 
     def prodigy(self, task: JsonObject) -> Iterator[ImportedAnswer]:
-        mark = _mark(task)
         values = {name: task[name] for name in task if name not in PRODIGY_KEYS and not name.startswith("_")}
-        values |= {} if mark else task.get("meta", {})
+        values |= task.get("meta", {})
         answer, chosen = task["answer"], [str(label) for label in task.get("accept", ())]
         if answer not in ("accept", "reject", "ignore"):
             raise InvalidInput.must("answer", self.owner, "accept, reject or ignore", answer)
@@ -147,11 +137,10 @@ class TaskReader:
         label = self._single(chosen, "accept") if answer == "accept" else None
         by = str(task.get("_annotator_id") or task.get("_session_id") or "")
         time = float(task.get("_timestamp") or 0)
-        unchanged = bool(mark) and not time and label == mark["label"] and by in ("", mark["by"])
-        yield ImportedAnswer(values, tuple(shown), label, by, time, unchanged)
+        yield ImportedAnswer(values, tuple(shown), label, by, time)
 
     def argilla(self, record: JsonObject) -> Iterator[ImportedAnswer]:
-        values = {**({} if _mark(record) else record.get("metadata", {})), **record["fields"]}
+        values = {**record.get("metadata", {}), **record["fields"]}
         responses = {
             name: many for name, many in record.get("responses", {}).items() if self.question in (None, name)
         }
@@ -197,12 +186,6 @@ def _as_list(value: object) -> list[str]:
     return [str(part) for part in (value if isinstance(value, list) else [value])]
 
 
-def _mark(task: JsonObject) -> JsonObject:
-    """Row and result in a task that we have written; empty in all others."""
-    mark = task.get("meta") or task.get("metadata") or {}
-    return mark if mark.get("source") == SOURCE else {}
-
-
 def _read_tasks(path: Path) -> list[object]:
     """All of a JSON list, or one of each line."""
     try:
@@ -224,27 +207,22 @@ def _read_tasks(path: Path) -> list[object]:
 def _write_label_studio(rows: Exported) -> str:
     tasks = []
     for values, result in rows:
-        task: JsonObject = {"data": values, "meta": _new_mark(result)}
-        value = {"choices": [result["label"]]}
-        choice = {"from_name": "label", "to_name": "row", "type": "choices", "value": value}
-        if result["how"] == "accepted":
+        task: JsonObject = {"data": values}
+        if result["label"] is not None:
+            value = {"choices": [result["label"]]}
+            choice = {"from_name": "label", "to_name": "row", "type": "choices", "value": value}
             task["predictions"] = [{"model_version": SOURCE, "score": result["belief"], "result": [choice]}]
-        elif result["label"] is not None:
-            task["annotations"] = [{"result": [choice | {"id": SOURCE}]}]
         tasks.append(task)
     return json.dumps(tasks, ensure_ascii=False)
 
 
 def _write_prodigy(rows: Exported) -> str:
-    lines = []
-    for values, result in rows:
-        if result["label"] is not None:
-            task = {"text": values_text(values), "label": result["label"], "answer": "accept"}
-            task["meta"] = _new_mark(result)
-            if result["by"] and "," not in result["by"]:  # one person
-                task["_annotator_id"] = result["by"]
-            lines.append(json.dumps(task, ensure_ascii=False) + "\n")
-    return "".join(lines)
+    tasks = [
+        {"text": values_text(values), "label": result["label"], "score": result["belief"]}
+        for values, result in rows
+        if result["label"] is not None
+    ]
+    return "".join(json.dumps(task, ensure_ascii=False) + "\n" for task in tasks)
 
 
 def _write_argilla(rows: Exported) -> str:
@@ -252,15 +230,10 @@ def _write_argilla(rows: Exported) -> str:
     for values, result in rows:
         suggestion = {"value": result["label"], "score": result["belief"], "agent": SOURCE}
         record = {"id": str(result["row"]), "fields": {name: str(value) for name, value in values.items()}}
-        record |= {"metadata": _new_mark(result), "responses": {}, "vectors": {}}
+        record |= {"metadata": {}, "responses": {}, "vectors": {}}
         record["suggestions"] = {} if result["label"] is None else {"label": suggestion}
         records.append(record)
     return json.dumps(records, ensure_ascii=False)
-
-
-def _new_mark(result: JsonObject) -> JsonObject:
-    """What tells a task of ours from others; without a label if the row has none."""
-    return {"source": SOURCE} | {name: value for name, value in result.items() if value is not None}
 
 
 def plain_values(job: Labelling, row: int) -> JsonObject:

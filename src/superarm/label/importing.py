@@ -26,14 +26,12 @@ class ImportCounts:
         answers: that were taken over.
         empty: that say nothing: skipped, discarded, drafts; or none of all the labels that there are.
         unknown: about rows that are not in the table.
-        unchanged: labels of our own export, as they were written.
         new_labels: that were not there before.
     """
 
     answers: int
     empty: int
     unknown: int
-    unchanged: int
     new_labels: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -42,8 +40,6 @@ class ImportCounts:
             parts.append(f"{self.empty:,} that say nothing")
         if self.unknown:
             parts.append(f"{self.unknown:,} about rows that are not in the table")
-        if self.unchanged:
-            parts.append(f"{self.unchanged:,} as superarm exported them, which are no new answers")
         if self.new_labels:
             parts.append(f"new labels: {', '.join(self.new_labels)}")
         return "; ".join(parts)
@@ -53,13 +49,11 @@ def import_into(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportCoun
     """Put answers into a labelling, oldest first; labels that are new are added."""
     finder, names = RowFinder(job), dict.fromkeys(job.label_names)
     accepted: list[JsonObject] = []
-    empty = unknown = unchanged = 0
+    empty = unknown = 0
     for answer in sorted(answers, key=lambda answer: answer.time):
-        row = finder.find(answer)
+        row = finder.find(answer.values)
         mentioned = [*answer.shown, *([] if answer.label is None else [answer.label])]
-        if answer.unchanged:
-            unchanged += 1
-        elif row is None:
+        if row is None:
             unknown += 1
         else:
             names |= dict.fromkeys(mentioned)
@@ -71,7 +65,7 @@ def import_into(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportCoun
     new_labels = tuple(name for name in names if name not in job.label_names)
     for name in new_labels:
         job.add_label(name)
-    return ImportCounts(job.add_answers(accepted), empty, unknown, unchanged, new_labels)
+    return ImportCounts(job.add_answers(accepted), empty, unknown, new_labels)
 
 
 class RowFinder:
@@ -80,20 +74,14 @@ class RowFinder:
     def __init__(self, job: Labelling) -> None:
         rows = range(len(job.rows))
         self._cells = [{name: _comparable(cell) for name, cell in row.items()} for row in job.rows.cells]
-        self._texts = [_comparable(values_text(plain_values(job, row))) for row in rows]
-        self._row_of_text = {self._texts[row]: row for row in reversed(rows)}
+        self._row_of_text = {_comparable(values_text(plain_values(job, row))): row for row in reversed(rows)}
         self._rows_by_columns: dict[tuple[str, ...], dict[tuple[str, ...], int]] = {}
 
-    def find(self, answer: ImportedAnswer) -> int | None:
-        """The row that our export was about, if it is the same still; else the first that agrees; None if none does."""
-        columns = tuple(name for name in self._cells[0] if name in answer.values)
-        values = tuple(_comparable(answer.values[name]) for name in columns)
-        texts = [_comparable(v) for v in answer.values.values() if isinstance(v, str) and v.strip()]
-        if answer.row is not None and 0 <= answer.row < len(self._cells):
-            cells = self._cells[answer.row]
-            same = bool(columns) and values == tuple(cells[name] for name in columns)
-            if same or self._texts[answer.row] in texts:
-                return answer.row
+    def find(self, shown: dict[str, Cell]) -> int | None:
+        """The first row that agrees with what another tool shows; None if none does."""
+        columns = tuple(name for name in self._cells[0] if name in shown)
+        values = tuple(_comparable(shown[name]) for name in columns)
+        texts = [_comparable(v) for v in shown.values() if isinstance(v, str) and v.strip()]
         if columns and values in self._rows_by(columns):
             return self._rows_by(columns)[values]
         other_names = () if columns else tuple(self._cells[0])

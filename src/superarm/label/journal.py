@@ -122,26 +122,26 @@ class LabelJournal:
             self.close()
             raise
 
-    def _compare(self, kept: LabelSettings, now: LabelSettings, rows: LabelRows) -> None:
+    def _compare(self, saved: LabelSettings, settings: LabelSettings, rows: LabelRows) -> None:
         """Refuse options that must stay as they were; find rows that came or went; keep what is new."""
         for name in ("yes_no", "seed"):
-            if getattr(now, name) != getattr(kept, name):
-                wanted = f"{getattr(kept, name)!r}, which {self.where} was made for"
-                raise JournalForeign.must(name, "superarm label", wanted, getattr(now, name))
-        self.labels = kept.labels or []
-        before, keys = set(kept.keys or ()), set(rows.keys)
-        if kept.keys is not None:
-            self.n_added, self.n_gone = len(keys - before), len(before - keys)
-        if before and not keys & before:
+            if getattr(settings, name) != getattr(saved, name):
+                wanted = f"{getattr(saved, name)!r}, which {self.where} was made for"
+                raise JournalForeign.must(name, "superarm label", wanted, getattr(settings, name))
+        self.labels = saved.labels or []
+        old_keys, keys = set(saved.keys or ()), set(rows.keys)
+        if saved.keys is not None:
+            self.n_added, self.n_gone = len(keys - old_keys), len(old_keys - keys)
+        if old_keys and not keys & old_keys:
             raise JournalForeign(
                 f"none of the rows of {self.where} is in {rows.name}: it is that of another table"
             )
         if self.store is None or self.store.read_only:
             return
-        if keys != before:
+        if keys != old_keys:
             self.change({"what": "rows", "keys": rows.keys})
-        if (now.target, now.twice) != (kept.target, kept.twice):
-            self.change({"what": "target", "target": now.target, "twice": now.twice})
+        if (settings.target, settings.twice) != (saved.target, saved.twice):
+            self.change({"what": "target", "target": settings.target, "twice": settings.twice})
 
     def rows_changed(self) -> str:
         """What has become of the table since the last time, for people; empty if it is as it was."""

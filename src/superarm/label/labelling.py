@@ -9,7 +9,7 @@ from typing import Any
 from superarm._extras import need
 from superarm._types import Frame, JsonObject
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.label.names import FILE, OWNER, check_known_person, check_name, check_names, check_person
+from superarm.label.names import FILE, OWNER, check_known_person, check_label, check_labels, check_person
 from superarm.label.plan import Plan
 from superarm.label.question import OpenQuestions, Question, choose_labels
 from superarm.label.results import Results
@@ -72,7 +72,7 @@ class Labelling(Results):
         if not isinstance(rows, LabelRows):
             rows = LabelRows.read(rows, label=column, vectors=vectors, **(columns or {}))
         self.rows, self.show = rows, rows.check_columns(show)
-        names = rows.label_names() if labels is None or column else check_names(labels)
+        names = rows.label_names() if labels is None or column else check_labels(labels)
         settings = LabelSettings(names, self.yes_no, seed, self.target, twice)
         self.journal = LabelJournal(journal, rows, settings, read_only=read_only)
         features = rows.features(len(self.journal.labels))
@@ -111,16 +111,12 @@ class Labelling(Results):
         return self.state.label_set.live_names()
 
     def ask(self, by: str = "") -> Question | None:
-        """The next question for somebody; None when enough labels are right, or all rows are with others.
-
-        Args:
-            by: who is asked.
-        """
+        """The next question for ``by``; None when enough labels are right, or all rows are with others."""
         check_person(by)
         self._catch_up()
         if by in self.state.excluded_people:
             return None
-        question = self._open.question_of(by)
+        question = self._open.get(by)
         if question is not None:  # the page was loaded again, say
             return question
         busy, last = self._open.items(), self._projector.last_item.get(by)
@@ -150,7 +146,7 @@ class Labelling(Results):
             yes_no=self.yes_no,
             audit=audit,
         )
-        self._open.add(question, by, item)
+        self._open.add(by, question, item)
         return question
 
     # ------------------------------------------------------------ answering
@@ -173,36 +169,27 @@ class Labelling(Results):
             yes: with ``yes_no``, whether one of the shown labels is right.
             by: who says so.
         """
-        given = [label is not None, none, yes is not None].count(True)
-        if given != 1:
-            raise FeedbackError.must("answer", OWNER, "one of label=, none=True, yes=", f"{given} of them")
-        question = self._open.get(question, by)
+        n_given = [label is not None, none, yes is not None].count(True)
+        if n_given != 1:
+            raise FeedbackError.must("answer", OWNER, "one of label=, none=True, yes=", f"{n_given} of them")
+        question = self._open.check(by, question)
         if yes is not None and not question.yes_no:
             raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
         hit = bool(yes) if label is None else self._live_label(label) in question.labels
         self._close(question, by, {"audit": question.audit, "hit": hit, "label": label})
 
     def skip(self, question: Question | str, by: str = "") -> None:
-        """Ask about something else; the row comes again at the end.
-
-        Args:
-            question: what `ask` gave, or its id.
-            by: who skips it.
-        """
-        self._close(self._open.get(question, by), by, {})
+        """Leave a ``question`` (or its id) that ``by`` was asked unanswered; its row comes again at the end."""
+        self._close(self._open.check(by, question), by, {})
 
     def _close(self, question: Question, by: str, content: JsonObject) -> None:
         """Keep what was said about a question, which is not open any more then."""
         self._keep([(self.rows.item_of_row[question.row], by, {"labels": question.labels, **content})])
-        self._open.remove(question)
+        self._open.remove(by)
         self._catch_up()
 
     def undo(self, by: str = "") -> Question | None:
-        """Take back somebody's last answer, or what they settled last, and ask again; None if there is none.
-
-        Args:
-            by: whose answer.
-        """
+        """Take back the last answer of ``by``, or what they settled last, and ask again; None if there is none."""
         self._catch_up()
         own = [(answer.seq, item) for item, answers in self.state.answers.items() for answer in answers
                if answer.by == by]  # fmt: skip
@@ -211,7 +198,7 @@ class Labelling(Results):
         seq, item = max(own)
         self.journal.take_back(self.rows.keys[item], seq, by)
         self._catch_up()
-        self._open.drop(by, item)
+        self._open.remove_item(item)
         return self._question(item, by, audit=False)
 
     def settle(self, row: int, label: str, by: str = "") -> None:
@@ -300,7 +287,7 @@ class Labelling(Results):
         return self._live_label(name)
 
     def _new_label(self, text: str) -> str:
-        name = check_name(text)
+        name = check_label(text)
         if name in self.label_names:
             raise InvalidInput.must("label", OWNER, "a new name", name)
         return name
@@ -318,11 +305,7 @@ class Labelling(Results):
         return self.rows.picture(row)
 
     def widget(self, by: str = "") -> Any:
-        """Answer questions here: buttons in a notebook that has ipywidgets, plain text anywhere else.
-
-        Args:
-            by: who answers.
-        """
+        """Let ``by`` answer questions here: by buttons in a notebook that has ipywidgets, else in plain text."""
         from superarm.label.notebook import label_here
 
         return label_here(self, by)

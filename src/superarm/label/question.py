@@ -89,51 +89,48 @@ def word_weights(job: Labelling, question: Question) -> dict[str, list[tuple[str
 
 class _OpenQuestion(NamedTuple):
     question: Question
-    by: str
     item: int
     since: float
 
 
 class OpenQuestions:
-    """Which question each person has before them."""
+    """The question that each person has before them."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _OpenQuestion] = {}
+        self._by_person: dict[str, _OpenQuestion] = {}
 
-    def add(self, question: Question, by: str, item: int) -> None:
+    def add(self, by: str, question: Question, item: int) -> None:
         """Somebody is asked about an item."""
-        self._open[question.id] = _OpenQuestion(question, by, item, time.monotonic())
+        self._by_person[by] = _OpenQuestion(question, item, time.monotonic())
 
-    def question_of(self, by: str) -> Question | None:
+    def get(self, by: str) -> Question | None:
         """What somebody has not answered yet; questions that nobody has answered for long are taken back."""
         oldest = time.monotonic() - BUSY_SECONDS
-        self._open = {id_: entry for id_, entry in self._open.items() if entry.since >= oldest}
-        return next((entry.question for entry in self._open.values() if entry.by == by), None)
+        self._by_person = {who: entry for who, entry in self._by_person.items() if entry.since >= oldest}
+        entry = self._by_person.get(by)
+        return entry and entry.question
+
+    def check(self, by: str, question: Question | str) -> Question:
+        """The question that somebody answers, or its id; an error if it is not the one that they have."""
+        id_ = question if isinstance(question, str) else question.id
+        entry = self._by_person.get(by)
+        if entry is None or entry.question.id != id_:
+            fault = "it was answered before, taken back, or is somebody else's"
+            raise FeedbackError(f"question {id_} is not open here: {fault}; ask again")
+        return entry.question
 
     def items(self) -> set[int]:
         """Those that somebody is asked about."""
-        return {entry.item for entry in self._open.values()}
+        return {entry.item for entry in self._by_person.values()}
 
-    def get(self, question: Question | str, by: str) -> Question:
-        """An open question of this person, by itself or its id."""
-        id_ = question if isinstance(question, str) else question.id
-        entry = self._open.get(id_)
-        if entry is None:
-            raise FeedbackError(f"no such question is open: {id_}; it was answered before, or taken back")
-        if entry.by != by:
-            raise FeedbackError(f"question {id_} is with somebody else")
-        return entry.question
+    def remove(self, by: str) -> None:
+        """Somebody has answered, or skipped."""
+        self._by_person.pop(by, None)
 
-    def remove(self, question: Question) -> None:
-        """It was answered, or skipped."""
-        del self._open[question.id]
-
-    def drop(self, by: str, item: int) -> None:
-        """Forget what somebody has, and who is asked about an item."""
-        self._open = {
-            id_: entry for id_, entry in self._open.items() if entry.by != by and entry.item != item
-        }
+    def remove_item(self, item: int) -> None:
+        """Whoever is asked about an item need not answer any more."""
+        self._by_person = {who: entry for who, entry in self._by_person.items() if entry.item != item}
 
     def clear(self) -> None:
         """Forget what is open: labels have changed."""
-        self._open.clear()
+        self._by_person.clear()

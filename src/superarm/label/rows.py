@@ -20,7 +20,7 @@ from superarm.data.cells import is_missing, parse_scalar
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
 from superarm.data.rows import AnyRow, Row, Rows
-from superarm.data.tables import TABLES, WithVectors, open_table, read_matrix
+from superarm.data.tables import TABLES, open_table, read_matrix
 from superarm.errors import InvalidInput
 from superarm.label.names import exported_columns
 from superarm.label.pictures import MEDIA_TYPES, picture_bytes, pixel_features
@@ -121,9 +121,8 @@ class LabelRows:
             if path is not None and path.suffix.lower() not in TABLES:
                 wanted = f"a folder, digits, or a file that ends in {', '.join((*TABLES, '.npz'))}"
                 raise InvalidInput.must("rows", "superarm label", wanted, str(source))
-            table = open_table(source)
-            content = (table if vectors is None else WithVectors(table, Path(vectors))).read()
-            rows = cls._from_columns(table.name, content, label, answers, column_options)
+            table = open_table(source, vectors=None if vectors is None else Path(vectors))
+            rows = cls._from_columns(table.name, table.read(), label, answers, column_options)
         options: JsonObject = {"label": label, "answers": answers, "vectors": vectors and str(vectors)}
         options |= {name: list(columns) for name, columns in column_options.items()}
         rows.read_options = {name: value for name, value in options.items() if value}

@@ -96,9 +96,8 @@ class Algorithm:
         """Whether a ``decision`` that somebody else made teaches this learner anything."""
         return self.learns_from_given
 
-    def given_log_probs(self, decision: Decision, n: int, m: int) -> tuple[float, float]:
-        """Log ordered propensity and belief to learn by from another's ``decision`` of m of n labels."""
-        return decision.log_ordered_propensity, 0.0
+    def prepare_given(self, decision: Decision, n: int) -> None:
+        """Make ready to learn from another's ``decision`` of n eligible labels, one at a time."""
 
     def on_labels_added(self, before: int) -> None:
         """Labels from number ``before`` on are new: see to the arrays of the core that start not at 0."""
@@ -257,8 +256,8 @@ class Algorithm:
         if not isinstance(self.rule, Cover):
             return self.rule.make_native(k, self.seed)
         native = self.rule.make_native(k, self.seed, full_information=self.feedback == ("label",))
-        if self.inputs.none is not None:
-            native.none = self.inputs.none
+        if self.inputs.none_number is not None:
+            native.none = self.inputs.none_number
         return native
 
     @property

@@ -60,27 +60,26 @@ def _learn_from_columns(learner: Learner, decisions: Decisions, answers: Answers
 def _learn_from_list(learner: Learner, decisions: Sequence[Decision], answers: Answers) -> int:
     """Learn from Decision objects: live, stored or given ones."""
     answered = [decisions[i] for i in answers.which]
-    values: list[dict[str, Any]] = [{"hit": hit} for hit in answers.hits.tolist()]
+    hits, labels = answers.hits.tolist(), [None] * len(answered)
     if answers.labels[0] >= 0:
-        values = [{"label": label} for label in learner.label_set.decode(answers.labels)]
-    checked = [
-        checked_answer(learner, decision, **value) for decision, value in zip(answered, values, strict=True)
-    ]
+        hits, labels = labels, learner.label_set.decode(answers.labels)
+    triples = list(zip(answered, hits, labels, strict=True))
+    checked = [checked_answer(learner, decision, hit, label) for decision, hit, label in triples]
     _check_distinct(learner, answered)
-    given_one_by_one = type(learner).given_log_probs is not Algorithm.given_log_probs
-    if given_one_by_one and any(decision.round is None for decision in answered):
-        for decision, value in zip(answered, values, strict=True):
-            learner.update(decision, **value)
+    one_at_a_time = type(learner).prepare_given is not Algorithm.prepare_given
+    if one_at_a_time and any(decision.round is None for decision in answered):
+        for decision, hit, label in triples:
+            learner.update(decision, hit=hit, label=label)
         return len(answered)
     sets, rows = [one.sets for one in checked], stack([one.row for one in checked], learner.inputs.layout)
-    batch = Decisions.from_list([one.decision for one in checked], sets, rows, learner.label_set)
+    batch = Decisions.from_list(answered, sets, rows, learner.label_set)
     everything = learner.inputs.everything
     alike = all(one.eligible is everything for one in checked)
     eligible = (
         EligibleLabels(everything) if alike else EligibleLabels.by_row([one.eligible for one in checked])
     )
-    hits = np.array([one.hit for one in checked])
-    return _learn(learner, batch, eligible, Answers(np.arange(len(checked)), hits, answers.labels), answered)
+    each = Answers(np.arange(len(checked)), np.array([one.hit for one in checked]), answers.labels)
+    return _learn(learner, batch, eligible, each, answered)
 
 
 def _learn(
@@ -174,9 +173,9 @@ def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:
 
 
 def _check_labels(learner: Learner, eligible: EligibleLabels, answers: Answers) -> None:
-    none = learner.inputs.none
+    none = learner.inputs.none_number
     for i, number in zip(answers.which, answers.labels, strict=True):
-        if number != none and number not in eligible.at(i):
+        if number != none and number not in eligible.of_row(i):
             wrong = learner.label_set.decode([number])[0]
             raise FeedbackError.must("labels", learner.owner, "eligible labels", wrong)
 

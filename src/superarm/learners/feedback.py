@@ -44,20 +44,10 @@ def checked_answer(
     if label is not None:
         number = _label_number(learner, decision, label, eligible)
         hit = number in sets[decision.size : 2 * decision.size].tolist()
-    size = decision.size
     if decision.round is None:
-        ordered, belief = learner.given_log_probs(decision, len(eligible), size)
-        if (ordered, belief) != (decision.log_ordered_propensity, decision.belief):
-            decision = Decision.from_parts(
-                x=None,
-                sets=sets,
-                size=size,
-                log_ordered=ordered,
-                log_set=decision.log_propensity,
-                belief=belief,
-            )
+        learner.prepare_given(decision, len(eligible))
     likelihood = None if likelihood is None else _likelihood(learner, likelihood)
-    return Answer(decision, row, eligible, sets, size, bool(hit), number, likelihood)
+    return Answer(decision, row, eligible, sets, decision.size, bool(hit), number, likelihood)
 
 
 def _check_feedback(learner: Algorithm, decision: Any, hit: Any, label: Any, likelihood: Any) -> None:
@@ -100,8 +90,8 @@ def _core_inputs(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Ar
     row, sets, eligible = decision.row, decision.sets, decision.eligible_
     if decision.label_set is None:  # it was stored, or is somebody else's: labels, not numbers
         label_set, owner = learner.label_set, learner.owner
-        drawn, top = (label_set.numbers(part, "decision", owner) for part in sets[1:])
-        sets = np.concatenate([drawn, drawn, top])
+        drawn_and_top = [label_set.numbers(part, "decision", owner) for part in sets[1:] if part]
+        sets = np.concatenate([drawn_and_top[0], *drawn_and_top])
         eligible = None if eligible is None else np.sort(label_set.numbers(eligible, "decision", owner))
         row, decision.draw_log = None, draw_log_of(learner, decision)
     if row is None or type(decision.x) is dict:
@@ -125,7 +115,7 @@ def _label_number(learner: Algorithm, decision: Decision, label: Any, eligible: 
     if number is None:
         raise learner.invalid("label", "a known label", label)
     limited = decision.eligible_ is not None or learner.inputs.growth
-    if limited and number not in eligible and number != learner.inputs.none:
+    if limited and number not in eligible and number != learner.inputs.none_number:
         raise FeedbackError.must("label", learner.owner, "one of the eligible labels", label)
     return number
 

@@ -50,7 +50,7 @@ class Inputs:
         self.columns: Columns | None = None
         self.notices: dict[str, str] = {}
         self.warned: set[str] = set()
-        self.none: int | None = None  # the number of a label that may be the truth, but is never shown
+        self.none_number: int | None = None  # the number of a label that may be the truth, but is never shown
         self.growth: list[tuple[int, int]] = []
         self.notes: dict[str, Any] = {}
         self.use_labels(label_set)
@@ -68,12 +68,14 @@ class Inputs:
 
     # ------------------------------------------------------------ labels
 
-    def use_labels(self, label_set: Labels, never: int | None = None) -> None:
-        """These are the labels; number ``never`` is not to be shown."""
+    def use_labels(self, label_set: Labels, none_number: int | None = None) -> None:
+        """These are the labels; number ``none_number`` is not to be shown."""
         self.label_set = label_set
-        self.none = self.none if never is None else never
+        self.none_number = self.none_number if none_number is None else none_number
         self.everything = np.arange(label_set.count)
-        self.can_show = self.everything if self.none is None else np.delete(self.everything, self.none)
+        self.can_show = (
+            self.everything if self.none_number is None else np.delete(self.everything, self.none_number)
+        )
 
     @property
     def default_size(self) -> int:
@@ -96,7 +98,7 @@ class Inputs:
         numbers = np.sort(self.label_set.numbers(labels, "eligible", self.owner))
         if not len(numbers):
             raise self.invalid("eligible", "distinct labels, at least one", labels)
-        if self.none is not None and self.none in numbers:
+        if self.none_number is not None and self.none_number in numbers:
             raise self.invalid("eligible", "labels without none_label, which is never shown", labels)
         return numbers
 

@@ -91,7 +91,5 @@ class MCDBF(Learner):
     def learns_from(self, decision: Decision) -> bool:
         return decision.gamma is not None and len(decision.top) > 0
 
-    def given_log_probs(self, decision: Decision, n: int, m: int) -> tuple[float, float]:
-        # the core computes its probability, and the belief of now
-        self.core.prepare_given(n, m, decision.gamma)
-        return decision.log_ordered_propensity, decision.belief
+    def prepare_given(self, decision: Decision, n: int) -> None:
+        self.core.prepare_given(n, decision.size, decision.gamma)  # the probabilities of its draw

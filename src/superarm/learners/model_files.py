@@ -76,12 +76,12 @@ def write(learner: Learner, path: str | PathLike[str]) -> None:
         "columns": None if inputs.columns is None else inputs.columns.to_dict(),
     }
     arrays = {} if core is None else core.state()
-    _files.write(path, header, {f"{STATE}{name}": array for name, array in arrays.items()})
+    _files.write_model(path, header, {f"{STATE}{name}": array for name, array in arrays.items()})
 
 
 def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
     """The model in a file, of a class that is known by now."""
-    header, content = _files.read(path)
+    header, content = _files.read_model(path)
     arrays = {name.removeprefix(STATE): array for name, array in content.items() if name.startswith(STATE)}
     known = {cls.__name__: cls for cls in _subclasses(root)}
     file, name = header.get("file"), header.get("class")

@@ -28,8 +28,8 @@ from superarm.native.scores import ScoresCore
 class ScoreInputs(Inputs):
     """Rows of scores, by label."""
 
-    def use_labels(self, label_set: Labels, never: int | None = None) -> None:
-        super().use_labels(label_set, never)
+    def use_labels(self, label_set: Labels, none_number: int | None = None) -> None:
+        super().use_labels(label_set, none_number)
         self.layout = Layout(label_set.count, 0)
         self.n_features = label_set.count
 

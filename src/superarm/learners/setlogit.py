@@ -132,7 +132,7 @@ class LikelihoodLearner(Learner):
             forget=self.forget,
             false_yes=self.false_yes,
             false_no=self.false_no,
-            none=-1 if self.inputs.none is None else self.inputs.none,
+            none=-1 if self.inputs.none_number is None else self.inputs.none_number,
             sees_label=self.feedback == ("label",),
         )
 

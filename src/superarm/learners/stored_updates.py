@@ -164,7 +164,7 @@ class StoredUpdates:
             for body in bodies
         ]
         logs = [answer.stored.draw_log(self.learner) for answer in self._answers]
-        return DrawnSets.of(sets, [len(body.labels) for body in bodies], log_probs, logs)
+        return DrawnSets.from_lists(sets, [len(body.labels) for body in bodies], log_probs, logs)
 
     def _eligible(self, bodies: list[Any]) -> EligibleLabels:
         """The labels that could be shown: the eligible ones, or all that there were."""

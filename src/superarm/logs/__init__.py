@@ -2,27 +2,29 @@
 
 A row is a `superarm.decisions.decision.Record`: what was shown, how it was drawn, what came of it.
 
-writing.py     Writer: Parquet, JSON lines, CSV
-reading.py     Log: the same formats, frames, and other people's columns (log_columns.py): sources.py, fields.py,
-               features.py, foreign.py (Vowpal Wabbit, Open Bandit Pipeline)
-survey.py      a first look through a log; which rows are kept out of training
-training.py    several passes over a log
-nightly.py     whole files: sets for all rows of one tonight, the answers to them tomorrow
-evaluation.py  policies (policies.py) judged by a log: weights.py (designs.py), estimates.py, summed in tallies.py;
-               log_check.py asks whether the log is what it claims, verdicts.py is what comes of it
+log.py          Log: reads Parquet, JSON lines, CSV, frames; whose columns are called otherwise (log_columns.py); their
+                cells (cells.py), their features (features.py), the formats of other tools (foreign.py)
+writer.py       Writer: Parquet, JSON lines, CSV
+survey.py       a first reading: labels, features, what is known about the sets; which rows are kept out of training
+training.py     several passes over a log
+evaluation.py   policies (policies.py) judged by a log. For each batch of rows (batches.py): how probable sets were
+                (set_draws.py), importance weights (weights.py), what was expected (calibration.py), all of it summed up
+                to estimates (estimates.py); whether the log is what it claims (diagnostics.py)
+verdicts.py     Evaluation, with a Verdict for each policy; its figure (charts.py)
+nightly.py      whole files: sets for all rows of one tonight, the answers to them tomorrow
 """
 
 from superarm.decisions.decision import COLUMNS, Record
 from superarm.logs.cells import BadRow
 from superarm.logs.estimates import Estimate, Wanted
 from superarm.logs.evaluation import evaluate
+from superarm.logs.log import Log
 from superarm.logs.log_columns import LogColumns
 from superarm.logs.policies import Policy
-from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, survey
 from superarm.logs.training import Training, train
 from superarm.logs.verdicts import Evaluation, Verdict
-from superarm.logs.writing import Writer
+from superarm.logs.writer import Writer
 
 __all__ = [
     "COLUMNS",

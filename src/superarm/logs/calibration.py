@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from superarm._types import Array
-from superarm.theory.platt import platt, sigmoid
+from superarm.theory.platt import fit_platt, sigmoid
 
 EDGE = 9.0  # logits beyond count as this: no model knows 1 in 10,000
 BINS = 73  # of logits: four a unit
@@ -51,7 +51,7 @@ class Calibration:
         if self.rows % BLOCK:
             return
         (n, hits), x = self._seen, np.linspace(-EDGE, EDGE, BINS)
-        (self.a, self.b), _ = platt(x, n, hits, (0.0, 1.0), (PRIOR, PRIOR), STEPS)
+        (self.a, self.b), _ = fit_platt(x, n, hits, (0.0, 1.0), (PRIOR, PRIOR), STEPS)
 
 
 def _logit(q: Array) -> Array:

@@ -271,8 +271,19 @@ class Sums:
             low, high = interval(value, error, min(effective, steady) - 1 - fitted)
             whole = (1.0 - silent) * value + guess
             low, high = (1.0 - silent) * low, (1.0 - silent) * high + silent
-            facts = (self.largest, s.used / n, mean, silent, problem)
-            return Estimate(name, whole, low, high, round(n), effective, *facts)
+            return Estimate(
+                name=name,
+                value=whole,
+                low=low,
+                high=high,
+                rows=round(n),
+                effective=effective,
+                largest=self.largest,
+                overlap=s.used / n,
+                mean_weight=mean,
+                silent=silent,
+                problem=problem,
+            )
 
         plain = s.y / n
         robust = estimate(names[-1], *_controlled(s), q_silent / self.rows, CONTROLS)

@@ -18,8 +18,8 @@ from superarm.learners import SetLogit
 from superarm.logs.batches import Batch, batches
 from superarm.logs.diagnostics import LogDiagnostics
 from superarm.logs.estimates import HitRateEstimator, best_of
+from superarm.logs.log import Log
 from superarm.logs.policies import Policy, PolicyRunner
-from superarm.logs.reading import Log
 from superarm.logs.survey import Survey, held_out, relabel
 from superarm.logs.verdicts import Evaluation, Verdict, nested
 from superarm.logs.weights import Propensities, logged_propensities, policy_weights
@@ -47,13 +47,13 @@ def evaluate(
         group: a column of the log; each verdict tells ``by_group`` what holds for its values.
         progress: True shows a bar; a function is called with the number of rows read since its last call.
     """
-    labels = survey.known
+    labels = survey.label_set
     judged = [PolicyEvaluator(policy, survey, group) for policy in policies]
     log.keep_columns(name for policy in policies for name in policy.columns)
     log.keep_columns([] if group is None else [group])
     diagnostics = LogDiagnostics()
     # what is expected of policies that have no probabilities: learnt from every row after it was judged
-    model = None if all(one.runner.has_probabilities for one in judged) else SetLogit(**survey.common)
+    model = None if all(one.runner.has_probabilities for one in judged) else SetLogit(**survey.learner_params)
     if model is not None:
         survey.declare_columns(model)
 
@@ -105,8 +105,8 @@ class PolicyEvaluator:
     """Judges one policy by rows, as they come: all of them, by label, and by the values of a column."""
 
     def __init__(self, policy: Policy, survey: Survey, group: str | None) -> None:
-        self.labels, self.group = survey.known, group
-        self.runner = PolicyRunner(policy, survey.known, survey.n_features)
+        self.labels, self.group = survey.label_set, group
+        self.runner = PolicyRunner(policy, survey.label_set, survey.n_features)
         self.whole = HitRateEstimator(one_set=self.runner.shows_one_set)
         self.groups: dict[str, HitRateEstimator] = {}
         self.label_sums = np.zeros((self.labels.count, 3))  # rows, hits, labels shown

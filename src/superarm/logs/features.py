@@ -133,7 +133,7 @@ def find_features(
     separator: str | None,
     owner: str,
 ) -> Features:
-    """Where they are, by the first rows of a log.
+    """Where the features are, by the first rows of a log.
 
     Args:
         sample: a few rows.
@@ -143,36 +143,41 @@ def find_features(
         separator: of numbers in one cell.
         owner: the name of the log.
     """
-    names = known = list(dict.fromkeys(name for row in sample for name in row))
-    wanted = list(dict.fromkeys(name for one in declared for name in one.names))
-    in_x, asked = False, columns.features is not None or bool({*wanted} & {*names})
-    if not asked and {"x", "x_indices"} & {*names}:
-        in_x = any(named_x(row) is not None for row in sample)
-        if not in_x:
-            return PlainFeatures(separator)
-        names = list(dict.fromkeys(name for row in sample for name in named_x(row) or ()))
+    names = column_names = _distinct(name for row in sample for name in row)
+    declared_names = _distinct(name for one in declared for name in one.names)
+    in_columns = columns.features is not None or not set(declared_names).isdisjoint(names)
+    in_x = not in_columns and any(named_x(row) is not None for row in sample)
+    if in_x:
+        names = _distinct(name for row in sample for name in named_x(row) or ())
+    elif not in_columns and not {"x", "x_indices"}.isdisjoint(names):
+        return PlainFeatures(separator)
     missing: tuple[str, ...] = ()
-    as_they_are = False
-    if columns.features is None and declared and (asked or in_x):
-        missing = tuple(name for name in wanted if name not in names)
+    by_models = columns.features is None and bool(declared) and (in_columns or in_x)
+    if by_models:
+        missing = tuple(name for name in declared_names if name not in names)
         if all(one == declared[0] and not one.is_open for one in declared):
             return NamedFeatures(declared[0].copy(), in_x=in_x, missing=missing)
-        as_they_are = True
-    there = [name for name in wanted if name in names]
-    whole: Iterable[Mapping[str, Any]] = (row for row in rows if isinstance(row, dict))
+    present = [name for name in declared_names if name in names]
+    tables = (row for row in rows if isinstance(row, dict))
     if in_x:  # whatever is in x is a feature
-        only = there if there and not as_they_are else None
-        taken = Columns.infer(((named_x(row) or {}) for row in whole), only=only, everything=True)
+        only = None if by_models else present or None
+        features = Columns.infer(((named_x(row) or {}) for row in tables), only=only, everything=True)
     else:
-        features = columns.features if columns.features is not None else there or None
-        reserved = outcome_columns(names) | columns.taken
-        taken = Columns.infer(iter(whole), reserved=reserved, only=features, **columns.asked)
-    lists = [name for name in columns.features or () if name not in taken.columns]
-    if not len(taken) or lists:
-        wanted_ = "an x column, columns of numbers or words, or a file of their own"
-        got = ", ".join(f"{name} ({why})" for name, why in taken.left_out.items()) or ", ".join(known)
-        raise InvalidInput.must("features", owner, wanted_, f"lists in {lists[0]}" if lists else got)
-    return NamedFeatures(taken, in_x=in_x, as_they_are=as_they_are, missing=missing)
+        only = present or None if columns.features is None else list(columns.features)
+        features = Columns.infer(
+            tables, reserved=outcome_columns(names) | columns.taken, only=only, **columns.kinds
+        )
+    lists = [name for name in columns.features or () if name not in features.columns]
+    if not len(features) or lists:
+        wanted = "an x column, columns of numbers or words, or a file of their own"
+        left_out = ", ".join(f"{name} ({why})" for name, why in features.left_out.items())
+        got = f"lists in {lists[0]}" if lists else left_out or ", ".join(column_names)
+        raise InvalidInput.must("features", owner, wanted, got)
+    return NamedFeatures(features, in_x=in_x, as_they_are=by_models, missing=missing)
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
 
 
 def named_x(row: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -24,7 +24,7 @@ def open_source(source: Any) -> Table:
     """The rows of a log: a file, a pandas, Polars or Arrow table, or OBP's ``bandit_feedback``."""
     if isinstance(source, dict):
         return FrameTable("bandit_feedback", lambda: from_obp(source))
-    return open_table(source, also=dict.fromkeys((".jsonl", ".ndjson", ".dsjson"), LogLines))
+    return open_table(source, readers=dict.fromkeys((".jsonl", ".ndjson", ".dsjson"), LogLines))
 
 
 class LogLines(JsonTable):

@@ -44,13 +44,19 @@ class LogColumns:
     @property
     def taken(self) -> dict[str, str]:
         """Columns that are no features, and what they are (superarm's own go without saying)."""
-        known = {"id": "an id", "time": "time", self.hit: "the outcome", self.label: "the outcome"}
-        known |= dict.fromkeys(self.labels, "the set") | {self.propensity: "how probable the set was"}
-        known |= {self.eligible: "what could be shown"}
-        return dict.fromkeys(COLUMNS, "") | known
+        return {
+            **dict.fromkeys(COLUMNS, ""),
+            "id": "an id",
+            "time": "time",
+            self.hit: "the outcome",
+            self.label: "the outcome",
+            **dict.fromkeys(self.labels, "the set"),
+            self.propensity: "how probable the set was",
+            self.eligible: "what could be shown",
+        }
 
     @property
-    def asked(self) -> dict[str, Any]:
-        """What was said about kinds, as `superarm.Columns.infer` takes it."""
+    def kinds(self) -> dict[str, Any]:
+        """The features whose kinds are given, as `superarm.Columns.infer` takes them."""
         names = ("text", "words", "numbers", "dates", "leave_out")
         return {name: tuple(getattr(self, name)) for name in names}

@@ -12,16 +12,17 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from superarm._extras import need
 from superarm._files import file_digest, write_atomically
+from superarm._types import Array
 from superarm.data.cells import is_missing, plain_row, to_word
 from superarm.data.column import Column
 from superarm.data.columns import Columns
-from superarm.data.tables import WithVectors, columns_of, open_table, read_matrix
+from superarm.data.tables import WithVectors, open_table, read_matrix
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner, load
@@ -107,7 +108,7 @@ def decide_file(
     digest, learner = file_digest(existing_file(model)), load(model)
     if not output.parent.is_dir():
         raise InvalidInput.must("--output", "superarm decide", "a file in an existing folder", str(output))
-    X, ids, missing, unused = _features(learner, rows, id_column, vectors)
+    X, ids, missing, unused = _read_rows(learner, rows, id_column, vectors)
     n, first = len(X) if isinstance(X, list) else X.shape[0], learner.round
     if not n:
         raise InvalidInput(f"{rows} has no rows")
@@ -160,32 +161,42 @@ def learn_file(
     table = _decisions_table(decisions)
     if "id" not in table.columns or "round" not in table.columns:
         raise InvalidInput.must("content", str(decisions), "what superarm decide wrote", table.columns)
-    given, kind = _answers(answers, id_column, hit_column, label_column)
-    whole = table.join(given, on="id", how="left", maintain_order="left")
-    unknown = given.join(table, on="id", how="anti").height
-    if given.height and unknown == given.height:
-        raise FeedbackError.must(id_column, str(answers), f"ids of {decisions}", given["id"][0])
-    every = Decisions.from_frame(whole, learner.label_set)
-    if every.learner != learner.id:
-        raise FeedbackError.must("learner", str(decisions), f"that of {model} ({learner.id})", every.learner)
-    outcomes = whole["answer"].to_list()
-    known = np.array([int(r) in learner.answered for r in every.round], bool)
-    came = np.array([answer is not None for answer in outcomes], bool)
-    fresh = came & ~known
+    outcomes, kind = _read_answers(answers, id_column, hit_column, label_column)
+    ids = table["id"].to_list()
+    unknown = outcomes.keys() - set(ids)
+    if outcomes and len(unknown) == len(outcomes):
+        raise FeedbackError.must(id_column, str(answers), f"ids of {decisions}", next(iter(outcomes)))
+    stored = Decisions.from_frame(table, learner.label_set)
+    if stored.learner != learner.id:
+        raise FeedbackError.must("learner", str(decisions), f"that of {model} ({learner.id})", stored.learner)
+    learnt_before = np.array([int(number) in learner.answered for number in stored.round], bool)
+    answered = np.array([id_ in outcomes for id_ in ids], bool)
     learnt = 0
-    for start in range(0, len(every), CHUNK):
-        which = start + np.flatnonzero(fresh[start : start + CHUNK])
-        if len(which):
-            answered = [outcomes[i] for i in which]
+    for start in range(0, len(stored), CHUNK):
+        part = slice(start, start + CHUNK)
+        new = start + np.flatnonzero(answered[part] & ~learnt_before[part])
+        if len(new):
+            given = [outcomes[ids[i]] for i in new]
             if kind == "labels":
-                answered = [_label(learner, label) for label in answered]
-            learnt += learner.update_many(every[which], **{kind: answered})
+                given = [_label(learner, label) for label in given]
+            learnt += learner.update_many(stored[new], **{kind: given})
         if progress is not None:
-            progress(min(CHUNK, len(every) - start))
-    logged = 0 if log is None or not came.any() else _write_log(whole.filter(came), kind, log)
+            progress(min(CHUNK, len(stored) - start))
+    logged = 0
+    if log is not None and answered.any():
+        column = (
+            table["id"].replace_strict(outcomes, default=None).alias("hit" if kind == "hits" else "label")
+        )
+        logged = _write_log(table.with_columns(column).filter(answered), log)
     if learnt:
         _replace(model, digest, learner)
-    return LearnSummary(learnt, int((came & known).sum()), int((~came & ~known).sum()), unknown, logged)
+    return LearnSummary(
+        learnt=learnt,
+        before=int((answered & learnt_before).sum()),
+        open=int((~answered & ~learnt_before).sum()),
+        unknown=len(unknown),
+        logged=logged,
+    )
 
 
 def _decisions_table(path: Path) -> polars.DataFrame:
@@ -199,11 +210,10 @@ def _decisions_table(path: Path) -> polars.DataFrame:
         raise InvalidInput.must("content", str(path), "what superarm decide wrote", str(error)) from error
 
 
-def _write_log(answered: polars.DataFrame, kind: str, path: Path) -> int:
+def _write_log(answered: polars.DataFrame, path: Path) -> int:
     """Decisions with their answers, as a log; how many."""
     if "named" in answered.columns:
         answered = answered.with_columns(x=answered["named"]).drop("x_indices", "x_values", strict=False)
-    answered = answered.rename({"answer": "hit" if kind == "hits" else "label"})
     with Writer(path) as writer:
         for record in Log(answered):
             writer.add(record)
@@ -227,82 +237,88 @@ def _replace(model: Path, digest: str, learner: Learner) -> None:
     learner.save(model)
 
 
-def _features(
-    learner: Learner, path: Path, id_column: str | None, vectors: Path | None
-) -> tuple[Any, Any, Any, Any]:
-    """The rows, as the model takes them, their ids (or ``None``), and columns that lack or are not used."""
+def _column_names(rows: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(str(name) for row in rows for name in row))
+
+
+class _RowsToDecide(NamedTuple):
+    """The rows of a file as the model takes them; their ids, if they have any; columns that lack, or are not used."""
+
+    X: Any
+    ids: list[str] | None = None
+    missing: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+
+def _read_rows(learner: Learner, path: Path, id_column: str | None, vectors: Path | None) -> _RowsToDecide:
     if path.suffix.lower() in (".npy", ".npz"):
-        return read_matrix(path), None, (), ()
-    source, ids = open_table(path), None
-    table = (source if vectors is None else WithVectors(source, vectors)).read()
+        return _RowsToDecide(read_matrix(path))
+    table, ids = open_table(path), None
+    rows = list((table if vectors is None else WithVectors(table, vectors)).whole_rows())
+    names = _column_names(rows)
+    if not rows:
+        raise InvalidInput(f"{path} has no rows")
+    if id_column is not None and id_column not in names:
+        raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(names)}", id_column)
     column = id_column or "id"
-    if id_column is not None and id_column not in table:
-        raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(table)}", id_column)
-    if column in table:
-        ids = [None if value is None else to_word(value) for value in table.pop(column)]
-        twice = [name for name, count in Counter(ids).items() if name is None or count > 1]
-        if twice:
+    if column in names:
+        names.remove(column)
+        ids = [to_word(row[column]) for row in rows if row.get(column) is not None]
+        repeated = [name for name, count in Counter(ids).items() if count > 1]
+        if repeated or len(ids) < len(rows):
             wanted = (
                 "different in every row (--id-column names another column; without one called id, rounds are)"
             )
-            raise InvalidInput.must(column, str(path), wanted, twice[0])
+            raise InvalidInput.must(column, str(path), wanted, repeated[0] if repeated else None)
     if learner.columns is None and learner.n_features is None:
-        learner.use_columns(Columns.infer(table))
-    n = len(next(iter(table.values()), ()))
+        learner.use_columns(Columns.infer({name: row.get(name) for name in names} for row in rows))
     if learner.columns is None:
-        return _numbers(learner, table, path), ids, (), ()
-    known = list(table) if learner.columns.is_open else learner.columns.names
-    kept = [name for name in known if name in table]
-    missing = tuple(name for name in known if name not in table)
-    unused = tuple(name for name in table if name not in known)
-    if not kept:
-        raise InvalidInput.must("columns", str(path), f"some of {', '.join(known)}", list(unused))
-    return (
-        [{name: table[name][i] if name in table else None for name in known} for i in range(n)],
-        ids,
-        missing,
-        unused,
-    )
+        return _RowsToDecide(_numbers(learner, rows, names, path), ids)
+    features = names if learner.columns.is_open else learner.columns.names
+    missing = tuple(name for name in features if name not in names)
+    unused = tuple(name for name in names if name not in features)
+    if len(missing) == len(features):
+        raise InvalidInput.must("columns", str(path), f"some of {', '.join(features)}", list(unused))
+    return _RowsToDecide([{name: row.get(name) for name in features} for row in rows], ids, missing, unused)
 
 
-def _numbers(learner: Learner, table: dict[str, Any], path: Path) -> Any:
+def _numbers(learner: Learner, rows: list[dict[str, Any]], names: list[str], path: Path) -> Array:
     """The rows of a model that knows no names: all columns, in their order."""
-    if len(table) != learner.n_features:
+    if len(names) != learner.n_features:
         wanted = f"columns for the {learner.n_features} features of the model"
-        raise InvalidInput.must("content", str(path), wanted, list(table))
-    columns = [Column(name, "numbers") for name in table]
-    X = np.full((len(next(iter(table.values()))), len(table)), np.nan)
-    for j, column in enumerate(columns):
-        for i, value in enumerate(table[column.name]):
-            number = column.parse(value, str(path))
+        raise InvalidInput.must("content", str(path), wanted, names)
+    X = np.empty((len(rows), len(names)))
+    for j, column in enumerate(Column(name, "numbers") for name in names):
+        for i, row in enumerate(rows):
+            number = column.parse(row.get(column.name), str(path))
             if not isinstance(number, float):
-                where = at_row(str(path), i)
-                raise InvalidInput.must(column.name, where, "a number (the model knows no gaps)", value)
+                where, wanted = at_row(str(path), i), "a number (the model knows no gaps)"
+                raise InvalidInput.must(column.name, where, wanted, row.get(column.name))
             X[i, j] = number
     return X
 
 
-def _answers(path: Path, id_column: str, hit_column: str, label_column: str) -> tuple[polars.DataFrame, str]:
-    """Ids and answers, one for each id; and whether they are hits or labels."""
-    import polars as pl
-
-    table, n = columns_of(list(open_table(path).whole_rows()))
-    if not n:  # nobody has answered yet
-        return pl.DataFrame(schema={"id": pl.String, "answer": pl.Boolean}), "hits"
-    if id_column not in table:
-        raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(table)}", id_column)
-    if (hit_column in table) == (label_column in table):
+def _read_answers(
+    path: Path, id_column: str, hit_column: str, label_column: str
+) -> tuple[dict[str, bool | str], str]:
+    """The answer to each id that has one; and whether they are hits or labels."""
+    rows = list(open_table(path).whole_rows())
+    names = _column_names(rows)
+    answers: dict[str, bool | str] = {}
+    if not rows:  # nobody has answered yet
+        return answers, "hits"
+    if id_column not in names:
+        raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(names)}", id_column)
+    if (hit_column in names) == (label_column in names):
         wanted = f"with a column {hit_column} or {label_column}, and not both"
-        raise InvalidInput.must("content", str(path), wanted, list(table))
-    kind, column = ("hits", hit_column) if hit_column in table else ("labels", label_column)
-    ids = [None if value is None else to_word(value) for value in table[id_column]]
-    cells = [None if is_missing(value) else value for value in table[column]]
-    if kind == "hits":
-        cells = [parse_hit(value, column, str(path)) for value in cells]
-    kinds = {"id": pl.String, "answer": pl.Boolean if kind == "hits" else pl.String}
-    texts = cells if kind == "hits" else [None if value is None else to_word(value) for value in cells]
-    given = pl.DataFrame({"id": ids, "answer": texts}, schema=kinds).drop_nulls().unique(maintain_order=True)
-    twice = given.filter(pl.col("id").is_duplicated())
-    if twice.height:
-        raise FeedbackError.must(id_column, str(path), "answered once", f"two answers to {twice['id'][0]!r}")
-    return given, kind
+        raise InvalidInput.must("content", str(path), wanted, names)
+    kind, column = ("hits", hit_column) if hit_column in names else ("labels", label_column)
+    for row in rows:
+        value = row.get(column)
+        if row.get(id_column) is None or is_missing(value):
+            continue
+        id_ = to_word(row[id_column])
+        answer = parse_hit(value, column, str(path)) if kind == "hits" else to_word(value)
+        if answer is not None and answers.setdefault(id_, answer) != answer:
+            raise FeedbackError.must(id_column, str(path), "answered once", f"two answers to {id_!r}")
+    return answers, kind

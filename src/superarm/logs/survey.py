@@ -16,7 +16,7 @@ from superarm.explore import rules
 from superarm.learners import Learner
 from superarm.learners.registry import make
 from superarm.logs.cells import BadRow, parse_label
-from superarm.logs.reading import UNIFORM, Log
+from superarm.logs.log import UNIFORM, Log
 from superarm.native.randomness import uniform_number
 
 
@@ -48,12 +48,12 @@ class Survey:
     columns: Columns | None = None
 
     @property
-    def known(self) -> Labels:
+    def label_set(self) -> Labels:
         return Labels(self.n_labels if self.labels is None else list(self.labels), "a log")
 
     @property
-    def common(self) -> dict[str, Any]:
-        """The parameters that every learner for this log shares."""
+    def learner_params(self) -> dict[str, Any]:
+        """The parameters of a learner for this log: its labels, features and set size."""
         names = {"n_labels": self.n_labels} if self.labels is None else {"labels": self.labels}
         size = min(self.set_size, self.n_labels - 1)
         return {**names, "n_features": self.n_features, "set_size": size}
@@ -66,7 +66,7 @@ class Survey:
             seed: of its draws.
             set_size: left out, the log's; a promise needs all sizes, and has them.
         """
-        given = self.common | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
+        given = self.learner_params | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
         learner = make(spec, **given)
         if set_size is None and learner.rule.sizes_vary:
             del given["set_size"]

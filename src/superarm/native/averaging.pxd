@@ -33,4 +33,3 @@ cdef enum:
     UPDATES = 2
 
 cdef double averaging_rate(double updates, double forget, double window) noexcept nogil
-cdef object one_row(x, indices, values, Py_ssize_t d, Py_ssize_t width, double bias, double sparse_bias, Features* f)

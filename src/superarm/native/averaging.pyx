@@ -12,12 +12,13 @@ After update t the average moves by rho_t (W - average), rho_t = max(w / (t + w)
 and the number of updates.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 
 import numpy as np
 
 from superarm.native.cpu cimport vectors
 from superarm.native.linear cimport prefetch_features
+from superarm.native.rows cimport features_of_row, row_of_arrays
 
 cdef double DENSE_WINDOW = 3.0, SPARSE_WINDOW = 20.0
 cdef enum:
@@ -117,8 +118,10 @@ cdef class AveragedWeights(Stage):
 
     def scores(self, x=None, indices=None, values=None, *, double bias=0.0, double sparse_bias=0.0):
         """The scores of the average and of the last weights, for a row that is already scaled."""
+        cdef Row row
         cdef Features f
-        keep = one_row(x, indices, values, self.d, self.width, bias, sparse_bias, &f)
+        keep = row_of_arrays(x, indices, values, self.d, self.width, &row)
+        features_of_row(&row, 1.0, bias, sparse_bias, &f)
         average, last = np.zeros(self.k, np.float32), np.zeros(self.k, np.float32)
         if self.d > 0:
             self.average_scores(&f, <float*><size_t>average.ctypes.data)
@@ -132,8 +135,10 @@ cdef class AveragedWeights(Stage):
 
     def learn(self, c, x=None, indices=None, values=None, *, double bias=0.0, double sparse_bias=0.0):
         """w_r += c_r x for the dense part; the averages of both parts take in an update."""
+        cdef Row row
         cdef Features f
-        keep = one_row(x, indices, values, self.d, self.width, bias, sparse_bias, &f)
+        keep = row_of_arrays(x, indices, values, self.d, self.width, &row)
+        features_of_row(&row, 1.0, bias, sparse_bias, &f)
         c = np.ascontiguousarray(c, np.float64)
         if c.shape != (self.k,):
             raise ValueError(f"c must have {self.k} numbers, one for each label, got {c.shape}")
@@ -144,19 +149,3 @@ cdef class AveragedWeights(Stage):
         """The average itself: of the dense part (k, d + 1), of the sparse part (width + 1, k)."""
         W, A = self.arrays["sparse"][:, 0], self.arrays["sparse"][:, 1]
         return self.arrays["A"][:, : self.d + 1], W - np.float32(self.omega[SPARSE_OMEGA]) * A
-
-
-cdef object one_row(x, indices, values, Py_ssize_t d, Py_ssize_t width, double bias, double sparse_bias, Features* f):
-    """Fill f with a row that Python has; the arrays that must live as long as it is used."""
-    dense = np.ascontiguousarray([] if x is None else x, np.float32)
-    index = np.ascontiguousarray([] if indices is None else indices, np.int32)
-    value = np.ascontiguousarray([] if values is None else values, np.float32)
-    if dense.shape != (d,) or index.shape != value.shape or index.ndim != 1:
-        raise ValueError(f"x must have {d} numbers, and values as many as indices, got {dense.shape} and {value.shape}")
-    if len(index) and not 0 <= index.min() <= index.max() < width:
-        raise ValueError(f"indices must be columns 0 to {width - 1}, got {index.min()} to {index.max()}")
-    f.x, f.d, f.factor, f.bias = <const float*><size_t>dense.ctypes.data, d, 1.0, bias
-    f.indices, f.values = <const int32_t*><size_t>index.ctypes.data, <const float*><size_t>value.ctypes.data
-    f.n, f.sparse_factor, f.sparse_bias = len(index), 1.0, sparse_bias
-    f.squares = float(dense @ dense) + float(value @ value)
-    return dense, index, value

@@ -32,7 +32,7 @@ cdef uint64_t decisions_so_far = 0  # of this process: every decision gets a tok
 cdef class Cursor:
     """Where a learner stands: its next round, and what deciding moves in its rule.
 
-    A decision that is made ``at`` a cursor moves the cursor, and not the learner.
+    A decision that is made with a ``cursor`` moves the cursor, and not the learner.
 
     Args:
         round: the next round.
@@ -176,7 +176,7 @@ cdef class Core(Stage):
         memcpy(cursor.draw_state, self.rule.draw_state, self.rule.n_draw_state * sizeof(double))
         return cursor
 
-    def decide_fast(self, x, at=None):
+    def decide_fast(self, x, cursor=None):
         """The decision for a plain dense row, with nothing asked for; ``None`` if it is not that simple."""
         if not (self.fast and np.PyArray_CheckExact(x) and np.PyArray_TYPE(x) == np.NPY_FLOAT32):
             return None
@@ -185,11 +185,11 @@ cdef class Core(Stage):
         cdef np.npy_intp d = self.scaling.d
         row = np.PyArray_EMPTY(1, &d, np.NPY_FLOAT32, 0)
         memcpy(np.PyArray_DATA(row), np.PyArray_DATA(x), d * sizeof(float))
-        if at is not None and (type(at) is not Cursor or (<Cursor>at).rule_state.shape[0] != self.rule.n_draw_state):
+        if cursor is not None and (type(cursor) is not Cursor or (<Cursor>cursor).rule_state.shape[0] != self.rule.n_draw_state):
             return None
-        return self.decide(row, row, self.can_show, self.set_size, at)
+        return self.decide(row, row, self.can_show, self.set_size, cursor)
 
-    def decide(self, row, x, eligible, Py_ssize_t m, Cursor at):
+    def decide(self, row, x, eligible, Py_ssize_t m, Cursor cursor):
         """A decision of m of the ``eligible`` labels (an increasing array); an int that says why there is none.
 
         Args:
@@ -197,15 +197,15 @@ cdef class Core(Stage):
             x: as people see it.
             eligible: label numbers.
             m: how many to show.
-            at: a cursor to decide at, which it moves; ``None`` moves the core itself.
+            cursor: where to decide, which it moves; ``None`` moves the core itself.
         """
         global decisions_so_far
         cdef Row read
         cdef Draw draw
         cdef double belief = 0.0
         cdef Py_ssize_t n = np.PyArray_DIM(eligible, 0)
-        cdef int64_t round = self.round if at is None else at.round
-        cdef double* draw_state = self.rule.draw_state if at is None else at.draw_state
+        cdef int64_t round = self.round if cursor is None else cursor.round
+        cdef double* draw_state = self.rule.draw_state if cursor is None else cursor.draw_state
         read_row(row, &read)
         self.ready(n, m)
         self.scored = 0
@@ -215,10 +215,10 @@ cdef class Core(Stage):
         if status:
             return status
         self.rule.on_decided(draw_state, self.log, draw.n_log)
-        if at is None:
+        if cursor is None:
             self.round += 1
         else:
-            at.round += 1
+            cursor.round += 1
         decisions_so_far += 1
         self.scored = decisions_so_far
         return self._decision(row, x, eligible, round, belief, &draw)

@@ -33,9 +33,10 @@ from libc.stdint cimport int64_t, uint64_t
 
 import numpy as np
 
-from superarm.native.averaging cimport one_row
 from superarm.native.cpu cimport vectors
 from superarm.native.randomness cimport uniform
+from superarm.native.rows cimport features_of_row, row_of_arrays
+from superarm.native.types cimport Row
 
 cdef double SHARP = 5.5, LEAST = 1.0, MOST = 4.0  # the bandwidth
 cdef Py_ssize_t SIZE = 256
@@ -192,8 +193,10 @@ cdef class Lift(Stage):
 
     def features(self, x):
         """phi of a scaled row, as it reaches its weights."""
+        cdef Row row
         cdef Features f, phi
-        keep = one_row(x, None, None, self.d, 0, 0.0, 0.0, &f)
+        keep = row_of_arrays(x, None, None, self.d, 0, &row)
+        features_of_row(&row, 1.0, 0.0, 0.0, &f)
         self.lift(&f, &phi)
         del keep
         return np.float32(self.factor) * self._scratch["phi"]
@@ -216,8 +219,10 @@ cdef class Lift(Stage):
 
     def count(self, x):
         """Lift a scaled row, and count it in."""
+        cdef Row row
         cdef Features f, phi
-        keep = one_row(x, None, None, self.d, 0, 0.0, 0.0, &f)
+        keep = row_of_arrays(x, None, None, self.d, 0, &row)
+        features_of_row(&row, 1.0, 0.0, 0.0, &f)
         self.lift(&f, &phi)
         self.update_stats(&f)
         del keep

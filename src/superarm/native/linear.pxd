@@ -12,7 +12,6 @@ cdef class Weights(Stage):
     cdef bint add_outer(self, const Py_ssize_t* labels, const double* c, Py_ssize_t n, const Features* x) noexcept nogil
     cdef void centre(self) noexcept nogil
     cdef void prefetch(self, const Row* row) noexcept nogil
-    cdef object _features(self, x, indices, values, float factor, float bias, float sparse_bias, Features* f)
 
 cdef bint safe_to_add(const double* c, Py_ssize_t n, const Features* x) noexcept nogil
 cdef double squared_norm(const Features* x) noexcept nogil

@@ -8,11 +8,11 @@ cache lines. A row with both parts has the sum of both scores.
 """
 
 from libc.math cimport fabs
-from libc.stdint cimport int32_t
 from libc.string cimport memset
 
 from superarm.native.cpu cimport vectors
 from superarm.native.prefetch cimport superarm_prefetch_far
+from superarm.native.rows cimport features_of_row, row_of_arrays
 
 import numpy as np
 
@@ -62,19 +62,23 @@ cdef class Weights(Stage):
             )
         return True
 
-    def score(self, x=None, indices=(), values=(), float factor=1.0, float bias=0.0, float sparse_bias=0.0):
+    def score(self, x=None, indices=None, values=None, float factor=1.0, float bias=0.0, float sparse_bias=0.0):
         """The scores of all labels for one row: factor times both parts, and a constant beside each."""
+        cdef Row row
         cdef Features f
-        keep = self._features(x, indices, values, factor, bias, sparse_bias, &f)
+        keep = row_of_arrays(x, indices, values, self.d, self.width, &row)
+        features_of_row(&row, factor, bias, sparse_bias, &f)
         s = np.zeros(self.k, np.float32)
         self.scores(&f, <float*><size_t>s.ctypes.data)
         del keep
         return s
 
-    def add(self, labels, c, x=None, indices=(), values=(), float factor=1.0, float bias=0.0, float sparse_bias=0.0):
+    def add(self, labels, c, x=None, indices=None, values=None, float factor=1.0, float bias=0.0, float sparse_bias=0.0):
         """w_r += c_r x for pairs (r, c_r) and one row; False, and nothing done, if a weight might overflow."""
+        cdef Row row
         cdef Features f
-        keep = self._features(x, indices, values, factor, bias, sparse_bias, &f)
+        keep = row_of_arrays(x, indices, values, self.d, self.width, &row)
+        features_of_row(&row, factor, bias, sparse_bias, &f)
         labels, c = np.ascontiguousarray(labels, np.intp), np.ascontiguousarray(c, np.float64)
         return self.add_outer(
             <const Py_ssize_t*><size_t>labels.ctypes.data, <const double*><size_t>c.ctypes.data, len(labels), &f
@@ -83,19 +87,6 @@ cdef class Weights(Stage):
     def subtract_mean(self):
         """`centre`, from Python."""
         self.centre()
-
-    cdef object _features(self, x, indices, values, float factor, float bias, float sparse_bias, Features* f):
-        """Fill f with one row; what must be kept alive as long as f is used."""
-        dense = np.zeros(self.d, np.float32) if x is None else np.ascontiguousarray(x, np.float32)
-        index, value = np.ascontiguousarray(indices, np.int32), np.ascontiguousarray(values, np.float32)
-        if dense.shape != (self.d,) or index.shape != value.shape or (len(index) and not index.max() < self.width):
-            raise ValueError(f"x must have {self.d} numbers, and indices below {self.width} as many values")
-        f.x, f.d, f.factor, f.bias = <const float*><size_t>dense.ctypes.data, self.d, factor, bias
-        f.indices, f.values = <const int32_t*><size_t>index.ctypes.data, <const float*><size_t>value.ctypes.data
-        f.n, f.sparse_factor, f.sparse_bias = len(index), factor, sparse_bias
-        with np.errstate(over="ignore"):
-            f.squares = float(np.float32(factor * factor * (dense @ dense + value @ value)))
-        return dense, index, value
 
     cdef void centre(self) noexcept nogil:
         """Subtract the mean of all labels' weights: no ranking changes, and float32 stays sharp."""

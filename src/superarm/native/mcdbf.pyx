@@ -8,11 +8,10 @@ value on each of the four groups S n Y^, S - Y^, Y^ - S and the rest. With ``gat
 The whole story: superarm/learners/mcdbf.py.
 """
 
-from libc.math cimport exp, log, sqrt
+from libc.math cimport exp, log, rint, sqrt
 from libc.stdint cimport int64_t
 
 from superarm.native.core cimport LinearCore
-from superarm.native.estimates cimport rho_index
 from superarm.native.ranking cimport contains, position, top_positions
 from superarm.native.rule cimport Rule
 from superarm.native.scaling cimport Scaling
@@ -38,6 +37,15 @@ cdef struct Table:  # of sets of m out of n labels that were drawn with some gam
     double log_tau1
     double inside  # P(r) inside and outside of the top set
     double outside
+
+
+cdef inline int rho_index(double rho) noexcept nogil:
+    """The number of the value on RHO_GRID (33 values, evenly spaced in logits) that is nearest to ``rho``."""
+    if rho > 1e-9:
+        rho = min(rho, 1.0 - 1e-9)
+    else:  # NaN too
+        rho = 1e-9
+    return <int>min(max(rint((log(rho / (1.0 - rho)) + 3.0) * 4.0), 0.0), 32.0)
 
 
 cdef class MCDBFCore(LinearCore):

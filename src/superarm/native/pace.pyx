@@ -16,9 +16,10 @@ from libc.math cimport sqrtf
 
 import numpy as np
 
-from superarm.native.averaging cimport SPARSE_OMEGA, one_row
+from superarm.native.averaging cimport SPARSE_OMEGA
 from superarm.native.cpu cimport vectors
 from superarm.native.linear cimport prefetch_features
+from superarm.native.rows cimport features_of_row, row_of_arrays
 
 cdef double FLOOR = 0.1, TINY = 1e-12
 cdef float SOFT = 0.06
@@ -68,8 +69,10 @@ cdef class Pace(Stage):
 
     def learn(self, AveragedWeights weights, c, indices, values, *, double rate, double sparse_bias=0.0):
         """A step of the sparse part of ``weights``; it returns c as it was paced. (`weights.learn` must follow.)"""
+        cdef Row row
         cdef Features f
-        keep = one_row(np.zeros(weights.d), indices, values, weights.d, self.width, 0.0, sparse_bias, &f)
+        keep = row_of_arrays(None, indices, values, weights.d, self.width, &row)
+        features_of_row(&row, 1.0, 0.0, sparse_bias, &f)
         c = np.array(c, np.float64)
         if c.shape != (self.k,):
             raise ValueError(f"c must have {self.k} numbers, one for each label, got {c.shape}")

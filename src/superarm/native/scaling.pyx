@@ -46,6 +46,7 @@ from libc.stdint cimport int64_t
 
 from superarm.native.cpu cimport vectors
 from superarm.native.linear cimport prefetch_features
+from superarm.native.rows cimport row_of_arrays
 
 import numpy as np
 
@@ -77,7 +78,7 @@ cdef class Scaling(Stage):
         """One row as it would reach the weights: (dense part, its constant, sparse values, their constant)."""
         cdef Row row
         cdef Features out
-        keep = _read_row(self.d, x, indices, values, &row)
+        keep = row_of_arrays(x, indices, values, self.d, self.width, &row)
         self.scale(&row, &out)
         cdef Py_ssize_t j
         parts = [out.factor * out.x[j] for j in range(out.d)]
@@ -89,23 +90,10 @@ cdef class Scaling(Stage):
         """Scale one row, and count it in."""
         cdef Row row
         cdef Features out
-        keep = _read_row(self.d, x, indices, values, &row)
+        keep = row_of_arrays(x, indices, values, self.d, self.width, &row)
         self.scale(&row, &out)
         self.update_stats(&row)
         del keep
-
-
-cdef object _read_row(Py_ssize_t d, x, indices, values, Row* row):
-    """Fill ``row`` with one that Python has; the arrays that must live as long as it is used."""
-    dense = np.zeros(d, np.float32) if x is None else np.ascontiguousarray(x, np.float32)
-    index = np.ascontiguousarray([] if indices is None else indices, np.int32)
-    value = np.ascontiguousarray([] if values is None else values, np.float32)
-    if dense.shape != (d,) or index.shape != value.shape:
-        raise ValueError(f"x must have {d} numbers, and as many values as indices")
-    row.x, row.d = <const float*><size_t>dense.ctypes.data, d
-    row.indices, row.values = <const int32_t*><size_t>index.ctypes.data, <const float*><size_t>value.ctypes.data
-    row.n = len(index)
-    return dense, index, value
 
 
 # ---------------------------------------------------------------- length 1

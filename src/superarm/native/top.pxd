@@ -1,4 +1,4 @@
-"""The best labels, by vectorised loops where all labels are eligible."""
+"""The best labels, by vectorised loops where all labels are eligible. (Code of your own can cimport ranking.pxd without them.)"""
 
 from superarm.native.cpu cimport vectors
 from superarm.native.ranking cimport top_positions

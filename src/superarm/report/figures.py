@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -145,13 +146,12 @@ def curve_styles(curves: Mapping[str, str], learners: Sequence[str]) -> dict[str
     A learner has the colour of its place in ``learners``, in every chart of a report; its curves differ by
     dashes. Only where there are too many of these, each curve has a colour of its own.
     """
-    owners = list(curves.values())
-    variants = {name: name.replace(owner, "", 1) for name, owner in curves.items()}  # ", m = 2"
-    dashed = list(dict.fromkeys(variants[name] for name, owner in curves.items() if owners.count(owner) > 1))
     styles = list[tuple[int, int]]()  # the numbers of a colour and of a dash
-    for name, owner in curves.items():
-        again, colour = divmod(learners.index(owner), len(PALETTE))
-        styles.append((colour, dashed.index(variants[name]) if owners.count(owner) > 1 else again))
+    curves_before = Counter[str]()  # of each learner
+    for learner in curves.values():
+        again, colour = divmod(learners.index(learner), len(PALETTE))
+        styles.append((colour, again + curves_before[learner]))
+        curves_before[learner] += 1
     if max(dash for _, dash in styles) >= len(DASHES) or len(set(styles)) < len(styles):
         styles = [(i % len(PALETTE), i // len(PALETTE) % len(DASHES)) for i in range(len(curves))]
     return {

@@ -27,14 +27,14 @@ def findings(experiment: Experiment, figure: Figure, runs: pl.DataFrame) -> list
         "ratio": _ratio,
         "bound": _bound,
     }
-    wanted = figure.finding or ("final" if figure.kind == "rounds" else None)
-    if wanted not in kinds or not len(runs):
+    kind = figure.finding or ("final" if figure.kind == "rounds" else None)
+    if kind not in kinds or not len(runs):
         return []
     runs = select_runs(figure, runs)
     names = dict.fromkeys(runs["data"].to_list())
-    parts = {name: runs.filter(pl.col("data") == name) for name in names}
-    sentences = [kinds[wanted](name, part, figure.y, experiment.reference) for name, part in parts.items()]
-    return [one for one in sentences if one]
+    by_data = {name: runs.filter(pl.col("data") == name) for name in names}
+    sentences = [kinds[kind](name, part, figure.y, experiment.reference) for name, part in by_data.items()]
+    return [sentence for sentence in sentences if sentence]
 
 
 def _number(value: float) -> str:
@@ -52,17 +52,17 @@ def _best_gamma(name: str, runs: pl.DataFrame, rate: str, reference: str | None)
     gammas = sorted(runs["gamma"].drop_nulls().unique().to_list())
     by = ["learner", "set_size"]
     table = summary(runs).sort(rate, "gamma").unique(by, keep="first", maintain_order=True).sort(*by)
-    parts, others, edge = [], [], False
+    with_gamma, without_gamma, edge = [], [], False
     for learner, m, gamma, mean in table.select(*by, "gamma", rate).iter_rows():
-        who = f"{learner} with m = {m}" if m > 1 else learner
+        name_and_size = f"{learner} with m = {m}" if m > 1 else learner
         if gamma is None:
-            others.append(f"{who}: {NOUNS[rate]} {_number(mean)}")
+            without_gamma.append(f"{name_and_size}: {NOUNS[rate]} {_number(mean)}")
         else:
             edge = edge or gamma == gammas[0] or gamma == gammas[-1] < 1.0
-            parts.append(f"{who}: γ = {gamma:g} ({NOUNS[rate]} {_number(mean)})")
-    beside = f" Without a γ: {'; '.join(others)}." if others else ""
+            with_gamma.append(f"{name_and_size}: γ = {gamma:g} ({NOUNS[rate]} {_number(mean)})")
+    also = f" Without a γ: {'; '.join(without_gamma)}." if without_gamma else ""
     tail = " A best γ at the end of the range tried may lie beyond it." if edge else ""
-    return f"{name}: the best of {len(gammas)} values, {'; '.join(parts)}.{beside}{tail}"
+    return f"{name}: the best of {len(gammas)} values, {'; '.join(with_gamma)}.{also}{tail}"
 
 
 def _final(name: str, runs: pl.DataFrame, rate: str, reference: str | None) -> str:
@@ -75,16 +75,16 @@ def _gap(name: str, runs: pl.DataFrame, rate: str, reference: str | None) -> str
     table = differences(runs, reference, rate) if reference is not None else None
     if table is None or not len(table):
         return ""
-    parts, worst = [], 0.0
+    gaps, worst = [], 0.0
     for row in table.iter_rows(named=True):
         half = f" ± {_number(row['half_interval'])}" if row["half_interval"] is not None else ""
         sign = "+" if row["difference"] > 0.0 else ""
-        parts.append(f"{row['learner']}, m = {row['set_size']}: {sign}{_number(row['difference'])}{half}")
+        gaps.append(f"{row['learner']}, m = {row['set_size']}: {sign}{_number(row['difference'])}{half}")
         worst = max(worst, row["difference"])
     rounds = int(runs["rounds"].max())  # type: ignore[arg-type]
     closed = "All gaps are below 0.01." if worst < 0.01 else "Not all gaps have closed."
     minus = f"{NOUNS[rate]} minus that of {reference} after {rounds:,} rounds"
-    return f"{name}: {minus}. {'; '.join(parts)}. {closed}"
+    return f"{name}: {minus}. {'; '.join(gaps)}. {closed}"
 
 
 def _monotone(name: str, runs: pl.DataFrame, rate: str, reference: str | None) -> str:
@@ -94,8 +94,8 @@ def _monotone(name: str, runs: pl.DataFrame, rate: str, reference: str | None) -
     ends = f"from {_number(means[0])} with m = {sizes[0]} to {_number(means[-1])} with m = {sizes[-1]}"
     if not falls:
         return f"{name}: yes, the {NOUNS[rate]} grows with every step of m, {ends}."
-    at = ", ".join(map(str, falls))
-    return f"{name}: {NOUNS[rate]} {ends}; it does not grow at m = {at}."
+    sizes_of_falls = ", ".join(map(str, falls))
+    return f"{name}: {NOUNS[rate]} {ends}; it does not grow at m = {sizes_of_falls}."
 
 
 def _ratio(name: str, runs: pl.DataFrame, rate: str, reference: str | None) -> str:
@@ -103,18 +103,20 @@ def _ratio(name: str, runs: pl.DataFrame, rate: str, reference: str | None) -> s
     base = means.pop(reference or "", 0.0)
     if not base:
         return ""
-    parts = [f"{series}: {mean / base:.2g} times that" for series, mean in means.items()]
-    return f"{name}: {reference} has {NOUNS[rate]} {_number(base)}; {'; '.join(parts)}."
+    ratios = [f"{series}: {mean / base:.2g} times that" for series, mean in means.items()]
+    return f"{name}: {reference} has {NOUNS[rate]} {_number(base)}; {'; '.join(ratios)}."
 
 
 def _bound(name: str, runs: pl.DataFrame, rate: str, reference: str | None) -> str:
-    parts = []
+    sentences = []
     by = ["set_size", "gamma", "k", "rounds"]
     for m, gamma, k, rounds, mean in (
         with_interval(runs, by, "miss_rate").sort("set_size").select(*by, "mean").iter_rows()
     ):
         floor = bound_floor(k, m, gamma, rounds)
-        says = "which says nothing" if floor >= rounds else f"{floor / (mean * rounds):,.0f} times as many"
-        seen = f"{mean * rounds:,.0f} misses in {rounds:,} rounds"
-        parts.append(f"with m = {m}, {seen}; the bound is at least {floor:,.0f}, {says}")
-    return f"{name}: {'; '.join(parts)}."
+        comparison = (
+            "which says nothing" if floor >= rounds else f"{floor / (mean * rounds):,.0f} times as many"
+        )
+        misses = f"{mean * rounds:,.0f} misses in {rounds:,} rounds"
+        sentences.append(f"with m = {m}, {misses}; the bound is at least {floor:,.0f}, {comparison}")
+    return f"{name}: {'; '.join(sentences)}."

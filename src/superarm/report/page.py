@@ -11,7 +11,7 @@ from string import Template
 
 import vl_convert
 
-from superarm.experiments.results import Failed
+from superarm.experiments.cells import Failed
 from superarm.experiments.spec import Figure
 from superarm.experiments.store import Experiment
 from superarm.report.chart import Chart
@@ -76,7 +76,7 @@ def _section(section: Section, *, alone: bool) -> str:
         if figure.paper:
             parts.append(f'<div class="said"><b>The paper says</b>{_escape(figure.paper)}</div>')
         if drawn.findings:
-            items = "".join(f"<li>{_escape(one)}</li>" for one in drawn.findings)
+            items = "".join(f"<li>{_escape(sentence)}</li>" for sentence in drawn.findings)
             parts.append(f'<div class="said"><b>What came out</b><ul>{items}</ul></div>')
         parts.append(f'<div class="charts">{"".join(_chart(chart) for chart in drawn.charts)}</div>')
     for i, view in enumerate(section.tables):
@@ -95,8 +95,8 @@ def _section(section: Section, *, alone: bool) -> str:
 
 def _missing_runs(section: Section) -> str:
     kinds: dict[str, int] = {}
-    for one in section.failures:
-        kinds[one.error] = kinds.get(one.error, 0) + 1
+    for failure in section.failures:
+        kinds[failure.error] = kinds.get(failure.error, 0) + 1
     items = [f"{count} failed: {error}" for error, count in kinds.items()]
     if section.missing:
         items.append(f"{section.missing} have not run yet")

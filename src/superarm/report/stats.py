@@ -81,8 +81,8 @@ def differences(runs: pl.DataFrame, reference: str, rate: str = "error_rate") ->
         by = ["learner", "set_size", "gamma"]
         for (learner, m, gamma), group in others.group_by(by, maintain_order=True):
             baseline = references
-            for same in (pl.col("set_size") == m, pl.col("gamma").eq_missing(gamma)):
-                baseline = baseline.filter(same) if len(baseline.filter(same)) else baseline
+            for condition in (pl.col("set_size") == m, pl.col("gamma").eq_missing(gamma)):
+                baseline = baseline.filter(condition) if len(baseline.filter(condition)) else baseline
             if baseline["seed"].n_unique() != len(baseline):
                 continue  # several to compare with, and no telling which
             pairs = group.join(baseline.select("seed", pl.col(rate).alias("baseline")), on="seed")

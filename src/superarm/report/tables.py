@@ -51,7 +51,9 @@ def tables(experiment: Experiment, runs: pl.DataFrame) -> list[TableView]:
         frames.append(("differences", title, differences(runs, experiment.reference)))
     frames.append(("rates", "All rates: mean and half of the 95 % interval", summary(runs)))
     return [
-        TableView(f"{experiment.name}-{what}", title, frame) for what, title, frame in frames if len(frame)
+        TableView(f"{experiment.name}-{suffix}", title, frame)
+        for suffix, title, frame in frames
+        if len(frame)
     ]
 
 
@@ -102,9 +104,9 @@ def _cell(column: str, value: Any, half: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _rate(value: float, beside: float | None) -> str:
+def _rate(value: float, other: float | None) -> str:
     """Four digits after the point, more where value and interval are both tiny."""
-    size = max(abs(value), abs(beside or 0.0))
+    size = max(abs(value), abs(other or 0.0))
     return f"{value:.4f}" if size >= 0.002 or size == 0.0 else f"{value:.6f}"
 
 

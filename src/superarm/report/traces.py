@@ -22,21 +22,21 @@ def as_altair(charts: Sequence[Chart]) -> Any:
     if len(specs) == 1:
         return offline(alt.Chart.from_dict(specs[0]))
     shared = {"$schema", "usermeta", "config", "params", "datasets"}  # only the whole may have these
-    whole = {
+    stacked = {
         "vconcat": [{key: value for key, value in spec.items() if key not in shared} for spec in specs],
         "params": [param for spec in specs for param in spec["params"]],
         "datasets": {name: rows for spec in specs for name, rows in spec["datasets"].items()},
         "resolve": {"scale": {"color": "independent", "strokeDash": "independent"}},
         "config": specs[0]["config"],
     }
-    return offline(alt.VConcatChart.from_dict(whole))
+    return offline(alt.VConcatChart.from_dict(stacked))
 
 
 def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
     """A rate against rounds: a line for each name, with the 95 % interval of its runs."""
     if y not in RATES:
         raise InvalidInput.must("y", "plot", f"one of {', '.join(RATES)}", y, choices=RATES)
-    parts = [
+    frames = [
         trace.to_frame().with_columns(
             data=pl.lit(trace.data),
             learner=pl.lit(name),
@@ -48,7 +48,7 @@ def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
     ]
     data = next(iter(runs.values()))[0].data
     figure = Figure("rounds", y=y, log=("x",))
-    return as_altair(list(curve_charts(data, _title(runs, y), figure, pl.concat(parts), list(runs))))
+    return as_altair(list(curve_charts(data, _title(runs, y), figure, pl.concat(frames), list(runs))))
 
 
 def _title(runs: Mapping[str, Sequence[Trace]], y: str) -> str:

@@ -23,7 +23,6 @@ def write_report(
     store_dir: Path | str,
     output_dir: Path | str | None = None,
     *,
-    title: str | None = None,
     files: bool = True,
 ) -> Path:
     """Write the report of a directory of results.
@@ -31,7 +30,6 @@ def write_report(
     Args:
         store_dir: where `superarm run` or `superarm reproduce` put results.
         output_dir: where the report goes; ``report`` in the store by default.
-        title: its headline.
         files: write each figure as SVG, PDF and PNG and each table as CSV and Markdown, too.
 
     Returns:
@@ -45,14 +43,12 @@ def write_report(
         )
     output = Path(output_dir) if output_dir is not None else store.folder / "report"
     output.mkdir(parents=True, exist_ok=True)
-    learners = list(dict.fromkeys(name for one in experiments for name in one.learners))
-    sections = [_section(store, one, learners) for one in experiments]
+    learners = list(dict.fromkeys(name for experiment in experiments for name in experiment.learners))
+    sections = [_section(store, experiment, learners) for experiment in experiments]
     if files:
         for section in sections:
             _write_files(section, output)
-    headline = title or (
-        experiments[0].title if len(experiments) == 1 else "Learning from one bit about a set"
-    )
+    headline = experiments[0].title if len(experiments) == 1 else "Learning from one bit about a set"
     text = page(headline, _intro(sections), sections)
     write_atomically(output / "index.html", lambda file: file.write(text.encode()))
     return output / "index.html"
@@ -96,12 +92,12 @@ def _provenance(runs: pl.DataFrame) -> dict[str, str]:
 
 
 def _intro(sections: list[Section]) -> str:
-    many = sum(len(s.experiment.cells) for s in sections)
+    n_runs = sum(len(s.experiment.cells) for s in sections)
     return (
         "Each round a learner sees a row, shows m of k labels, and is told one bit: whether the right "
         "label was among them. The error rate is the share of rounds so far whose top label was wrong. "
         "Lines are means over seeds, bands their 95 % intervals; learners share seeds, so differences are "
-        f"paired. {many:,} runs are shown. Click a legend's entry to single out a curve; point at a curve "
+        f"paired. {n_runs:,} runs are shown. Click a legend's entry to single out a curve; point at a curve "
         "for its numbers."
     )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from superarm._types import JsonObject
 from superarm.data.cells import plain_row
 from superarm.data.rows import AnyRow, as_row, conform_row
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
@@ -45,7 +46,7 @@ MOST_WARNINGS = 100  # columns that the dashboard lists
 class DecisionRequest:
     """A request for a set."""
 
-    x: AnyRow | dict[str, Any]  # a dict has names, or is a score for each label
+    x: AnyRow | JsonObject  # a dict has names, or is a score for each label
     id: str | None = None
     eligible: tuple[str, ...] | None = None
     set_size: int | None = None
@@ -119,7 +120,7 @@ class RequestHandler:
 
     # ------------------------------------------------------------ decisions and outcomes
 
-    def decide(self, request: DecisionRequest) -> dict[str, Any]:
+    def decide(self, request: DecisionRequest) -> JsonObject:
         """Choose a set; the same request with the same id gives the same set again."""
         self.notices = {}
         response = DecisionRecord(self._decide(request, context_bytes(request.context))).summary()
@@ -179,12 +180,12 @@ class RequestHandler:
         )
         return event
 
-    def outcome(self, request: OutcomeRequest) -> Callable[[], dict[str, Any]]:
+    def outcome(self, request: OutcomeRequest) -> Callable[[], JsonObject]:
         """Take an outcome, once; the response follows when it is durable."""
         id_ = request.id
         self._stage_outcome(id_, request)
 
-        def response() -> dict[str, Any]:
+        def response() -> JsonObject:
             record = self.records.get(id_)
             assert record is not None
             # of a shared journal, another process projects it, and may have written a timeout before it
@@ -217,7 +218,7 @@ class RequestHandler:
 
     # ------------------------------------------------------------ what operators change
 
-    def change(self, change: dict[str, Any]) -> Callable[[], int | None]:
+    def change(self, change: JsonObject) -> Callable[[], int | None]:
         """Stage a change or an erasure, or refuse it; its number follows, None if there is nothing to do."""
         what = change["what"]
         if what == "erase":
@@ -237,7 +238,7 @@ class RequestHandler:
         self._staged_changes.append(event)
         return lambda: event.seq
 
-    def _has_effect(self, change: dict[str, Any]) -> bool:
+    def _has_effect(self, change: JsonObject) -> bool:
         """Try a change on a copy, or refuse it; whether there is anything to do."""
         learner, settings = copy.deepcopy((self.serving.learner, self.serving.totals.settings))
         try:
@@ -245,7 +246,7 @@ class RequestHandler:
         except InvalidInput as error:
             raise Refused(str(error), field=error.field) from error
 
-    def _check_erasure(self, ids: Sequence[str] | None, before: float | None) -> dict[str, Any]:
+    def _check_erasure(self, ids: Sequence[str] | None, before: float | None) -> JsonObject:
         """The body of an erasure; each id must be that of a decision."""
         if (ids is None) == (before is None):
             raise Refused.must("ids", "change", "given, or before in its place, and not both", ids)
@@ -278,7 +279,7 @@ class RequestHandler:
             raise Refused.must("eligible", "decision", wanted, request.eligible)
         return eligible
 
-    def _check_named(self, x: dict[str, Any]) -> None:
+    def _check_named(self, x: JsonObject) -> None:
         try:
             pack_row(plain_row(x))
         except TypeError as error:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from superarm._types import JsonObject
 from superarm.journal.clock import SystemClock
 from superarm.journal.errors import JournalDown
 from superarm.journal.events import Event
@@ -47,7 +48,7 @@ class ServedModel(ABC):
     clock: Callable[[], float]
     broken_snapshots: tuple[int, ...] = ()
     replayed = 0
-    processes: list[dict[str, Any]] | None = None
+    processes: list[JsonObject] | None = None
 
     @abstractmethod
     def serving(self) -> ModelState:
@@ -71,7 +72,7 @@ class ServedModel(ABC):
         """How many decisions an erasure was about, and whether nothing of them is left."""
 
     @abstractmethod
-    def reports(self) -> list[dict[str, Any]]:
+    def reports(self) -> list[JsonObject]:
         """Estimated hit rates: the model's, and its shadows'."""
 
     @abstractmethod
@@ -156,5 +157,5 @@ class LocalModel(Learning, ServedModel):
     def trouble(self) -> tuple[str, ...]:
         return () if self.clock_problem is None else (self.clock_problem,)
 
-    def reports(self) -> list[dict[str, Any]]:
+    def reports(self) -> list[JsonObject]:
         return self.projector.reports()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from superarm._types import JsonObject
 from superarm.data.columns import Columns
 from superarm.errors import SuperarmError
 from superarm.journal.create import JournalOptions
@@ -64,7 +65,7 @@ class Service:
         set_size: int | None = None,
         coverage: float | None = None,
         seed: int | None = None,
-        columns: Columns | dict[str, Any] | str | Path | None = None,
+        columns: Columns | JsonObject | str | Path | None = None,
         group: str | None = None,
         model: str | Path | None = None,
         max_journal_mb: int | None = None,
@@ -225,11 +226,11 @@ class Service:
         assert self.turns is not None
         return self.turns.submit(method, argument)
 
-    def decide(self, request: DecisionRequest) -> asyncio.Future[dict[str, Any]]:
+    def decide(self, request: DecisionRequest) -> asyncio.Future[JsonObject]:
         """A set to show, when it is on the disk."""
         return self.submit(self.handler.decide, request)
 
-    def outcome(self, request: OutcomeRequest) -> asyncio.Future[dict[str, Any]]:
+    def outcome(self, request: OutcomeRequest) -> asyncio.Future[JsonObject]:
         """The recorded outcome, when it is on the disk."""
         return self.submit(self.handler.outcome, request)
 
@@ -237,7 +238,7 @@ class Service:
         """One of the views (http/views.py) of this service, without a turn."""
         return await self.model.read(lambda: view(self, *arguments))
 
-    async def change(self, change: dict[str, Any]) -> dict[str, Any]:
+    async def change(self, change: JsonObject) -> JsonObject:
         """Make a change by an operator: an event, which takes effect when it is projected."""
         what, seq = change["what"], await self.submit(self.handler.change, change)
         await self._wait_projected(seq)

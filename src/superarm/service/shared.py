@@ -20,6 +20,7 @@ from itertools import islice
 from time import monotonic, thread_time
 from typing import Any
 
+from superarm._types import JsonObject
 from superarm.errors import SuperarmError
 from superarm.journal.clock import NOW, DatabaseClock
 from superarm.journal.erase import ERASED
@@ -54,7 +55,7 @@ class Published:
     seq: int
     learner: Learner
     totals: Totals
-    extra: dict[str, Any]  # reports, erased, last_erasure, clock_problem
+    extra: JsonObject  # reports, erased, last_erasure, clock_problem
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Published:
@@ -121,7 +122,7 @@ class SharedModel(ServedModel):
     shared = True
     store: PostgresStore
     clock: DatabaseClock
-    processes: list[dict[str, Any]]
+    processes: list[JsonObject]
 
     def __init__(self, store: PostgresStore, settings: Settings) -> None:
         self.store, self.address, self.settings = store, store.address, settings
@@ -226,7 +227,7 @@ class SharedModel(ServedModel):
         self.processes = self.store.processes()
         self._refreshed_at = monotonic()
 
-    def reports(self) -> list[dict[str, Any]]:
+    def reports(self) -> list[JsonObject]:
         return list(self.serving().extra["reports"])
 
     @property

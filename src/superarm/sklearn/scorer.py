@@ -88,7 +88,7 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
             for labels, hit, propensity, row in zip(sets, bits, propensities, p, strict=True)
         ]
         log = Log(rows, uniform=self.uniform)
-        facts = survey(log, labels=len(model.classes_))
-        policy = Policy("it", probabilities="p", set_size=self.set_size or facts.set_size)
-        best = evaluate(log, [policy], facts, holdout=None).verdicts[0].best
+        summary = survey(log, labels=len(model.classes_))
+        policy = Policy("it", probabilities="p", set_size=self.set_size or summary.set_size)
+        best = evaluate(log, [policy], summary, holdout=None).verdicts[0].best
         return float("nan") if best is None else best.rate

@@ -50,8 +50,8 @@ class Arrays:
             if values is not None and not np.isfinite(values).all():
                 raise InvalidInput.must("X", "Arrays", "finite", values[~np.isfinite(values)][0].item())
         self.rows = rows
-        self.y, known = _numbered(np.asarray(y), labels)
-        self.labels, self.n_labels = known.names, known.count
+        self.y, named_labels = _numbered(np.asarray(y), labels)
+        self.labels, self.n_labels = named_labels.names, named_labels.count
         if len(self.y) != len(rows) or len(self.y) == 0:
             raise InvalidInput.must("y", "Arrays", f"{len(rows)} labels, at least one", len(self.y))
         self.shuffle, self.name, self.columns = shuffle, name, columns
@@ -80,22 +80,22 @@ def _numbered(y: Array, labels: Any) -> tuple[Array, Labels]:
     """The labels as numbers, and what they stand for."""
     if y.ndim != 1:
         raise InvalidInput.must("y", "Arrays", "one label for each row", f"shape {y.shape}")
-    whole = np.issubdtype(y.dtype, np.integer) or (
+    is_whole = np.issubdtype(y.dtype, np.integer) or (
         np.issubdtype(y.dtype, np.floating) and len(y) > 0 and bool((y == np.floor(y)).all())
     )
-    y = y.astype(np.int64) if whole else y if labels is not None else y.astype(str)
+    y = y.astype(np.int64) if is_whole else y if labels is not None else y.astype(str)
     values, where = np.unique(y, return_inverse=True)
     if labels is None:
-        if whole and len(values) and values[0] == 0 and values[-1] < max(2 * len(values), 2):
+        if is_whole and len(values) and values[0] == 0 and values[-1] < max(2 * len(values), 2):
             return y, Labels(max(int(values[-1]) + 1, 2))
         labels = values
     names = [plain(name) for name in labels]
     if len(set(names)) != len(names) or len(names) < 2:
         raise InvalidInput.must("labels", "Arrays", "distinct and at least two", names)
-    known = Labels(names, "Arrays")
-    numbers = [known.number(value) for value in values]
+    named_labels = Labels(names, "Arrays")
+    numbers = [named_labels.number(value) for value in values]
     if None not in numbers:
-        return np.array(numbers, np.int64)[where], known
-    if whole and y.min() >= 0 and y.max() < len(names):
-        return y, known
+        return np.array(numbers, np.int64)[where], named_labels
+    if is_whole and y.min() >= 0 and y.max() < len(names):
+        return y, named_labels
     raise InvalidInput.must("y", "Arrays", "made of the given labels", plain(values[numbers.index(None)]))

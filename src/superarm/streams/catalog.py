@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from superarm._files import file_digest
+from superarm.data.tables import TABLES
 from superarm.errors import DataMissing, InvalidInput
 from superarm.streams.arrays import Arrays
 from superarm.streams.data_files import read_data
@@ -35,9 +36,10 @@ def open_data(source: str, *, label: str | None = None, **columns: Any) -> Strea
             ``numbers``, ``dates``, ``leave_out`` (what some of them are), ``vectors`` (an .npy beside the table),
             ``group`` (`simulate` tells the coverage of each value of this column).
     """
-    for name, value in {"label": label, **columns}.items():
-        if source in NAMES and value:
-            raise InvalidInput.must(name, source, "left out: only tables have columns", value)
+    options = {name: value for name, value in {"label": label, **columns}.items() if value}
+    if options and (source in NAMES or Path(source).suffix.lower() not in TABLES):
+        name, value = next(iter(options.items()))
+        raise InvalidInput.must(name, source, "left out: only tables have columns", value)
     if source in ("synsep", "synnonsep"):
         return synsep() if source == "synsep" else synnonsep()
     if source == "digits":
@@ -48,7 +50,7 @@ def open_data(source: str, *, label: str | None = None, **columns: Any) -> Strea
         flat = images.pixels.reshape(len(images.y), -1)
         return Arrays(flat, images.y, labels=images.labels, name=source)
     path = _data_file(source)
-    return Arrays(**read_data(path, label, **columns), name=path.stem)
+    return Arrays(**read_data(path, **options), name=path.stem)
 
 
 def feature_file(name: str) -> Path:

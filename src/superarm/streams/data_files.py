@@ -13,38 +13,25 @@ from superarm._files import UNREADABLE
 from superarm.data.cells import is_missing
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
-from superarm.data.tables import TABLES, WithVectors, cell_list, columns_of, open_table, sparse_matrix
+from superarm.data.tables import TABLES, cell_list, columns_of, open_table, sparse_matrix
 from superarm.errors import InvalidInput
 from superarm.streams.arrays import Arrays
 
-SUFFIXES = (".npz", *TABLES, ".svm", ".svmlight", ".libsvm")
+SVMLIGHT = (".svm", ".svmlight", ".libsvm")
+SUFFIXES = (".npz", *TABLES, *SVMLIGHT)
 LABEL_COLUMNS = ("label", "y", "class", "target")  # tried in this order if no column is named
 
 
-def read_data(
-    path: Path,
-    label: str | None = None,
-    columns: Columns | None = None,
-    vectors: Path | None = None,
-    group: str | None = None,
-    **asked: Any,
-) -> dict[str, Any]:
-    """What `Arrays` takes, from a file; the rest is for tables: see `superarm.streams.open_data`."""
+def read_data(path: Path, *, vectors: Path | None = None, **table_options: Any) -> dict[str, Any]:
+    """What `Arrays` takes, from a file; options are for tables: see `superarm.streams.open_data`."""
     suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InvalidInput.must(
-            "data", "superarm", f"a name or a file ending in {', '.join(SUFFIXES)}", str(path)
-        )
     if suffix in TABLES:
-        table = open_table(path)
-        whole = (table if vectors is None else WithVectors(table, vectors)).read()
-        return _table(whole, label, str(path), columns, asked, group)
-    given = {"label": label, "columns": columns, "vectors": vectors, "group": group, **asked}
-    for name, value in given.items():
-        if value:
-            raise InvalidInput.must(name, str(path), "left out: only tables have columns", value)
-    if suffix != ".npz":
+        return _table_arrays(open_table(path, vectors=vectors).read(), str(path), **table_options)
+    if suffix in SVMLIGHT:
         return _read_svmlight(path)
+    if suffix != ".npz":
+        wanted = f"a name or a file ending in {', '.join(SUFFIXES)}"
+        raise InvalidInput.must("data", "superarm", wanted, str(path))
     content = read_npz(path)
     X = content["X"]
     return content | {"X": X.reshape(len(X), -1) if X.ndim > 2 else X}
@@ -81,18 +68,22 @@ def from_frame(
     >>> from_frame(frame, label="kind").labels
     ('ham', 'spam')
     """
-    asked = {"text": text, "words": words, "numbers": numbers, "dates": dates, "leave_out": leave_out}
-    return Arrays(**_table(columns_of(frame)[0], label, name, columns, asked, group), name=name, **options)
+    kinds = {"text": text, "words": words, "numbers": numbers, "dates": dates, "leave_out": leave_out}
+    table = columns_of(frame)[0]
+    arrays = _table_arrays(table, name, label=label, columns=columns, group=group, **kinds)
+    return Arrays(**arrays, name=name, **options)
 
 
-def _table(
+def _table_arrays(
     table: dict[str, Any],
-    label: str | None,
     owner: str,
-    columns: Columns | None,
-    asked: dict[str, Any],
-    group: str | None,
+    *,
+    label: str | None = None,
+    columns: Columns | None = None,
+    group: str | None = None,
+    **kinds: Iterable[str],
 ) -> dict[str, Any]:
+    """What `Arrays` takes, from the columns of a table; ``kinds`` are for `Columns.infer`."""
     names = list(table)
     if label is None:
         likely = [name for name in LABEL_COLUMNS if name in names]
@@ -110,7 +101,7 @@ def _table(
     groups = None if group is None else cell_list(table[group])
     y = _labels(table.pop(label), label, owner)
     if columns is None:
-        columns = Columns.infer(table, reserved=outcome_columns(table), **asked)
+        columns = Columns.infer(table, reserved=outcome_columns(table), **kinds)  # type: ignore[arg-type]
         if not len(columns):
             raise InvalidInput.must("columns", owner, "the label and at least one feature", names)
     columns = columns.for_labels(max(len(np.unique(y)), 2))

@@ -13,7 +13,7 @@ def sigmoid(x: Any) -> Array:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
 
 
-def platt(x: Array, n: Array, hits: Array, mean: Any, precision: Any, steps: int) -> tuple[Array, Array]:
+def fit_platt(x: Array, n: Array, hits: Array, mean: Any, precision: Any, steps: int) -> tuple[Array, Array]:
     """a and b of greatest posterior probability, and their covariance.
 
     Args:

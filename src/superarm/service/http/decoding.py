@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from superarm._complaints import ANY_KEY, KeyPath, complaint, spell
 from superarm._types import JsonObject
+from superarm._validation import ANY_KEY, KeyPath, format_path, parse_fault
 from superarm.data.rows import AnyRow, Row
 from superarm.journal.errors import Refused
 from superarm.learners import Learner, Scores
@@ -57,8 +57,8 @@ def read_query(kind: type[T], query: dict[str, str]) -> T:
 
 
 def _refusal(error: msgspec.ValidationError, source: bytes | msgspec.Raw | dict[str, str]) -> Refused:
-    """msgspec's complaint about a body or a query: which field, what it must be, what it is."""
-    fault = complaint(error)
+    """What msgspec finds wrong with a body or a query: which field, what it must be, what it is."""
+    fault = parse_fault(error)
     field, value = _locate(fault.keys, source)
     for name, problem in ((fault.missing, "is missing"), (fault.unknown, "is no field of it")):
         if name is not None:
@@ -85,16 +85,16 @@ def _locate(keys: KeyPath, source: bytes | msgspec.Raw | dict[str, str]) -> tupl
     path = KeyPath()
     for key in keys:
         if key == ANY_KEY:
-            invalid = _first_invalid_key(spell(path), value)
+            invalid = _first_invalid_key(format_path(path), value)
             if invalid is None:
-                return spell(path), None
+                return format_path(path), None
             key = invalid
         path = (*path, key)
         try:
             value = value[key]
         except (KeyError, IndexError, TypeError):
             value = None
-    return spell(path), value
+    return format_path(path), value
 
 
 def _first_invalid_key(field: str, values: Any) -> str | None:

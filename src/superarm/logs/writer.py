@@ -56,7 +56,7 @@ class Writer:
         *,
         hit: bool | None = None,
         label: Label | None = None,
-        **facts: Any,
+        **details: Any,
     ) -> None:
         """Append a decision with its answer, or a whole `Record`.
 
@@ -64,10 +64,10 @@ class Writer:
             decision: what `decide` gave.
             hit: whether the right label was among the shown ones.
             label: the right label, where the world names it.
-            facts: id, time, context.
+            details: id, time, context.
         """
         if isinstance(decision, Decision):
-            decision = Record.of(decision, hit=hit, label=label, **facts)
+            decision = Record.from_decision(decision, hit=hit, label=label, **details)
         self._pending.append(decision.to_dict())
         self.rows += 1
         if len(self._pending) >= BATCH:

@@ -27,7 +27,7 @@ TYPES = {
 SIGNS = {">": "above", "<": "below", ">=": "of at least", "<=": "of at most"}
 
 
-class Complaint(NamedTuple):
+class ValidationFault(NamedTuple):
     """What is wrong with a value.
 
     Attributes:
@@ -50,14 +50,14 @@ class Complaint(NamedTuple):
     got: str | None = None
 
 
-def complaint(error: ValidationError, types: dict[str, str] = TYPES) -> Complaint:
+def parse_fault(error: ValidationError, types: dict[str, str] = TYPES) -> ValidationFault:
     """What an error of msgspec says; ``types`` are the words for its types, a type without one goes unsaid.
 
     >>> from msgspec import convert
     >>> try:
     ...     convert({"sizes": [2, "x"]}, dict[str, list[int]])
     ... except ValidationError as error:
-    ...     complaint(error).wanted
+    ...     parse_fault(error).wanted
     'a whole number'
     """
     text, keys = str(error), KeyPath()
@@ -69,26 +69,26 @@ def complaint(error: ValidationError, types: dict[str, str] = TYPES) -> Complain
         )
     if field := FIELD.match(text):
         if field["fault"].startswith("missing"):
-            return Complaint(keys, text, missing=field["name"])
-        return Complaint(keys, text, unknown=field["name"])
+            return ValidationFault(keys, text, missing=field["name"])
+        return ValidationFault(keys, text, unknown=field["name"])
     expected = EXPECTED.match(text)
     if expected is None:
-        return Complaint(keys, text)
+        return ValidationFault(keys, text)
     wanted = " or ".join(types[name] for name in expected["types"].split(" | ") if name in types)
     bound = BOUND.match(expected["bound"])
     sized = bound is not None and bound["length"] is not None
     if bound is not None:
         wanted += f"{' with a length' if sized else ''} {SIGNS[bound['sign']]} {float(bound['limit']):.9g}"
     got = expected["got"] and types.get(expected["got"], expected["got"])
-    return Complaint(
+    return ValidationFault(
         keys, text, wanted=wanted, pattern="matching regex" in expected["bound"], sized=sized, got=got
     )
 
 
-def spell(keys: KeyPath) -> str:
+def format_path(keys: KeyPath) -> str:
     """A key path as people write it.
 
-    >>> spell(("learners", 0, "use"))
+    >>> format_path(("learners", 0, "use"))
     'learners[0].use'
     """
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
