@@ -115,26 +115,28 @@ def compare(
     need("logs")
     from superarm.streams import open_data, size_of
 
-    opened = open_data(stream) if isinstance(stream, str) else stream
+    source = open_data(stream) if isinstance(stream, str) else stream
     if not learners or seeds < 1:
         raise InvalidInput.must("learners and seeds", "compare", "at least one", (list(learners), seeds))
-    first = [_learner(given, size_of(opened), set_size) for given in learners]
+    templates = [_learner(given, size_of(source), set_size) for given in learners]
     runs: dict[str, tuple[Trace, ...]] = {}
-    with ticking(progress, rounds * seeds * len(first)) as tick:
-        for name, learner in zip(_names(learners, first), first, strict=True):
-            same = {"scaling": learner.scaling or scaling}
-            each = [type(learner)(**learner.params | same | {"seed": learner.seed + i}) for i in range(seeds)]
+    with ticking(progress, rounds * seeds * len(templates)) as tick:
+        for name, learner in zip(_names(learners, templates), templates, strict=True):
+            shared = {"scaling": learner.scaling or scaling}
+            learners_by_seed = [
+                type(learner)(**learner.params | shared | {"seed": learner.seed + i}) for i in range(seeds)
+            ]
             runs[name] = tuple(
-                simulate(run, opened, rounds, seed=i, progress=tick) for i, run in enumerate(each)
+                simulate(run, source, rounds, seed=i, progress=tick) for i, run in enumerate(learners_by_seed)
             )
-    return Comparison(opened.name, rounds, runs)
+    return Comparison(source.name, rounds, runs)
 
 
 def _learner(given: Learner | str, size: dict[str, Any], set_size: int) -> Learner:
     if not isinstance(given, str):
         return given
-    cls, own = parse(given)
-    if "coverage" in own:  # as few as needed, of all labels
+    cls, params = parse(given)
+    if "coverage" in params:  # as few as needed, of all labels
         return make(given, **size)
     return make(given, **size, set_size=1 if cls.single_label else set_size)
 
@@ -158,5 +160,5 @@ def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[
 
 def _spec_of(learner: Learner) -> str:
     size = ("n_labels", "labels", "n_features", "set_size", "seed")
-    own = {name: value for name, value in learner.nondefault_params.items() if name not in size}
-    return ":".join([learner.name, *([",".join(f"{k}={v}" for k, v in own.items())] if own else [])])
+    params = {name: value for name, value in learner.nondefault_params.items() if name not in size}
+    return ":".join([learner.name, *([",".join(f"{k}={v}" for k, v in params.items())] if params else [])])

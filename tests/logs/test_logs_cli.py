@@ -69,9 +69,10 @@ def test_json_is_all_there_is(slates, tmp_path):
 
 
 def test_the_grid_and_its_figure(slates, tmp_path):
-    figure = tmp_path / "grid.svg"
+    figure, short = tmp_path / "grid.svg", tmp_path / "short.csv"
+    short.write_text("\n".join(slates.read_text().splitlines()[:1501]) + "\n")
     told = run(
-        "evaluate", slates, *MAPPED, "--learner", "set-logit", "--learner", "mc-dbf:estimate=set",
+        "evaluate", short, *MAPPED, "--learner", "set-logit", "--learner", "mc-dbf:estimate=set",
         "--fixed", "red,blue", "--set-size", "1,2,3", "--gamma", "0.1,0.5", "--grid", "--figure", figure,
     )  # fmt: skip
     assert told.count("set-logit") >= 6

@@ -113,8 +113,8 @@ def evaluate(
     sizes = _values("--set-size", set_size, int, grid)
     gammas = _values("--gamma", gamma, float, grid)
     coverages = _values("--coverage", coverage, float, grid)
-    others = {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities}
-    _check_coverage(coverage, others | {"--gamma": gamma, "--rule": rule, "--draw": draw})
+    other_policies = {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities}
+    _check_coverage(coverage, other_policies | {"--gamma": gamma, "--rule": rule, "--draw": draw})
     with progress_bar(summary.rows * (1 + passes * len(learner or [])), quiet=as_json) as tick:
         learners = dict(models)
         for spec in learner or []:
@@ -174,16 +174,15 @@ def _split(
     logs = source.fingerprints()
     splits = set[_Split]()
     for name, model in models.items():
-        past = [note for note in model.notes.get("training", ()) if logs.keys() & note["logs"].keys()]
-        splits |= {_Split(note["holdout"], note["seed"]) for note in past}
-        if any(note["holdout"] == 0.0 for note in past):
+        trainings = [note for note in model.notes.get("training", ()) if logs.keys() & note["logs"].keys()]
+        splits |= {_Split(note["holdout"], note["seed"]) for note in trainings}
+        if any(note["holdout"] == 0.0 for note in trainings):
             raise InvalidInput.must(name, source.name, "trained with rows kept out", "all rows were learnt")
-        seen = {sha for note in past for sha in note["logs"]}
-        new = [file for sha, file in logs.items() if sha not in seen]
-        if new and not quiet:
-            print(
-                f"{name} was not trained on {', '.join(new)} by superarm train: make sure that it never saw its rows"
-            )
+        trained_logs = {sha for note in trainings for sha in note["logs"]}
+        new_logs = [file for sha, file in logs.items() if sha not in trained_logs]
+        if new_logs and not quiet:
+            unseen = f"{name} was not trained on {', '.join(new_logs)} by superarm train"
+            print(f"{unseen}: make sure that it never saw its rows")
     if len(splits) > 1 or (wanted is not None and splits - {wanted}):
         got = [tuple(split) for split in sorted(splits)]
         raise InvalidInput.must("models", "evaluate", "trained with the same --holdout and --seed", got)
@@ -205,9 +204,9 @@ def _values(option: str, text: str | None, kind: type[T], grid: bool) -> list[T 
 
 def _check_coverage(coverage: str | None, others: dict[str, object]) -> None:
     """Sets by a learner's threshold: there is nothing else that could draw them."""
-    given = [option for option, value in others.items() if value]
-    if coverage is not None and given:
-        wanted = f"left out with {given[0]}: it is for --model and --learner, by their own threshold"
+    conflicting = [option for option, value in others.items() if value]
+    if coverage is not None and conflicting:
+        wanted = f"left out with {conflicting[0]}: it is for --model and --learner, by their own threshold"
         raise InvalidInput.must("--coverage", "evaluate", wanted, coverage)
 
 

@@ -27,55 +27,53 @@ LogFiles = Annotated[
 Labels = Annotated[
     str | None, typer.Option(help="All labels: a file with one a line, or how many. Else those in the log.")
 ]
-Features = Annotated[
-    Path | None, typer.Option(help="A file of features (.npy, .npz), row i for row i of the log.")
-]
-LabelsColumn = Annotated[
-    str,
-    typer.Option(
-        help="The set (a;b;c or JSON), or one column for each: first,second", rich_help_panel=COLUMNS
-    ),
-]
-HitColumn = Annotated[
-    str, typer.Option(help="Whether the set held the right label.", rich_help_panel=COLUMNS)
-]
-LabelColumn = Annotated[str, typer.Option(help="The right label, where known.", rich_help_panel=COLUMNS)]
-PropensityColumn = Annotated[str, typer.Option(help="The probability of the set.", rich_help_panel=COLUMNS)]
-EligibleColumn = Annotated[
-    str, typer.Option(help="The only labels that could be shown.", rich_help_panel=COLUMNS)
-]
-FeaturesColumns = Annotated[
-    str | None,
-    typer.Option(
-        help="Columns of numbers, words, text, dates: age,city. Else x, or all others that can be features.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(
-        help="What stands between labels in one cell: a semicolon, if not given.", rich_help_panel=COLUMNS
-    ),
-]
-Uniform = Annotated[bool, typer.Option("--uniform", help="The sets were drawn uniformly at random.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Pass over rows that cannot be used; count them.")]
 
 
 @dataclass(frozen=True, slots=True)
 class LogOptions(ColumnOptions):
     """How to read a log: its fields are options of a command."""
 
-    features: Features = None
-    labels_column: LabelsColumn = "labels"
-    hit_column: HitColumn = "hit"
-    label_column: LabelColumn = "label"
-    propensity_column: PropensityColumn = "propensity"
-    eligible_column: EligibleColumn = "eligible"
-    features_columns: FeaturesColumns = None
+    features: Annotated[
+        Path | None, typer.Option(help="A file of features (.npy, .npz), row i for row i of the log.")
+    ] = None
+    labels_column: Annotated[
+        str,
+        typer.Option(
+            help="The set (a;b;c or JSON), or one column for each: first,second", rich_help_panel=COLUMNS
+        ),
+    ] = "labels"
+    hit_column: Annotated[
+        str, typer.Option(help="Whether the set held the right label.", rich_help_panel=COLUMNS)
+    ] = "hit"
+    label_column: Annotated[
+        str, typer.Option(help="The right label, where known.", rich_help_panel=COLUMNS)
+    ] = "label"
+    propensity_column: Annotated[
+        str, typer.Option(help="The probability of the set.", rich_help_panel=COLUMNS)
+    ] = "propensity"
+    eligible_column: Annotated[
+        str, typer.Option(help="The only labels that could be shown.", rich_help_panel=COLUMNS)
+    ] = "eligible"
+    features_columns: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of numbers, words, text, dates: age,city. Else x, or all others that can be features.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
     columns: ColumnsFile = None
-    separator: Separator = None
-    uniform: Uniform = False
-    skip_bad: SkipBad = False
+    separator: Annotated[
+        str | None,
+        typer.Option(
+            help="What stands between labels in one cell: a semicolon, if not given.", rich_help_panel=COLUMNS
+        ),
+    ] = None
+    uniform: Annotated[bool, typer.Option("--uniform", help="The sets were drawn uniformly at random.")] = (
+        False
+    )
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Pass over rows that cannot be used; count them.")
+    ] = False
 
     def log(self, paths: list[Path], models: Iterable[Learner] = ()) -> Log:
         """The logs as one, with the columns that these models were trained with, if it has them."""

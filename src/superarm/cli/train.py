@@ -68,29 +68,31 @@ def train(
     columns_path = output.with_suffix(".columns.json")
     for path in (output, columns_path):
         check_output(path, "train", force=force, inputs=log)
-    given = opt.labels_or_count(labels)
+    all_labels = opt.labels_or_count(labels)
     if model is not None:
         _check_left_out(model, learner, set_size, reading)
-        trained = _with_labels(load(model), given)
-        source = reading.log(log, [trained])
-        known = trained.n_labels if trained.labels is None else trained.labels
-        summary = survey(source, labels=known, n_features=trained.n_features)
+        trained_model = _with_labels(load(model), all_labels)
+        source = reading.log(log, [trained_model])
+        model_labels = trained_model.n_labels if trained_model.labels is None else trained_model.labels
+        summary = survey(source, labels=model_labels, n_features=trained_model.n_features)
     else:
         source = reading.log(log)
-        summary = survey(source, labels=given)
-        trained = summary.make_learner(learner or "set-logit", seed, set_size)
-    repeated = _learnt_before(source, trained)
+        summary = survey(source, labels=all_labels)
+        trained_model = summary.make_learner(learner or "set-logit", seed, set_size)
+    repeated = _learnt_before(source, trained_model)
     with progress_bar(summary.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
-        result = train_on(source, trained, summary, passes=passes, holdout=holdout, seed=seed, progress=tick)
-    trained.save(output)
-    columns_file = None if trained.columns is None else columns_path
-    if trained.columns is not None:
-        trained.columns.write(columns_path)
+        result = train_on(
+            source, trained_model, summary, passes=passes, holdout=holdout, seed=seed, progress=tick
+        )
+    trained_model.save(output)
+    columns_file = None if trained_model.columns is None else columns_path
+    if trained_model.columns is not None:
+        trained_model.columns.write(columns_path)
     if as_json:
         report: dict[str, Any] = {
             "logs": [str(path) for path in log],
             "model": str(output),
-            "learner": learner or trained.name,
+            "learner": learner or trained_model.name,
             **asdict(result),
             "features": source.features.names,
             "kinds": source.features.descriptions,
@@ -102,20 +104,20 @@ def train(
         print_json(report)
         return
     print(f"{source.name}: {summary.rows:,} rows, {summary.n_labels} labels")
-    for line in _columns(source, trained):
+    for line in _columns(source, trained_model):
         print(line)
     for sentence in repeated:
         print(f"WARNING: {sentence}")
     for count, what in (
         (result.bad, f"rows skipped, the first: {source.first_bad}"),
         (result.unanswered, "rows without an outcome: not used"),
-        (result.useless, f"rows that {trained.name} cannot learn from: they lack top and gamma"),
+        (result.useless, f"rows that {trained_model.name} cannot learn from: they lack top and gamma"),
     ):
         if count:
             print(f"{count:,} {what}")
     if result.progress:
         table(
-            f"{trained.name}: learnt from {result.rows:,} rows, judged by {result.held_out:,} others",
+            f"{trained_model.name}: learnt from {result.rows:,} rows, judged by {result.held_out:,} others",
             ["pass", "rows learnt", "log loss of the bit", "hit rate of its top set"],
             [
                 [
@@ -135,8 +137,8 @@ def train(
         last = result.progress[-1]
         if not isnan(last.log_loss):
             print(f"without features the log loss is {result.base_loss:.4f}")
-            same = summary.hits in (0, summary.answered)  # as of candidate labels: nothing to predict
-            if last.log_loss >= result.base_loss and not same:
+            all_alike = summary.hits in (0, summary.answered)  # as of candidate labels: nothing to predict
+            if last.log_loss >= result.base_loss and not all_alike:
                 print(
                     "WARNING: the model is no better than that: these features say nothing about the answers"
                 )
@@ -171,11 +173,11 @@ def _with_labels(model: Learner, labels: list[str] | int | None) -> Learner:
 
 def _learnt_before(source: Log, model: Learner) -> list[str]:
     """Logs that the model has learnt from already."""
-    past = {sha for note in model.notes.get("training", ()) for sha in note["logs"]}
+    learnt_logs = {sha for note in model.notes.get("training", ()) for sha in note["logs"]}
     return [
         f"{name} was learnt from before: its rows count twice"
         for sha, name in source.fingerprints().items()
-        if sha in past
+        if sha in learnt_logs
     ]
 
 

@@ -36,10 +36,15 @@ class DrawnSets(NamedTuple):
 
     def take(self, rows: Array) -> DrawnSets:
         """Some of the rows, by their numbers."""
-        at, ends = take_segments(self.ends, rows)
-        log_at, log_ends = take_segments(self.log_ends, rows)
+        positions, ends = take_segments(self.ends, rows)
+        log_positions, log_ends = take_segments(self.log_ends, rows)
         return DrawnSets(
-            self.flat[at], ends, self.sizes[rows], self.log_probs[rows], self.log[log_at], log_ends
+            self.flat[positions],
+            ends,
+            self.sizes[rows],
+            self.log_probs[rows],
+            self.log[log_positions],
+            log_ends,
         )
 
     @classmethod
@@ -64,8 +69,8 @@ class EligibleLabels(NamedTuple):
     def take(self, rows: Array) -> EligibleLabels:
         if self.starts is None:
             return self
-        at, starts = take_segments(self.starts, rows)
-        return EligibleLabels(self.numbers[at], starts)
+        positions, starts = take_segments(self.starts, rows)
+        return EligibleLabels(self.numbers[positions], starts)
 
     @classmethod
     def by_row(cls, lists: Sequence[Array]) -> EligibleLabels:

@@ -45,13 +45,13 @@ class Batch:
     def part(self, i: Array) -> Batch:
         """Some of the rows."""
         return Batch(
-            [self.records[at] for at in i],
+            [self.records[row] for row in i],
             self.hit[i],
             self.shown[i],
             self.top[i],
             self.eligible[i],
             self.propensity[i],
-            [self.draws[at] for at in i],
+            [self.draws[row] for row in i],
         )
 
     def matrix(self, n_features: Any, layout: Layout | None = None) -> Rows | list[dict[str, Any]]:
@@ -61,16 +61,16 @@ class Batch:
             return rows
         if layout is None:
             sparse = isinstance(rows[0], Row)
-            whole = n_features if isinstance(n_features, tuple) else (0, n_features)[:: 1 if sparse else -1]
-            layout = Layout(*whole)
+            widths = n_features if isinstance(n_features, tuple) else (0, n_features)[:: 1 if sparse else -1]
+            layout = Layout(*widths)
         return stack(rows, layout)
 
     def matrix_for(self, learner: Learner) -> Any:
         """The features as a learner takes them: of rows with names, those that it was trained with."""
-        X, own = self.matrix(learner.n_features, learner.inputs.layout), learner.columns
-        if own is None or own.is_open or not isinstance(X, list):
+        X, columns = self.matrix(learner.n_features, learner.inputs.layout), learner.columns
+        if columns is None or columns.is_open or not isinstance(X, list):
             return X
-        return [{name: x.get(name) for name in own.columns} for x in X]
+        return [{name: x.get(name) for name in columns.columns} for x in X]
 
 
 def batches(records: Iterable[Record], labels: Labels) -> Iterator[Batch]:
@@ -93,23 +93,23 @@ def _batch(records: list[Record], labels: Labels) -> Batch:
     shown, top, eligible = (np.zeros((n, k), bool) for _ in range(3))
     propensity = np.full(n, np.nan)
     draws: list[SetDraw | None] = []
-    every = list(range(k))
+    all_labels = list(range(k))
     for i, record in enumerate(records):
-        decision = relabel(record, labels, every)
+        decision = relabel(record, labels, all_labels)
         shown[i, decision.labels] = True
-        eligible[i, every if decision.eligible is None else decision.eligible] = True
+        eligible[i, all_labels if decision.eligible is None else decision.eligible] = True
         if decision.propensity is not None:
             propensity[i] = decision.propensity
         if decision.top:
             top[i, decision.top] = True
-        draws.append(_draw(decision, every, record.number))
+        draws.append(_draw(decision, all_labels, record.number))
     hit = np.array([record.hit for record in records], np.float64)
     return Batch(records, hit, shown, top, eligible, propensity, draws)
 
 
-def _draw(decision: Decision, every: list[int], number: int) -> SetDraw | None:
+def _draw(decision: Decision, all_labels: list[int], number: int) -> SetDraw | None:
     """How the set of a decision over label numbers was drawn; ``None`` if its rule is not known."""
-    rule, eligible = decision.rule, sorted(decision.eligible or every)
+    rule, eligible = decision.rule, sorted(decision.eligible or all_labels)
     if rule is None:
         return None
     try:
@@ -117,7 +117,7 @@ def _draw(decision: Decision, every: list[int], number: int) -> SetDraw | None:
             return MixtureDraw.around(eligible, decision.top, rule["gamma"])
         if rule["name"] == "slots":
             return draw_from(slots_distribution(rule, eligible))
-        distribution = distribution_of(decision, every)
+        distribution = distribution_of(decision, all_labels)
         return None if distribution is None else draw_from(distribution)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         where = at_row("the log", number)

@@ -44,9 +44,9 @@ class Calibration:
         return np.where(q >= 1.0, 1.0, sigmoid(self.a + self.b * _logit(q)))  # 1: all labels are shown
 
     def _learn(self, q: Array, hit: Array) -> None:
-        at = np.rint((_logit(q) + EDGE) / (2 * EDGE) * (BINS - 1)).astype(np.int64)
-        np.add.at(self._seen[0], at, 1.0)
-        np.add.at(self._seen[1], at, hit)
+        bins = np.rint((_logit(q) + EDGE) / (2 * EDGE) * (BINS - 1)).astype(np.int64)
+        np.add.at(self._seen[0], bins, 1.0)
+        np.add.at(self._seen[1], bins, hit)
         self.rows += len(hit)
         if self.rows % BLOCK:
             return

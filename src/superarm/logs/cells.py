@@ -13,7 +13,7 @@ from superarm.errors import InvalidInput
 
 WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 SEPARATOR = ";"
-LIKELY = ("|", ",", "\t")  # what other people put between labels
+LIKELY_SEPARATORS = ("|", ",", "\t")  # what other people put between labels
 
 
 class BadRow(InvalidInput):
@@ -64,9 +64,9 @@ def parse_labels(value: Any, field: str, where: str, separator: str | None = Non
     """The labels in a cell; ``separator`` None is a semicolon that nobody has asked for."""
     labels = tuple(parse_label(part, field, where) for part in _parse_list(value, field, where, separator))
     if separator is None and len(labels) == 1 and isinstance(value, str):
-        other = next((mark for mark in LIKELY if mark in value), None)
-        if other is not None and not value.lstrip().startswith("["):
-            wanted = f"a set such as a;b;c (if {other!r} stands between labels, say --separator {other!r};"
+        mark = next((mark for mark in LIKELY_SEPARATORS if mark in value), None)
+        if mark is not None and not value.lstrip().startswith("["):
+            wanted = f"a set such as a;b;c (if {mark!r} stands between labels, say --separator {mark!r};"
             wanted = f"{wanted} if this is one label, --separator ';'; in Python, Log(…, separator=…))"
             raise BadRow.must(field, where, wanted, value)
     return labels

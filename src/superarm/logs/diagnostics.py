@@ -24,7 +24,7 @@ class LogDiagnostics:
     with_propensity: int = 0
     certain: int = 0  # rows whose set had probability 1 though others were possible
     excess: float = 0.0  # labels of the top sets that were shown, less those that the rules imply
-    variance: float = 0.0  # of that, by the rules
+    excess_squares: float = 0.0
     contradicting: int = 0  # rows whose propensity does not follow from their rule
     ordered: int = 0  # of these, rows with the probability of the ordered draw
     inverse: Array = field(default_factory=lambda: np.zeros(3))  # 1/(p C(n, m)): count, sum, squares
@@ -33,21 +33,21 @@ class LogDiagnostics:
         """Count rows that have an outcome."""
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())
-        vary = np.array([draw is not None and draw.sizes_vary for draw in batch.draws])
-        p, free = logged.propensity, vary | (logged.m < logged.n)
+        sizes_vary = np.array([draw is not None and draw.sizes_vary for draw in batch.draws])
+        p, drawn_from_several = logged.propensity, sizes_vary | (logged.m < logged.n)
         self.with_propensity += int((~np.isnan(p)).sum())
-        self.certain += int((free & (p > 1.0 - 1e-9)).sum())
-        drawn = ~np.isnan(logged.by_rule) & free
+        self.certain += int((drawn_from_several & (p > 1.0 - 1e-9)).sum())
+        drawn = ~np.isnan(logged.by_rule) & drawn_from_several
         self.excess += float(logged.excess[drawn].sum())
-        self.variance += float(logged.variance[drawn].sum())
-        both = drawn & ~np.isnan(batch.propensity)
+        self.excess_squares += float((logged.excess[drawn] ** 2).sum())
+        comparable = drawn & ~np.isnan(batch.propensity)
         with np.errstate(divide="ignore"):  # a set that the rule could not have shown
-            wrong = both & (np.abs(np.log(batch.propensity / logged.by_rule)) > 0.01)
+            wrong = comparable & (np.abs(np.log(batch.propensity / logged.by_rule)) > 0.01)
         self.contradicting += int(wrong.sum())
         for i in np.flatnonzero(wrong):
             ordered = batch.records[i].decision.ordered_propensity
             self.ordered += ordered is not None and abs(ordered / batch.propensity[i] - 1.0) < 0.01
-        counted = ~np.isnan(p) & free & ~vary
+        counted = ~np.isnan(p) & drawn_from_several & ~sizes_vary
         ratio = np.exp(-np.log(p[counted]) - logged.log_sets[counted])
         self.inverse += [len(ratio), ratio.sum(), (ratio**2).sum()]
 
@@ -70,11 +70,12 @@ class LogDiagnostics:
                 f"{self.contradicting:,} rows have a propensity that does not follow from their rule."
                 f"{hint} One of the two is wrong."
             )
-        if self.variance > 0 and abs(self.excess) > SURE * sqrt(self.variance):
+        error = sqrt(self.excess_squares)
+        if abs(self.excess) > SURE * error + 1e-6:
             yield (
                 f"The sets do not look drawn as the log says: labels of the top set were shown "
                 f"{abs(self.excess) / self.rows:.3f} {'more' if self.excess > 0 else 'less'} often a row "
-                f"than the rule implies ({self.excess / sqrt(self.variance):+.1f} standard errors)."
+                f"than the rule implies ({self.excess / error:+.1f} standard errors)."
             )
         n, total, squares = self.inverse
         if n > 1:

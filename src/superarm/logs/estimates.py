@@ -264,16 +264,16 @@ class Sums:
             if effective > 0 and effective * min(value, 1 - value) < RARE:
                 # of what has hardly been seen, the sample's own spread says little: two rows more,
                 # a hit and a miss
-                near = (effective * min(max(value, 0.0), 1.0) + 1) / (effective + 2)
-                error = max(error, sqrt(near * (1 - near) / effective))
+                moderate = (effective * min(max(value, 0.0), 1.0) + 1) / (effective + 2)
+                error = max(error, sqrt(moderate * (1 - moderate) / effective))
             if fitted and s.residual < RARE:  # answers that were not expected: as if there had been one more
                 error = max(error, sqrt((s.residual + 1.0) * s.square / n) / n)
             low, high = interval(value, error, min(effective, steady) - 1 - fitted)
-            whole = (1.0 - silent) * value + guess
+            overall = (1.0 - silent) * value + guess
             low, high = (1.0 - silent) * low, (1.0 - silent) * high + silent
             return Estimate(
                 name=name,
-                value=whole,
+                value=overall,
                 low=low,
                 high=high,
                 rows=round(n),

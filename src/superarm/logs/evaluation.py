@@ -48,12 +48,16 @@ def evaluate(
         progress: True shows a bar; a function is called with the number of rows read since its last call.
     """
     labels = survey.label_set
-    judged = [PolicyEvaluator(policy, survey, group) for policy in policies]
+    evaluators = [PolicyEvaluator(policy, survey, group) for policy in policies]
     log.keep_columns(name for policy in policies for name in policy.columns)
     log.keep_columns([] if group is None else [group])
     diagnostics = LogDiagnostics()
     # what is expected of policies that have no probabilities: learnt from every row after it was judged
-    model = None if all(one.runner.has_probabilities for one in judged) else SetLogit(**survey.learner_params)
+    model = (
+        None
+        if all(evaluator.runner.has_probabilities for evaluator in evaluators)
+        else SetLogit(**survey.learner_params)
+    )
     if model is not None:
         survey.declare_columns(model)
 
@@ -69,11 +73,11 @@ def evaluate(
             diagnostics.add(part, logged)
             reward_scores = None if model is None else model.scores(part.matrix_for(model))
             scores: dict[int, Array | None] = {}  # several policies may share a learner
-            for one in judged:
-                ranking = id(one.runner.policy.learner or one)
+            for evaluator in evaluators:
+                ranking = id(evaluator.runner.policy.learner or evaluator)
                 if ranking not in scores:
-                    scores[ranking] = one.runner.scores(part)
-                one.add(part, logged, scores[ranking], reward_scores)
+                    scores[ranking] = evaluator.runner.scores(part)
+                evaluator.add(part, logged, scores[ranking], reward_scores)
         if model is not None:
             names = model.label_set.all()
             for record in batch.records:
@@ -89,7 +93,9 @@ def evaluate(
         low=low,
         high=high,
         warnings=tuple(diagnostics.warnings()),
-        verdicts=tuple(nested([one.verdict(diagnostics.hit_rate, log.name) for one in judged], policies)),
+        verdicts=tuple(
+            nested([evaluator.verdict(diagnostics.hit_rate, log.name) for evaluator in evaluators], policies)
+        ),
     )
 
 
@@ -166,7 +172,7 @@ def _column_value(record: Record, name: str) -> Any:
     context: Any = record.context  # of a CSV, text
     if isinstance(context, str) and context.lstrip().startswith("{"):
         context = json.loads(context)
-    for held in (record.also, record.decision.x, context):
-        if isinstance(held, dict) and held.get(name) is not None:
-            return held[name]
+    for values in (record.also, record.decision.x, context):
+        if isinstance(values, dict) and values.get(name) is not None:
+            return values[name]
     return None

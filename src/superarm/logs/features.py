@@ -84,12 +84,13 @@ class PlainFeatures(Features):
         index = parse_numbers(row.get("x_indices"), "x_indices", where, self._separator)
         x = parse_numbers(row.get("x_values"), "x_values", where, self._separator)
         _check_finite(x, "x_values", where)
-        whole = index.astype(np.int64)
-        if len(x) != len(index) or (whole != index).any() or (whole < 0).any() or (np.diff(whole) <= 0).any():
+        indices = index.astype(np.int64)
+        increasing = (indices == index).all() and (np.diff(indices, prepend=-1) > 0).all()
+        if len(x) != len(index) or not increasing:
             wanted = "increasing whole numbers, one for each of x_values"
             raise BadRow.must("x_indices", where, wanted, row.get("x_indices"))
-        width = int(whole[-1]) + 1 if len(whole) else 1
-        return Row.from_parts(dense, whole.astype(np.int32), x.astype(np.float32), width)
+        width = int(indices[-1]) + 1 if len(indices) else 1
+        return Row.from_parts(dense, indices.astype(np.int32), x.astype(np.float32), width)
 
 
 class NamedFeatures(Features):
@@ -110,17 +111,17 @@ class NamedFeatures(Features):
         self._in_x, self._as_they_are = in_x, as_they_are
 
     def of_row(self, row: dict[str, Any], number: int, where: str) -> AnyRow | dict[str, Any]:
-        known, given = self.columns.columns, (named_x(row) or {}) if self._in_x else row
+        declared, cells = self.columns.columns, (named_x(row) or {}) if self._in_x else row
         if self._as_they_are:
-            return dict(given) if self._in_x else {name: given.get(name) for name in known}
+            return dict(cells) if self._in_x else {name: cells.get(name) for name in declared}
         try:
             if not self.columns.is_plain:
-                return self.columns.parse_row(given, where)
+                return self.columns.parse_row(cells, where)
             if self._in_x:
-                return self.columns.row(given, where)
+                return self.columns.row(cells, where)
             # the log's own columns are no news
-            given = {name: value for name, value in given.items() if name in known or name not in COLUMNS}
-            return self.columns.row(given, where, notices=self.notices)
+            cells = {name: value for name, value in cells.items() if name in declared or name not in COLUMNS}
+            return self.columns.row(cells, where, notices=self.notices)
         except InvalidInput as error:
             raise BadRow(str(error)) from error
 

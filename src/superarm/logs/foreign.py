@@ -61,14 +61,14 @@ def from_dsjson(row: dict[str, Any]) -> dict[str, Any] | str:
                 for slot in range(len(row["_outcomes"]))
             ]
             drawn = [
-                ([own[a] for a in outcome["_a"]], [float(p) for p in outcome["_p"]])
-                for own, outcome in zip(places, row["_outcomes"], strict=True)
+                ([slot_names[a] for a in outcome["_a"]], [float(p) for p in outcome["_p"]])
+                for slot_names, outcome in zip(places, row["_outcomes"], strict=True)
             ]
         else:
             order, probabilities = [int(a) for a in row["a"]], [float(p) for p in row["p"]]
-            at = order.index(int(row.get("_label_Action", order[0])))
-            first = [at, *(i for i in range(len(order)) if i != at)]  # the one that was shown
-            drawn = [([names[order[i] - 1] for i in first], [probabilities[i] for i in first])]
+            shown = order.index(int(row.get("_label_Action", order[0])))
+            positions = [shown, *(i for i in range(len(order)) if i != shown)]
+            drawn = [([names[order[i] - 1] for i in positions], [probabilities[i] for i in positions])]
         labels = [labels[0] for labels, _ in drawn]
         chance = prod(chances[0] for _, chances in drawn)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
@@ -126,23 +126,25 @@ def from_obp(feedback: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
         raise InvalidInput.must("slate_id", owner, "left out: one action a round can be read", "slates")
     action, reward = np.asarray(feedback["action"]), np.asarray(feedback["reward"])
     context = np.asarray(feedback["context"], np.float64)
-    pscore, pi = feedback.get("pscore"), feedback.get("pi_b")
+    pscore, probabilities = feedback.get("pscore"), feedback.get("pi_b")
     position = feedback.get("position")
     if not len(action) == len(reward) == len(context):
         got = [len(action), len(reward), len(context)]
         raise InvalidInput.must("action, reward and context", owner, "of one length", got)
-    every = list(range(int(feedback.get("n_actions") or action.max() + 1)))
+    all_actions = list(range(int(feedback.get("n_actions") or action.max() + 1)))
     for i in range(len(action)):
         if parse_number(reward[i]) not in (0.0, 1.0):
             yield f"of reward 1 (a hit) or 0 (a miss), not {reward[i]}"
             continue
-        at = 0 if position is None else int(position[i])
+        slot = 0 if position is None else int(position[i])
         yield {
             "x": context[i],
             "labels": [int(action[i])],
-            "eligible": every,
+            "eligible": all_actions,
             "propensity": None if pscore is None else float(pscore[i]),
-            "rule": None if pi is None else slots_rule((every, np.asarray(pi)[i, :, at].tolist())),
+            "rule": None
+            if probabilities is None
+            else slots_rule((all_actions, np.asarray(probabilities)[i, :, slot].tolist())),
             "hit": bool(reward[i]),
         }
 
@@ -172,20 +174,22 @@ class SlotsDistribution(SetDistribution):
 
     def probability(self, labels: Iterable[Label]) -> float:
         shown = list(labels)
-        here = [[slot[label] for label in shown if label in slot] for slot in self.slots]
-        if len(shown) != self.m or any(len(chances) != 1 for chances in here):
+        by_slot = [[slot[label] for label in shown if label in slot] for slot in self.slots]
+        if len(shown) != self.m or any(len(chances) != 1 for chances in by_slot):
             return 0.0
-        return prod(chances[0] for chances in here)
+        return prod(chances[0] for chances in by_slot)
 
     def inclusion(self) -> Array:
         return np.diagonal(self.pairs()).copy()
 
     def pairs(self) -> Array:
-        each = np.zeros((self.m, len(self.eligible)))
+        by_slot_and_label = np.zeros((self.m, len(self.eligible)))
         for i, slot in enumerate(self.slots):
             for label, chance in slot.items():
-                each[i, self.position[label]] = chance
-        total = each.sum(axis=0)
-        both = np.outer(total, total) - each.T @ each  # two labels of one slot are never shown together
+                by_slot_and_label[i, self.position[label]] = chance
+        total = by_slot_and_label.sum(axis=0)
+        both = (
+            np.outer(total, total) - by_slot_and_label.T @ by_slot_and_label
+        )  # two labels of one slot are never shown together
         np.fill_diagonal(both, total)
         return np.asarray(both)

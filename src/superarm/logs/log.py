@@ -72,10 +72,10 @@ class Log:
         self.sources = [open_source(one) for one in (source if several else [source])]
         if not self.sources:
             raise InvalidInput.must("source", "Log", "at least one file or table", source)
-        beside = features if features is not None else vectors
-        if len(self.sources) > 1 and beside is not None:
+        row_file = features if features is not None else vectors
+        if len(self.sources) > 1 and row_file is not None:
             wanted = "left out: its rows belong to those of one log, and there are several"
-            raise InvalidInput.must("features or vectors", "Log", wanted, str(beside))
+            raise InvalidInput.must("features or vectors", "Log", wanted, str(row_file))
         if vectors is not None:
             self.sources = [WithVectors(self.sources[0], Path(vectors))]
         self.name = ", ".join(one.name for one in self.sources)
@@ -136,15 +136,15 @@ class Log:
         if self._kept is not None:
             yield from self._kept
             return
-        kept, size = list[Record](), 0
+        records, size = list[Record](), 0
         for record in self._read():
             size += ROW_BYTES + int(getattr(record.decision.x, "nbytes", 0))
             if size <= KEPT:
-                kept.append(record)
-            elif kept:
-                kept.clear()
+                records.append(record)
+            elif records:
+                records.clear()
             yield record
-        self._kept = kept if size <= KEPT else None
+        self._kept = records if size <= KEPT else None
 
     def _read(self) -> Iterator[Record]:
         self.bad, self.first_bad = 0, ""
@@ -183,25 +183,25 @@ class Log:
     def _find_features(self, file: str | PathLike[str] | None, declared: list[Columns]) -> Features:
         """Where the features are; the first source tells for all of them: ids may begin again in each."""
         source = self.sources[0]
-        rows, seen = source.rows(), list[TableRow]()
-        self._unread = chain(seen, rows)  # what is looked at is not parsed again
+        rows, parsed = source.rows(), list[TableRow]()
+        self._unread = chain(parsed, rows)  # what is looked at is not parsed again
 
-        def look() -> Iterator[TableRow]:
+        def remembered_rows() -> Iterator[TableRow]:
             for row in rows:
-                seen.append(row)
+                parsed.append(row)
                 yield row
 
-        first = list(islice(look(), SAMPLE))
-        sample = [row for row in first if isinstance(row, dict)]
+        first_rows = list(islice(remembered_rows(), SAMPLE))
+        sample = [row for row in first_rows if isinstance(row, dict)]
         if not any(sample):
-            if first:
-                raise BadRow(f"{at_row(source.name, 0)} must be {first[0]}")
+            if first_rows:
+                raise BadRow(f"{at_row(source.name, 0)} must be {first_rows[0]}")
             raise InvalidInput(f"{source.name} has no rows")
         self._check_columns(sample, source.name)
         if file is not None:
             return MatrixFeatures(Path(file))
-        every = chain(first, look())
-        return find_features(sample, every, self.columns, declared, self.separator, self.name)
+        all_rows = chain(first_rows, remembered_rows())
+        return find_features(sample, all_rows, self.columns, declared, self.separator, self.name)
 
     def _check_columns(self, sample: list[dict[str, Any]], owner: str) -> None:
         """Refuse a log without the columns that it must have."""
@@ -210,15 +210,15 @@ class Log:
             number = parse_number(sample[0]["format"])
             if number != LOG_FORMAT:
                 raise InvalidInput.must("format", owner, f"{LOG_FORMAT}, as this superarm reads", number)
-        known = ", ".join(names)
+        listed = ", ".join(names)
         for name in c.labels:
             if name not in names:
-                raise InvalidInput.must("labels column", owner, f"one of {known}", name, choices=names)
+                raise InvalidInput.must("labels column", owner, f"one of {listed}", name, choices=names)
         if c.hit not in names and c.label not in names:
-            raise InvalidInput.must("hit column", owner, f"one of {known}", c.hit, choices=names)
+            raise InvalidInput.must("hit column", owner, f"one of {listed}", c.hit, choices=names)
         for name in c.features or ():
             if name not in names:
-                raise InvalidInput.must("features columns", owner, f"among {known}", name, choices=names)
+                raise InvalidInput.must("features columns", owner, f"among {listed}", name, choices=names)
 
     # ------------------------------------------------------------ one row
 
@@ -280,7 +280,7 @@ class Log:
         gamma, rule = parse_probability(row.get("gamma"), "gamma", where), parse_rule(row.get("rule"), where)
         if rule is None and gamma is not None and (top is not None or gamma == 1.0):
             rule = {"name": "dilute", "gamma": gamma}
-        vary = rule is not None and rule["name"] == "cover"  # it leaves labels of its top set out
-        if top is not None and rule is not None and not vary and len(set(top)) != len(labels):
+        sizes_vary = rule is not None and rule["name"] == "cover"  # it leaves labels of its top set out
+        if top is not None and rule is not None and not sizes_vary and len(set(top)) != len(labels):
             raise BadRow.must("top", where, f"{len(labels)} distinct labels, as many as shown", list(top))
         return drawn, None if rule is None else top, rule

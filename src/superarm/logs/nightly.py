@@ -166,22 +166,22 @@ def learn_file(
     unknown = outcomes.keys() - set(ids)
     if outcomes and len(unknown) == len(outcomes):
         raise FeedbackError.must(id_column, str(answers), f"ids of {decisions}", next(iter(outcomes)))
-    stored = Decisions.from_frame(table, learner.label_set)
-    if stored.learner != learner.id:
-        raise FeedbackError.must("learner", str(decisions), f"that of {model} ({learner.id})", stored.learner)
-    learnt_before = np.array([int(number) in learner.answered for number in stored.round], bool)
+    batch = Decisions.from_frame(table, learner.label_set)
+    if batch.learner != learner.id:
+        raise FeedbackError.must("learner", str(decisions), f"that of {model} ({learner.id})", batch.learner)
+    learnt_before = np.array([int(number) in learner.answered for number in batch.round], bool)
     answered = np.array([id_ in outcomes for id_ in ids], bool)
     learnt = 0
-    for start in range(0, len(stored), CHUNK):
+    for start in range(0, len(batch), CHUNK):
         part = slice(start, start + CHUNK)
         new = start + np.flatnonzero(answered[part] & ~learnt_before[part])
         if len(new):
-            given = [outcomes[ids[i]] for i in new]
+            new_answers = [outcomes[ids[i]] for i in new]
             if kind == "labels":
-                given = [_label(learner, label) for label in given]
-            learnt += learner.update_many(stored[new], **{kind: given})
+                new_answers = [_label(learner, label) for label in new_answers]
+            learnt += learner.update_many(batch[new], **{kind: new_answers})
         if progress is not None:
-            progress(min(CHUNK, len(stored) - start))
+            progress(min(CHUNK, len(batch) - start))
     logged = 0
     if log is not None and answered.any():
         column = (

@@ -95,8 +95,13 @@ class Policy:
     @property
     def promise(self) -> float | None:
         """The coverage that its sets are chosen for; ``None`` if they are all of one size."""
-        free = self.set_size is None and not self.draws and self.gamma is None and self.rule is None
-        if self.coverage is None and self.learner is not None and free and self.learner.coverage is not None:
+        unchanged = self.set_size is None and not self.draws and self.gamma is None and self.rule is None
+        if (
+            self.coverage is None
+            and self.learner is not None
+            and unchanged
+            and self.learner.coverage is not None
+        ):
             return self.learner.coverage.promised
         return self.coverage
 
@@ -204,18 +209,18 @@ class PolicyRunner:
     def _around(self, eligible: Array, top: Array) -> list[SetDraw]:
         """The top sets, or the paper's draws around them."""
         labels, k = [np.flatnonzero(row) for row in top], eligible.shape[1]
-        among = [np.arange(k) if row.all() else np.flatnonzero(row) for row in eligible]
-        pairs = zip(among, labels, strict=True)
+        candidates = [np.arange(k) if row.all() else np.flatnonzero(row) for row in eligible]
+        pairs = zip(candidates, labels, strict=True)
         if self.gamma is None:
-            return [MixtureDraw.always(own, best.tolist()) for own, best in pairs]
-        return [MixtureDraw.around(own, best.tolist(), self.gamma) for own, best in pairs]
+            return [MixtureDraw.always(among_labels, best.tolist()) for among_labels, best in pairs]
+        return [MixtureDraw.around(among_labels, best.tolist(), self.gamma) for among_labels, best in pairs]
 
     def _distribution(self, s: Array, eligible: Array) -> SetDistribution:
         assert self.rule is not None
-        among = None if eligible.all() else np.flatnonzero(eligible).tolist()
+        candidates = None if eligible.all() else np.flatnonzero(eligible).tolist()
         if self.budget_stands:
-            return self.rule.distribution(s, eligible=among, set_size=self.size)
-        distribution = distribution_of(self.rule.decide(s, eligible=among, set_size=self.size))
+            return self.rule.distribution(s, eligible=candidates, set_size=self.size)
+        distribution = distribution_of(self.rule.decide(s, eligible=candidates, set_size=self.size))
         assert distribution is not None
         return distribution
 
@@ -228,8 +233,8 @@ class PolicyRunner:
         if callable(source):
             s = _call_scores(source, batch.matrix(self.n_features), policy.name, what)
         else:
-            each = zip(batch.records, batch.eligible, strict=True)
-            s = np.stack([self._row_scores(record, eligible, what) for record, eligible in each])
+            rows = zip(batch.records, batch.eligible, strict=True)
+            s = np.stack([self._row_scores(record, eligible, what) for record, eligible in rows])
         if s.shape != (len(batch), k) or not np.isfinite(s).all():
             wanted = f"finite, {k} for each row, one a label"
             raise InvalidInput.must(what, policy.name, wanted, f"shape {s.shape}")
@@ -244,11 +249,11 @@ class PolicyRunner:
             value = _json_object(value, field, where)
         if isinstance(value, dict):
             value = {label: score for label, score in value.items() if score is not None}  # gaps of a table
-            at = label_numbers(self.labels, value, field, where)
-            if eligible.sum() > eligible[at].sum():
+            numbers = label_numbers(self.labels, value, field, where)
+            if eligible.sum() > eligible[numbers].sum():
                 raise BadRow.must(field, where, f"{what} of all labels that could be shown", value)
             s = np.full(k, -LARGEST if what == "scores" else 0.0)
-            s[at] = parse_numbers(list(value.values()), field, where)
+            s[numbers] = parse_numbers(list(value.values()), field, where)
             return s
         s = np.asarray(parse_numbers(value, field, where))
         if s.shape != (k,) or not np.isfinite(s).all():
@@ -272,16 +277,16 @@ def _call_scores(scores: Callable[[Any], Any], X: Any, name: str, what: str) -> 
         need("logs")
         import polars as pl
 
-        given: Any = pl.DataFrame(X, infer_schema_length=None, strict=False)
+        features: Any = pl.DataFrame(X, infer_schema_length=None, strict=False)
     elif X.starts is None:
-        given = X.dense
+        features = X.dense
     else:
         need("logs")
         from scipy.sparse import csr_matrix
 
         sparse = csr_matrix((X.values, X.indices, X.starts), shape=(len(X), X.width))
-        given = sparse if X.dense is None else (X.dense, sparse)
+        features = sparse if X.dense is None else (X.dense, sparse)
     try:
-        return np.asarray(scores(given), np.float64)
+        return np.asarray(scores(features), np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput.must(what, name, "a function of a matrix of features", str(error)) from error

@@ -50,18 +50,12 @@ class SetDraw(ABC):
         """For each of k labels, the probability that it is shown."""
 
     @abstractmethod
-    def second_moment(self, values: Array) -> float:
-        """E[(sum of the shown labels' values)^2]: values' G values."""
-
-    @abstractmethod
     def _solve(self, pi: Array) -> Array:
         """z with G z = pi; NaN where there is none."""
 
-    def overlap(self, top: Array) -> tuple[float, float]:
-        """Mean and variance of |S n top|; ``top`` is a mask."""
-        values = top.astype(np.float64)
-        mean = float(values @ self.inclusion(len(values)))
-        return mean, max(self.second_moment(values) - mean**2, 0.0)
+    def expected_overlap(self, top: Array) -> float:
+        """How many labels of a top set, a mask, are shown on average."""
+        return float(self.inclusion(len(top))[top].sum())
 
     def linear_weight(self, pi: Array, shown: LabelSet) -> tuple[float, float]:
         """pi' G^+ 1_S and its mean square, for a policy's inclusion probabilities pi of all labels.
@@ -138,13 +132,6 @@ class MixtureDraw(SetDraw):
             pi[list(labels)] += probability
         return pi
 
-    def second_moment(self, values: Array) -> float:
-        total = sum(p * values[list(labels)].sum() ** 2 for labels, p in self.sets.items())
-        if self.share:
-            own = values[self.eligible]
-            total += self.share * float(own @ self._paper.times(own, self._block))
-        return float(total)
-
     @property
     def _paper(self) -> PaperMatrix:
         return paper_matrix(len(self.eligible), self.m, self.gamma)
@@ -210,14 +197,10 @@ class DistributionDraw(SetDraw):
         pi[self.eligible] = self.distribution.inclusion()
         return pi
 
-    def second_moment(self, values: Array) -> float:
-        own = values[self.eligible]
-        return float(own @ self._matrix_and_inverse[0] @ own)
-
-    def overlap(self, top: Array) -> tuple[float, float]:
+    def expected_overlap(self, top: Array) -> float:
         if isinstance(self.distribution, FewSets):  # of tied labels, ``top`` holds those that came first
-            return _few_sets_draw(self.distribution).overlap(top)
-        return super().overlap(top)
+            return _few_sets_draw(self.distribution).expected_overlap(top)
+        return super().expected_overlap(top)
 
     def _solve(self, pi: Array) -> Array:
         G, inverse = self._matrix_and_inverse
@@ -262,11 +245,6 @@ class PaperMatrix:
         # D^-1 = diag(1 / gap) (I - pairs_of_inverse), in the same way
         sums = np.diag(self.gap) + np.array([[m], [n - m]]) * self.pairs
         self.pairs_of_inverse = self.pairs @ np.linalg.inv(sums)
-
-    def times(self, values: Array, block: Array) -> Array:
-        """D times a vector."""
-        both = self.pairs @ np.bincount(block, values, 2)
-        return np.asarray(self.gap[block] * values + both[block])
 
     def solve(self, values: Array, block: Array) -> Array:
         """D^-1 times a vector."""

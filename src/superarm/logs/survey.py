@@ -66,11 +66,11 @@ class Survey:
             seed: of its draws.
             set_size: left out, the log's; a promise needs all sizes, and has them.
         """
-        given = self.learner_params | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
-        learner = make(spec, **given)
+        params = self.learner_params | {"seed": seed} | ({} if set_size is None else {"set_size": set_size})
+        learner = make(spec, **params)
         if set_size is None and learner.rule.sizes_vary:
-            del given["set_size"]
-            return make(spec, **given)
+            del params["set_size"]
+            return make(spec, **params)
         return learner
 
     def declare_columns(self, learner: Learner) -> None:
@@ -91,37 +91,39 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
         labels: all labels, or how many there are, where not every one was ever shown.
         n_features: for sparse rows whose last features never occur.
     """
-    seen: set[Label] = set()
+    labels_seen: set[Label] = set()
     sizes: Counter[int] = Counter()
-    rows = answered = hits = known = drawn = width = 0
+    rows = answered = hits = with_propensity = with_design = width = 0
     mixed = False
     for record in log:
         decision, x = record.decision, record.decision.x
         rows += 1
-        seen.update(decision.labels, decision.top, decision.eligible or (), _labels_in_rule(decision.rule))
+        labels_seen.update(
+            decision.labels, decision.top, decision.eligible or (), _labels_in_rule(decision.rule)
+        )
         if record.label is not None:
-            seen.add(record.label)
+            labels_seen.add(record.label)
         sizes[decision.set_size] += 1
         answered += record.hit is not None
         hits += record.hit is True
-        known += decision.propensity is not None
-        drawn += decision.rule is not None
+        with_propensity += decision.propensity is not None
+        with_design += decision.rule is not None
         if isinstance(x, Row):
             mixed = mixed or len(x.dense) > 0
             width = max(width, x.width)
     if not rows:
         raise InvalidInput.must("content", log.name, "a log with a row that can be read", log.first_bad)
-    names, count = _all_labels(seen, labels, log.name)
+    names, count = _all_labels(labels_seen, labels, log.name)
     columns = log.features.for_labels(count) if len(log.features) else None
-    whole = (log.n_features, width) if mixed else log.n_features or max(width, n_features or 1)
+    dense_and_sparse = (log.n_features, width) if mixed else log.n_features or max(width, n_features or 1)
     return Survey(
         rows=rows,
         bad=log.bad,
         answered=answered,
         hits=hits,
-        with_propensity=known,
-        with_design=drawn,
-        n_features=whole if columns is None else columns.layout.n_features,
+        with_propensity=with_propensity,
+        with_design=with_design,
+        n_features=dense_and_sparse if columns is None else columns.layout.n_features,
         labels=names,
         n_labels=count,
         set_size=sizes.most_common(1)[0][0],
@@ -139,21 +141,21 @@ def _labels_in_rule(rule: dict[str, Any] | None) -> Iterable[Label]:
 
 def _all_labels(seen: set[Label], labels: Any, owner: str) -> tuple[tuple[Label, ...] | None, int]:
     """The names of all labels and their number; numbers from 0 on need no names."""
-    whole = all(isinstance(label, int) for label in seen)
+    all_numbers = all(isinstance(label, int) for label in seen)
     if isinstance(labels, int):
-        if not whole or max(seen, default=0) >= labels:
+        if not all_numbers or max(seen, default=0) >= labels:
             got = sorted(map(str, seen))
             raise InvalidInput.must("labels", owner, f"whole numbers below {labels}", got)
         return None, labels
     if labels is not None:
-        given = tuple(labels)
-        unknown = sorted({str(s) for s in seen} - {str(g) for g in given})
+        names_given = tuple(labels)
+        unknown = sorted({str(s) for s in seen} - {str(g) for g in names_given})
         if unknown:
             raise InvalidInput.must("labels", owner, "among the given ones", unknown)
-        return given, len(given)
-    if whole and 0 in seen and max(seen) < 2 * len(seen):
+        return names_given, len(names_given)
+    if all_numbers and 0 in seen and max(seen) < 2 * len(seen):
         return None, max(max(seen) + 1, 2)
-    names = sorted(seen) if whole else sorted(map(str, seen))
+    names = sorted(seen) if all_numbers else sorted(map(str, seen))
     if len(names) < 2:
         raise InvalidInput.must("labels", owner, "at least two different ones", names)
     return tuple(names), len(names)

@@ -139,10 +139,10 @@ def nested(verdicts: list[Verdict], policies: Sequence[Policy]) -> list[Verdict]
         if policy.rule is None and policy.gamma is None and not policy.draws and policy.promise is None:
             ranking = policy.learner or policy.scores or policy.probabilities or policy
             rankings.setdefault(id(ranking), []).append(i)
-    for same in rankings.values():
+    for policies_of_ranking in rankings.values():
         best: dict[int, Estimate] = {}
         smaller: Estimate | None = None
-        for i in sorted(same, key=lambda i: result[i].set_size):
+        for i in sorted(policies_of_ranking, key=lambda i: result[i].set_size):
             estimate = result[i].best
             if estimate is None and smaller is not None and smaller.rate >= 1.0 - SILENT:
                 value = max(result[i].expected, smaller.rate)

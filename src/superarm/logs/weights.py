@@ -47,7 +47,6 @@ class Propensities(NamedTuple):
     by_rule: Array  # NaN if the log does not say how the set was drawn
     log_sets: Array  # log of the number of sets that were possible
     excess: Array  # |S n top|, less its expectation by the rule
-    variance: Array  # of |S n top|, by the rule
 
     def part(self, i: Array) -> Propensities:
         """Those of some of the rows."""
@@ -69,16 +68,15 @@ class PolicyWeights(NamedTuple):
 def logged_propensities(batch: Batch) -> Propensities:
     """The probabilities of the logged sets."""
     n, m = batch.eligible.sum(axis=1), batch.shown.sum(axis=1)
-    by_rule, excess, variance = np.full((3, len(batch)), np.nan)
+    by_rule, excess = np.full((2, len(batch)), np.nan)
     for i, draw in enumerate(batch.draws):
         if draw is not None:
             by_rule[i] = draw.probability(batch.sets[i])
-            mean, variance[i] = draw.overlap(batch.top[i])
-            excess[i] = (batch.shown[i] & batch.top[i]).sum() - mean
+            excess[i] = (batch.shown[i] & batch.top[i]).sum() - draw.expected_overlap(batch.top[i])
     propensity = np.where(np.isnan(batch.propensity), by_rule, batch.propensity)
     propensity = np.where(propensity > 0.0, propensity, np.nan)  # what was shown can not have been impossible
     log_sets = np.array([log_comb(*sizes) for sizes in zip(n.tolist(), m.tolist(), strict=True)])
-    return Propensities(n, m, propensity, by_rule, log_sets, excess, variance)
+    return Propensities(n, m, propensity, by_rule, log_sets, excess)
 
 
 def policy_weights(batch: Batch, logged: Propensities, policy: Sequence[SetDraw]) -> PolicyWeights:

@@ -116,11 +116,11 @@ class Writer:
         import polars as pl
 
         batches = list(self._parts)
-        whole = self._part()
+        joined = self._part()
         # of labels seen as numbers in one batch and as names in another, names hold both
         frames = [pl.scan_parquet(part) for part in batches]
-        pl.concat(frames, how="vertical_relaxed").sink_parquet(whole, row_group_size=BATCH)
-        whole.replace(self.path)
+        pl.concat(frames, how="vertical_relaxed").sink_parquet(joined, row_group_size=BATCH)
+        joined.replace(self.path)
 
 
 def _cell(value: Any) -> Any:
@@ -134,20 +134,20 @@ def _cell(value: Any) -> Any:
 def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
     import polars as pl
 
-    whole = all(
+    label_numbers_only = all(
         type(label) is int
         for row in rows
         for label in [*row["labels"], *([] if row["label"] is None else [row["label"]])]
     )
-    label: Any = pl.Int64 if whole else pl.String
+    label: Any = pl.Int64 if label_numbers_only else pl.String
     times = {type(row["time"]) for row in rows} - {type(None)}
     time: Any = pl.String if str in times else pl.Float64
     lists = {"labels", "drawn", "top", "eligible"}
-    named = any(isinstance(row["x"], dict) for row in rows)
+    named_rows = any(isinstance(row["x"], dict) for row in rows)
     types: dict[str, Any] = {
         "format": pl.Int32,
         "time": time,
-        "x": pl.String if named else pl.List(pl.Float32),
+        "x": pl.String if named_rows else pl.List(pl.Float32),
         "x_indices": pl.List(pl.Int32),
         "x_values": pl.List(pl.Float32),
         "set_size": pl.Int32,
@@ -160,9 +160,9 @@ def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
     types |= dict.fromkeys(lists, pl.List(label))
     for row in rows:
         row["rule"] = None if row["rule"] is None else json.dumps(row["rule"])
-        if named:  # as JSON: each row has names of its own
+        if named_rows:  # as JSON: each row has names of its own
             row["x"] = None if row["x"] is None else json.dumps(row["x"], ensure_ascii=False)
-        if not whole:
+        if not label_numbers_only:
             for name in lists:
                 row[name] = None if row[name] is None else [str(value) for value in row[name]]
             row["label"] = None if row["label"] is None else str(row["label"])
