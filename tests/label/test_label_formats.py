@@ -341,23 +341,74 @@ def test_spaces_around_a_label_and_columns_of_vectors_do_not_matter(write):
     assert (taken.answers, taken.new_labels) == (2, ("praise",))
 
 
-def test_accepted_labels_are_predictions_for_label_studio(tmp_path):
+def test_accepted_labels_are_suggestions(tmp_path):
     job = Labelling("digits", labels=[str(i) for i in range(10)], target=0.9)
     truth = job.rows.truth
     while (question := job.ask()) is not None:
         right = truth[question.row]
         job.answer(question, **({"label": right} if right in question.labels else {"none": True}))
-    path = tmp_path / "labels.json"
-    assert export_labels(job, path, "label-studio") == 1797
-    accepted = {one["row"] for one in job.results() if one["how"] == "accepted"}
-    assert accepted
-    tasks = json.loads(path.read_text(encoding="utf-8"))
-    assert {task["meta"]["row"] for task in tasks if "predictions" in task} == accepted
-    assert all(0.0 <= task["predictions"][0]["score"] <= 1.0 for task in tasks if "predictions" in task)
     before = job.results()
-    taken = import_into(job, import_answers(path, "label-studio"))
-    assert (taken.answers, taken.unchanged) == (0, 1797)
-    assert job.results() == before
+    accepted = {one["row"] for one in before if one["how"] == "accepted"}
+    assert accepted
+    for format in ("label-studio", "prodigy", "argilla"):
+        path = tmp_path / f"{format}.json"
+        assert export_labels(job, path, format) == 1797
+        tasks = tasks_of(path)
+        if format == "label-studio":
+            predicted = {
+                task["meta"]["row"]: task["predictions"][0] for task in tasks if "predictions" in task
+            }
+            assert {task["meta"]["row"] for task in tasks if "annotations" not in task} == accepted
+        elif format == "prodigy":
+            predicted = {task["meta"]["row"]: task for task in tasks if "answer" not in task}
+        else:
+            predicted = {task["metadata"]["row"]: task["suggestions"]["label"] for task in tasks}
+        assert set(predicted) == (set(range(1797)) if format == "argilla" else accepted)
+        assert all(0.0 <= one["score"] <= 1.0 for one in predicted.values())
+        taken = import_into(job, import_answers(path, format))
+        assert (taken.answers, taken.unchanged) == (0, 1797)
+        assert job.results() == before
+
+
+@pytest.mark.parametrize("format", ["label-studio", "prodigy", "argilla"])
+def test_rows_that_look_alike_are_told_apart_by_their_number(format, tmp_path):
+    rows = [{"id": number, "text": "the same", "team": "login"} for number in range(4)]
+    path = tmp_path / "labels.json"
+    job = Labelling(rows, labels=["billing", *TEAMS[1:]], target=1.0, show=("text",))
+    job.add_answers([{"row": row, "label": "login"} for row in range(4)])
+    export_labels(job, path, format)
+    tasks = tasks_of(path)
+    for task in tasks[2:3]:  # which somebody changes there
+        if format == "prodigy":
+            task |= {"answer": "reject", "_annotator_id": "cleo", "_timestamp": 1790000000}
+        elif format == "argilla":
+            task["responses"] = {"label": [{"value": "billing", "user_id": "cleo"}]}
+        else:
+            task["annotations"] = [
+                annotation(choices("billing", name="label"), "cleo", "2026-03-09T22:16:08Z")
+            ]
+    path.write_text(json.dumps(tasks), encoding="utf-8")
+    taken = import_into(job, import_answers(path, format))
+    assert (taken.answers, taken.unchanged) == (1, 3)
+    assert [[one.by for one in job.state.answers[item]] for item in range(4)] == [
+        [""],
+        [""],
+        ["", "cleo"],
+        [""],
+    ]
+    moved = Labelling(rows[:2], labels=TEAMS, target=1.0, show=("text",))  # there is no row 2 any more
+    assert import_into(moved, import_answers(path, format)).answers == 1
+    assert [one.by for one in moved.state.answers[0]] == ["cleo"]
+
+
+def test_labels_of_the_table_are_nobodys_for_prodigy(tmp_path):
+    rows = [row | {"team": team} for row, team in zip(ROWS, [*TEAMS, "", ""], strict=True)]
+    job, path = Labelling(rows, labels="team", target=1.0), tmp_path / "labels.jsonl"
+    assert export_labels(job, path, "prodigy") == 3
+    assert all(task["answer"] == "accept" and "_annotator_id" not in task for task in tasks_of(path))
+    taken = import_into(job, import_answers(path, "prodigy"))
+    assert (taken.answers, taken.unchanged) == (0, 3)
+    assert export_labels(job, path, "answers") == 0
 
 
 @pytest.mark.parametrize(
@@ -439,16 +490,22 @@ def test_answers_move_to_a_new_journal(yes_no, tmp_path):
     assert (told.answers, told.unknown, told.empty, told.new_labels) == (count, 0, 0, ("first",))
 
     def said(job):
+        names, state = [*job.state.label_set.names, None], job.state
         return {
-            job.rows.cells[int(job.rows.first_row[row])]["size"]: [
-                (a.by, [job.state.label_set.names[i] for i in a.shown], a.hit, a.label >= 0 and job.state.label_set.names[a.label], a.final)
-                for a in job.state.valid_answers(row)
+            job.rows.cells[int(job.rows.first_row[item])]["size"]: [
+                (a.by, [names[i] for i in a.shown], a.hit, names[a.label], a.final)
+                for a in state.valid_answers(item)
             ]
-            for row in job.state.answers if job.state.valid_answers(row)
-        }  # fmt: skip
+            for item in state.answers
+            if state.valid_answers(item)
+        }
 
     assert said(new) == said(old)
     assert {name: one["clicks"] for name, one in new.people().items()} == {
         name: one["clicks"] for name, one in old.people().items()
     }
     assert import_into(new, import_answers(path, "answers")).answers == 0  # once more
+    assert import_into(old, import_answers(path, "answers")).answers == 0  # where they come from
+    old.merge_labels("b", "c")
+    assert export_labels(old, path, "answers") > 0
+    assert import_into(old, import_answers(path, "answers")).answers == 0

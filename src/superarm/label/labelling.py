@@ -235,7 +235,8 @@ class Labelling(Results):
             answers: each with row (a number), by (left out: nobody), and label, or labels: none of these, or label
                 where both are given; hit says whether the right one is among labels, final settles the row.
         """
-        numbers, new = self.state.label_set.numbers, []
+        label_set, new = self.state.label_set, []
+        numbers = label_set.numbers
         for answer in answers:
             item, label = int(self.rows.item_of_row[answer["row"]]), answer.get("label")
             shown, by = answer.get("labels") or [], check_person(answer.get("by", ""))
@@ -244,7 +245,8 @@ class Labelling(Results):
                 hit = label is not None and (not shown or label in shown)
             number = -1 if label is None else numbers[self._live_label(label)]
             numbers_shown = tuple(numbers[self._live_label(name)] for name in shown)
-            before = [(a.by, a.shown, a.hit, a.label, a.final) for a in self.state.answers.get(item, ())]
+            earlier = [label_set.current_answer(one) or one for one in self.state.answers.get(item, ())]
+            before = [(one.by, one.shown, one.hit, one.label, one.final) for one in earlier]
             if (by, numbers_shown, hit, number, final) not in before:  # else it is the same file, once more
                 new.append((item, by, {"labels": shown, "hit": hit, "label": label, "final": final}))
         self._keep(new)
