@@ -63,9 +63,9 @@ def import_into(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportCoun
             unknown += 1
         else:
             names |= dict.fromkeys(mentioned)
-            says_nothing = not mentioned or names.keys() <= set(mentioned)  # or none of all labels
-            if answer.label is None and answer.hit is None and says_nothing:
-                empty += 1
+            is_none = answer.label is None and answer.hit is None
+            if is_none and (not mentioned or names.keys() <= set(mentioned)):
+                empty += 1  # nothing, or none of all labels
             else:
                 content = {"label": answer.label, "labels": list(answer.shown), "hit": answer.hit}
                 accepted.append({"row": row, "by": answer.by, "final": answer.final, **content})

@@ -55,13 +55,13 @@ def read_settings(where: str | Path) -> LabelSettings:
     if not journal_exists(where):
         raise InvalidInput(f"no such journal: {where}")
     with closing(open_store(where, read_only=True)) as store:
-        settings = store.meta()
-        changes = [event.body for event in store.changes() if event.body["what"] in ("target", "rows")]
-    if settings.get("kind") != KIND:
-        got = f"that of a {settings.get('kind')}"
-        raise JournalForeign.must("journal", "superarm label", "the journal of a labelling", got)
-    for change in changes:
-        settings |= change
+        settings = dict(store.meta())
+        if settings.get("kind") != KIND:
+            got = f"that of a {settings.get('kind')}"
+            raise JournalForeign.must("journal", "superarm label", "the journal of a labelling", got)
+        for event in store.changes():
+            if event.body["what"] in ("target", "rows"):
+                settings |= event.body
     try:
         return msgspec.convert(settings, LabelSettings)
     except msgspec.ValidationError as error:
