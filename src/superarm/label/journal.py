@@ -15,8 +15,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDown, JournalForeign
@@ -55,20 +53,19 @@ def read_settings(where: str | Path) -> LabelSettings:
     if not journal_exists(where):
         raise InvalidInput(f"no such journal: {where}")
     with closing(open_store(where, read_only=True)) as store:
-        settings = dict(store.meta())
-        if settings.get("kind") != KIND:
-            got = f"that of a {settings.get('kind')}"
+        meta = store.meta()
+        if meta.get("kind") != KIND:
+            got = f"that of a {meta.get('kind')}"
             raise JournalForeign.must("journal", "superarm label", "the journal of a labelling", got)
+        names = ("labels", "yes_no", "seed", "rows", "read_options")
+        if missing := [name for name in names if name not in meta]:
+            fault = f"the settings in {where} have another layout, without {', '.join(missing)}"
+            raise JournalForeign(f"{fault}: another version of superarm made it; begin a new journal")
+        settings = {name: meta[name] for name in names}
         for event in store.changes():
             if event.body["what"] in ("target", "rows"):
-                settings |= event.body
-    try:
-        return msgspec.convert(settings, LabelSettings)
-    except msgspec.ValidationError as error:
-        raise JournalForeign(
-            f"the settings in {where} have another layout ({error}): another version of superarm made it; "
-            "begin a new journal"
-        ) from error
+                settings |= {name: value for name, value in event.body.items() if name != "what"}
+    return LabelSettings(**settings)
 
 
 def create_label_journal(where: str | Path, meta: JsonObject) -> None:
