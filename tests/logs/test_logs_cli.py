@@ -69,7 +69,7 @@ def test_json_is_all_there_is(slates, tmp_path):
 
 
 def test_the_grid_and_its_figure(slates, tmp_path):
-    figure = tmp_path / "grid.svg"
+    figure = tmp_path / "grid.SVG"
     told = run(
         "evaluate", slates, *MAPPED, "--learner", "set-logit", "--learner", "mc-dbf:estimate=set",
         "--fixed", "red,blue", "--set-size", "1,2,3", "--gamma", "0.1,0.5", "--grid", "--figure", figure,
