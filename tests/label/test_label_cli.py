@@ -118,6 +118,28 @@ def test_labels_go_out_with_a_model_and_come_in_again(labelled: Path, tmp_path: 
     )
     assert run_here("labels", "export", journal, "--output", out, "--force")[0] == 0
     assert {row["label"] for row in read(out)} == {"login", "billing", "adverts"}
+    for ending in (".CSV", ".Tsv"):
+        upper = tmp_path / f"again{ending}"
+        assert run_here("labels", "export", journal, "--output", upper)[0] == 0
+        assert len(upper.read_text().splitlines()[0].split("," if ending == ".CSV" else "\t")) == 8
+
+
+def test_answers_move_to_another_journal(
+    tickets: Path, labelled: Path, tmp_path: Path, run_here: Run
+) -> None:
+    other, answers = tmp_path / "other.db", tmp_path / "answers.jsonl"
+    rows = LabelRows.read(tickets, answers="team")
+    sa.Labelling(rows, labels=["login", "billing"], target=1.0, seed=3, journal=other).close()
+    code, message = run_here("labels", "export", labelled, "--format", "answers", "--output", answers)
+    assert code == 0, message
+    n_answers = len(answers.read_text().splitlines())
+    assert f"{n_answers:,} answers written to" in message
+    command = ("labels", "import", other, answers, "--format", "answers")
+    code, message = run_here(*command)
+    assert code == 0, message
+    assert f"{n_answers:,} answers taken over; new labels: ads" in message
+    assert "180 of 180 labelled" in message
+    assert "0 answers taken over 180 of 180 labelled" in run_here(*command)[1]
 
 
 def test_what_is_wrong_is_said(tickets: Path, tmp_path: Path, run_here: Run) -> None:

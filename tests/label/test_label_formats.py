@@ -11,6 +11,7 @@ from superarm.errors import InvalidInput
 from superarm.label import Labelling
 from superarm.label.formats import ImportedAnswer, export_labels, import_answers
 from superarm.label.importing import import_into
+from superarm.label.simulation import simulated_answer
 
 TEAMS = ["billing", "login", "delivery"]
 ROWS = [
@@ -212,70 +213,121 @@ def test_rows_are_found_by_what_both_have_or_by_the_text_alone(tmp_path):
     assert [one["label"] for one in job.results()] == ["cat", "dog"]
 
 
-def exported(path, format: str) -> list[dict]:
-    """What is written of five rows, of which three have a label."""
+@pytest.mark.parametrize("format", ["label-studio", "prodigy", "argilla"])
+def test_what_is_written_is_what_they_read(format, tmp_path):
     job = Labelling(ROWS, labels=TEAMS, target=1.0, show=("text",))
-    job.add_answers([{"row": row, "by": "anna", "label": label} for row, label in enumerate(TEAMS)])
+    for label in ("billing", "login", "delivery"):
+        job.answer(job.ask("anna"), label=label, by="anna")
+    path = tmp_path / "labels.json"
     assert export_labels(job, path, format) == 3
+    given = {row["text"]: one["label"] for row, one in zip(ROWS, job.results(), strict=True)}
+    text = path.read_text(encoding="utf-8")
+    if format == "prodigy":
+        tasks = [json.loads(line) for line in text.splitlines()]
+        assert {task["text"]: task["label"] for task in tasks} == {t: y for t, y in given.items() if y}
+        assert {(task["answer"], task["_annotator_id"]) for task in tasks} == {("accept", "anna")}
+        again = {one.values["text"]: one.label for one in import_answers(path, format)}
+        assert again == {t: y for t, y in given.items() if y}
+    elif format == "label-studio":
+        tasks = json.loads(text)
+        assert [task["data"] for task in tasks] == [{"text": row["text"]} for row in ROWS]
+        for task in tasks:
+            label = given[task["data"]["text"]]
+            assert ("annotations" in task) == (label is not None)
+            if label is not None:
+                [result] = task["annotations"][0]["result"]
+                assert result == {
+                    "id": "superarm",
+                    "from_name": "label",
+                    "to_name": "row",
+                    "type": "choices",
+                    "value": {"choices": [label]},
+                }
+        again = {one.values["text"]: one.label for one in import_answers(path, format)}
+        assert again == {t: y for t, y in given.items() if y}
+    else:
+        records = json.loads(text)
+        assert [record["fields"] for record in records] == [{"text": row["text"]} for row in ROWS]
+        for record in records:
+            suggestion = record["suggestions"].get("label")
+            assert (suggestion and suggestion["value"]) == given[record["fields"]["text"]]
+            assert record.keys() == {"id", "fields", "metadata", "suggestions", "responses", "vectors"}
+
+
+def labelled(rows: list[dict]) -> Labelling:
+    """Two of the rows by anna, one by anna and ben, one by nobody whose name is known."""
+    job = Labelling(rows, labels=TEAMS, target=1.0)
+    said = [
+        (0, "anna", "billing"),
+        (1, "anna", "login"),
+        (2, "anna", "delivery"),
+        (2, "ben", "delivery"),
+        (3, "", "billing"),
+    ]
+    job.add_answers([{"row": row, "by": by, "label": label} for row, by, label in said])
+    return job
+
+
+def tasks_of(path) -> list[dict]:
     text = path.read_text(encoding="utf-8")
     return json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
 
 
-def test_labels_are_suggestions_for_label_studio(tmp_path):
-    tasks = exported(tmp_path / "labels.json", "label-studio")
-    assert [task["data"] for task in tasks] == [{"text": row["text"]} for row in ROWS]
-    for task, label in zip(tasks, TEAMS, strict=False):
-        [prediction] = task["predictions"]
-        assert prediction.keys() == {"model_version", "score", "result"}
-        [choice] = prediction["result"]
-        value = {"choices": [label]}
-        assert choice == {"from_name": "label", "to_name": "row", "type": "choices", "value": value}
-    assert all(task.keys() == {"data"} for task in tasks[3:])
+@pytest.mark.parametrize("format", ["label-studio", "prodigy", "argilla"])
+def test_what_we_wrote_is_no_new_answer(format, tmp_path):
+    rows = [row | {"by": "phone", "row": 7} for row in ROWS]  # columns that have the names of ours
+    job, path = labelled(rows), tmp_path / "labels.json"
+    before, people = job.results(), job.people()
+    export_labels(job, path, format)
+    taken = import_into(job, import_answers(path, format))
+    assert (taken.answers, taken.unchanged, taken.unknown, taken.empty, taken.new_labels) == (0, 4, 0, 0, ())
+    assert str(taken) == "0 answers taken over; 4 as superarm exported them, which are no new answers"
+    assert job.results() == before
+    assert job.people() == people
 
 
-def test_labels_are_suggestions_for_prodigy(tmp_path):
-    tasks = exported(tmp_path / "labels.jsonl", "prodigy")
-    assert [(task["text"], task["label"]) for task in tasks] == [
-        (row["text"], label) for row, label in zip(ROWS, TEAMS, strict=False)
-    ]
-    assert all(0.9 < task["score"] <= 1.0 and "answer" not in task for task in tasks)
-
-
-def test_labels_are_suggestions_for_argilla(tmp_path):
-    records = exported(tmp_path / "labels.json", "argilla")
-    assert [record["fields"] for record in records] == [{"text": row["text"]} for row in ROWS]
-    assert [record["suggestions"].get("label", {}).get("value") for record in records] == [*TEAMS, None, None]
-    keys = {"id", "fields", "metadata", "suggestions", "responses", "vectors"}
-    assert all(record.keys() == keys and not record["responses"] for record in records)
-
-
-def answer_there(tasks: list[dict], format: str) -> None:
-    """In the other tool cleo makes row 0 delivery (or rejects it), and confirms row 1."""
-    for task, label in zip(tasks, ("delivery", "login"), strict=False):
-        if format == "prodigy":
-            task |= {"answer": "accept" if label == "login" else "reject", "_annotator_id": "cleo"}
-        elif format == "argilla":
-            task["responses"] = {"label": [{"value": label, "user_id": "cleo", "status": "submitted"}]}
-        else:
-            result = choices(label, name="label")
-            task["annotations"] = [annotation(result, "cleo", "2026-03-09T22:16:08Z")]
+def changed_by_cleo(tasks: list[dict], format: str) -> None:
+    """Row 0 becomes delivery, row 1 is confirmed, in the other tool."""
+    if format == "prodigy":
+        tasks[0]["answer"] = "reject"
+        for task in tasks[:2]:
+            task |= {"_annotator_id": "cleo", "_session_id": "cleo", "_timestamp": 1790000000}
+    elif format == "argilla":
+        for record, label in zip(tasks, ("delivery", "login"), strict=False):
+            record["responses"] = {"label": [{"value": label, "user_id": "cleo", "status": "submitted"}]}
+    else:
+        at = "2026-03-09T22:16:08Z"
+        for task in tasks:  # as Label Studio does with annotations that are imported
+            for one in task.get("annotations", ()):
+                one |= {"completed_by": 1, "updated_by": 1, "created_at": at, "updated_at": at}
+        mine = tasks[0]["annotations"][0]
+        mine["result"][0]["value"] = {"choices": ["delivery"]}
+        mine["updated_by"] = "cleo"
+        tasks[1]["annotations"].append(annotation(choices("login", name="label"), "cleo", at))
 
 
 @pytest.mark.parametrize("format", ["label-studio", "prodigy", "argilla"])
-def test_what_somebody_says_there_comes_back_as_their_answer(format, tmp_path):
-    path = tmp_path / "labels.json"
-    tasks = exported(path, format)
-    answer_there(tasks, format)
-    path.write_text(json.dumps(tasks[:2] if format == "prodigy" else tasks), encoding="utf-8")
-    moved = [{"id": 9, "text": "not seen before"}, *reversed(ROWS)]  # the rows have moved meanwhile
-    job = Labelling(moved, labels=TEAMS, target=1.0)
-    counts = import_into(job, import_answers(path, format))
-    assert (counts.answers, counts.unknown, counts.empty, counts.new_labels) == (2, 0, 0, ())
-    [first], [second] = job.state.answers[5], job.state.answers[4]
-    delivery, login = (job.state.label_set.numbers[name] for name in ("delivery", "login"))
-    assert (first.by, first.label) == ("cleo", -1 if format == "prodigy" else delivery)
-    assert (second.by, second.label, second.hit) == ("cleo", login, True)
-    assert import_into(job, import_answers(path, format)).answers == 0  # the same file, once more
+def test_what_somebody_changed_there_is_theirs(format, tmp_path):
+    job, path = labelled(ROWS), tmp_path / "labels.json"
+    export_labels(job, path, format)
+    tasks = tasks_of(path)
+    changed_by_cleo(tasks, format)
+    path.write_text(json.dumps(tasks), encoding="utf-8")
+    turned = [{"id": 9, "text": "not seen before"}, *reversed(ROWS)]  # the rows have moved meanwhile
+    for rows, first in ((ROWS, 0), (turned, 5)):
+        job = labelled(ROWS) if rows is ROWS else Labelling(rows, labels=TEAMS, target=1.0)
+        taken = import_into(job, import_answers(path, format))
+        assert (taken.answers, taken.unknown) == (2, 0)
+        assert taken.unchanged == (3 if format == "label-studio" else 2)
+        said = {
+            row: [one for one in job.state.answers[row] if one.by == "cleo"]
+            for row in (first, abs(first - 1))
+        }
+        delivery, login = (job.state.label_set.numbers[name] for name in ("delivery", "login"))
+        assert [one.label for one in said[abs(first - 1)]] == [login]
+        assert [one.label for one in said[first]] == [-1 if format == "prodigy" else delivery]
+        assert set(job.people()) <= {"anna", "ben", "cleo", ""}
+        assert import_into(job, import_answers(path, format)).answers == 0  # the same file, once more
 
 
 def test_spaces_around_a_label_and_columns_of_vectors_do_not_matter(write):
@@ -287,6 +339,76 @@ def test_spaces_around_a_label_and_columns_of_vectors_do_not_matter(write):
     ]
     taken = import_into(job, import_answers(write(tasks), "prodigy"))
     assert (taken.answers, taken.new_labels) == (2, ("praise",))
+
+
+def test_accepted_labels_are_suggestions(tmp_path):
+    job = Labelling("digits", labels=[str(i) for i in range(10)], target=0.9)
+    truth = job.rows.truth
+    while (question := job.ask()) is not None:
+        right = truth[question.row]
+        job.answer(question, **({"label": right} if right in question.labels else {"none": True}))
+    before = job.results()
+    accepted = {one["row"] for one in before if one["how"] == "accepted"}
+    assert accepted
+    for format in ("label-studio", "prodigy", "argilla"):
+        path = tmp_path / f"{format}.json"
+        assert export_labels(job, path, format) == 1797
+        tasks = tasks_of(path)
+        if format == "label-studio":
+            predicted = {
+                task["meta"]["row"]: task["predictions"][0] for task in tasks if "predictions" in task
+            }
+            assert {task["meta"]["row"] for task in tasks if "annotations" not in task} == accepted
+        elif format == "prodigy":
+            predicted = {task["meta"]["row"]: task for task in tasks if "answer" not in task}
+        else:
+            predicted = {task["metadata"]["row"]: task["suggestions"]["label"] for task in tasks}
+        assert set(predicted) == (set(range(1797)) if format == "argilla" else accepted)
+        assert all(0.0 <= one["score"] <= 1.0 for one in predicted.values())
+        taken = import_into(job, import_answers(path, format))
+        assert (taken.answers, taken.unchanged) == (0, 1797)
+        assert job.results() == before
+
+
+@pytest.mark.parametrize("format", ["label-studio", "prodigy", "argilla"])
+def test_rows_that_look_alike_are_told_apart_by_their_number(format, tmp_path):
+    rows = [{"id": number, "text": "the same", "team": "login"} for number in range(4)]
+    path = tmp_path / "labels.json"
+    job = Labelling(rows, labels=["billing", *TEAMS[1:]], target=1.0, show=("text",))
+    job.add_answers([{"row": row, "label": "login"} for row in range(4)])
+    export_labels(job, path, format)
+    tasks = tasks_of(path)
+    for task in tasks[2:3]:  # which somebody changes there
+        if format == "prodigy":
+            task |= {"answer": "reject", "_annotator_id": "cleo", "_timestamp": 1790000000}
+        elif format == "argilla":
+            task["responses"] = {"label": [{"value": "billing", "user_id": "cleo"}]}
+        else:
+            task["annotations"] = [
+                annotation(choices("billing", name="label"), "cleo", "2026-03-09T22:16:08Z")
+            ]
+    path.write_text(json.dumps(tasks), encoding="utf-8")
+    taken = import_into(job, import_answers(path, format))
+    assert (taken.answers, taken.unchanged) == (1, 3)
+    assert [[one.by for one in job.state.answers[item]] for item in range(4)] == [
+        [""],
+        [""],
+        ["", "cleo"],
+        [""],
+    ]
+    moved = Labelling(rows[:2], labels=TEAMS, target=1.0, show=("text",))  # there is no row 2 any more
+    assert import_into(moved, import_answers(path, format)).answers == 1
+    assert [one.by for one in moved.state.answers[0]] == ["cleo"]
+
+
+def test_labels_of_the_table_are_nobodys_for_prodigy(tmp_path):
+    rows = [row | {"team": team} for row, team in zip(ROWS, [*TEAMS, "", ""], strict=True)]
+    job, path = Labelling(rows, labels="team", target=1.0), tmp_path / "labels.jsonl"
+    assert export_labels(job, path, "prodigy") == 3
+    assert all(task["answer"] == "accept" and "_annotator_id" not in task for task in tasks_of(path))
+    taken = import_into(job, import_answers(path, "prodigy"))
+    assert (taken.answers, taken.unchanged) == (0, 3)
+    assert export_labels(job, path, "answers") == 0
 
 
 @pytest.mark.parametrize(
@@ -324,7 +446,7 @@ def test_spaces_around_a_label_and_columns_of_vectors_do_not_matter(write):
         (
             [],
             "doccano",
-            "--format of superarm labels must be one of label-studio, prodigy, argilla, got 'doccano'",
+            "--format of superarm labels must be one of label-studio, prodigy, argilla, answers, got 'doccano'",
         ),
     ],
 )
@@ -345,3 +467,45 @@ def test_one_question_of_several(write):
     both = [{"data": {"text": "x"}, "annotations": [{"result": choices("a") + choices("b", name="mood")}]}]
     [one] = import_answers(write(both), "label-studio", question="mood")
     assert one.label == "b"
+
+
+@pytest.mark.parametrize("yes_no", [False, True])
+def test_answers_move_to_a_new_journal(yes_no, tmp_path):
+    """With another seed, on a table with a new column and in another order: all that people said, in their names."""
+    table = [{"text": f"note {i}", "size": i} for i in range(90)]
+    old = Labelling(table, labels=list("abcdefg"), target=1.0, yes_no=yes_no)
+    random = np.random.default_rng(0)
+    for number in range(60):
+        by = ("ann", "bob", "")[number % 3]
+        question = old.ask(by)
+        old.answer(question, by=by, **simulated_answer(question, "abcdefg"[question.row % 7], 0.2, random))
+    old.settle(5, "g", "ann")
+    old.undo("bob")
+    old.rename_label("a", "first")
+    path = tmp_path / "answers.jsonl"
+    count = export_labels(old, path, "answers")
+    new_table = [row | {"new": "column"} for row in reversed(table)]
+    new = Labelling(new_table, labels=list("bcdefg"), target=1.0, yes_no=yes_no, seed=7)
+    told = import_into(new, import_answers(path, "answers"))
+    assert (told.answers, told.unknown, told.empty, told.new_labels) == (count, 0, 0, ("first",))
+
+    def said(job):
+        names, state = [*job.state.label_set.names, None], job.state
+        return {
+            job.rows.cells[int(job.rows.first_row[item])]["size"]: [
+                (a.by, [names[i] for i in a.shown], a.hit, names[a.label], a.final)
+                for a in state.valid_answers(item)
+            ]
+            for item in state.answers
+            if state.valid_answers(item)
+        }
+
+    assert said(new) == said(old)
+    assert {name: one["clicks"] for name, one in new.people().items()} == {
+        name: one["clicks"] for name, one in old.people().items()
+    }
+    assert import_into(new, import_answers(path, "answers")).answers == 0  # once more
+    assert import_into(old, import_answers(path, "answers")).answers == 0  # where they come from
+    old.merge_labels("b", "c")
+    assert export_labels(old, path, "answers") > 0
+    assert import_into(old, import_answers(path, "answers")).answers == 0

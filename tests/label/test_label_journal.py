@@ -11,7 +11,7 @@ from label_jobs import DIGITS, WORDS, answer_some, small_job, tickets, write_tab
 import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalForeign
-from superarm.label.journal import read_settings
+from superarm.label.journal import create_label_journal, read_settings
 from superarm.label.rows import LabelRows
 from superarm.label.simulation import simulate_labeller
 
@@ -64,8 +64,14 @@ def test_a_target_is_kept_with_the_journal(tmp_path: Path) -> None:
         assert read_settings(tmp_path / "l.db").target == 1.0
     with sa.Labelling(rows, journal=tmp_path / "l.db", target=0.95, twice=0.1):
         pass
-    settings = read_settings(tmp_path / "l.db")
-    assert (settings.target, settings.twice) == (0.95, 0.1)
+    for _ in range(2):
+        settings = read_settings(tmp_path / "l.db")
+        assert (settings.target, settings.twice) == (0.95, 0.1)
+        with sa.Labelling(rows, journal=tmp_path / "l.db") as job:  # left out, they stay
+            assert (job.target, job.journal.twice) == (0.95, 0.1)
+    with sa.Labelling(rows, journal=tmp_path / "l.db", twice=0.0) as job:
+        assert (job.target, read_settings(tmp_path / "l.db").twice) == (0.95, 0.0)
+    assert sa.Labelling(rows, labels=["a", "b"]).target == 0.99
 
 
 def test_rows_that_came_or_went_are_told(tmp_path: Path) -> None:
@@ -101,6 +107,20 @@ def test_a_journal_of_something_else_is_refused(tmp_path: Path) -> None:
     Service.open(path, labels=["a", "b", "c"], set_size=1, n_features=2).close()
     with pytest.raises(JournalForeign, match="the journal of a labelling"):
         sa.Labelling([{"n": 1.0}], labels=["a", "b"], journal=path)
+
+
+def test_a_journal_whose_settings_have_another_layout_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "old.labels.db"
+    options = {"yes_no": False, "seed": 0}
+    meta = {"kind": "labelling", "labels": ["a", "b"], "made": 1.0, "rows": "t.csv", "options": options}
+    create_label_journal(path, meta)
+    wanted = (
+        r"the settings in .*old\.labels\.db have another layout, without yes_no, seed, read_options: another"
+    )
+    with pytest.raises(JournalForeign, match=wanted):
+        sa.Labelling([{"n": 1.0}], labels=["a", "b"], journal=path)
+    with pytest.raises(JournalForeign, match=wanted):
+        read_settings(path)
 
 
 def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:

@@ -169,6 +169,35 @@ def test_reasons_name_the_word_that_decides(tmp_path: Path) -> None:
     assert best in " ".join(WORDS.values())
 
 
+def test_an_answer_that_is_sent_twice_counts_once() -> None:
+    """A client whose response was lost sends it again, when the next question may be open already."""
+    job = small_job()
+    first, other = job.ask("ann"), job.ask("bob")
+    assert first is not None
+    assert other is not None
+    for _ in range(2):
+        job.answer(first.id, label="a", by="ann")
+        second = job.ask("ann")
+        job.skip(other.id, by="bob")
+    assert second is not None
+    assert job.progress().clicks == 1
+    assert len(job.state.answers[int(job.rows.item_of_row[other.row])]) == 1
+    for reply in ({"label": "b"}, {"none": True}):
+        with pytest.raises(FeedbackError, match="it was answered before"):
+            job.answer(first.id, **reply, by="ann")
+    with pytest.raises(FeedbackError, match="it was answered before"):
+        job.skip(first.id, by="ann")
+    with pytest.raises(FeedbackError, match="is somebody else's"):
+        job.answer(first.id, label="a", by="bob")
+    job.answer(second.id, label="c", by="ann")
+    again = job.undo("ann")
+    assert again is not None
+    with pytest.raises(FeedbackError, match="taken back"):  # it is not in the journal any more
+        job.answer(second.id, label="c", by="ann")
+    job.answer(again, label="b", by="ann")
+    assert job.results()[second.row]["label"] == "b"
+
+
 def test_what_cannot_be_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
     job = small_job()
     question = job.ask()
@@ -182,7 +211,7 @@ def test_what_cannot_be_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
     job.answer(question, label="a")
     assert job.progress().clicks == 1
     with pytest.raises(FeedbackError, match="it was answered before"):
-        job.answer(question, label="a")  # sent again
+        job.answer(question, label="b")
     with pytest.raises(FeedbackError, match="question nonsense is not open here"):
         job.answer("nonsense", label="b")
     with pytest.raises(InvalidInput, match="no such file"):

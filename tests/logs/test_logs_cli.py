@@ -69,7 +69,7 @@ def test_json_is_all_there_is(slates, tmp_path):
 
 
 def test_the_grid_and_its_figure(slates, tmp_path):
-    figure, short = tmp_path / "grid.svg", tmp_path / "short.csv"
+    figure, short = tmp_path / "grid.SVG", tmp_path / "short.csv"
     short.write_text("\n".join(slates.read_text().splitlines()[:1501]) + "\n")
     told = run(
         "evaluate", short, *MAPPED, "--learner", "set-logit", "--learner", "mc-dbf:estimate=set",

@@ -132,7 +132,9 @@ def evaluate(
         judging = {"holdout": None} if split is None else split._asdict()
         evaluation = evaluate_policies(source, policies, summary, **judging, group=group, progress=tick)
     if figure is not None:
-        evaluation.plot().save(figure, **({"scale_factor": 2} if figure.suffix == ".png" else {}))
+        ending = figure.suffix.lower()
+        sharper = {"scale_factor": 2} if ending == ".png" else {}
+        evaluation.plot().save(figure, format=ending[1:], **sharper)
     if as_json:
         print_json({"logs": [str(path) for path in log], **asdict(evaluation)})
         return

@@ -39,7 +39,11 @@ def export(
         typer.Option(help="The file to write: .csv, .tsv, .jsonl or .parquet; or what --format reads."),
     ] = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help="label-studio, prodigy, argilla: what they read.")
+        str | None,
+        typer.Option(
+            "--format",
+            help="label-studio, prodigy, argilla: what they read; answers: what people said, for another journal.",
+        ),
     ] = None,
     model: Annotated[
         Path | None, typer.Option(help="Train a model on the labels, and write it here.")
@@ -57,7 +61,7 @@ def export(
     """
     from superarm.cli.show import tell
     from superarm.errors import InvalidInput
-    from superarm.label.formats import export_labels
+    from superarm.label.formats import ANSWERS, export_labels
 
     if output is None and model is None:
         raise InvalidInput.must("--output", "superarm labels export", "given, or --model", None)
@@ -69,7 +73,8 @@ def export(
     check_output(model, "labels export", force=force, inputs=[place], option="--model")
     with open_labelling(journal, settings, place, read_only=True) as job:
         if output is not None and format_ is not None:
-            tell(f"{export_labels(job, output, format_):,} labels written to {output}")
+            what = "answers" if format_ == ANSWERS else "labels"
+            tell(f"{export_labels(job, output, format_):,} {what} written to {output}")
         elif output is not None:
             _write_table(job, output)
             tell(f"{job.progress()}; written to {output}")
@@ -81,12 +86,16 @@ def export(
 @app.command("import")
 def import_(
     journal: Journal,
-    file: Annotated[Path, typer.Argument(help="What the other tool has written.")],
-    format_: Annotated[str, typer.Option("--format", help="label-studio, prodigy or argilla.")],
+    file: Annotated[
+        Path, typer.Argument(help="What the other tool, or labels export --format answers, has written.")
+    ],
+    format_: Annotated[
+        str, typer.Option("--format", help="label-studio, prodigy, argilla; or answers, of another journal.")
+    ],
     question: Annotated[str | None, typer.Option(help="Which question, where the file has several.")] = None,
     rows: Rows = None,
 ) -> None:
-    """Take over answers from another tool: labels that were chosen, and those that were rejected.
+    """Take over answers from another tool or journal: labels that were chosen, and those that were rejected.
 
     Rows are found by their content, by the columns that both have.
 
@@ -181,8 +190,6 @@ def open_labelling(journal: str, settings: LabelSettings, rows: str, *, read_onl
     job = Labelling(
         LabelRows.read(rows, **settings.read_options),
         journal=journal,
-        target=settings.target,
-        twice=settings.twice,
         yes_no=settings.yes_no,
         seed=settings.seed,
         read_only=read_only,
@@ -205,7 +212,8 @@ def _write_table(job: Labelling, output: Path) -> None:
     ]
     if renamed := [f"{name} is {names[name]}" for name in names if names[name] != name]:
         tell(f"the table has columns of these names itself, and keeps them: here {', '.join(renamed)}")
-    if output.suffix == ".parquet":
+    ending = output.suffix.lower()
+    if ending == ".parquet":
         from superarm._extras import need
 
         need("logs")
@@ -215,10 +223,10 @@ def _write_table(job: Labelling, output: Path) -> None:
         write_atomically(output, frame.write_parquet)
         return
     text = io.StringIO()
-    if output.suffix == ".jsonl":
+    if ending == ".jsonl":
         text.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
     else:
-        delimiter = "\t" if output.suffix == ".tsv" else ","
+        delimiter = "\t" if ending == ".tsv" else ","
         writer = csv.DictWriter(text, list(rows[0]), delimiter=delimiter, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

@@ -40,7 +40,7 @@ def check_output(
         raise InvalidInput.must(option, owner, "another file than those that are read", str(path))
     if path.exists() and not force:
         raise InvalidInput.must(option, owner, "a new file, or given with --force", str(path))
-    if endings and path.suffix not in endings:
+    if endings and path.suffix.lower() not in endings:
         wanted = f"a file that ends in one of {', '.join(endings)}"
         raise InvalidInput.must(option, owner, wanted, str(path))
 

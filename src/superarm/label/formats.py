@@ -1,10 +1,13 @@
-"""Answers from other tools, and labels for them: Label Studio, Prodigy and Argilla.
+"""Answers from other tools, and labels for them: Label Studio, Prodigy and Argilla; and answers for another journal.
 
 label-studio   JSON: tasks with data, annotations (choices) and predictions
 prodigy        JSONL: tasks with text, and label or options and accept; answer is accept, reject or ignore
 argilla        JSON: records with fields, suggestions and responses (submitted, discarded, draft)
+answers        JSONL, our own: row, by, labels (those shown), hit, label, final
 
-Labels are written as suggestions. What somebody accepts, changes or rejects there comes back as their answer.
+What somebody has said is written as such, what was only accepted as a suggestion. Each task carries a mark, in meta or
+metadata: source is superarm, and row, label and by are those of the export. So a label that comes back as it was
+written is no new answer; what somebody accepts, changes or rejects there is theirs.
 """
 
 from __future__ import annotations
@@ -19,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 from superarm._files import write_atomically
 from superarm._types import Cell, JsonObject
 from superarm.errors import InvalidInput, at_row
-from superarm.label.names import check_label, check_person
+from superarm.label.names import FILE, check_label, check_person
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
 
-Exported = list[tuple[JsonObject, JsonObject]]  # what people see of each row, and its result
-SOURCE = "superarm"
+Exported = list[tuple[JsonObject, JsonObject]]  # values of a row, and its result, or an answer about it
+SOURCE, ANSWERS = "superarm", "answers"
 # of a Prodigy task, what says nothing of the row itself
 PRODIGY_KEYS = {
     "label", "options", "accept", "answer", "score", "priority", "spans", "tokens", "meta", "config", "style",
@@ -34,7 +37,7 @@ PRODIGY_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class ImportedAnswer:
-    """What somebody said about one row in another tool.
+    """What somebody said about one row in another tool, or another journal.
 
     Attributes:
         values: what the tool shows of the row, by name.
@@ -42,6 +45,10 @@ class ImportedAnswer:
         label: the one that was chosen; None: none of those shown, or nothing at all if none were.
         by: who said so; empty if the tool does not tell.
         time: when, in seconds since 1970; 0 if the tool does not tell.
+        hit: whether the right one is among those shown; None if the tool does not tell.
+        final: whether it settles the row.
+        unchanged: whether it is a label of our export, as it was written: nobody's answer.
+        row: its number in the table of that export; None in files of others.
     """
 
     values: dict[str, Cell]
@@ -49,6 +56,10 @@ class ImportedAnswer:
     label: str | None = None
     by: str = ""
     time: float = 0.0
+    hit: bool | None = None
+    final: bool = False
+    unchanged: bool = False
+    row: int | None = None
 
 
 def import_answers(path: str | Path, format: str, question: str | None = None) -> Iterator[ImportedAnswer]:
@@ -56,7 +67,7 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
 
     Args:
         path: the file.
-        format: label-studio, prodigy or argilla.
+        format: label-studio, prodigy, argilla or answers.
         question: which one, where the file has several (``from_name`` in Label Studio).
     """
     read_task, _ = _functions(format)
@@ -64,13 +75,15 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
         owner = at_row(str(path), number)
         if not isinstance(task, dict):
             raise InvalidInput.must("task", owner, "an object", task)
+        mark = _find_mark(task)
         try:
-            for answer in read_task(TaskReader(question, owner), task):
+            for answer in read_task(TaskReader(question, owner, mark), task):
                 yield replace(
                     answer,
                     shown=tuple(dict.fromkeys(map(check_label, answer.shown))),
                     label=None if answer.label is None else check_label(answer.label),
                     by=check_person(answer.by.strip(), owner),
+                    row=mark["row"] if mark else None,
                 )
         except InvalidInput:
             raise
@@ -79,12 +92,15 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
 
 
 def export_labels(job: Labelling, path: str | Path, format: str) -> int:
-    """Write the labels as another tool reads them; how many rows have one."""
+    """Write the labels as another tool reads them, or people's answers; how many there are."""
     _, write_tasks = _functions(format)
-    results = job.results()
-    text = write_tasks([(plain_values(job, result["row"]), result) for result in results])
+    if format == ANSWERS:
+        rows = [(plain_values(job, answer["row"], ()), answer) for answer in _people_answers(job)]
+    else:
+        rows = [(plain_values(job, result["row"], job.show), result) for result in job.results()]
+    text = write_tasks(rows)
     write_atomically(path, lambda file: file.write(text.encode()))
-    return sum(result["label"] is not None for result in results)
+    return sum(format == ANSWERS or result["label"] is not None for _, result in rows)
 
 
 # ---------------------------------------------------------------- reading
@@ -97,13 +113,18 @@ class TaskReader:
     Attributes:
         question: which one, where there are several.
         owner: the task, for messages.
+        mark: what our export says of the row; empty in files of others.
     """
 
     question: str | None
     owner: str
+    mark: JsonObject
 
     def label_studio(self, task: JsonObject) -> Iterator[ImportedAnswer]:
-        for annotation in task.get("annotations", ()):
+        annotations = task.get("annotations", ())
+        if "label" in self.mark and not annotations:
+            yield ImportedAnswer(task["data"], unchanged=True)
+        for annotation in annotations:
             by, time = _annotator(annotation), _annotation_time(annotation)
             if annotation.get("was_cancelled"):
                 yield ImportedAnswer(task["data"], by=by, time=time)
@@ -112,7 +133,9 @@ class TaskReader:
             predictions = [prediction] if prediction else task.get("predictions", ())
             shown = [choice for result in predictions for choice in self._choices(result)]
             label = self._single(self._choices(annotation), "choices")
-            yield ImportedAnswer(task["data"], tuple(shown), label, by, time)
+            is_ours = any(part.get("id") == SOURCE for part in annotation.get("result", ()))
+            unchanged = is_ours and label == self.mark.get("label")
+            yield ImportedAnswer(task["data"], tuple(shown), label, by, time, unchanged=unchanged)
 
     def _choices(self, annotation: JsonObject) -> list[str]:
         """The labels in an annotation or a prediction of Label Studio."""
@@ -124,7 +147,10 @@ class TaskReader:
 
     def prodigy(self, task: JsonObject) -> Iterator[ImportedAnswer]:
         values = {name: task[name] for name in task if name not in PRODIGY_KEYS and not name.startswith("_")}
-        values |= task.get("meta", {})
+        values |= {} if self.mark else task.get("meta", {})
+        if self.mark and "answer" not in task:
+            yield ImportedAnswer(values, unchanged=True)
+            return
         answer, chosen = task["answer"], [str(label) for label in task.get("accept", ())]
         if answer not in ("accept", "reject", "ignore"):
             raise InvalidInput.must("answer", self.owner, "accept, reject or ignore", answer)
@@ -137,10 +163,12 @@ class TaskReader:
         label = self._single(chosen, "accept") if answer == "accept" else None
         by = str(task.get("_annotator_id") or task.get("_session_id") or "")
         time = float(task.get("_timestamp") or 0)
-        yield ImportedAnswer(values, tuple(shown), label, by, time)
+        same_person = by in ("", _single_person(self.mark))
+        unchanged = bool(self.mark) and not time and same_person and label == self.mark["label"]
+        yield ImportedAnswer(values, tuple(shown), label, by, time, unchanged=unchanged)
 
     def argilla(self, record: JsonObject) -> Iterator[ImportedAnswer]:
-        values = {**record.get("metadata", {}), **record["fields"]}
+        values = {**({} if self.mark else record.get("metadata", {})), **record["fields"]}
         responses = {
             name: many for name, many in record.get("responses", {}).items() if self.question in (None, name)
         }
@@ -148,13 +176,20 @@ class TaskReader:
         shown = self._only(
             {name: _as_list(suggestions[name]["value"]) for name in responses if name in suggestions}
         )
-        for response in self._only(responses):
+        given = self._only(responses)
+        if "label" in self.mark and not given:
+            yield ImportedAnswer(values, unchanged=True)
+        for response in given:
             by = str(response.get("user_id") or "")
             if (response.get("status") or "submitted") == "submitted":
                 label = self._single(_as_list(response["value"]), "value")
                 yield ImportedAnswer(values, tuple(shown), label, by)
             else:
                 yield ImportedAnswer(values, by=by)
+
+    def answers(self, answer: JsonObject) -> Iterator[ImportedAnswer]:
+        shown, hit, final = _as_list(answer["labels"]), bool(answer["hit"]), bool(answer["final"])
+        yield ImportedAnswer(answer["row"], tuple(shown), answer["label"], answer["by"], hit=hit, final=final)
 
     def _single(self, chosen: list[str], field: str) -> str | None:
         if len(chosen) > 1:
@@ -167,6 +202,15 @@ class TaskReader:
         if len(by_question) > 1:
             raise InvalidInput.must("--question", self.owner, f"one of {', '.join(by_question)}", None)
         return next(iter(by_question.values()), [])
+
+
+def _find_mark(task: JsonObject) -> JsonObject:
+    """The mark of a task that we have written; empty in all others."""
+    for name in ("meta", "metadata"):
+        mark = task.get(name)
+        if isinstance(mark, dict) and mark.get("source") == SOURCE and isinstance(mark.get("row"), int):
+            return mark
+    return {}
 
 
 def _annotator(annotation: JsonObject) -> str:
@@ -207,22 +251,27 @@ def _read_tasks(path: Path) -> list[object]:
 def _write_label_studio(rows: Exported) -> str:
     tasks = []
     for values, result in rows:
-        task: JsonObject = {"data": values}
-        if result["label"] is not None:
-            value = {"choices": [result["label"]]}
-            choice = {"from_name": "label", "to_name": "row", "type": "choices", "value": value}
+        task: JsonObject = {"data": values, "meta": _mark(result)}
+        value = {"choices": [result["label"]]}
+        choice = {"from_name": "label", "to_name": "row", "type": "choices", "value": value}
+        if result["how"] == "accepted":
             task["predictions"] = [{"model_version": SOURCE, "score": result["belief"], "result": [choice]}]
+        elif result["label"] is not None:
+            task["annotations"] = [{"result": [choice | {"id": SOURCE}]}]
         tasks.append(task)
     return json.dumps(tasks, ensure_ascii=False)
 
 
 def _write_prodigy(rows: Exported) -> str:
-    tasks = [
-        {"text": values_text(values), "label": result["label"], "score": result["belief"]}
-        for values, result in rows
-        if result["label"] is not None
-    ]
-    return "".join(json.dumps(task, ensure_ascii=False) + "\n" for task in tasks)
+    tasks = []
+    for values, result in rows:
+        task = {"text": values_text(values), "label": result["label"], "meta": _mark(result)}
+        if result["how"] == "accepted":
+            tasks.append(task | {"score": result["belief"]})
+        elif result["label"] is not None:
+            person = _single_person(result)
+            tasks.append(task | {"answer": "accept"} | ({"_annotator_id": person} if person else {}))
+    return _json_lines(tasks)
 
 
 def _write_argilla(rows: Exported) -> str:
@@ -230,15 +279,56 @@ def _write_argilla(rows: Exported) -> str:
     for values, result in rows:
         suggestion = {"value": result["label"], "score": result["belief"], "agent": SOURCE}
         record = {"id": str(result["row"]), "fields": {name: str(value) for name, value in values.items()}}
-        record |= {"metadata": {}, "responses": {}, "vectors": {}}
+        record |= {"metadata": _mark(result), "responses": {}, "vectors": {}}
         record["suggestions"] = {} if result["label"] is None else {"label": suggestion}
         records.append(record)
     return json.dumps(records, ensure_ascii=False)
 
 
-def plain_values(job: Labelling, row: int) -> JsonObject:
-    """What people see of a row, as JSON has words for it."""
-    values = job.rows.values(row, job.show)
+def _write_answers(rows: Exported) -> str:
+    tasks = []
+    for values, answer in rows:
+        mark = {"source": SOURCE, "row": answer["row"]}
+        tasks.append(answer | {"row": values, "meta": mark})
+    return _json_lines(tasks)
+
+
+def _people_answers(job: Labelling) -> list[JsonObject]:
+    """People's answers that count, oldest first, in the names that labels have now."""
+    state, names = job.state, job.state.label_set.names
+    answers = [(answer, item) for item in state.answers for answer in state.valid_answers(item)]
+    return [
+        {
+            "row": int(job.rows.first_row[item]),
+            "by": answer.by,
+            "labels": [names[label] for label in answer.shown],
+            "hit": answer.hit,
+            "label": names[answer.label] if answer.label >= 0 else None,
+            "final": answer.final,
+        }
+        for answer, item in sorted(answers, key=lambda pair: pair[0].seq)
+        if answer.by != FILE  # those the table has
+    ]
+
+
+def _json_lines(tasks: list[JsonObject]) -> str:
+    return "".join(json.dumps(task, ensure_ascii=False) + "\n" for task in tasks)
+
+
+def _mark(result: JsonObject) -> JsonObject:
+    """What tells a task of ours from others; without a label if the row has none."""
+    return {"source": SOURCE} | {name: value for name, value in result.items() if value is not None}
+
+
+def _single_person(result: JsonObject) -> str:
+    """Who has said it, if it was one person; else empty."""
+    by = str(result.get("by", ""))
+    return "" if "," in by or by == FILE else by
+
+
+def plain_values(job: Labelling, row: int, columns: tuple[str, ...]) -> JsonObject:
+    """What a row holds in some columns (none: in all), as JSON has words for it."""
+    values = job.rows.values(row, columns)
     return {
         name: value if isinstance(value, str | int | float | bool) else str(value)
         for name, value in values.items()
@@ -257,6 +347,7 @@ FORMATS: dict[str, Functions] = {
     "label-studio": (TaskReader.label_studio, _write_label_studio),
     "prodigy": (TaskReader.prodigy, _write_prodigy),
     "argilla": (TaskReader.argilla, _write_argilla),
+    ANSWERS: (TaskReader.answers, _write_answers),
 }
 
 

@@ -1,4 +1,4 @@
-"""Answers of other tools into a labelling: which row each is about, and which are new."""
+"""Answers of other tools and journals into a labelling: which row each is about, and which are new."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ class ImportCounts:
         answers: that were taken over.
         empty: that say nothing: skipped, discarded, drafts; or none of all the labels that there are.
         unknown: about rows that are not in the table.
+        unchanged: labels of our own export, as they were written.
         new_labels: that were not there before.
     """
 
     answers: int
     empty: int
     unknown: int
+    unchanged: int
     new_labels: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -40,6 +42,8 @@ class ImportCounts:
             parts.append(f"{self.empty:,} that say nothing")
         if self.unknown:
             parts.append(f"{self.unknown:,} about rows that are not in the table")
+        if self.unchanged:
+            parts.append(f"{self.unchanged:,} as superarm exported them, which are no new answers")
         if self.new_labels:
             parts.append(f"new labels: {', '.join(self.new_labels)}")
         return "; ".join(parts)
@@ -49,23 +53,26 @@ def import_into(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportCoun
     """Put answers into a labelling, oldest first; labels that are new are added."""
     finder, names = RowFinder(job), dict.fromkeys(job.label_names)
     accepted: list[JsonObject] = []
-    empty = unknown = 0
+    empty = unknown = unchanged = 0
     for answer in sorted(answers, key=lambda answer: answer.time):
-        row = finder.find(answer.values)
+        row = finder.find(answer.values, answer.row)
         mentioned = [*answer.shown, *([] if answer.label is None else [answer.label])]
-        if row is None:
+        if answer.unchanged:
+            unchanged += 1
+        elif row is None:
             unknown += 1
         else:
             names |= dict.fromkeys(mentioned)
-            if answer.label is None and (not mentioned or names.keys() <= set(mentioned)):
+            is_none = answer.label is None and answer.hit is None
+            if is_none and (not mentioned or names.keys() <= set(mentioned)):
                 empty += 1  # nothing, or none of all labels
             else:
-                shown = list(answer.shown)
-                accepted.append({"row": row, "by": answer.by, "label": answer.label, "labels": shown})
+                content = {"label": answer.label, "labels": list(answer.shown), "hit": answer.hit}
+                accepted.append({"row": row, "by": answer.by, "final": answer.final, **content})
     new_labels = tuple(name for name in names if name not in job.label_names)
     for name in new_labels:
         job.add_label(name)
-    return ImportCounts(job.add_answers(accepted), empty, unknown, new_labels)
+    return ImportCounts(job.add_answers(accepted), empty, unknown, unchanged, new_labels)
 
 
 class RowFinder:
@@ -74,14 +81,20 @@ class RowFinder:
     def __init__(self, job: Labelling) -> None:
         rows = range(len(job.rows))
         self._cells = [{name: _comparable(cell) for name, cell in row.items()} for row in job.rows.cells]
-        self._row_of_text = {_comparable(values_text(plain_values(job, row))): row for row in reversed(rows)}
+        self._texts = [_comparable(values_text(plain_values(job, row, job.show))) for row in rows]
+        self._row_of_text = {self._texts[row]: row for row in reversed(rows)}
         self._rows_by_columns: dict[tuple[str, ...], dict[tuple[str, ...], int]] = {}
 
-    def find(self, shown: dict[str, Cell]) -> int | None:
-        """The first row that agrees with what another tool shows; None if none does."""
+    def find(self, shown: dict[str, Cell], exported_row: int | None = None) -> int | None:
+        """The row that agrees with what another tool shows: the exported one, else the first; None if none does."""
         columns = tuple(name for name in self._cells[0] if name in shown)
         values = tuple(_comparable(shown[name]) for name in columns)
         texts = [_comparable(v) for v in shown.values() if isinstance(v, str) and v.strip()]
+        if exported_row is not None and 0 <= exported_row < len(self._cells):
+            cells = self._cells[exported_row]
+            same = columns and values == tuple(cells[name] for name in columns)
+            if same or self._texts[exported_row] in texts:
+                return exported_row
         if columns and values in self._rows_by(columns):
             return self._rows_by(columns)[values]
         other_names = () if columns else tuple(self._cells[0])

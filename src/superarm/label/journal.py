@@ -33,7 +33,7 @@ class LabelSettings:
     Attributes:
         labels: those to begin with; None takes the journal's.
         yes_no, seed: what must stay as it is.
-        target, twice: what may be another thing each time.
+        target, twice: those of the last time.
         rows, read_options: where the rows are, and how they are read.
         keys: of the items; None in a journal that was never opened.
     """
@@ -53,19 +53,18 @@ def read_settings(where: str | Path) -> LabelSettings:
     if not journal_exists(where):
         raise InvalidInput(f"no such journal: {where}")
     with closing(open_store(where, read_only=True)) as store:
-        return _settings(store)
-
-
-def _settings(store: Store) -> LabelSettings:
-    meta = store.meta()
-    if meta.get("kind") != KIND:
-        got = f"that of a {meta.get('kind')}"
-        raise JournalForeign.must("journal", "superarm label", "the journal of a labelling", got)
-    names = ("labels", "yes_no", "seed", "rows", "read_options")
-    settings = {name: meta[name] for name in names}
-    for event in store.changes():
-        if event.body["what"] in ("target", "rows"):
-            settings |= {name: value for name, value in event.body.items() if name != "what"}
+        meta = store.meta()
+        if meta.get("kind") != KIND:
+            got = f"that of a {meta.get('kind')}"
+            raise JournalForeign.must("journal", "superarm label", "the journal of a labelling", got)
+        names = ("labels", "yes_no", "seed", "rows", "read_options")
+        if missing := [name for name in names if name not in meta]:
+            fault = f"the settings in {where} have another layout, without {', '.join(missing)}"
+            raise JournalForeign(f"{fault}: another version of superarm made it; begin a new journal")
+        settings = {name: meta[name] for name in names}
+        for event in store.changes():
+            if event.body["what"] in ("target", "rows"):
+                settings |= {name: value for name, value in event.body.items() if name != "what"}
     return LabelSettings(**settings)
 
 
@@ -84,18 +83,27 @@ class LabelJournal:
     Args:
         where: a file or an address; None keeps them in memory.
         rows: the rows of the table as it is now.
-        settings: what the labelling is for, now.
+        settings: what the labelling is for.
+        target, twice: those of now; None keeps what the journal has.
         read_only: write nothing, and leave it to others: it may be in use.
 
     Attributes:
         labels: those that it began with.
+        target, twice: those of now.
         is_new: whether there was no journal before.
         n_added, n_gone: how many items are new since the last time, and how many are not there any more.
         seq: the number of the last event that was read.
     """
 
     def __init__(
-        self, where: str | Path | None, rows: LabelRows, settings: LabelSettings, *, read_only: bool = False
+        self,
+        where: str | Path | None,
+        rows: LabelRows,
+        settings: LabelSettings,
+        target: float | None = None,
+        twice: float | None = None,
+        *,
+        read_only: bool = False,
     ) -> None:
         self.where, self.seq, self.n_added, self.n_gone = where, 0, 0, 0
         self.store: Store | None = None
@@ -109,6 +117,9 @@ class LabelJournal:
                 wanted = "given: a file with a label a line, or a column that holds at least two"
                 raise InvalidInput.must("labels", "superarm label", wanted, settings.labels)
             self.labels = settings.labels
+        saved = settings if where is None or self.is_new else read_settings(where)
+        self.target = saved.target if target is None else target
+        self.twice = saved.twice if twice is None else twice
         if where is None:
             return
         if self.is_new:
@@ -117,7 +128,7 @@ class LabelJournal:
             create_label_journal(where, meta)
         self.store = open_store(where, read_only=read_only)
         try:
-            self._compare(_settings(self.store), settings, rows)
+            self._compare(saved, settings, rows)
         except BaseException:
             self.close()
             raise
@@ -140,8 +151,8 @@ class LabelJournal:
             return
         if keys != old_keys:
             self.change({"what": "rows", "keys": rows.keys})
-        if (settings.target, settings.twice) != (saved.target, saved.twice):
-            self.change({"what": "target", "target": settings.target, "twice": settings.twice})
+        if (self.target, self.twice) != (saved.target, saved.twice):
+            self.change({"what": "target", "target": self.target, "twice": self.twice})
 
     def rows_changed(self) -> str:
         """What has become of the table since the last time, for people; empty if it is as it was."""

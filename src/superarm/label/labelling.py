@@ -11,7 +11,7 @@ from superarm._types import Frame, JsonObject
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.label.names import FILE, OWNER, check_known_person, check_label, check_labels, check_person
 from superarm.label.plan import Plan
-from superarm.label.question import OpenQuestions, Question, choose_labels
+from superarm.label.question import OpenQuestions, Question, Reply, choose_labels
 from superarm.label.results import Results
 from superarm.label.rows import LabelRows
 from superarm.label.state import State
@@ -27,11 +27,12 @@ class Labelling(Results):
             or ``"digits"``.
         labels: their names; or the name of a column that holds some of them (those rows teach first).
         journal: where answers are kept, a file or a postgresql:// address; left out, in memory only.
-        target: the share of labels that shall be right; 1 looks at every row.
+        target: the share of labels that shall be right; 1 looks at every row. Left out, as in the journal, or 0.99.
         yes_no: ask "is it one of these?" in place of "which of these?".
         most: how many labels a question shows at most.
         show: the columns that people see; left out, all.
         twice: the share of rows that are asked about a second time, of somebody else where there are several.
+            Left out, as in the journal, or 0.
         vectors: an .npy with a vector for each row.
         columns: how columns are to be taken: text, words, numbers, dates, leave_out, each a list of names.
         seed: for the order of rows.
@@ -50,11 +51,11 @@ class Labelling(Results):
         *,
         labels: Sequence[str] | str | None = None,
         journal: str | Path | None = None,
-        target: float = 0.99,
+        target: float | None = None,
         yes_no: bool = False,
         most: int = 5,
         show: Sequence[str] = (),
-        twice: float = 0.0,
+        twice: float | None = None,
         vectors: str | Path | None = None,
         columns: JsonObject | None = None,
         seed: int = 0,
@@ -64,17 +65,21 @@ class Labelling(Results):
         from superarm.label.journal import LabelJournal, LabelSettings
         from superarm.label.projector import Projector
 
-        self.target = check_number("target", OWNER, target, 0.0)
-        if not 0.5 <= self.target <= 1.0:
-            raise InvalidInput.must("target", OWNER, "a share of right labels from 0.5 to 1", target)
+        if target is not None:
+            target = check_number("target", OWNER, target, 0.0)
+            if not 0.5 <= target <= 1.0:
+                raise InvalidInput.must("target", OWNER, "a share of right labels from 0.5 to 1", target)
+        if twice is not None:
+            twice = check_share("twice", OWNER, twice)
         self.most, self.seed, self.yes_no = check_int("most", OWNER, most, 1), seed, bool(yes_no)
-        twice, column = check_share("twice", OWNER, twice), labels if isinstance(labels, str) else None
+        column = labels if isinstance(labels, str) else None
         if not isinstance(rows, LabelRows):
             rows = LabelRows.read(rows, label=column, vectors=vectors, **(columns or {}))
         self.rows, self.show = rows, rows.check_columns(show)
         names = rows.label_names() if labels is None or column else check_labels(labels)
-        settings = LabelSettings(names, self.yes_no, seed, self.target, twice)
-        self.journal = LabelJournal(journal, rows, settings, read_only=read_only)
+        settings = LabelSettings(names, self.yes_no, seed)
+        self.journal = LabelJournal(journal, rows, settings, target, twice, read_only=read_only)
+        self.target, twice = self.journal.target, self.journal.twice
         features = rows.features(len(self.journal.labels))
         self.state = State(features, self.journal.labels, target=self.target, yes_no=self.yes_no, seed=seed)
         self.wrong_labels = WrongLabels(self.state, rows.copies, self.target)
@@ -162,6 +167,8 @@ class Labelling(Results):
     ) -> None:
         """Answer a question: which label it is, that it is none of those shown, or yes or no. Durable when it returns.
 
+        Sent twice, it counts once.
+
         Args:
             question: what `ask` gave, or its id.
             label: the right label; it may be one that was not shown.
@@ -172,20 +179,26 @@ class Labelling(Results):
         n_given = [label is not None, none, yes is not None].count(True)
         if n_given != 1:
             raise FeedbackError.must("answer", OWNER, "one of label=, none=True, yes=", f"{n_given} of them")
-        question = self._open.check(by, question)
-        if yes is not None and not question.yes_no:
+        reply = (label, none, yes)
+        open_question = self._open.find(by, question, reply)
+        if open_question is None:
+            return
+        if yes is not None and not open_question.yes_no:
             raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
-        hit = bool(yes) if label is None else self._live_label(label) in question.labels
-        self._close(question, by, {"audit": question.audit, "hit": hit, "label": label})
+        hit = bool(yes) if label is None else self._live_label(label) in open_question.labels
+        content = {"audit": open_question.audit, "hit": hit, "label": label}
+        self._close(open_question, by, reply, content)
 
     def skip(self, question: Question | str, by: str = "") -> None:
         """Leave a ``question`` (or its id) that ``by`` was asked unanswered; its row comes again at the end."""
-        self._close(self._open.check(by, question), by, {})
+        open_question = self._open.find(by, question, None)
+        if open_question is not None:
+            self._close(open_question, by, None, {})
 
-    def _close(self, question: Question, by: str, content: JsonObject) -> None:
+    def _close(self, question: Question, by: str, reply: Reply, content: JsonObject) -> None:
         """Keep what was said about a question, which is not open any more then."""
         self._keep([(self.rows.item_of_row[question.row], by, {"labels": question.labels, **content})])
-        self._open.remove(by)
+        self._open.close(by, reply)
         self._catch_up()
 
     def undo(self, by: str = "") -> Question | None:
@@ -198,7 +211,7 @@ class Labelling(Results):
         seq, item = max(own)
         self.journal.take_back(self.rows.keys[item], seq, by)
         self._catch_up()
-        self._open.remove_item(item)
+        self._open.take_back(by, item)
         return self._question(item, by, audit=False)
 
     def settle(self, row: int, label: str, by: str = "") -> None:
@@ -220,18 +233,22 @@ class Labelling(Results):
 
         Args:
             answers: each with row (a number), by (left out: nobody), and label, or labels: none of these, or label
-                where both are given.
+                where both are given; hit says whether the right one is among labels, final settles the row.
         """
-        numbers, new = self.state.label_set.numbers, []
+        label_set, new = self.state.label_set, []
+        numbers = label_set.numbers
         for answer in answers:
             item, label = int(self.rows.item_of_row[answer["row"]]), answer.get("label")
             shown, by = answer.get("labels") or [], check_person(answer.get("by", ""))
-            hit = label is not None and (not shown or label in shown)
+            hit, final = answer.get("hit"), answer.get("final", False)
+            if hit is None:
+                hit = label is not None and (not shown or label in shown)
             number = -1 if label is None else numbers[self._live_label(label)]
             numbers_shown = tuple(numbers[self._live_label(name)] for name in shown)
-            before = [(a.by, a.shown, a.hit, a.label) for a in self.state.answers.get(item, ())]
-            if (by, numbers_shown, hit, number) not in before:  # else it is the same file, once more
-                new.append((item, by, {"labels": shown, "hit": hit, "label": label}))
+            earlier = [label_set.current_answer(one) or one for one in self.state.answers.get(item, ())]
+            before = [(one.by, one.shown, one.hit, one.label, one.final) for one in earlier]
+            if (by, numbers_shown, hit, number, final) not in before:  # else it is the same file, once more
+                new.append((item, by, {"labels": shown, "hit": hit, "label": label, "final": final}))
         self._keep(new)
         self._catch_up()
         return len(new)

@@ -93,11 +93,15 @@ class _OpenQuestion(NamedTuple):
     since: float
 
 
+Reply = tuple[str | None, bool, bool | None] | None  # label, none and yes; None: skipped
+
+
 class OpenQuestions:
-    """The question that each person has before them."""
+    """The question that each person has before them, and the one that they answered last."""
 
     def __init__(self) -> None:
         self._by_person: dict[str, _OpenQuestion] = {}
+        self._last_reply: dict[str, tuple[str, Reply]] = {}  # of each person, with the question's id
 
     def add(self, by: str, question: Question, item: int) -> None:
         """Somebody is asked about an item."""
@@ -110,25 +114,31 @@ class OpenQuestions:
         entry = self._by_person.get(by)
         return entry and entry.question
 
-    def check(self, by: str, question: Question | str) -> Question:
-        """The question that somebody answers, or its id; an error if it is not the one that they have."""
+    def find(self, by: str, question: Question | str, reply: Reply) -> Question | None:
+        """The question that somebody replies to (or its id); an error if it is not the one that they have.
+
+        None if it is their last reply, sent again: a client does so when the response was lost.
+        """
         id_ = question if isinstance(question, str) else question.id
         entry = self._by_person.get(by)
-        if entry is None or entry.question.id != id_:
-            fault = "it was answered before, taken back, or is somebody else's"
-            raise FeedbackError(f"question {id_} is not open here: {fault}; ask again")
-        return entry.question
+        if entry is not None and entry.question.id == id_:
+            return entry.question
+        if self._last_reply.get(by) == (id_, reply):
+            return None
+        fault = "it was answered before, taken back, or is somebody else's"
+        raise FeedbackError(f"question {id_} is not open here: {fault}; ask again")
 
     def items(self) -> set[int]:
         """Those that somebody is asked about."""
         return {entry.item for entry in self._by_person.values()}
 
-    def remove(self, by: str) -> None:
+    def close(self, by: str, reply: Reply) -> None:
         """Somebody has answered, or skipped."""
-        self._by_person.pop(by, None)
+        self._last_reply[by] = self._by_person.pop(by).question.id, reply
 
-    def remove_item(self, item: int) -> None:
-        """Whoever is asked about an item need not answer any more."""
+    def take_back(self, by: str, item: int) -> None:
+        """Somebody's reply does not hold; nobody else need answer about the item any more."""
+        self._last_reply.pop(by, None)
         self._by_person = {who: entry for who, entry in self._by_person.items() if entry.item != item}
 
     def clear(self) -> None:

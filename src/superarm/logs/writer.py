@@ -104,7 +104,7 @@ class Writer:
             if self.kind == "jsonl":
                 file.writelines(json.dumps(row) + "\n" for row in rows)
                 return
-            sheet = csv.writer(file, delimiter="\t" if self.path.suffix == ".tsv" else ",")
+            sheet = csv.writer(file, delimiter="\t" if self.path.suffix.lower() == ".tsv" else ",")
             if first:
                 sheet.writerow(COLUMNS)
             sheet.writerows([_cell(row[name]) for name in COLUMNS] for row in rows)
