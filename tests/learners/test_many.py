@@ -68,6 +68,17 @@ def test_the_same_bits_as_one_by_one(spec: str, sparse: bool) -> None:
     assert bits(many) == bits(single)
 
 
+@pytest.mark.parametrize("each", [False, True])
+def test_a_label_that_was_not_eligible_is_refused(each: bool) -> None:
+    X, _ = data(3)
+    learner, _ = pair("set-logit")
+    some = ["ant", "bee", "cat"]
+    decisions = learner.decide_many(X, eligible=[some] * 3 if each else some)
+    with pytest.raises(FeedbackError, match="must be eligible labels, got 'eel'"):
+        learner.update_many(decisions, labels=["ant", "eel", "cat"])
+    assert learner.update_many(decisions, labels=["ant", None, "cat"]) == 2
+
+
 def test_eligible_for_all_or_for_each() -> None:
     X, _ = data(30)
     many, single = pair("set-logit")

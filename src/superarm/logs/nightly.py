@@ -22,7 +22,7 @@ from superarm._types import Array
 from superarm.data.cells import is_missing, plain_row, to_word
 from superarm.data.column import Column
 from superarm.data.columns import Columns
-from superarm.data.tables import WithVectors, open_table, read_matrix
+from superarm.data.tables import open_table, read_matrix
 from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner, load
@@ -253,8 +253,7 @@ class _RowsToDecide(NamedTuple):
 def _read_rows(learner: Learner, path: Path, id_column: str | None, vectors: Path | None) -> _RowsToDecide:
     if path.suffix.lower() in (".npy", ".npz"):
         return _RowsToDecide(read_matrix(path))
-    table, ids = open_table(path), None
-    rows = list((table if vectors is None else WithVectors(table, vectors)).whole_rows())
+    rows, ids = list(open_table(path, vectors=vectors).whole_rows()), None
     names = _column_names(rows)
     if not rows:
         raise InvalidInput(f"{path} has no rows")
