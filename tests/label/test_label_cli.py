@@ -145,7 +145,7 @@ def test_answers_move_to_another_journal(
 def test_what_is_wrong_is_said(tickets: Path, tmp_path: Path, run_here: Run) -> None:
     for args, words in (
         (("label", tickets, "--answers", "nope"), "answers of"),
-        (("label", tickets, "--json"), "--json of superarm label must be used with --answers"),
+        (("label", tickets, "--json"), "superarm label --json needs --answers"),
         (("label", tmp_path / "none.csv", "--answers", "team"), "no such file"),
         (("labels", "export", tmp_path / "no.db", "--output", tmp_path / "x.csv"), "no such journal"),
         (("label", tickets, "--no-browser"), "labels of superarm label must be given"),
@@ -185,7 +185,7 @@ def test_a_refused_command_leaves_nothing_behind(
         (tickets, "--keys", "none", "--keys of superarm label must be such as none=0"),
         (tickets, "--token-file", people, "token of superarm label must be at least 16 visible"),
         (tickets, "--token-file", tmp_path / "no", "--token-file of superarm label must be a file"),
-        (tickets, "--host", "0.0.0.0", "--token-file of superarm label must be given"),
+        (tickets, "--host", "0.0.0.0", "needs --token-file"),
         (tickets, "--port", taken.getsockname()[1], "--port of superarm label must be free"),
         (tickets, "--show", "nope", "show of"),
         (tickets, "--vectors", tmp_path / "no.npy", "no.npy"),

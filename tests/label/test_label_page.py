@@ -537,7 +537,7 @@ def test_the_server_is_closed_to_strangers_and_says_what_is_wrong():
             InvalidInput, match=f"--port of superarm label must be free, on 127.0.0.1:{server.port}"
         ):
             LabellingServer(server.port)
-        with pytest.raises(InvalidInput, match="--token-file of superarm label must be given"):
+        with pytest.raises(InvalidInput, match="needs --token-file"):
             LabellingServer(host="0.0.0.0")
 
 

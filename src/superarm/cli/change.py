@@ -128,7 +128,7 @@ def erase(
     Example: **superarm change http://127.0.0.1:8800 erase order-4711**
     """
     if bool(ids) == (older is not None):
-        raise InvalidInput.must("ids", "superarm change", "given, or --older in their place", ids)
+        raise InvalidInput("superarm change … erase needs ids or --older, and not both")
     before = None if older is None else time.time() - seconds_of(older, "--older", "superarm change")
     _change(context, "erase", ids=ids or None, before=before)
 

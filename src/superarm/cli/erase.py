@@ -33,7 +33,7 @@ def erase(
         wanted = "a file: of a shared journal, use the route of any process (superarm change URL erase)"
         raise InvalidInput.must("JOURNAL", "superarm erase", wanted, "a database")
     if not id_ and older is None:
-        raise InvalidInput.must("--id", "superarm erase", "given, or --older", None)
+        raise InvalidInput("superarm erase needs --id or --older")
     before = None if older is None else time.time() - seconds_of(older, "--older", "superarm erase")
     service = Service.open(journal, create=False, learner=learner, trust_clock=True)
     count, finished = 0, True

@@ -104,7 +104,7 @@ def label(
 
     is_simulated = answers is not None
     if as_json and not is_simulated:
-        raise InvalidInput.must("--json", "superarm label", "used with --answers", "without it")
+        raise InvalidInput("superarm label --json needs --answers: it prints what a simulation took")
     if is_simulated and journal is not None:
         wanted = "left out with --answers: a simulation keeps nothing"
         raise InvalidInput.must("--journal", "superarm label", wanted, journal)

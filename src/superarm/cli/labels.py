@@ -64,7 +64,7 @@ def export(
     from superarm.label.formats import ANSWERS, export_labels
 
     if output is None and model is None:
-        raise InvalidInput.must("--output", "superarm labels export", "given, or --model", None)
+        raise InvalidInput("superarm labels export needs --output or --model")
     if output is not None and model is not None and output.resolve() == model.resolve():
         raise InvalidInput.must("--model", "superarm labels export", "another file than --output", str(model))
     settings, place = find_labelling(journal, rows)

@@ -97,7 +97,7 @@ def _from_model(options: JournalOptions, model: str | Path) -> tuple[Learner, st
 
 def _from_options(options: JournalOptions) -> tuple[Learner, str]:
     if options.labels is None:
-        raise JournalForeign.must("--labels", "superarm serve", "given for a new journal", None)
+        raise JournalForeign("superarm serve needs --labels for a new journal")
     spec, given = options.learner or "set-logit", options.given()
     params: JsonObject = {name: given[name] for name in ("set_size", "coverage") if name in given}
     params |= {"labels": list(options.labels), "n_features": options.n_features, "seed": options.seed or 0}

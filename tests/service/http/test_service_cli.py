@@ -86,7 +86,7 @@ def test_serve_refuses_what_is_not_safe_or_not_clear(served, label_file, tmp_pat
     (tmp_path / "twice.txt").write_text("a\na\n")
     with pytest.raises(InvalidInput, match=r"line 2 of .* must be another label than that of line 1"):
         run("serve", "--labels", tmp_path / "twice.txt", "--features", D, "--journal", tmp_path / "e.db")
-    with pytest.raises(JournalForeign, match="--labels of superarm serve must be given for a new journal"):
+    with pytest.raises(JournalForeign, match="superarm serve needs --labels for a new journal"):
         run("serve", "--journal", tmp_path / "e.db")
     assert served == []
     (tmp_path / "token").write_text("operate sixteen-characters\n")
@@ -101,7 +101,7 @@ def test_serve_checks_its_options_before_a_journal_is_made(served, label_file, t
         ("--timeout", "soon"): "--timeout of superarm serve must be a time",
         ("--retain", "0d"): "--retain of superarm serve must be a time",
         ("--shadow", "perceptron"): "shadow of superarm serve must be a learner that learns from sets",
-        ("--tls-cert", label_file): "--tls-cert of superarm serve must be given together with --tls-key",
+        ("--tls-cert", label_file): "superarm serve needs --tls-cert and --tls-key together, or neither",
         ("--learner", "perceptron", "--default-outcome", "miss"): "--default-outcome of superarm serve",
         ("--no-create",): "no such journal: ",
     }
@@ -196,7 +196,7 @@ def test_change(live, open_service, monkeypatch):
         assert word in listed
     told = json.loads(run("change", "--json", web.url, "list").stdout)
     assert [one["what"] for one in told["changes"]][:2] == ["add_labels", "disable_labels"]
-    with pytest.raises(InvalidInput, match="--older in their place"):
+    with pytest.raises(InvalidInput, match="needs ids or --older"):
         run(*change, "erase")
     with pytest.raises(ServiceError, match="labels of change must be new, or disabled"):
         run(*change, "add-label", "label-1")

@@ -58,7 +58,7 @@ class Listener:
         if self.tls_cert is None and self.tls_key is None:
             return None
         if self.tls_cert is None or self.tls_key is None:
-            raise InvalidInput.must("--tls-cert", self.owner, "given together with --tls-key", None)
+            raise InvalidInput(f"{self.owner} needs --tls-cert and --tls-key together, or neither")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
@@ -146,8 +146,8 @@ def check_exposure(listener: Listener, tokens: Tokens) -> None:
     except ValueError:
         local = listener.host == "localhost"
     if not local:
-        wanted = "given (or SUPERARM_TOKEN set) to listen where others can reach it"
-        raise InvalidInput.must("--token-file", listener.owner, wanted, f"none, with --host {listener.host}")
+        needs = "needs --token-file (or SUPERARM_TOKEN), since others can reach it there"
+        raise InvalidInput(f"{listener.owner} --host {listener.host} {needs}")
 
 
 class Server(uvicorn.Server):
