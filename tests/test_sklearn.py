@@ -244,7 +244,7 @@ def test_pipeline_grid_search_and_pickle(digits):
                 m.set_params(learner="banditron").fit(X, y).partial_fit(X[:1], [True], shown=[["d0"]])
             ),
             FeedbackError,
-            "learner of SetFeedbackClassifier must be one of given sets",
+            "learner of SetFeedbackClassifier must be one that learns from given sets",
         ),
         (
             lambda m, X, y: m.fit(X, ["one"] * len(X)),
@@ -429,7 +429,7 @@ def test_propensities_in_a_series_with_gaps(seen):
 
 def test_a_frame_of_several_columns_is_no_column_of_answers(seen):
     X, shown, hit, names = seen
-    with pytest.raises(InvalidInput, match="column of SetFeedbackClassifier must be one, got"):
+    with pytest.raises(InvalidInput, match="frame of SetFeedbackClassifier must be one with a single column, got"):
         learnt(X, shown, pd.DataFrame({"a": hit, "b": hit}), names)
 
 

@@ -33,7 +33,7 @@ class ValidationFault(NamedTuple):
     Attributes:
         keys: where it is.
         text: what msgspec, or a struct itself, says of it.
-        missing, unknown: the name of a field that lacks, or should not be there.
+        missing, unknown: the name of a field that is missing, or should not be there.
         wanted: what the value must be.
         pattern: whether it must match a pattern.
         sized: whether ``wanted`` is about its length.

@@ -25,7 +25,7 @@ ParsedCell = float | str | date | Array | None  # None: missing
 KINDS_OF_VALUES = "a number, a word, a text, true or false, a date, a list of numbers, or missing"
 MISSING_TYPES = ("NAType", "NaTType")  # of pandas, which is not imported for this
 MISSING_WORDS = ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "-", "?")
-TRUTHS = {"true": True, "false": False, "yes": True, "no": False}
+BOOLEAN_WORDS = {"true": True, "false": False, "yes": True, "no": False}
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 SPACES = r"['\u2019 \u00a0\u202f]"  # between thousands, wherever the comma stands
 GROUPED = {
@@ -61,8 +61,8 @@ def parse_scalar(text: str, decimal: str = ".") -> float | bool | str | None:
     low = word.lower()
     if low in MISSING_WORDS:
         return None
-    if low in TRUTHS:
-        return TRUTHS[low]
+    if low in BOOLEAN_WORDS:
+        return BOOLEAN_WORDS[low]
     bare = word.removesuffix("%").rstrip()
     if GROUPED[decimal].fullmatch(bare):
         return float(NOT_DIGITS[decimal].sub("", bare).replace(",", "."))
@@ -173,7 +173,7 @@ def to_python(value: Cell) -> Cell:
     return str.__str__(value) if isinstance(value, str) else value  # of an enumeration, its value
 
 
-def check_number(value: Cell, name: str, owner: str) -> float:
+def finite_number(value: Cell, name: str, owner: str) -> float:
     """A finite number, true as 1."""
     try:
         number = float(value)
@@ -189,7 +189,7 @@ def check_value(value: Cell, name: str, owner: str) -> ParsedCell:
     value = to_python(value)
     if value is None or isinstance(value, str | date):
         return value
-    return check_number(value, name, owner) if isinstance(value, Real) else parse_vector(value, name, owner)
+    return finite_number(value, name, owner) if isinstance(value, Real) else parse_vector(value, name, owner)
 
 
 def parse_vector(value: Cell, name: str, owner: str) -> Array:

@@ -9,8 +9,8 @@ import numpy as np
 from superarm._types import Array, Cell, JsonObject
 from superarm.data.cells import (
     ParsedCell,
-    check_number,
     check_value,
+    finite_number,
     is_missing,
     is_text,
     parse_date,
@@ -124,7 +124,7 @@ class Column:
         scalar = parse_scalar(text, self.decimal)
         if isinstance(scalar, str):
             return parse_date(text, self.order) or text
-        return None if scalar is None else check_number(scalar, self.name, owner)
+        return None if scalar is None else finite_number(scalar, self.name, owner)
 
     def to_dict(self) -> JsonObject:
         """JSON-ready values, without the usual ones."""

@@ -341,10 +341,10 @@ def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
     layout = layout_of(rows[0]) if layout is None else layout
     if layout.width == 0:
         dense_rows: list[Any] = [
-            row if type(row) is np.ndarray else conform_row(row, layout, "stack") for row in rows
+            row if type(row) is np.ndarray else conform_row(row, layout, "Rows") for row in rows
         ]
         return Rows(np.concatenate([NO_VALUES, *dense_rows]).reshape(-1, layout.d))
-    conformed: list[Any] = [conform_row(row, layout, "stack") for row in rows]
+    conformed: list[Any] = [conform_row(row, layout, "Rows") for row in rows]
     starts = np.zeros(len(conformed) + 1, np.int64)
     np.cumsum([len(row.indices) for row in conformed], out=starts[1:])
     values = np.concatenate([row.values for row in conformed] or [NO_VALUES])

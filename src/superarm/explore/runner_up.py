@@ -43,11 +43,10 @@ from superarm.parameters import check_share
 WORDS = {"show": 0.0, "balanced": 0.5, "rank": 1.0}
 
 
-def strength(explore: Any, owner: str) -> float:
+def check_explore(explore: Any, owner: str) -> float:
     """The number behind a word, or the number itself."""
-    if isinstance(explore, bool) or not isinstance(explore, str | int | float) or explore == "":
-        raise InvalidInput.must("explore", owner, "a word, a number in [0, 1] or a rule", explore)
-    if isinstance(explore, str) and explore not in WORDS:
+    known = explore in WORDS if isinstance(explore, str) else isinstance(explore, int | float)
+    if not known or isinstance(explore, bool):
         wanted = "'show', 'balanced', 'rank', a number in [0, 1] or a rule"
         raise InvalidInput.must("explore", owner, wanted, explore)
     return check_share("explore", owner, WORDS[explore] if isinstance(explore, str) else explore)
@@ -82,7 +81,7 @@ class RunnerUp(Rule):
         super().__init__(**common)
         owner = type(self).__name__
         self.explore: str | float = explore
-        self.strength = strength(explore, owner)
+        self.strength = check_explore(explore, owner)
         self.uniform = check_share("uniform", owner, uniform)
         self.forget = check_share("forget", owner, forget, 0.5)
 

@@ -23,7 +23,7 @@ from superarm.learners import Learner
 LONGEST_LABEL = 1_000
 
 
-class LabelSettings(Struct):
+class OperatorSettings(Struct):
     """Settings by changes, beside the learner: disabled labels, and when learning was frozen."""
 
     disabled: tuple[str, ...] = ()

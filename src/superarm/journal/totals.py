@@ -10,7 +10,7 @@ from typing import ClassVar
 from msgspec import Struct, convert, field, to_builtins
 
 from superarm._types import JsonObject
-from superarm.journal.changes import LabelSettings
+from superarm.journal.changes import OperatorSettings
 from superarm.journal.events import OUTCOME, Event
 from superarm.journal.records import DecisionRecord
 from superarm.journal.shadows import HitRateEstimate
@@ -195,7 +195,7 @@ class Totals(Struct):
     """
 
     stats: Stats = field(default_factory=Stats)
-    settings: LabelSettings = field(default_factory=LabelSettings)
+    settings: OperatorSettings = field(default_factory=OperatorSettings)
     estimate: HitRateEstimate = field(default_factory=HitRateEstimate)
     refused: dict[int, list[str | None]] = {}
 

@@ -52,7 +52,7 @@ class Algorithm:
     couples_labels: bool = False  # no label can be added
     own_scaling: ClassVar[str] = "unit"  # of rows without names, if nobody chose another
     inputs_class: ClassVar[type[Inputs]] = Inputs  # what rows and labels mean
-    accepted_decisions: ClassVar[str] = "its own, not a given set"  # what is wrong with a foreign decision
+    accepted_decisions: ClassVar[str] = "its own, not a given set"  # what a decision must be, for the message
 
     inputs: Inputs
     core: Any  # the algorithm in compiled code; None before the first row
@@ -106,8 +106,8 @@ class Algorithm:
         """For steps that shrink: training goes through a log several times.
 
         Args:
-            left: the share that is still to come. 1 at the start, and once more at the end: what comes
-                then is life.
+            left: the share that is still to come. 1 at the start, and once more at the end: what
+                follows is no training.
             passes: how often it goes through the log.
         """
 

@@ -13,7 +13,7 @@ from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import FeedbackError
 from superarm.learners.algorithm import Algorithm
-from superarm.learners.feedback import answered_before, checked_answer, update_error
+from superarm.learners.feedback import answered_before, checked_answer, mark_taught, update_error
 from superarm.native import loops
 from superarm.parameters import as_bit
 
@@ -103,7 +103,7 @@ def _learn(
     core.ledger.add_many(rounds[rounds >= 0])
     for decision in answered[:done]:
         if decision.round is None:
-            decision.taught = (*decision.taught, learner.id)
+            mark_taught(learner, decision)
     if status:
         round_ = int(decisions.round[which[done]])
         raise update_error(learner, status, rows.row(which[done]), None if round_ < 0 else round_)

@@ -15,7 +15,7 @@ from superarm.explore.dilute import Dilute
 from superarm.explore.greedy import Greedy
 from superarm.explore.registry import rule_from
 from superarm.explore.rule import Rule
-from superarm.explore.runner_up import RunnerUp, strength
+from superarm.explore.runner_up import RunnerUp, check_explore
 from superarm.learners.algorithm import CommonParams
 from superarm.learners.learner import Learner
 from superarm.parameters import check_number, check_share
@@ -104,7 +104,7 @@ class ExploringLearner(Learner):
         if coverage is not None and explore != "balanced":
             raise self.invalid("explore", "left out with coverage, which has a way of its own", explore)
         if not isinstance(self.explore, Rule):
-            strength(self.explore, self.owner)
+            check_explore(self.explore, self.owner)
         elif uniform:
             raise self.invalid("uniform", "left to the rule that explore names", uniform)
         self._use_rule(self.rule, set_size)

@@ -136,9 +136,14 @@ def _likelihood(learner: Algorithm, likelihood: Any) -> Array:
 def mark_answered(learner: Algorithm, decision: Decision) -> None:
     """Keep in mind that a decision has been answered."""
     if decision.round is None:
-        decision.taught = (*decision.taught, learner.id)
+        mark_taught(learner, decision)
     else:
         learner.core.ledger.add(decision.round)
+
+
+def mark_taught(learner: Algorithm, decision: Decision) -> None:
+    """A decision that somebody else made remembers who has learnt from it."""
+    decision.taught = (*decision.taught, learner.id)
 
 
 # ---------------------------------------------------------------- errors

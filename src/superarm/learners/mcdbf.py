@@ -32,7 +32,7 @@ from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
 from superarm.parameters import check_choice, check_number
-from superarm.theory.estimates import ESTIMATES
+from superarm.theory.estimates import ESTIMATES, RHO_GRID, estimates
 
 
 class MCDBF(Learner):
@@ -86,6 +86,8 @@ class MCDBF(Learner):
             margin=self.margin or 0.0,
             rho=0.9 if self.rho is None else self.rho,
             learn_rho=self.rho is None,
+            estimates=estimates,
+            rho_grid=RHO_GRID,
         )
 
     def learns_from(self, decision: Decision) -> bool:

@@ -54,7 +54,7 @@ class Estimate:
     """One estimate of a policy's hit rate.
 
     Attributes:
-        name: one of `ESTIMATORS`.
+        name: one of `ESTIMATORS`; or "nested", made of those of smaller and larger sets.
         value, low, high: the estimate and its interval; NaN where there is none.
         rows: rows it could use.
         effective: how many rows of equal weight would know as much.
@@ -299,20 +299,20 @@ class Sums:
         self, s: _Sum[float], effective: float, steady: float, silent: float, mean: float, error: float
     ) -> str:
         # by the log's own hit rate: a rule that looked at the weighted hits would pick lucky samples
-        hits, n = effective * s.hits / s.rows, f"{self.rows:,}"
+        hits, row_count = effective * s.hits / s.rows, f"{self.rows:,}"
         if s.used == 0:
             return "the log never shows a set of this policy's"
         if silent > SILENT:
             why = "do not say how probable their set was" if self.unknown else "could not show its sets"
-            return f"{silent:.0%} of {n} rows {why}: {SILENT:.0%} may at most"
+            return f"{silent:.0%} of {row_count} rows {why}: {SILENT:.0%} may at most"
         if effective < LEAST_ROWS:
-            size = f"an effective sample size of {effective:.0f}, from {s.used:,.0f} of {n} rows"
+            size = f"an effective sample size of {effective:.0f}, from {s.used:,.0f} of {row_count} rows"
             return f"{size}: it takes {LEAST_ROWS}"
         if steady < LEAST_STEADY:
-            few = f"a few of {n} rows weigh so much that they decide: the spread is that of {steady:.0f} rows"
+            few = f"a few of {row_count} rows weigh so much that they decide: the spread is that of {steady:.0f} rows"
             return f"{few}, and it takes {LEAST_STEADY}"
         if hits < LEAST_HITS:
-            size = f"an effective sample size of {effective:.0f}, from {n} rows, with {hits:.0f} hits"
+            size = f"an effective sample size of {effective:.0f}, from {row_count} rows, with {hits:.0f} hits"
             return f"{size}: it takes {LEAST_HITS}"
         if mean < 1.0 - SURE * error - 1e-6:
             return f"weights average {mean:.3f}, not 1: the log lacks sets it would show, or its propensities are wrong"
@@ -322,16 +322,16 @@ class Sums:
 
     def wanted(self, hit_rate: float) -> Wanted:
         """How many rows, or which share of uniform sets, an answer would take."""
-        need = max(LEAST_ROWS, LEAST_HITS / hit_rate) if hit_rate else np.inf
+        least_effective = max(LEAST_ROWS, LEAST_HITS / hit_rate) if hit_rate else np.inf
         rows = uniform = None
         if self.bins[:, 0].sum() >= 2:
             s, silent, _ = self._kept()
             effective, steady = _effective(s)
             if silent <= SILENT and effective > 0:
-                rows = ceil(self.rows * max(need / effective, LEAST_STEADY / steady, 1.0))
+                rows = ceil(self.rows * max(least_effective / effective, LEAST_STEADY / steady, 1.0))
         mean, square = self.uniform
         if mean > 0:  # mixing in a share u of uniform sets makes E[w^2] at most 1/u of theirs
-            share = need * square / mean**2
+            share = least_effective * square / mean**2
             uniform = float(share) if share <= 1.0 else None
         return Wanted(rows, uniform)
 

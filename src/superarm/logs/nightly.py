@@ -242,7 +242,7 @@ def _column_names(rows: list[dict[str, Any]]) -> list[str]:
 
 
 class _RowsToDecide(NamedTuple):
-    """The rows of a file as the model takes them; their ids, if they have any; columns that lack, or are not used."""
+    """The rows of a file as the model takes them; their ids, if they have any; missing and unused columns."""
 
     X: Any
     ids: list[str] | None = None

@@ -24,7 +24,7 @@ from superarm.logs.set_draws import MixtureDraw, SetDraw, draw_from
 from superarm.logs.survey import label_numbers
 from superarm.losses import softmax
 
-Scores = Callable[[Any], Any] | str | Sequence[str]
+ScoreSource = Callable[[Any], Any] | str | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class Policy:
     set_size: int | None = None
     gamma: float | None = None
     draws: bool = False
-    scores: Scores | None = None
-    probabilities: Scores | None = None
+    scores: ScoreSource | None = None
+    probabilities: ScoreSource | None = None
     rule: Rule | None = None
     coverage: float | None = None
 

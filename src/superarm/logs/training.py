@@ -33,7 +33,7 @@ RowFilter = Callable[[Record], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PassResult:
     """How well a learner does on rows it has not seen.
 
     Attributes:
@@ -73,7 +73,7 @@ class Training:
     tried: tuple[tuple[int, float], ...]
     base_loss: float
     seconds: float
-    progress: tuple[Progress, ...]
+    progress: tuple[PassResult, ...]
 
 
 def train(
@@ -162,7 +162,7 @@ class _Trainer:
         self.learns, self.judges = learns, judges
         self.names = learner.label_set.all()
         self.judging: list[Record] = []  # rows that judge
-        self.history: list[Progress] = []
+        self.history: list[PassResult] = []
         self.rows = 0  # learnt from, over all passes
         self.counts: Counter[str] = Counter()  # of the rows of one pass
 
@@ -206,7 +206,7 @@ class _Trainer:
         self.counts["learnt"] += 1
         self.counts["hits"] += bool(record.hit)
 
-    def _measured(self, number: int) -> Progress:
+    def _measured(self, number: int) -> PassResult:
         """How the learner does after this pass on the rows that judge."""
         learner = self.learner
         policy = PolicyRunner(
@@ -223,7 +223,7 @@ class _Trainer:
             logged = logged_propensities(batch)
             estimator.add(batch, logged, policy_weights(batch, logged, policy.choose(batch, scores)), p)
         loss = _log_loss(np.concatenate(expected), np.concatenate(hits)) if predicts else nan
-        return Progress(number, self.rows, loss, best_of(estimator.estimates))
+        return PassResult(number, self.rows, loss, best_of(estimator.estimates))
 
 
 def _try_passes(

@@ -1,6 +1,6 @@
 cimport numpy as np
 
 
-cdef inline const Py_ssize_t* labels_of(array):
-    """The numbers of an array of labels (intp)."""
+cdef inline const Py_ssize_t* intp_data(array):
+    """The numbers of an array of intp: labels, rows, offsets."""
     return <const Py_ssize_t*>np.PyArray_DATA(array)

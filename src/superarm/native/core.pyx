@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 
 cimport numpy as np
 
-from superarm.native.arrays cimport labels_of
+from superarm.native.arrays cimport intp_data
 from superarm.native.cpu cimport vectors
 from superarm.native.ranking cimport best_first
 from superarm.native.rule cimport advance
@@ -210,7 +210,7 @@ cdef class Core(Stage):
         self.ready(n, m)
         self.scored = 0
         cdef int status = self.decide_step(
-            &read, labels_of(eligible), n, m, round, draw_state, self.drawn, self.top, self.log, &draw, &belief
+            &read, intp_data(eligible), n, m, round, draw_state, self.drawn, self.top, self.log, &draw, &belief
         )
         if status:
             return status
@@ -242,7 +242,7 @@ cdef class Core(Stage):
 
     def advance(self, np.ndarray log, np.ndarray log_ends, Py_ssize_t first, Py_ssize_t last):
         """Move as if it had made the decisions from ``first`` to before ``last``, whose rule wrote down ``log``."""
-        advance(self.rule, <const double*>np.PyArray_DATA(log), labels_of(log_ends), first, last)
+        advance(self.rule, <const double*>np.PyArray_DATA(log), intp_data(log_ends), first, last)
 
     # ------------------------------------------------------------ one answer
 
@@ -280,9 +280,9 @@ cdef class Core(Stage):
         cdef const char* log = decision.draw_log
         read_row(row, &read)
         round.row = &read
-        round.eligible, round.n = labels_of(eligible), np.PyArray_DIM(eligible, 0)
-        round.drawn, round.m = labels_of(sets) + size, size
-        round.top, round.top_size = labels_of(sets) + 2 * size, np.PyArray_DIM(sets, 0) - 2 * size
+        round.eligible, round.n = intp_data(eligible), np.PyArray_DIM(eligible, 0)
+        round.drawn, round.m = intp_data(sets) + size, size
+        round.top, round.top_size = intp_data(sets) + 2 * size, np.PyArray_DIM(sets, 0) - 2 * size
         round.log_ordered, round.log_set = decision.log_ordered_propensity, decision.log_propensity
         round.belief, round.given = decision.belief, decision.round is None
         answer.hit, answer.label = hit, label

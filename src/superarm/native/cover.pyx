@@ -296,6 +296,7 @@ cdef class CoverRule(Rule):
                     if (a if i == 0 else b) + 1 >= start:
                         lent += 1
                     else:
+                        # one that is shown cannot have been left out: 3 is more than can be missing
                         fixed += 1 if not mark[self.order[(a if i == 0 else b) + 1]] else 3
             if fixed == missing and lent == held - wanted:
                 total += upto - u

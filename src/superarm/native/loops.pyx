@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 
 cimport numpy as np
 
-from superarm.native.arrays cimport labels_of
+from superarm.native.arrays cimport intp_data
 from superarm.native.core cimport Core
 from superarm.native.ranking cimport best_first, contains
 from superarm.native.rows cimport RowBlock
@@ -33,9 +33,9 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
         sizes: gets (intp) how many labels each round showed, less than 0 if the right one was not among them.
     """
     cdef Py_ssize_t i, at, following, n = visit.shape[0], m = core.set_size, among
-    cdef const Py_ssize_t* order = labels_of(visit)
-    cdef const Py_ssize_t* label = labels_of(y)
-    cdef const Py_ssize_t* eligible = labels_of(core.can_show)
+    cdef const Py_ssize_t* order = intp_data(visit)
+    cdef const Py_ssize_t* label = intp_data(y)
+    cdef const Py_ssize_t* eligible = intp_data(core.can_show)
     cdef int64_t* count = <int64_t*>np.PyArray_DATA(counts)
     cdef Py_ssize_t* size = NULL if sizes is None else <Py_ssize_t*>np.PyArray_DATA(sizes)
     cdef Row row, ahead
@@ -94,8 +94,8 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
         m: how many to show.
     """
     cdef Py_ssize_t i = 0, n = rows.n, among = eligible.shape[0], room = 0, log_room = 0, used = 0, written = 0
-    cdef const Py_ssize_t* labels = labels_of(eligible)
-    cdef const Py_ssize_t* start = NULL if starts is None else labels_of(starts)
+    cdef const Py_ssize_t* labels = intp_data(eligible)
+    cdef const Py_ssize_t* start = NULL if starts is None else intp_data(starts)
     cdef Row row, ahead
     cdef Draw draw
     cdef int status = 0
@@ -113,7 +113,7 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
     try:
         while i < n and not status:
             if start != NULL:
-                labels, among = labels_of(eligible) + start[i], start[i + 1] - start[i]
+                labels, among = intp_data(eligible) + start[i], start[i + 1] - start[i]
             core.ready(among, m)
             with nogil:
                 while True:
@@ -190,16 +190,16 @@ def update_many(
     cdef const Py_ssize_t* decided_end = NULL
     cdef const double* decided_log = NULL
     if interleaved is not None:
-        decided_log, decided_end = <const double*>np.PyArray_DATA(interleaved[0]), labels_of(interleaved[1])
-        counted, before = interleaved[2], labels_of(interleaved[3])
-    cdef const Py_ssize_t* order = labels_of(which)
-    cdef const Py_ssize_t* start = NULL if starts is None else labels_of(starts)
-    cdef const Py_ssize_t* end = labels_of(ends)
-    cdef const Py_ssize_t* log_end = labels_of(log_ends)
-    cdef const Py_ssize_t* size = labels_of(sizes)
-    cdef const Py_ssize_t* sets = labels_of(flat)
-    cdef const Py_ssize_t* label = labels_of(labels)
-    cdef const Py_ssize_t* every = labels_of(eligible)
+        decided_log, decided_end = <const double*>np.PyArray_DATA(interleaved[0]), intp_data(interleaved[1])
+        counted, before = interleaved[2], intp_data(interleaved[3])
+    cdef const Py_ssize_t* order = intp_data(which)
+    cdef const Py_ssize_t* start = NULL if starts is None else intp_data(starts)
+    cdef const Py_ssize_t* end = intp_data(ends)
+    cdef const Py_ssize_t* log_end = intp_data(log_ends)
+    cdef const Py_ssize_t* size = intp_data(sizes)
+    cdef const Py_ssize_t* sets = intp_data(flat)
+    cdef const Py_ssize_t* label = intp_data(labels)
+    cdef const Py_ssize_t* every = intp_data(eligible)
     cdef const double* log_prob = <const double*>np.PyArray_DATA(log_probs)
     cdef const double* logs = <const double*>np.PyArray_DATA(log)
     cdef const int64_t* round_number = <const int64_t*>np.PyArray_DATA(rounds)

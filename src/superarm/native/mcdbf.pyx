@@ -62,6 +62,7 @@ cdef class MCDBFCore(LinearCore):
 
     cdef readonly double gamma
     cdef readonly str estimate
+    cdef object estimates  # of theory/estimates.py: exact, for n, m, gamma and the kind of estimate
     cdef readonly bint ordered, gate, learn_rho
     cdef readonly double margin
     cdef double* rho  # numerator and denominator of the least squares
@@ -77,19 +78,19 @@ cdef class MCDBFCore(LinearCore):
     def __init__(
         self, Py_ssize_t k, Scaling scaling, Rule rule, *,
         double gamma, str estimate, bint gate, double margin, double rho, bint learn_rho,
+        estimates, rho_grid,
     ):
-        from superarm.theory.estimates import RHO_GRID
-
         LinearCore.__init__(self, k, scaling, rule)
         self.gamma, self.estimate, self.ordered = gamma, estimate, estimate == "ordered"
         self.gate, self.margin, self.learn_rho, self.precomputed = gate, margin, learn_rho, {}
+        self.estimates = estimates
         self.rho = self.doubles("rho", 2)
         self.rho[0], self.rho[1] = 20.0 * rho, 20.0
         self.squares = self.doubles("squares", 1)
         self.updates = self.integers("updates", 1)
         self.own = <Py_ssize_t*>self.scratch("own", k, "intp")
-        self.grid = <double*>self.scratch("grid", len(RHO_GRID), "float64")
-        for i, value in enumerate(RHO_GRID):
+        self.grid = <double*>self.scratch("grid", len(rho_grid), "float64")
+        for i, value in enumerate(rho_grid):
             self.grid[<Py_ssize_t>i] = value
 
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
@@ -102,12 +103,10 @@ cdef class MCDBFCore(LinearCore):
     cdef int fill(self, Table* table, Py_ssize_t n, Py_ssize_t m, double gamma) except -1:
         key = (n, m, gamma)
         if key not in self.precomputed:
-            from superarm.theory.estimates import estimates
-
             if len(self.precomputed) >= MANY:
                 self.precomputed.clear()
                 self.prepared_n = -1  # its own is gone, too
-            exact = estimates(n, m, gamma, self.estimate)
+            exact = self.estimates(n, m, gamma, self.estimate)
             self.precomputed[key] = exact.log_tau1, np.ascontiguousarray(exact.values, np.float64)
         table.log_tau1, values = self.precomputed[key]
         table.values = <const double*><size_t>values.ctypes.data

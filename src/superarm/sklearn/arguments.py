@@ -30,7 +30,9 @@ def one_column(values: Any) -> list[Any]:
     """One value for every row, ``None`` where it is missing; a data frame of one column will do."""
     if is_frame(values):
         if len(values.columns) != 1:
-            raise InvalidInput.must("column", "SetFeedbackClassifier", "one", list(values.columns))
+            raise InvalidInput.must(
+                "frame", "SetFeedbackClassifier", "one with a single column", list(values.columns)
+            )
         values = values[values.columns[0]]
     return [None if is_missing(value) else value for value in values]
 

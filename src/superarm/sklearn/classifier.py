@@ -152,7 +152,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """One pass over sets that somebody else showed."""
         learner = self.learner_
         if not learner.learns_from_given:
-            wanted = "one of given sets, as set-logit"
+            wanted = "one that learns from given sets, such as set-logit"
             raise FeedbackError.must("learner", "SetFeedbackClassifier", wanted, self.learner)
         hits = one_column(hit)
         propensities = [None] * len(sets) if propensity is None else one_column(propensity)

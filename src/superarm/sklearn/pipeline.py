@@ -79,5 +79,5 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
         try:
             return self[:-1].transform(X)
         except NotFittedError as error:
-            wanted = "fitted before it begins from sets (pipeline[:-1].fit(X))"
+            wanted = "fitted before partial_fit (pipeline[:-1].fit(X))"
             raise InvalidInput.must("steps", "SetPipeline", wanted, str(error)) from error
