@@ -429,7 +429,9 @@ def test_propensities_in_a_series_with_gaps(seen):
 
 def test_a_frame_of_several_columns_is_no_column_of_answers(seen):
     X, shown, hit, names = seen
-    with pytest.raises(InvalidInput, match="frame of SetFeedbackClassifier must be one with a single column, got"):
+    with pytest.raises(
+        InvalidInput, match="frame of SetFeedbackClassifier must be one with a single column, got"
+    ):
         learnt(X, shown, pd.DataFrame({"a": hit, "b": hit}), names)
 
 

@@ -25,26 +25,26 @@ SETS = ("labels", "drawn", "top")
 
 
 class DrawnSets(NamedTuple):
-    """What was chosen, as compiled code has it. Row i is at ends[i] to ends[i + 1], and so on."""
+    """What was chosen, as compiled code has it. Row i is flat[starts[i] : starts[i + 1]], and so on."""
 
     flat: Array  # label numbers: shown best first, as drawn, top; one row after the other
-    ends: Array
+    starts: Array
     sizes: Array  # how many each shows
     log_probs: Array  # n x 3: logarithms of the ordered draw's and of the set's probability; belief
     log: Array  # what the rule wrote down
-    log_ends: Array
+    log_starts: Array
 
     def take(self, rows: Array) -> DrawnSets:
         """Some of the rows, by their numbers."""
-        positions, ends = take_segments(self.ends, rows)
-        log_positions, log_ends = take_segments(self.log_ends, rows)
+        positions, starts = take_segments(self.starts, rows)
+        log_positions, log_starts = take_segments(self.log_starts, rows)
         return DrawnSets(
             self.flat[positions],
-            ends,
+            starts,
             self.sizes[rows],
             self.log_probs[rows],
             self.log[log_positions],
-            log_ends,
+            log_starts,
         )
 
     @classmethod
@@ -52,9 +52,11 @@ class DrawnSets(NamedTuple):
         cls, sets: Sequence[Array], sizes: Sequence[int], log_probs: Any, logs: Sequence[Array]
     ) -> DrawnSets:
         """From a list of sets and of draw logs, one for each row."""
-        flat, ends = flatten(sets, np.intp)
-        log, log_ends = flatten(logs, np.float64)
-        return cls(flat, ends, np.array(sizes, np.intp), np.array(log_probs).reshape(-1, 3), log, log_ends)
+        flat, starts = flatten(sets, np.intp)
+        log, log_starts = flatten(logs, np.float64)
+        return cls(
+            flat, starts, np.array(sizes, np.intp), np.array(log_probs).reshape(-1, 3), log, log_starts
+        )
 
 
 class EligibleLabels(NamedTuple):
@@ -79,9 +81,9 @@ class EligibleLabels(NamedTuple):
 
 def flatten(parts: Sequence[Any], kind: Any) -> tuple[Array, Array]:
     """Parts, one after the other, and where each begins; at last, where the last one ends."""
-    ends = np.zeros(len(parts) + 1, np.intp)
-    np.cumsum([len(part) for part in parts], out=ends[1:])
-    return np.concatenate([np.zeros(0, kind), *parts]).astype(kind, copy=False), ends
+    starts = np.zeros(len(parts) + 1, np.intp)
+    np.cumsum([len(part) for part in parts], out=starts[1:])
+    return np.concatenate([np.zeros(0, kind), *parts]).astype(kind, copy=False), starts
 
 
 class Decisions:
@@ -105,13 +107,13 @@ class Decisions:
     2
     """
 
-    __slots__ = ("columns", "eligible", "label_set", "learner", "round", "rows", "rule")
+    __slots__ = ("draws", "eligible", "label_set", "learner", "round", "rows", "rule")
 
     def __init__(
         self,
         *,
         rows: Rows | None,
-        columns: DrawnSets,
+        draws: DrawnSets,
         eligible: EligibleLabels | None,
         rule: Rule | None,
         rounds: Array,
@@ -119,7 +121,7 @@ class Decisions:
         label_set: Labels,
     ) -> None:
         self.rows = rows
-        self.columns = columns
+        self.draws = draws
         self.eligible = eligible  # None: all labels
         self.rule = rule  # the one that chose; None if its words are gone
         self.round = rounds
@@ -140,7 +142,7 @@ class Decisions:
         """
         return cls(
             rows=rows,
-            columns=DrawnSets.from_lists(
+            draws=DrawnSets.from_lists(
                 sets,
                 [decision.size for decision in decisions],
                 [(d.log_ordered_propensity, d.log_propensity, d.belief) for d in decisions],
@@ -154,7 +156,7 @@ class Decisions:
         )
 
     def __len__(self) -> int:
-        return len(self.columns.sizes)
+        return len(self.draws.sizes)
 
     def __iter__(self) -> Iterator[Decision]:
         return (self[i] for i in range(len(self)))
@@ -169,7 +171,7 @@ class Decisions:
         rows = np.arange(len(self))[at]
         return Decisions(
             rows=None if self.rows is None else self.rows.take(rows),
-            columns=self.columns.take(rows),
+            draws=self.draws.take(rows),
             eligible=None if self.eligible is None else self.eligible.take(rows),
             rule=self.rule,
             rounds=self.round[rows],
@@ -179,20 +181,20 @@ class Decisions:
 
     def _one(self, i: int) -> Decision:
         row = None if self.rows is None else self.rows.row(i).copy()
-        drawn = self.columns
+        drawn = self.draws
         ordered, of_set, belief = drawn.log_probs[i].tolist()
         round_ = int(self.round[i])
         return Decision.from_parts(
             x=row,
             row=row,
-            sets=drawn.flat[drawn.ends[i] : drawn.ends[i + 1]],
+            sets=drawn.flat[drawn.starts[i] : drawn.starts[i + 1]],
             size=int(drawn.sizes[i]),
             eligible=None if self.eligible is None else self.eligible.of_row(i),
             log_ordered=ordered,
             log_set=of_set,
             belief=belief,
             rule=self.rule,
-            draw_log=drawn.log[drawn.log_ends[i] : drawn.log_ends[i + 1]].tobytes(),
+            draw_log=drawn.log[drawn.log_starts[i] : drawn.log_starts[i + 1]].tobytes(),
             round=None if round_ < 0 else round_,
             learner=self.learner,
             label_set=self.label_set,
@@ -201,15 +203,15 @@ class Decisions:
     # ------------------------------------------------------------ columns
 
     def _sets(self, which: int) -> Any:
-        flat, ends, sizes = self.columns.flat, self.columns.ends, self.columns.sizes
-        tops = np.diff(ends) - 2 * sizes
+        flat, starts, sizes = self.draws.flat, self.draws.starts, self.draws.sizes
+        tops = np.diff(starts) - 2 * sizes
         lengths = tops if which == 2 else sizes
         if not len(sizes) or ((sizes == sizes[0]).all() and (tops == tops[0]).all()):
             m, top = (int(sizes[0]), int(tops[0])) if len(sizes) else (0, 0)
             table = flat.reshape(len(sizes), 2 * m + top)
             return self.label_set.array(table[:, which * m : which * m + (top if which == 2 else m)])
-        starts = ends[:-1] + which * sizes
-        return [self.label_set.array(flat[a : a + n]) for a, n in zip(starts, lengths, strict=True)]
+        first = starts[:-1] + which * sizes
+        return [self.label_set.array(flat[a : a + n]) for a, n in zip(first, lengths, strict=True)]
 
     @property
     def labels(self) -> Any:
@@ -225,25 +227,25 @@ class Decisions:
 
     @property
     def sizes(self) -> Array:
-        return self.columns.sizes
+        return self.draws.sizes
 
     @property
     def set_size(self) -> int:
-        return int(self.columns.sizes.max(initial=0))
+        return int(self.draws.sizes.max(initial=0))
 
     @property
     def propensity(self) -> Array:
         """The probability of every set."""
-        return np.exp(self.columns.log_probs[:, 1])
+        return np.exp(self.draws.log_probs[:, 1])
 
     @property
     def ordered_propensity(self) -> Array:
         """The probability of every ordered draw."""
-        return np.exp(self.columns.log_probs[:, 0])
+        return np.exp(self.draws.log_probs[:, 0])
 
     @property
     def belief(self) -> Array:
-        return self.columns.log_probs[:, 2]
+        return self.draws.log_probs[:, 2]
 
     # ------------------------------------------------------------ frames
 
@@ -256,7 +258,7 @@ class Decisions:
         need("logs")
         import polars as pl
 
-        n, drawn = len(self), self.columns
+        n, drawn = len(self), self.draws
         named = all(type(label) is str for label in self.label_set.all()[:1])
         lists = pl.List(pl.String if self.label_set.names is not None and named else pl.Int64)
         columns: dict[str, Any] = {"round": self.round, "learner": [self.learner] * n}
@@ -276,7 +278,7 @@ class Decisions:
         columns["belief"] = self.belief
         texts = [None] * n if self.rule is None else [json.dumps(d.rule) for d in self]
         columns["rule"] = pl.Series("rule", texts, dtype=pl.String)
-        logs = [drawn.log[a:b].tolist() for a, b in zip(drawn.log_ends, drawn.log_ends[1:], strict=False)]
+        logs = [drawn.log[a:b].tolist() for a, b in zip(drawn.log_starts, drawn.log_starts[1:], strict=False)]
         columns["draw_log"] = pl.Series("draw_log", logs, dtype=pl.List(pl.Float64))
         features = self.rows if rows else None
         if features is not None and features.dense is not None:
@@ -326,7 +328,7 @@ class Decisions:
         ]
         return cls(
             rows=_rows(frame),
-            columns=DrawnSets.from_lists(
+            draws=DrawnSets.from_lists(
                 sets,
                 [len(cell) for cell in frame["labels"].to_list()],
                 np.stack(log_probs, axis=1).astype(np.float64),
@@ -341,7 +343,7 @@ class Decisions:
 
     def __repr__(self) -> str:
         rounds = f"rounds {self.round[0]} to {self.round[-1]}" if len(self) else "no rounds"
-        sizes = self.columns.sizes
+        sizes = self.draws.sizes
         least = sizes.min(initial=self.set_size)
         shown = f"{least}" if least == self.set_size else f"{least} to {self.set_size}"
         return f"Decisions({len(self)} x {shown} labels, {rounds})"

@@ -218,13 +218,13 @@ class Rule(ABC):
         rows = None if x is None else as_rows(x, None, owner)
         if rows is not None and len(rows) != len(s):
             raise InvalidInput.must("x", owner, f"{len(s)} rows, as scores has", f"{len(rows)}")
-        done, *columns = loops.decide_many(core, Rows(s), numbers, None, m)
+        done, *draws = loops.decide_many(core, Rows(s), numbers, None, m)
         self.round, start = core.round, self.round
         if done < len(s):
             raise core.rule.forget_error()
         return Decisions(
             rows=rows,
-            columns=DrawnSets(*columns),
+            draws=DrawnSets(*draws),
             eligible=None if numbers is core.everything else EligibleLabels(numbers),
             rule=self,
             rounds=np.arange(start, start + len(s)),

@@ -97,7 +97,7 @@ def _learn(
     assert rows is not None
     hits = answers.hits.view(np.uint8)
     done, status = loops.update_many(
-        core, rows, which, *eligible, *decisions.columns, decisions.round, hits, answers.labels
+        core, rows, which, *eligible, *decisions.draws, decisions.round, hits, answers.labels
     )
     rounds = decisions.round[which[:done]]
     core.ledger.add_many(rounds[rounds >= 0])
@@ -182,8 +182,8 @@ def _check_labels(learner: Learner, eligible: EligibleLabels, answers: Answers) 
 
 def _hits(decisions: Decisions, answers: Answers) -> Array:
     """Whether each label was among the shown ones."""
-    drawn = decisions.columns
-    starts, sizes = drawn.ends[:-1] + drawn.sizes, drawn.sizes
+    drawn = decisions.draws
+    starts, sizes = drawn.starts[:-1] + drawn.sizes, drawn.sizes
     pairs = zip(answers.which, answers.labels, strict=True)
     return np.array([number in drawn.flat[starts[i] : starts[i] + sizes[i]] for i, number in pairs])
 

@@ -200,12 +200,12 @@ class Learner(Algorithm):
         if eligible is not None:
             candidates = self.inputs.eligible_by_row(eligible, len(rows), m)
         rounds = np.arange(core.round, core.round + len(rows))
-        done, *columns = self._with_coverage(core, coverage, loops.decide_many, core, rows, *candidates, m)
+        done, *draws = self._with_coverage(core, coverage, loops.decide_many, core, rows, *candidates, m)
         if done < len(rows):
             raise feedback.score_error(self, rows.row(done))
         return Decisions(
             rows=rows,
-            columns=DrawnSets(*columns),
+            draws=DrawnSets(*draws),
             eligible=None if candidates.numbers is self.inputs.everything else candidates,
             rule=self.rule,
             rounds=rounds,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +17,7 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._files import file_digest, write_atomically
+from superarm._progress import Tick
 from superarm._types import Array
 from superarm.data.cells import is_missing, plain_row, to_word
 from superarm.data.column import Column
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["DecideSummary", "LearnSummary", "decide_file", "learn_file"]
 
 CHUNK = 10_000
-Progress = Callable[[int], object] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ def decide_file(
     set_size: int | None = None,
     coverage: float | None = None,
     vectors: Path | None = None,
-    progress: Progress = None,
+    progress: Tick | None = None,
 ) -> DecideSummary:
     """Choose a set for every row of a file, and write them to ``output``.
 
@@ -145,7 +144,7 @@ def learn_file(
     hit_column: str = "hit",
     label_column: str = "label",
     log: Path | None = None,
-    progress: Progress = None,
+    progress: Tick | None = None,
 ) -> LearnSummary:
     """Learn from a file of answers to the decisions that `decide_file` wrote.
 

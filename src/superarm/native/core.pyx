@@ -240,9 +240,9 @@ cdef class Core(Stage):
         decision.taught, decision.token = (), self.scored
         return decision
 
-    def advance(self, np.ndarray log, np.ndarray log_ends, Py_ssize_t first, Py_ssize_t last):
+    def advance(self, np.ndarray log, np.ndarray log_starts, Py_ssize_t first, Py_ssize_t last):
         """Move as if it had made the decisions from ``first`` to before ``last``, whose rule wrote down ``log``."""
-        advance(self.rule, <const double*>np.PyArray_DATA(log), intp_data(log_ends), first, last)
+        advance(self.rule, <const double*>np.PyArray_DATA(log), intp_data(log_starts), first, last)
 
     # ------------------------------------------------------------ one answer
 

@@ -99,10 +99,10 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
     cdef Row row, ahead
     cdef Draw draw
     cdef int status = 0
-    ends, log_ends, sizes = np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp), np.zeros(n, np.intp)
+    set_starts, log_starts, sizes = np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp), np.zeros(n, np.intp)
     log_probs = np.empty((n, 3))
-    cdef Py_ssize_t* end = <Py_ssize_t*>np.PyArray_DATA(ends)
-    cdef Py_ssize_t* log_end = <Py_ssize_t*>np.PyArray_DATA(log_ends)
+    cdef Py_ssize_t* set_start = <Py_ssize_t*>np.PyArray_DATA(set_starts)
+    cdef Py_ssize_t* log_start = <Py_ssize_t*>np.PyArray_DATA(log_starts)
     cdef Py_ssize_t* size = <Py_ssize_t*>np.PyArray_DATA(sizes)
     cdef double* log_prob = <double*>np.PyArray_DATA(log_probs)
     cdef Py_ssize_t* sets = NULL
@@ -150,7 +150,7 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
                     written += draw.n_log
                     core.round += 1
                     i += 1
-                    end[i], log_end[i] = used, written
+                    set_start[i], log_start[i] = used, written
                     if i == n or (start != NULL and start[i + 1] - start[i] != among):
                         break
                     if start != NULL:
@@ -163,12 +163,12 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
     finally:
         free(sets)
         free(logs)
-    return i, flat, ends, sizes, log_probs, log, log_ends
+    return i, flat, set_starts, sizes, log_probs, log, log_starts
 
 
 def update_many(
-    Core core, RowBlock rows, np.ndarray which, np.ndarray eligible, starts, np.ndarray flat, np.ndarray ends,
-    np.ndarray sizes, np.ndarray log_probs, np.ndarray log, np.ndarray log_ends, np.ndarray rounds, np.ndarray hits,
+    Core core, RowBlock rows, np.ndarray which, np.ndarray eligible, starts, np.ndarray flat, np.ndarray set_starts,
+    np.ndarray sizes, np.ndarray log_probs, np.ndarray log, np.ndarray log_starts, np.ndarray rounds, np.ndarray hits,
     np.ndarray labels, interleaved=None,
 ):
     """Learn from the answers to the decisions ``which``, in this order: how many were done, and why it stopped.
@@ -178,11 +178,11 @@ def update_many(
         rows: of all decisions.
         which: row numbers.
         eligible, starts: as in `decide_many`.
-        flat, ends, sizes, log_probs, log, log_ends: what `decide_many` gave.
+        flat, set_starts, sizes, log_probs, log, log_starts: what `decide_many` gave.
         rounds: of all decisions (int64); below 0 where somebody else chose the set.
         hits: a bit (uint8) for each of ``which``.
         labels: a label's number for each of ``which``, or -1.
-        interleaved: decisions that were made between the answers: (log, log_ends, the first, and how many come before each
+        interleaved: decisions that were made between the answers: (log, log_starts, the first, and how many come before each
             answer), or ``None``.
     """
     cdef Py_ssize_t i = 0, at, begin, n = which.shape[0], among = eligible.shape[0], m = 0, counted = 0
@@ -194,8 +194,8 @@ def update_many(
         counted, before = interleaved[2], intp_data(interleaved[3])
     cdef const Py_ssize_t* order = intp_data(which)
     cdef const Py_ssize_t* start = NULL if starts is None else intp_data(starts)
-    cdef const Py_ssize_t* end = intp_data(ends)
-    cdef const Py_ssize_t* log_end = intp_data(log_ends)
+    cdef const Py_ssize_t* set_start = intp_data(set_starts)
+    cdef const Py_ssize_t* log_start = intp_data(log_starts)
     cdef const Py_ssize_t* size = intp_data(sizes)
     cdef const Py_ssize_t* sets = intp_data(flat)
     cdef const Py_ssize_t* label = intp_data(labels)
@@ -219,10 +219,10 @@ def update_many(
         with nogil:
             while True:
                 rows.at(at, &row)
-                begin = end[at]
+                begin = set_start[at]
                 round.eligible, round.n = every + (0 if start == NULL else start[at]), among
                 round.drawn, round.m = sets + begin + m, m
-                round.top, round.top_size = sets + begin + 2 * m, end[at + 1] - begin - 2 * m
+                round.top, round.top_size = sets + begin + 2 * m, set_start[at + 1] - begin - 2 * m
                 round.log_ordered, round.log_set, round.belief = log_prob[3 * at], log_prob[3 * at + 1], log_prob[3 * at + 2]
                 round.given = round_number[at] < 0
                 answer.hit, answer.label = hit[i], label[i]
@@ -233,7 +233,7 @@ def update_many(
                 if before != NULL:
                     advance(core.rule, decided_log, decided_end, counted, before[i])
                     counted = before[i]
-                status = core.learn_step(&round, &answer, False, logs + log_end[at], log_end[at + 1] - log_end[at])
+                status = core.learn_step(&round, &answer, False, logs + log_start[at], log_start[at + 1] - log_start[at])
                 if status:
                     break
                 i += 1
