@@ -191,6 +191,8 @@ def test_a_log_and_its_verdicts(log):
     assert "the right one among them" in shown(log)
     assert EVIL in shown(log)
     summary = survey(log)
+    assert "2 of 7 labels, mostly" in shown(summary)
+    assert EVIL in shown(summary)
     learner = sa.SetLogit(**summary.learner_params)
     ticks = []
     train(log, learner, summary, progress=ticks.append)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from superarm.decisions.decision import Decision
     from superarm.decisions.decisions import Decisions
     from superarm.learners.algorithm import Algorithm
-    from superarm.logs import Evaluation, Log, Verdict
+    from superarm.logs import Evaluation, Log, Survey, Verdict
     from superarm.simulation import Trace
 
 MAX_ROWS = 8  # of decisions and logs
@@ -255,6 +255,22 @@ def log_html(log: Log) -> Markup:
         rows.append((chips(record.decision.labels), answer, "–" if chance is None else f"{chance:.4g}"))
     head = ("shown", "the right one among them", "propensity")
     return Markup(text + table("Its first rows", head, rows))
+
+
+def survey_html(survey: Survey) -> Markup:
+    bad = f", and {survey.bad:,} that cannot be read" if survey.bad else ""
+    known, drawn = survey.with_propensity, survey.with_design
+    return key_value_table(
+        "A log",
+        [
+            ("rows", f"{survey.rows:,}{bad}"),
+            ("answered", f"{survey.answered:,}, of which {survey.hits:,} hits"),
+            ("sets", f"{survey.set_size} of {survey.n_labels:,} labels, mostly"),
+            ("labels", first_few(survey.label_set.all())),
+            ("features", str(survey.n_features)),
+            ("propensities", f"{known:,} rows have a propensity, {drawn:,} say how the set was drawn"),
+        ],
+    )
 
 
 def _estimate(value: float, low: float, high: float) -> tuple[str, str, str]:

@@ -47,6 +47,11 @@ class Survey:
     set_size: int
     columns: Columns | None = None
 
+    def _repr_html_(self) -> str:
+        from superarm._html import survey_html
+
+        return survey_html(self)
+
     @property
     def label_set(self) -> Labels:
         return Labels(self.n_labels if self.labels is None else list(self.labels), "a log")
