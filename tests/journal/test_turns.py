@@ -266,7 +266,7 @@ def test_a_journal_remembers_what_it_was_made_for(drive):
 
 
 def test_a_new_journal_must_be_told_what_for(drive):
-    with pytest.raises(JournalForeign, match="given for a new journal"):
+    with pytest.raises(JournalForeign, match="needs --labels for a new journal"):
         drive(labels=None)
 
 

@@ -107,7 +107,7 @@ class Request:
     def check_no_body(self) -> None:
         """Refuse a body, where the method takes none."""
         if self.headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in self.headers:
-            raise HttpError(f"a {self.method} request has no body", status=400)
+            raise HttpError(f"a {self.method} request has no body", status=400, field="body")
 
 
 def _request_id(header: bytes | None) -> str:
