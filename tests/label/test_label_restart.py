@@ -61,10 +61,10 @@ def act(job: sa.Labelling, truth: list[str | None], random: np.random.Generator)
 @pytest.mark.parametrize(
     "options",
     [
-        {"target": 0.95},
         {"target": 0.9, "twice": 0.2},
-        {"target": 0.95, "yes_no": True},
-        {"target": 1.0},
+        pytest.param({"target": 0.95}, marks=pytest.mark.slow),
+        pytest.param({"target": 0.95, "yes_no": True}, marks=pytest.mark.slow),
+        pytest.param({"target": 1.0}, marks=pytest.mark.slow),
     ],
 )
 def test_numbers_and_questions_do_not_depend_on_stopping(options: dict[str, Any], tmp_path: Path) -> None:

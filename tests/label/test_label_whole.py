@@ -118,7 +118,7 @@ def test_clicks_left_are_about_what_it_takes(target: float) -> None:
     assert 0.5 < min(ratios) <= max(ratios) < 2.5
 
 
-@pytest.mark.parametrize("yes_no", [False, True])
+@pytest.mark.parametrize("yes_no", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_wrong_clicks_are_found_and_asked_again(yes_no: bool) -> None:
     rows = digit_rows(800)
     without = simulate_labeller(sa.Labelling(rows, labels=DIGITS, target=1.0, yes_no=yes_no), rows.truth)

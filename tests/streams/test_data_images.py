@@ -310,6 +310,7 @@ def test_unknown_names_are_refused():
         CliRunner().invoke(app, ["data", "get", "imagenet"], catch_exceptions=False)
 
 
+@pytest.mark.slow
 def test_real_mnist_through_the_official_format(tmp_path, monkeypatch):
     with np.load(shared_data("mnist.npz")) as file:
         parts = [file[k][:5000] for k in ("x_train", "y_train", "x_test", "y_test")]

@@ -15,6 +15,7 @@ from superarm.streams.features import _keras, extract, make_features
 
 # (importing Keras here would choose its backend before superarm does)
 pytestmark = [
+    pytest.mark.slow,  # importing Keras takes ten seconds
     pytest.mark.skipif(
         importlib.util.find_spec("keras") is None,
         reason="Keras is not installed: pip install superarm[features]",
