@@ -54,8 +54,8 @@ class Lease:
         self.connection, self.term, self.seconds = connection, term, seconds
         self._renewed_at = monotonic()
 
-    def renew(self, _: object = None) -> None:
-        """Renew the lease, if that is due; also between two steps of something long."""
+    def renew(self) -> None:
+        """Renew the lease, if that is due."""
         if monotonic() - self._renewed_at > self.seconds / 4.0:
             sql = f"UPDATE lease SET beat = {NOW} WHERE term = %s RETURNING term"
             if self.connection.execute(sql, (self.term,)).fetchone() is None:

@@ -337,9 +337,9 @@ class Learner(Algorithm):
         model_files.bring_up_to_date(old, self)
         return old
 
-    def never_show(self, label: int) -> None:
+    def never_show(self, number: int) -> None:
         """The label of this number may be the truth, but is never shown (before the first row)."""
-        self.inputs.use_labels(self.label_set, label)
+        self.inputs.use_labels(self.label_set, number)
 
     def use_columns(self, columns: Columns | dict[str, Any] | str | PathLike[str]) -> None:
         """Rows have these columns: before the first row, or the same with new ones at the end.

@@ -25,7 +25,7 @@ from superarm.explore.distributions import log_comb
 
 NEGLIGIBLE = 1e-12  # probabilities below this count as 0
 ROUNDING = 1e-6  # how far G G^+ pi may be from pi
-LabelSet = frozenset[int]
+LabelNumbers = frozenset[int]
 
 
 class SetDraw(ABC):
@@ -42,7 +42,7 @@ class SetDraw(ABC):
         self.eligible, self.m = np.asarray(eligible, np.intp), m
 
     @abstractmethod
-    def probability(self, labels: LabelSet) -> float:
+    def probability(self, labels: LabelNumbers) -> float:
         """The probability that exactly these labels are shown."""
 
     @abstractmethod
@@ -57,7 +57,7 @@ class SetDraw(ABC):
         """How many labels of a top set, a mask, are shown on average."""
         return float(self.inclusion(len(top))[top].sum())
 
-    def linear_weight(self, pi: Array, shown: LabelSet) -> tuple[float, float]:
+    def linear_weight(self, pi: Array, shown: LabelNumbers) -> tuple[float, float]:
         """pi' G^+ 1_S and its mean square, for a policy's inclusion probabilities pi of all labels.
 
         NaN where pi is outside of the range of G (no weight is right if the policy shows labels that could not be
@@ -90,7 +90,7 @@ class MixtureDraw(SetDraw):
         self,
         eligible: Sequence[int] | Array,
         m: int,
-        sets: dict[LabelSet, float],
+        sets: dict[LabelNumbers, float],
         share: float = 0.0,
         top: Iterable[int] = (),
         gamma: float = 1.0,
@@ -114,10 +114,10 @@ class MixtureDraw(SetDraw):
         labels = frozenset(top)
         return cls(eligible, len(labels), {}, 1.0, labels, gamma) if labels else cls.always(eligible, ())
 
-    def probability(self, labels: LabelSet) -> float:
+    def probability(self, labels: LabelNumbers) -> float:
         return self.sets.get(labels, 0.0) + self.paper_probability(labels)
 
-    def paper_probability(self, labels: LabelSet) -> float:
+    def paper_probability(self, labels: LabelNumbers) -> float:
         """The probability that these labels are shown by the paper's draw."""
         if not self.share or len(labels) != self.m:
             return 0.0
@@ -189,7 +189,7 @@ class DistributionDraw(SetDraw):
         few = distribution if isinstance(distribution, FewSets) else None
         self.sizes_vary = few is not None and any(len(labels) != self.m for labels in few.chances)
 
-    def probability(self, labels: LabelSet) -> float:
+    def probability(self, labels: LabelNumbers) -> float:
         return self.distribution.probability(labels)
 
     def inclusion(self, k: int) -> Array:

@@ -70,10 +70,13 @@ class SharedLearning(Learning):
     store: PostgresStore
 
     def __init__(self, lease: Lease, store: PostgresStore, clock: DatabaseClock, settings: Settings) -> None:
-        self.lease, self.tick = lease, lease.renew  # type: ignore[method-assign]
+        self.lease = lease
         super().__init__(store, settings, clock)
         self._upkeep_at = self._published_at = self._cost = 0.0
         self._publish()
+
+    def tick(self, _: object = None) -> None:
+        self.lease.renew()
 
     def _newest(self) -> tuple[Projector, list[int]]:
         """From what was published, if it is whole; else from a snapshot: the events after it give the same bits."""
