@@ -14,7 +14,7 @@ from lab_kit import run
 import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, Groups, coverage_by, pooled, wilson, worst_first
-from superarm.journal.errors import JournalForeign
+from superarm.journal.errors import JournalMismatch
 from superarm.journal.projector import Projector
 from superarm.journal.store import open_store
 from superarm.journal.totals import MOST_GROUPS, OTHERS, Totals
@@ -252,7 +252,7 @@ def test_a_service_tells_it(named: bool, tmp_path: Any) -> None:
     service = Service.open(path)  # totals go on
     assert service.model.serving().totals.to_dict()["stats"] == before
     service.close()
-    with pytest.raises(JournalForeign, match="group of superarm serve must be left out or 'site'"):
+    with pytest.raises(JournalMismatch, match="group of superarm serve must be left out or 'site'"):
         Service.open(path, group="desk")
     store = open_store(path, read_only=True)
     again = Projector(store, store.snapshot(0))

@@ -20,12 +20,12 @@ from superarm.journal import statements
 from superarm.journal.clock import SystemClock
 from superarm.journal.errors import (
     Conflict,
+    InvalidRequest,
     JournalDamaged,
-    JournalDown,
-    JournalForeign,
-    JournalHeld,
+    JournalLocked,
+    JournalMismatch,
+    JournalUnavailable,
     Overloaded,
-    Refused,
     UnknownDecision,
 )
 from superarm.journal.verify import verify
@@ -48,7 +48,7 @@ def nested(depth):
 def test_a_context_that_cannot_be_kept_is_refused_before_anything_moves(drive, context):
     session = drive()
     session.decide(DecisionRequest(rows(1)[0], "a"))
-    with pytest.raises(Refused, match="context of decision") as caught:
+    with pytest.raises(InvalidRequest, match="context of decision") as caught:
         session.decide(DecisionRequest(rows(1)[0], "b", context=context))
     assert caught.value.field == "context"
     assert session.learner.round == 1
@@ -71,11 +71,11 @@ def test_nothing_moves_before_the_commit(drive, monkeypatch, call):
     }
 
     def fail(events):
-        raise JournalDown("the disk is gone")
+        raise JournalUnavailable("the disk is gone")
 
     with monkeypatch.context() as patch:
         patch.setattr(session.store, "append", fail)
-        with pytest.raises(JournalDown):
+        with pytest.raises(JournalUnavailable):
             calls[call]()
     assert (session.model_file(), repr(session.projector.totals.to_dict())) == (before, totals)
     session.recover()
@@ -92,11 +92,11 @@ def test_a_commit_of_which_nobody_knows_whether_it_happened_is_found_out(drive, 
 
     def fail_late(events):
         append(events)
-        raise JournalDown("the answer got lost")
+        raise JournalUnavailable("the answer got lost")
 
     with monkeypatch.context() as patch:
         patch.setattr(session.store, "append", fail_late)
-        with pytest.raises(JournalDown):
+        with pytest.raises(JournalUnavailable):
             session.outcome(OutcomeRequest("a", hit=True))
     session.recover()
     assert session.stats.learnt == 1
@@ -112,13 +112,13 @@ def test_a_snapshot_that_does_not_fit_fails_like_every_write(drive):
     for i, x in enumerate(rows(100)):
         session.decide(DecisionRequest(x, f"d{i}"))
     session.learner.notes["ballast"] = "x" * 1_200_000
-    with pytest.raises(JournalDown):
+    with pytest.raises(JournalUnavailable):
         session.snapshot()
     for late in (
         lambda: session.decide(DecisionRequest(rows(1)[0], "late")),
         lambda: session.outcome(OutcomeRequest("d1", hit=True)),
     ):
-        with pytest.raises(JournalDown):
+        with pytest.raises(JournalUnavailable):
             late()
     session.learner.notes.clear()
     session.recover()
@@ -267,7 +267,7 @@ def test_a_journal_through_a_link_is_the_same_journal(drive, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     link = tmp_path / "elsewhere" / "link.db"
     link.symlink_to(tmp_path / "events.db")
-    with pytest.raises(JournalHeld):
+    with pytest.raises(JournalLocked):
         Driver.open(link)
     session.close()
     session = Driver.open(link, keep_snapshots=1)
@@ -288,7 +288,7 @@ def test_an_answer_whose_commit_failed_is_no_first_answer(drive, monkeypatch):
     service = session.service
 
     def fail(events):
-        raise JournalDown("no")
+        raise JournalUnavailable("no")
 
     async def main():
         await service.start()
@@ -296,7 +296,7 @@ def test_an_answer_whose_commit_failed_is_no_first_answer(drive, monkeypatch):
             patch.setattr(service.store, "append", fail)
             both = [service.outcome(OutcomeRequest("a", hit=hit)) for hit in (True, False)]
             done = await asyncio.gather(*both, return_exceptions=True)
-        assert [type(error) for error in done] == [JournalDown, JournalDown]
+        assert [type(error) for error in done] == [JournalUnavailable, JournalUnavailable]
         service._retry_at = 0.0
         told = await service.outcome(OutcomeRequest("a", hit=False))
         assert told["outcome"]["hit"] is False
@@ -421,7 +421,7 @@ def test_a_journal_cannot_have_a_file_executed(drive, tmp_path):
         assert "executed" not in done.stdout
         given = [*plain, "--learner", f"{tmp_path / 'own.py'}:Own"]
         assert subprocess.run(given, capture_output=True).returncode == 0
-    with pytest.raises(JournalForeign, match="--learner"):
+    with pytest.raises(InvalidInput, match="--learner"):
         drive()
 
 
@@ -443,13 +443,13 @@ def test_all_files_are_private(drive, tmp_path):
 )
 def test_a_failed_start_leaves_no_database(tmp_path, wrong):
     options = {"labels": LABELS, "n_features": D, "set_size": 2} | wrong
-    with pytest.raises((InvalidInput, JournalForeign, FileNotFoundError)):
+    with pytest.raises((InvalidInput, JournalMismatch, FileNotFoundError)):
         Driver.open(tmp_path / "events.db", **options)
     assert not list(tmp_path.glob("*.db"))
 
 
 def test_a_journal_that_should_be_there_is_not_made_in_silence(drive, tmp_path, caplog):
-    with pytest.raises(JournalForeign, match=r"no such journal: .*\.db"):
+    with pytest.raises(JournalMismatch, match=r"no such journal: .*\.db"):
         drive(create=False)
     assert list(tmp_path.iterdir()) == []
     session = drive()

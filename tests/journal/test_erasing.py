@@ -12,7 +12,7 @@ import pytest
 from journal_kit import replayed, sha256_of
 from service_kit import Clock, rows
 
-from superarm.journal.errors import Erased, Refused, UnknownDecision
+from superarm.journal.errors import DecisionErased, InvalidRequest, UnknownDecision
 from superarm.journal.export import export
 from superarm.journal.snapshots import take_snapshot
 from superarm.journal.verify import verify
@@ -67,7 +67,7 @@ def test_an_erased_decision_is_in_no_file_and_the_rest_verifies(drive, tmp_path,
     assert (told["features"], told["context"], told["erased"]) == (None, None, True)
     assert told["labels"]  # what was shown is still known
     assert session.model_file() == before  # what was learnt stays
-    with pytest.raises(Erased):
+    with pytest.raises(DecisionErased):
         session.decide(DecisionRequest(SECRET, "person", context={"name": WORD}))
     assert session.erase(ids=["person"]) == 0
     if where == "open":
@@ -115,7 +115,7 @@ def test_a_time_in_milliseconds_does_not_erase_everything(drive):
     fill(session, 3)
     for before in (time.time() * 1000.0, time.time() + 120.0, 1e308):
         with pytest.raises(
-            Refused, match="before of erase must be a time in the past, in seconds since 1970"
+            InvalidRequest, match="before of erase must be a time in the past, in seconds since 1970"
         ):
             session.erase(before=before)
     assert session.erase(before=time.time()) == 3

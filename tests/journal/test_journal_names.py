@@ -9,7 +9,7 @@ from people import people as world_of_people
 from service_kit import LABELS
 
 from superarm.data.columns import Columns
-from superarm.journal.errors import Conflict, Refused
+from superarm.journal.errors import Conflict, InvalidRequest
 from superarm.learners.registry import make
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
@@ -79,7 +79,7 @@ def test_asked_again_the_order_of_names_does_not_matter(drive):
 
 def test_what_cannot_be_kept_is_refused_before_anything_moves(drive):
     session = drive(n_features=None)
-    with pytest.raises(Refused, match="features of decision must be numbers of 64 bits"):
+    with pytest.raises(InvalidRequest, match="features of decision must be numbers of 64 bits"):
         session.decide(DecisionRequest({"age": 10**30}))
     assert (session.seq, session.learner.columns, session.down) == (0, None, None)
     session.decide(DecisionRequest({"zip": 1}))

@@ -14,7 +14,7 @@ from service_kit import LABELS, D, rows, soon
 from test_store import FIRST, META, decision
 
 from superarm.errors import InvalidInput
-from superarm.journal.errors import Erased, JournalDown, JournalForeign, Refused
+from superarm.journal.errors import DecisionErased, InvalidRequest, JournalMismatch, JournalUnavailable
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
 from superarm.service.handler import DecisionRequest, OutcomeRequest
@@ -113,7 +113,7 @@ def test_changes_and_erasing_are_made_by_whoever_learns(shared):
     assert "new" in caught_up(one).learner.labels
     assert one.service.model.erased(seq) == (1, True)
     assert one.find("d3").erased
-    with pytest.raises(Refused):
+    with pytest.raises(InvalidRequest):
         two.call(two.service.handler.change, {"what": "add_labels", "labels": ["label-1"]})
     found = verify(one.url)
     assert found.sound, found.problems
@@ -130,7 +130,7 @@ def test_an_erased_decision_is_forgotten_by_every_process(shared):
     one.call(one.service.handler.change, {"what": "erase", "ids": ["late"]})
     caught_up(one)
     for driver in (one, learns):
-        with pytest.raises(Erased):
+        with pytest.raises(DecisionErased):
             driver.decide(DecisionRequest(rows(1)[0], "late"))
 
 
@@ -181,7 +181,7 @@ def test_a_database_that_cannot_hold_every_text_is_refused_before_anything_is_ma
         connection.execute(
             f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
         )
-    with pytest.raises(JournalForeign, match=f"hold every text.*{encoding}"):
+    with pytest.raises(JournalMismatch, match=f"hold every text.*{encoding}"):
         Driver.open(database.address(name), **NEW)
     with database.connect(name) as connection:
         found = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'superarm'").fetchone()
@@ -214,7 +214,7 @@ def test_a_role_that_may_only_read_is_served_as_far_as_it_goes(database, shared)
         assert not looking.ready
         assert "may do this" in looking.trouble()[0]
         assert looking.find("a") is not None
-        with pytest.raises(JournalDown):
+        with pytest.raises(JournalUnavailable):
             looking.decide(DecisionRequest(rows(1)[0], "b"))
     finally:
         looking.service.close()

@@ -12,7 +12,7 @@ from journal_kit import Driver, replayed
 from service_kit import LABELS, rows
 
 from superarm.journal.backup import backup
-from superarm.journal.errors import JournalDamaged, JournalDown, JournalFull
+from superarm.journal.errors import JournalDamaged, JournalFull, JournalUnavailable
 from superarm.journal.verify import verify
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
@@ -78,11 +78,11 @@ def test_restore(drive, tmp_path):
     path = tmp_path / "events.db"
     path.rename(tmp_path / "events.db.broken")
     shutil.copy(tmp_path / "monday.db", path)
-    with pytest.raises(JournalDown, match="stop it, put the file in its place, and start it"):
+    with pytest.raises(JournalUnavailable, match="stop it, put the file in its place, and start it"):
         driver.decide(DecisionRequest(rows(1)[0], "lost?"))
     driver.store.close()
     # and not with the log or the mark of the file before
-    with pytest.raises((JournalDamaged, JournalDown)):
+    with pytest.raises((JournalDamaged, JournalUnavailable)):
         drive()
     for end in ("-wal", "-shm", "-mark"):
         path.with_name(path.name + end).unlink(missing_ok=True)

@@ -17,7 +17,13 @@ from journal_kit import Driver, replayed, sha256_of
 from service_kit import LABELS, D, rows
 
 from superarm.journal.backup import backup
-from superarm.journal.errors import JournalDamaged, JournalDown, JournalForeign, JournalFull, JournalHeld
+from superarm.journal.errors import (
+    JournalDamaged,
+    JournalFull,
+    JournalLocked,
+    JournalMismatch,
+    JournalUnavailable,
+)
 from superarm.journal.events import ANSWER, AnswerBody, Event
 from superarm.journal.store import Snapshot, create_journal, open_store
 from superarm.service.handler import DecisionRequest, OutcomeRequest
@@ -32,13 +38,13 @@ def test_the_second_process_refuses_and_says_who_holds_it(drive, tmp_path):
         [sys.executable, "-c", code, tmp_path / "events.db"], capture_output=True, text=True
     )
     assert done.returncode != 0
-    assert "JournalHeld: journal of superarm must be held by no other process" in done.stderr
+    assert "JournalLocked: journal of superarm must be held by no other process" in done.stderr
     assert f"held by process {os.getpid()} on " in done.stderr
 
 
 def test_the_lock_ends_with_its_holder(drive):
     session = drive()
-    with pytest.raises(JournalHeld):
+    with pytest.raises(JournalLocked):
         drive()
     session.close()
     drive()
@@ -58,7 +64,7 @@ def test_looking_needs_no_lock(drive, tmp_path):
 @pytest.mark.parametrize("content", [b"this is no database, but a text" * 100, b""])
 def test_a_foreign_file_is_refused(tmp_path, content):
     (tmp_path / "x.db").write_bytes(content)
-    with pytest.raises((JournalForeign, JournalDown)):
+    with pytest.raises((JournalMismatch, JournalUnavailable)):
         open_store(tmp_path / "x.db", read_only=True)
 
 
@@ -67,7 +73,7 @@ def test_another_database_is_refused(tmp_path):
     other.execute("CREATE TABLE cats (name)")
     other.commit()
     other.close()
-    with pytest.raises(JournalForeign, match="a superarm journal"):
+    with pytest.raises(JournalMismatch, match="a superarm journal"):
         open_store(tmp_path / "x.db")
 
 
@@ -76,12 +82,12 @@ def test_a_newer_format_is_refused(drive, tmp_path):
     file = sqlite3.connect(tmp_path / "events.db")
     file.execute("PRAGMA user_version = 99")
     file.close()
-    with pytest.raises(JournalForeign, match="install a newer superarm"):
+    with pytest.raises(JournalMismatch, match="install a newer superarm"):
         open_store(tmp_path / "events.db")
 
 
 def test_a_missing_journal_cannot_be_read(tmp_path):
-    with pytest.raises(JournalForeign, match="an existing file"):
+    with pytest.raises(JournalMismatch, match="an existing file"):
         open_store(tmp_path / "none.db", read_only=True)
     assert list(tmp_path.iterdir()) == []
 
@@ -92,7 +98,7 @@ def test_a_journal_of_an_older_superarm_is_refused_with_a_sentence(drive, tmp_pa
     file = sqlite3.connect(tmp_path / "events.db")
     file.execute(f"PRAGMA user_version = {old}")
     file.close()
-    with pytest.raises(JournalForeign, match=rf"superarm 0\.{old} made it"):
+    with pytest.raises(JournalMismatch, match=rf"superarm 0\.{old} made it"):
         open_store(tmp_path / "events.db")
 
 
@@ -111,7 +117,7 @@ def fill_until_down(session, most=100_000):
     for _ in range(most):
         try:
             entry = session.decide(DecisionRequest(rows(1)[0], context="x" * 2000))
-        except JournalDown as error:
+        except JournalUnavailable as error:
             return kept, error
         kept.append(entry.id)
     raise AssertionError("it never filled up")
@@ -125,11 +131,11 @@ def test_a_full_journal_refuses_keeps_serving_and_recovers(drive):
     assert session.down is error
     # what is there can be looked at, and asked for again
     assert session.find(kept[-1]) is not None
-    with pytest.raises(JournalDown):
+    with pytest.raises(JournalUnavailable):
         session.decide(DecisionRequest(rows(1)[0]))
-    with pytest.raises(JournalDown):
+    with pytest.raises(JournalUnavailable):
         session.outcome(OutcomeRequest(kept[0], hit=True))
-    with pytest.raises(JournalDown):  # still full
+    with pytest.raises(JournalUnavailable):  # still full
         session.recover()
     assert session.down is not None
     session.store.max_mb = 10
@@ -145,7 +151,7 @@ def test_a_read_only_connection_refuses_with_503_and_recovers(drive):
     session = drive()
     session.decide(DecisionRequest(rows(1)[0], id="a"))
     session.store._writer.execute("PRAGMA query_only = ON")
-    with pytest.raises(JournalDown, match="readonly") as caught:
+    with pytest.raises(JournalUnavailable, match="readonly") as caught:
         session.decide(DecisionRequest(rows(1)[0], id="b"))
     assert not isinstance(caught.value, JournalFull)
     assert session.find("a") is not None
@@ -165,7 +171,7 @@ def test_a_disk_that_fails_in_the_middle_loses_only_what_was_not_acknowledged(dr
     try:
         kept, _ = fill_until_down(session, 200)
         assert session.find("a") is not None
-        with pytest.raises(JournalDown):
+        with pytest.raises(JournalUnavailable):
             session.recover()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, now)
@@ -215,7 +221,7 @@ def test_a_read_only_disk_is_served_as_far_as_it_goes(small_disk):
     assert session.down is not None
     assert not isinstance(session.down, JournalFull)
     assert session.find("a") is not None
-    with pytest.raises(JournalDown):
+    with pytest.raises(JournalUnavailable):
         session.decide(DecisionRequest(rows(1)[0]))
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
     session.recover()
@@ -230,7 +236,7 @@ def test_a_journal_with_two_names_is_refused(drive, tmp_path):
     session.close()
     (tmp_path / "other.db").hardlink_to(path)
     for name in (path, tmp_path / "other.db"):
-        with pytest.raises(JournalHeld, match="a file with one name"):
+        with pytest.raises(JournalLocked, match="a file with one name"):
             Driver.open(name)
 
 
@@ -245,11 +251,11 @@ def test_what_is_not_under_its_name_is_not_acknowledged(drive, tmp_path, what, h
     (tmp_path / what).rename(tmp_path / "away")
     if how == "replaced":
         (tmp_path / what).write_bytes((tmp_path / "away").read_bytes())
-    with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
+    with pytest.raises(JournalUnavailable, match="replaced, overwritten or deleted"):
         session.decide(DecisionRequest(rows(1)[0], "b"))
     assert not session.ready
     assert "replaced, overwritten or deleted" in session.trouble()[0]
-    with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
+    with pytest.raises(JournalUnavailable, match="replaced, overwritten or deleted"):
         session.recover()
     (tmp_path / "away").replace(tmp_path / what)
     session.recover()
@@ -283,11 +289,11 @@ def test_a_journal_that_is_overwritten_in_place_is_not_written_any_more(drive, t
         session.decide(DecisionRequest(x, f"b{i}"))
     (tmp_path / "events.db").write_bytes((tmp_path / "copy.db").read_bytes())
     log = (tmp_path / "events.db-wal").read_bytes()
-    with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
+    with pytest.raises(JournalUnavailable, match="replaced, overwritten or deleted"):
         session.decide(DecisionRequest(rows(1)[0], "c"))
     assert not session.ready
     assert (tmp_path / "events.db-wal").read_bytes() == log
-    with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
+    with pytest.raises(JournalUnavailable, match="replaced, overwritten or deleted"):
         session.recover()
 
 
@@ -301,7 +307,7 @@ def test_a_journal_that_is_deleted_during_a_commit_is_not_acknowledged(drive, tm
 
     session.store._transaction(delete)
     for _ in range(2):
-        with pytest.raises(JournalDown, match="replaced, overwritten or deleted"):
+        with pytest.raises(JournalUnavailable, match="replaced, overwritten or deleted"):
             session.store.check()
 
 
@@ -320,9 +326,9 @@ def test_commits_that_copy_the_log_into_the_file_are_our_own(drive):
 def test_a_path_that_leads_nowhere_is_refused_in_one_sentence(tmp_path):
     (tmp_path / "a.db").symlink_to(tmp_path / "b.db")
     (tmp_path / "b.db").symlink_to(tmp_path / "a.db")
-    with pytest.raises(JournalForeign, match="journal of superarm must be a file, got a loop of links"):
+    with pytest.raises(JournalMismatch, match="journal of superarm must be a file, got a loop of links"):
         Driver.open(tmp_path / "a.db", labels=LABELS)
-    with pytest.raises(JournalForeign, match="must be a regular file"):
+    with pytest.raises(JournalMismatch, match="must be a regular file"):
         Driver.open(tmp_path, labels=LABELS)
 
 
@@ -345,7 +351,7 @@ def test_a_log_of_another_journal_beside_a_restored_file_is_told_in_one_sentence
     )
     assert "Traceback" not in done.stderr
     assert done.returncode in (1, 2)
-    with pytest.raises((JournalDamaged, JournalDown)):
+    with pytest.raises((JournalDamaged, JournalUnavailable)):
         drive()
 
 

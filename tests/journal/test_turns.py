@@ -9,7 +9,7 @@ from service_kit import LABELS, Clock, D, rows
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
-from superarm.journal.errors import Conflict, JournalForeign, Refused, UnknownDecision
+from superarm.journal.errors import Conflict, InvalidRequest, JournalMismatch, UnknownDecision
 from superarm.journal.totals import Totals
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.turns import Call
@@ -118,7 +118,7 @@ def test_a_label_outside_the_eligible_ones_is_refused(drive):
     session.decide(
         DecisionRequest(rows(1)[0], id="a", eligible=("label-1", "label-2", "label-3"), set_size=1)
     )
-    with pytest.raises(Refused, match="label of outcome must be one of the eligible labels"):
+    with pytest.raises(InvalidRequest, match="label of outcome must be one of the eligible labels"):
         session.outcome(OutcomeRequest("a", label="label-5"))
     assert session.stats.pending == 1
 
@@ -227,7 +227,9 @@ def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
 def test_a_row_that_makes_scores_overflow_is_refused(drive, monkeypatch):
     session = drive()
     monkeypatch.setattr(session.learner, "decide", overflow)
-    with pytest.raises(Refused, match="features of decision must be so small that all scores stay finite"):
+    with pytest.raises(
+        InvalidRequest, match="features of decision must be so small that all scores stay finite"
+    ):
         session.decide(DecisionRequest(rows(1)[0]))
     assert session.stats.decisions == session.seq == 0
 
@@ -261,12 +263,12 @@ def test_a_journal_remembers_what_it_was_made_for(drive):
         {"learner": "mc-dbf"},
         {"seed": 7},
     ):
-        with pytest.raises(JournalForeign, match=r"which .*events\.db was made for"):
+        with pytest.raises(JournalMismatch, match=r"which .*events\.db was made for"):
             drive(**wrong)
 
 
 def test_a_new_journal_must_be_told_what_for(drive):
-    with pytest.raises(JournalForeign, match="needs --labels for a new journal"):
+    with pytest.raises(InvalidInput, match="needs --labels for a new journal"):
         drive(labels=None)
 
 
@@ -278,7 +280,7 @@ def test_a_new_journal_can_start_with_a_model(drive, tmp_path):
     session = drive(model=tmp_path / "model.npz", learner="set-logit:uniform=0")
     assert session.model_file() == (tmp_path / "model.npz").read_bytes()
     assert session.decide(DecisionRequest(rows(1)[0])).labels == learner.decide(rows(1)[0]).labels
-    with pytest.raises(JournalForeign, match="set_size"):
+    with pytest.raises(JournalMismatch, match="set_size"):
         drive("other.db", model=tmp_path / "model.npz", set_size=4)
 
 
@@ -311,7 +313,7 @@ def test_labels_that_are_numbers_become_names(drive, tmp_path):
     ]
     names = ["0", "1", "2", "3"]
     assert drive("named.db", model=tmp_path / "numbers.npz", labels=names).learner.labels == tuple(names)
-    with pytest.raises(JournalForeign, match=r"left out or \['0', '1', '2', '3'\], which"):
+    with pytest.raises(JournalMismatch, match=r"left out or \['0', '1', '2', '3'\], which"):
         drive("other.db", model=tmp_path / "numbers.npz", labels=["a", "b", "c", "d"])
 
 

@@ -10,7 +10,7 @@ from label_jobs import DIGITS, WORDS, answer_some, small_job, tickets, write_tab
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.journal.errors import JournalForeign
+from superarm.journal.errors import JournalMismatch
 from superarm.label.journal import create_label_journal, read_settings
 from superarm.label.rows import LabelRows
 from superarm.label.simulation import simulate_labeller
@@ -31,7 +31,7 @@ def test_stop_and_go_on_gives_the_same_state(tmp_path: Path) -> None:
         )
         np.testing.assert_array_equal(job.state.model.learner.scores(job.state.model.features), weights)
         assert job.label_names == DIGITS
-    with pytest.raises(JournalForeign, match="seed of superarm label must be 0"):
+    with pytest.raises(JournalMismatch, match="seed of superarm label must be 0"):
         sa.Labelling(rows, journal=journal, seed=1)
 
 
@@ -105,7 +105,7 @@ def test_a_journal_of_something_else_is_refused(tmp_path: Path) -> None:
 
     path = tmp_path / "events.db"
     Service.open(path, labels=["a", "b", "c"], set_size=1, n_features=2).close()
-    with pytest.raises(JournalForeign, match="the journal of a labelling"):
+    with pytest.raises(JournalMismatch, match="the journal of a labelling"):
         sa.Labelling([{"n": 1.0}], labels=["a", "b"], journal=path)
 
 
@@ -117,9 +117,9 @@ def test_a_journal_whose_settings_have_another_layout_is_refused(tmp_path: Path)
     wanted = (
         r"the settings in .*old\.labels\.db have another layout, without yes_no, seed, read_options: another"
     )
-    with pytest.raises(JournalForeign, match=wanted):
+    with pytest.raises(JournalMismatch, match=wanted):
         sa.Labelling([{"n": 1.0}], labels=["a", "b"], journal=path)
-    with pytest.raises(JournalForeign, match=wanted):
+    with pytest.raises(JournalMismatch, match=wanted):
         read_settings(path)
 
 

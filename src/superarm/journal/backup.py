@@ -14,7 +14,7 @@ from secrets import randbits
 
 from superarm._files import BESIDE_JOURNAL, sync
 from superarm.errors import InvalidInput
-from superarm.journal.errors import JournalDamaged, JournalDown
+from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.journal_files import PRIVATE_FILE, discard, real_path
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.sqlite_mark import COPY, Marker
@@ -46,7 +46,7 @@ def backup(path: str | Path, to: str | Path) -> Verified:
     except (sqlite3.Error, OSError) as error:
         if isinstance(error, JournalDamaged):
             raise
-        raise JournalDown(f"journal {source} cannot be copied to {target}: {error}") from error
+        raise JournalUnavailable(f"journal {source} cannot be copied to {target}: {error}") from error
     finally:
         discard(*beside)
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from superarm._types import JsonObject
-from superarm.journal.errors import Refused
+from superarm.journal.errors import InvalidRequest
 from superarm.journal.snapshots import learner_from
 from superarm.journal.store import Store
 from superarm.learners import Learner
@@ -39,14 +39,14 @@ class OperatorSettings(Struct):
     def apply(self, change: JsonObject, learner: Learner, seq: int, store: Store) -> Learner | None:
         """Make a change, event ``seq``; the learner that goes on from here, or None if there was nothing to do.
 
-        What cannot be made is refused, before anything has changed: Refused, or InvalidInput of the learner.
+        What cannot be made is refused, before anything has changed: InvalidRequest, or InvalidInput of the learner.
         """
         what, current = change["what"], set(learner.labels or ())
         if what == "add_labels":
             labels = distinct_labels(change["labels"])
             for label in labels:
                 if label in current and label not in self.disabled:
-                    raise Refused.must("labels", "change", "new, or disabled", label)
+                    raise InvalidRequest.must("labels", "change", "new, or disabled", label)
             if new := [label for label in labels if label not in self.disabled]:
                 learner.add_labels(new)
             self.disabled = tuple(label for label in self.disabled if label not in labels)
@@ -54,11 +54,11 @@ class OperatorSettings(Struct):
             labels = distinct_labels(change["labels"])
             for label in labels:
                 if label not in current or label in self.disabled:
-                    raise Refused.must("labels", "change", "known, and not disabled yet", label)
+                    raise InvalidRequest.must("labels", "change", "known, and not disabled yet", label)
             size = learner.set_size
             if len(current) - len(self.disabled) - len(labels) <= size:
                 wanted = f"so few that more than {size} are left, as many as are shown"
-                raise Refused.must("labels", "change", wanted, labels)
+                raise InvalidRequest.must("labels", "change", wanted, labels)
             self.disabled = (*self.disabled, *labels)
         elif what in ("freeze", "unfreeze"):
             if self.frozen == (what == "freeze"):
@@ -66,11 +66,11 @@ class OperatorSettings(Struct):
             self.switches.append(seq)
         elif what == "set_explore":
             if not change["params"]:
-                raise Refused.must("explore", "change", "given, or uniform", None)
+                raise InvalidRequest.must("explore", "change", "given, or uniform", None)
             return learner.with_params(**change["params"])
         elif what == "rollback":
             if change["to"] not in [info.seq for info in store.snapshots()]:
-                raise Refused.must("to", "change", "the event of a kept snapshot", change["to"])
+                raise InvalidRequest.must("to", "change", "the event of a kept snapshot", change["to"])
             return learner.rolled_back_to(learner_from(store.snapshot(change["to"]).parts["model"]))
         return learner
 
@@ -80,5 +80,5 @@ def distinct_labels(names: Sequence[str]) -> list[str]:
     labels = list(names) if not isinstance(names, str) else [names]
     good = all(isinstance(label, str) and 0 < len(label) <= LONGEST_LABEL for label in labels)
     if not labels or not good or len(set(labels)) != len(labels):
-        raise Refused.must("labels", "change", "distinct names, at least one", names)
+        raise InvalidRequest.must("labels", "change", "distinct names, at least one", names)
     return labels

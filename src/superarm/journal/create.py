@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from superarm._types import JsonObject
-from superarm.journal.errors import JournalForeign
+from superarm.errors import InvalidInput
+from superarm.journal.errors import JournalMismatch
 from superarm.journal.snapshots import is_own_class, made_by, model_bytes
 from superarm.journal.store import Snapshot
 from superarm.journal.totals import Totals
@@ -53,7 +54,7 @@ def _check_same(source: object, expected: JsonObject, given: JsonObject) -> None
     for name, value in given.items():
         if (list(value) if isinstance(value, tuple) else value) != expected.get(name):
             wanted = f"left out or {expected.get(name)!r}, which {source} was made for"
-            raise JournalForeign.must(name, "superarm serve", wanted, value)
+            raise JournalMismatch.must(name, "superarm serve", wanted, value)
 
 
 def new_journal(options: JournalOptions, model: str | Path | None) -> tuple[JsonObject, Snapshot]:
@@ -81,14 +82,14 @@ def _from_model(options: JournalOptions, model: str | Path) -> tuple[Learner, st
     if not all(isinstance(label, str) for label in labels):  # JSON and journals have names: 3 becomes "3"
         learner = learner.with_params(labels=[str(label) for label in labels])
     if options.columns is not None:
-        raise JournalForeign.must("--columns", "superarm serve", f"left out: {model} has its own", "a file")
+        raise InvalidInput.must("--columns", "superarm serve", f"left out: {model} has its own", "a file")
     fixed = _fixed_by(learner)
     _check_same(model, fixed, {name: value for name, value in options.given().items() if name in fixed})
     spec = options.learner or learner.name
     cls, params = parse(spec)
     if type(learner) is not cls:
         wanted = f"the class in {model}, {type(learner).__name__}"
-        raise JournalForeign.must("--learner", "superarm serve", wanted, spec)
+        raise InvalidInput.must("--learner", "superarm serve", wanted, spec)
     _check_same(model, params | learner.params, params)
     if isinstance(learner, SetLogit | Scores) and not (learner.nondefault_params | params).keys() & EXPLORES:
         learner = learner.with_params(uniform=UNIFORM)
@@ -97,7 +98,7 @@ def _from_model(options: JournalOptions, model: str | Path) -> tuple[Learner, st
 
 def _from_options(options: JournalOptions) -> tuple[Learner, str]:
     if options.labels is None:
-        raise JournalForeign("superarm serve needs --labels for a new journal")
+        raise InvalidInput("superarm serve needs --labels for a new journal")
     spec, given = options.learner or "set-logit", options.given()
     params: JsonObject = {name: given[name] for name in ("set_size", "coverage") if name in given}
     params |= {"labels": list(options.labels), "n_features": options.n_features, "seed": options.seed or 0}

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from itertools import pairwise
 
-from superarm.journal.errors import JournalDown
+from superarm.journal.errors import JournalUnavailable
 from superarm.journal.events import Event
 from superarm.journal.projector import Projector
 from superarm.journal.snapshots import take_snapshot
@@ -57,7 +57,7 @@ class Eraser:
             if done > self.store.progress(SCRUBBED):
                 self.store.scrub()
                 self.store.set_progress(SCRUBBED, done)
-        except JournalDown as error:
+        except JournalUnavailable as error:
             self.problem = f"what was erased is still on the disk: {error}"
             return False
         self.problem = None

@@ -1,16 +1,16 @@
 """Errors of a journal and of a service; http/errors.py has their status codes.
 
 SuperarmError
-├── Refused             (ValueError)   a request that cannot be taken; `field` names what is at fault
-│   ├── UnknownDecision                 no decision has that id
-│   ├── Erased                          its features and context were erased: it cannot be asked for again
-│   └── Conflict                        the id, or the outcome, was used for something else
+├── InvalidRequest      (ValueError)    a request that cannot be taken; `field` names what is at fault
+│   ├── UnknownDecision                  no decision has that id
+│   ├── DecisionErased                   its features and context were erased: it cannot be asked for again
+│   └── Conflict                         the id, or the outcome, was used for something else
 ├── Overloaded          (RuntimeError)  too many requests wait; nothing has been done
 └── JournalError        (OSError)       the journal cannot be used
-    ├── JournalHeld                      another process has it
-    ├── JournalForeign                   not a journal, of another format, or made for something else
-    ├── JournalDamaged                   what it holds is not what was written: `event`, where it is one
-    └── JournalDown                      it cannot be written at the moment; try again later
+    ├── JournalLocked                    another process has it
+    ├── JournalMismatch                  not a journal, of another format, or made for something else
+    ├── JournalDamaged                   its content is not what was written; `event`, where it is one
+    └── JournalUnavailable               it cannot be written at the moment; try again later
         └── JournalFull                  ... because its disk, or its size limit, is full
 """
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 from superarm.errors import SuperarmError
 
 
-class Refused(SuperarmError, ValueError):
+class InvalidRequest(SuperarmError, ValueError):
     """A request that cannot be taken."""
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
@@ -27,15 +27,15 @@ class Refused(SuperarmError, ValueError):
         self.field = field
 
 
-class UnknownDecision(Refused):
+class UnknownDecision(InvalidRequest):
     """No decision has that id."""
 
 
-class Erased(Refused):
+class DecisionErased(InvalidRequest):
     """The decision's features and context were erased."""
 
 
-class Conflict(Refused):
+class Conflict(InvalidRequest):
     """The id, or the outcome, was used for something else."""
 
 
@@ -47,11 +47,11 @@ class JournalError(SuperarmError, OSError):
     """The journal cannot be used."""
 
 
-class JournalHeld(JournalError):
+class JournalLocked(JournalError):
     """Another process has the journal."""
 
 
-class JournalForeign(JournalError):
+class JournalMismatch(JournalError):
     """The file is not a journal, is of another format, or was made for something else."""
 
 
@@ -67,9 +67,9 @@ class JournalDamaged(JournalError):
         self.event = event
 
 
-class JournalDown(JournalError):
+class JournalUnavailable(JournalError):
     """The journal cannot be written at the moment."""
 
 
-class JournalFull(JournalDown):
+class JournalFull(JournalUnavailable):
     """The disk, or the journal's size limit, is full."""

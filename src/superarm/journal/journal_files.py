@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from superarm.journal.errors import JournalDown, JournalForeign, JournalHeld
+from superarm.journal.errors import JournalLocked, JournalMismatch, JournalUnavailable
 
 PRIVATE_FILE = 0o600
 
@@ -19,7 +19,7 @@ def real_path(path: str | Path) -> Path:
     try:
         return Path(path).resolve()
     except (OSError, RuntimeError) as error:  # a loop of links
-        raise JournalForeign(f"journal of superarm must be a file, got a loop of links: {path}") from error
+        raise JournalMismatch(f"journal of superarm must be a file, got a loop of links: {path}") from error
 
 
 def beside(journal: Path, ending: str) -> Path:
@@ -45,11 +45,13 @@ class FileLock:
     def __init__(self, journal: Path) -> None:
         if journal.is_file() and journal.stat().st_nlink > 1:  # the lock goes by the name
             wanted = "a file with one name: two processes could hold it by different ones"
-            raise JournalHeld.must("journal", "superarm", wanted, f"{journal}, which has hard links")
+            raise JournalLocked.must("journal", "superarm", wanted, f"{journal}, which has hard links")
         try:
             self._file = os.open(beside(journal, ".lock"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
         except OSError as error:
-            raise JournalDown(f"journal {journal} cannot be opened for writing: {error.strerror}") from error
+            raise JournalUnavailable(
+                f"journal {journal} cannot be opened for writing: {error.strerror}"
+            ) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -57,7 +59,7 @@ class FileLock:
             os.close(self._file)
             wanted = "held by no other process"
             message = f"journal of superarm must be {wanted}, got {journal}: held by {holder}"
-            raise JournalHeld(message) from error
+            raise JournalLocked(message) from error
         since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
         with suppress(OSError):  # that is for people; the lock holds without it
             os.ftruncate(self._file, 0)

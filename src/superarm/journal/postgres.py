@@ -15,7 +15,7 @@ from orjson import loads
 
 from superarm._types import JsonObject
 from superarm.journal.clock import NOW
-from superarm.journal.errors import JournalDown, JournalForeign
+from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, database_errors, psycopg
 from superarm.journal.postgres_schema import check_database, make_tables
@@ -54,7 +54,7 @@ class PostgresStore(Store):
             with self._connected() as connection:
                 if not check_database(connection, self.address) or not self.meta():
                     wanted = "a superarm journal (superarm serve with --labels makes one)"
-                    raise JournalForeign.must("journal", "superarm", wanted, self.name)
+                    raise JournalMismatch.must("journal", "superarm", wanted, self.name)
         except BaseException:
             self.close()
             raise
@@ -101,7 +101,7 @@ class PostgresStore(Store):
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         if self.read_only:
-            raise JournalDown(f"journal {self.name} was opened to be read only")
+            raise JournalUnavailable(f"journal {self.name} was opened to be read only")
         with self._connected() as connection:
             yield connection
 

@@ -1,4 +1,4 @@
-"""Connections: addresses are shown without secrets, all waits are bounded, failures are JournalDown."""
+"""Connections: addresses are shown without secrets, all waits are bounded, failures are JournalUnavailable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from superarm._extras import need
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
-from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
+from superarm.journal.errors import JournalFull, JournalMismatch, JournalUnavailable
 
 need("postgres")
 import psycopg  # noqa: E402
@@ -115,30 +115,30 @@ def redacted(text: str) -> str:
     return HIDDEN if any(secret and unquote(secret) in unquote(address) for secret in secrets) else address
 
 
-def journal_down(address: object, error: BaseException) -> JournalDown:
-    """The JournalDown for an error of the database or of the connection: its first line, without secrets."""
+def unavailable_error(address: object, error: BaseException) -> JournalUnavailable:
+    """The JournalUnavailable for an error of the database or of the connection: its first line, without secrets."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     line = re.sub(r"password\s*=\s*\S+", "password=…", lines[0])
     secret = os.environ.get("PGPASSWORD")
     if secret:
         line = line.replace(secret, "…")
-    return JournalDown(f"the database {address} cannot be used at the moment: {line}")
+    return JournalUnavailable(f"the database {address} cannot be used at the moment: {line}")
 
 
 @contextmanager
 def database_errors(address: object) -> Iterator[None]:
-    """Errors of psycopg become JournalDown, JournalFull or JournalForeign."""
+    """Errors of psycopg become JournalUnavailable, JournalFull or JournalMismatch."""
     try:
         yield
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
         wanted = "a superarm journal (superarm serve with --labels makes one)"
-        raise JournalForeign.must("journal", "superarm", wanted, str(address)) from error
+        raise JournalMismatch.must("journal", "superarm", wanted, str(address)) from error
     except psycopg.errors.InsufficientPrivilege as error:
         reason = str(error).splitlines()[0]
-        raise JournalForeign.must(
+        raise JournalMismatch.must(
             "role", "superarm", "one that may do this (docs/scale.md)", reason
         ) from error
     except psycopg.errors.DiskFull as error:
-        raise JournalFull(str(journal_down(address, error))) from error
+        raise JournalFull(str(unavailable_error(address, error))) from error
     except psycopg.Error as error:
-        raise journal_down(address, error) from error
+        raise unavailable_error(address, error) from error

@@ -13,7 +13,7 @@ rounds      a sequence that hands out blocks of rounds
 
 from __future__ import annotations
 
-from superarm.journal.errors import JournalForeign
+from superarm.journal.errors import JournalMismatch
 from superarm.journal.postgres_address import Address, Connection, database_errors
 from superarm.journal.statements import TABLES
 
@@ -89,7 +89,7 @@ def check_database(connection: Connection, address: object) -> bool:
     encoding = connection.execute("SHOW server_encoding").fetchone()
     if encoding is None or encoding[0] != "UTF8":
         wanted = "one that can hold every text: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
-        raise JournalForeign.must("database", "superarm", wanted, f"{encoding and encoding[0]} in {address}")
+        raise JournalMismatch.must("database", "superarm", wanted, f"{encoding and encoding[0]} in {address}")
     table = connection.execute("SELECT to_regclass('superarm.format')").fetchone()
     if table is None or table[0] is None:
         return False
@@ -97,7 +97,7 @@ def check_database(connection: Connection, address: object) -> bool:
     version = 0 if row is None else int(row[0])
     if version != FORMAT:
         wanted = f"of format {FORMAT}" + (" (install a newer superarm)" if version > FORMAT else "")
-        raise JournalForeign.must("journal", "superarm", wanted, f"format {version} in {address}")
+        raise JournalMismatch.must("journal", "superarm", wanted, f"format {version} in {address}")
     return True
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from superarm._types import JsonObject
-from superarm.journal.errors import JournalForeign
+from superarm.errors import InvalidInput
+from superarm.journal.errors import JournalMismatch
 from superarm.journal.store import Snapshot
 from superarm.learners import Learner, load
 from superarm.learners.registry import parse
@@ -23,7 +24,7 @@ def check_kind(meta: JsonObject) -> None:
     """Refuse a journal that is not a service's."""
     if meta["kind"] != "service":
         got = f"that of a {meta['kind']}"
-        raise JournalForeign.must(
+        raise JournalMismatch.must(
             "journal", "superarm", "that of a service (superarm labels reads others)", got
         )
 
@@ -40,7 +41,7 @@ def load_class(meta: JsonObject, learner: str | None) -> None:
     if is_own_class(spec):
         if learner is None:
             wanted = f"given: it is in a file ({spec}), and code is only run if you name its file"
-            raise JournalForeign.must("--learner", "superarm", wanted, None)
+            raise InvalidInput.must("--learner", "superarm", wanted, None)
         parse(learner)
 
 

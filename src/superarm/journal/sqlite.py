@@ -16,7 +16,7 @@ from typing import Any
 from orjson import dumps
 
 from superarm._files import sync
-from superarm.journal.errors import JournalDamaged, JournalDown, JournalForeign
+from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, link
 from superarm.journal.journal_files import FileLock, beside, clear_parts, real_path
 from superarm.journal.sqlite_mark import (
@@ -28,7 +28,7 @@ from superarm.journal.sqlite_mark import (
     mark_is_damaged,
     read_mark,
 )
-from superarm.journal.sqlite_schema import check_format, connect, journal_down
+from superarm.journal.sqlite_schema import check_format, connect, unavailable_error
 from superarm.journal.statements import Statement
 from superarm.journal.store import Head, Store
 
@@ -66,7 +66,7 @@ class SqliteStore(Store):
         self._stamp: tuple[int, ...] = ()  # the file after our last write
         if not self.path.is_file():
             wanted = "a regular file" if self.path.exists() else "an existing file"
-            raise JournalForeign.must("journal", "superarm", wanted, str(path))
+            raise JournalMismatch.must("journal", "superarm", wanted, str(path))
         if not read_only:
             self._lock = FileLock(self.path)
         try:
@@ -95,7 +95,7 @@ class SqliteStore(Store):
         try:
             self._marker = Marker(self.path)
         except OSError as error:
-            raise journal_down(self.path, error) from error
+            raise unavailable_error(self.path, error) from error
         self._marker.reset(self._head.seq, self._head.digest, self.progress(COPY))
         clear_parts(self.path)
         # parts of snapshots that were never finished; (and the log is there now)
@@ -129,9 +129,9 @@ class SqliteStore(Store):
         except FileNotFoundError:
             same = False
         except OSError as error:
-            raise journal_down(self.path, error) from error
+            raise unavailable_error(self.path, error) from error
         if not same:
-            raise JournalDown(
+            raise JournalUnavailable(
                 f"journal {self.path}, its log or its lock was replaced, overwritten or deleted while the service "
                 "runs: stop it, put the file in its place, and start it"
             )
@@ -177,7 +177,7 @@ class SqliteStore(Store):
         """Do something in one transaction; durable when this returns, or not done."""
         writer = self._writer
         if writer is None:
-            raise JournalDown(f"journal {self.path} was opened to be read only")
+            raise JournalUnavailable(f"journal {self.path} was opened to be read only")
         if self._stamp and self._file_stamp() != self._stamp:
             self.check()
         try:
@@ -191,7 +191,7 @@ class SqliteStore(Store):
                     writer.execute("ROLLBACK")
             except sqlite3.Error:
                 pass  # reopen() begins anew
-            raise journal_down(self.path, error) from error
+            raise unavailable_error(self.path, error) from error
         finally:
             self._note_write()
 
@@ -235,11 +235,11 @@ class SqliteStore(Store):
             # else a power cut may bring back what it held; (SQLite has no locks on this file to be lost)
             sync(self._log_path)
         except (sqlite3.Error, OSError) as error:
-            raise journal_down(self.path, error) from error
+            raise unavailable_error(self.path, error) from error
         finally:
             self._note_write()
         if busy:
-            raise JournalDown(
+            raise JournalUnavailable(
                 f"the log of journal {self.path} cannot be emptied while another process reads it"
             )
 
@@ -253,7 +253,7 @@ class SqliteStore(Store):
 
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         if self._reader is None:
-            raise JournalDown(f"journal {self.path} is closed")
+            raise JournalUnavailable(f"journal {self.path} is closed")
         try:
             with self._reader_lock:  # views run in other threads than the writer
                 return self._reader.execute(sql, values).fetchall()
@@ -263,9 +263,9 @@ class SqliteStore(Store):
     def _id_list(self, ids: Sequence[str]) -> str:
         return dumps(list(ids)).decode()
 
-    def _unreadable(self, error: Exception) -> JournalDamaged | JournalDown:
+    def _unreadable(self, error: Exception) -> JournalDamaged | JournalUnavailable:
         if isinstance(error, sqlite3.OperationalError):
-            return journal_down(self.path, error)
+            return unavailable_error(self.path, error)
         return log_damaged(self.path, error)
 
     def _read_head(self) -> Head:

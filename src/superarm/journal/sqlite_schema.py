@@ -11,7 +11,7 @@ from pathlib import Path
 
 from superarm._files import sync
 from superarm._types import JsonObject
-from superarm.journal.errors import JournalDown, JournalForeign, JournalFull
+from superarm.journal.errors import JournalFull, JournalMismatch, JournalUnavailable
 from superarm.journal.events import chain_start
 from superarm.journal.journal_files import PRIVATE_FILE, FileLock, beside, clear_parts, real_path
 from superarm.journal.statements import TABLES, meta_statements, snapshot_statements
@@ -25,12 +25,12 @@ TYPES |= {"real": "REAL", "blob": "BLOB", "by_key": " WITHOUT ROWID"}
 NAMES = frozenset({"meta", "events", "snapshots"})
 
 
-def journal_down(path: Path, error: Exception) -> JournalDown:
-    """The JournalDown for an error of SQLite or of the file system."""
+def unavailable_error(path: Path, error: Exception) -> JournalUnavailable:
+    """The JournalUnavailable for an error of SQLite or of the file system."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return JournalFull(f"journal {path} cannot be written: its disk or its size limit is full")
-    return JournalDown(f"journal {path} cannot be written: {error}")
+    return JournalUnavailable(f"journal {path} cannot be written: {error}")
 
 
 def connect(path: Path, *, write: bool, max_mb: int | None = None) -> sqlite3.Connection:
@@ -53,7 +53,7 @@ def connect(path: Path, *, write: bool, max_mb: int | None = None) -> sqlite3.Co
     except sqlite3.Error as error:
         if connection is not None:
             connection.close()
-        raise journal_down(path, error) from error
+        raise unavailable_error(path, error) from error
 
 
 def check_format(connection: sqlite3.Connection, path: Path) -> None:
@@ -62,17 +62,17 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     except sqlite3.OperationalError as error:
-        raise journal_down(path, error) from error
+        raise unavailable_error(path, error) from error
     except sqlite3.DatabaseError as error:
-        raise JournalForeign.must("journal", "superarm", "a superarm journal", str(path)) from error
+        raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path)) from error
     if not tables >= NAMES:
-        raise JournalForeign.must("journal", "superarm", "a superarm journal", str(path))
+        raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path))
     if version > FORMAT:
         wanted = f"of format {FORMAT} at most (install a newer superarm)"
-        raise JournalForeign.must("journal", "superarm", wanted, f"format {version}")
+        raise JournalMismatch.must("journal", "superarm", wanted, f"format {version}")
     if version < FORMAT:
         wanted = f"of format {FORMAT} (superarm 0.{version} made it: use that one, or export with it)"
-        raise JournalForeign.must("journal", "superarm", wanted, f"format {version}")
+        raise JournalMismatch.must("journal", "superarm", wanted, f"format {version}")
 
 
 def create(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
@@ -102,7 +102,7 @@ def create(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
         sync(path.parent)
         return True
     except (sqlite3.Error, OSError) as error:
-        raise JournalDown(f"journal {path} cannot be made: {error}") from error
+        raise JournalUnavailable(f"journal {path} cannot be made: {error}") from error
     finally:
         clear_parts(path)
         lock.close()

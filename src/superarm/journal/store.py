@@ -106,15 +106,15 @@ class Store(ABC):
 
     @abstractmethod
     def scrub(self) -> None:
-        """Leave nothing of what was erased on the disk, or raise JournalDown."""
+        """Leave nothing of what was erased on the disk, or raise JournalUnavailable."""
 
     @abstractmethod
     def reopen(self) -> None:
-        """Begin anew after a failure, or raise JournalDown: a good deal must be writable, and nothing of it stays."""
+        """Open it again after a failure and try a large write that leaves nothing, or raise JournalUnavailable."""
 
     @abstractmethod
     def check(self) -> None:
-        """JournalDown if it is known that events cannot be written, or not to the journal of that name."""
+        """JournalUnavailable if it is known that events cannot be written, or not to the journal of that name."""
 
     @abstractmethod
     def problems(self) -> Iterator[str]:

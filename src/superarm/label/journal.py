@@ -17,7 +17,7 @@ from pathlib import Path
 
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
-from superarm.journal.errors import JournalDown, JournalForeign
+from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.snapshots import made_by
 from superarm.journal.store import Snapshot, Store, create_journal, is_url, journal_exists, open_store
@@ -56,11 +56,11 @@ def read_settings(where: str | Path) -> LabelSettings:
         meta = store.meta()
         if meta.get("kind") != KIND:
             got = f"that of a {meta.get('kind')}"
-            raise JournalForeign.must("journal", "superarm label", "the journal of a labelling", got)
+            raise JournalMismatch.must("journal", "superarm label", "the journal of a labelling", got)
         names = ("labels", "yes_no", "seed", "rows", "read_options")
         if missing := [name for name in names if name not in meta]:
             fault = f"the settings in {where} have another layout, without {', '.join(missing)}"
-            raise JournalForeign(f"{fault}: another version of superarm made it; begin a new journal")
+            raise JournalMismatch(f"{fault}: another version of superarm made it; begin a new journal")
         settings = {name: meta[name] for name in names}
         for event in store.changes():
             if event.body["what"] in ("target", "rows"):
@@ -71,7 +71,7 @@ def read_settings(where: str | Path) -> LabelSettings:
 def create_label_journal(where: str | Path, meta: JsonObject) -> None:
     """A new journal, without events."""
     if not is_url(where) and Path(f"{where}-mark").exists():
-        raise JournalForeign(
+        raise JournalMismatch(
             f"{where} was deleted, but {where}-mark is still there: delete both to begin anew"
         )
     create_journal(where, meta, Snapshot(0, meta["made"], {}, {}, made_by()))
@@ -138,13 +138,13 @@ class LabelJournal:
         for name in ("yes_no", "seed"):
             if getattr(settings, name) != getattr(saved, name):
                 wanted = f"{getattr(saved, name)!r}, which {self.where} was made for"
-                raise JournalForeign.must(name, "superarm label", wanted, getattr(settings, name))
+                raise JournalMismatch.must(name, "superarm label", wanted, getattr(settings, name))
         self.labels = saved.labels or []
         old_keys, keys = set(saved.keys or ()), set(rows.keys)
         if saved.keys is not None:
             self.n_added, self.n_gone = len(keys - old_keys), len(old_keys - keys)
         if old_keys and not keys & old_keys:
-            raise JournalForeign(
+            raise JournalMismatch(
                 f"none of the rows of {self.where} is in {rows.name}: it is that of another table"
             )
         if self.store is None or self.store.read_only:
@@ -180,7 +180,7 @@ class LabelJournal:
 
     def _append(self, events: list[Event]) -> None:
         if self._is_closed:
-            raise JournalDown(f"the labelling in {self.where} was closed: open it again")
+            raise JournalUnavailable(f"the labelling in {self.where} was closed: open it again")
         if self.store is None:
             for event in events:
                 event.seq = len(self._memory) + 1

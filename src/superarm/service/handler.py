@@ -17,7 +17,7 @@ from superarm._types import JsonObject
 from superarm.data.cells import plain_row
 from superarm.data.rows import AnyRow, as_row, conform_row
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
-from superarm.journal.errors import Conflict, Erased, JournalDamaged, Refused, UnknownDecision
+from superarm.journal.errors import Conflict, DecisionErased, InvalidRequest, JournalDamaged, UnknownDecision
 from superarm.journal.events import (
     CHANGE,
     DECISION,
@@ -151,13 +151,13 @@ class RequestHandler:
         except InvalidInput as error:
             if isinstance(request.x, dict) and error.field is not None and error.field.startswith("x["):
                 name = error.field[3:-2]
-                raise Refused(
+                raise InvalidRequest(
                     str(error).replace(error.field, f"features.{name}", 1), field=f"features.{name}"
                 ) from error
             raise
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
-            raise Refused.must("features", "decision", wanted, "an overflow") from error
+            raise InvalidRequest.must("features", "decision", wanted, "an overflow") from error
         if isinstance(request.x, dict) and serving.learner.notices:
             self.notices = serving.learner.notices
             if len(self.warnings) < MOST_WARNINGS:  # names come from callers
@@ -204,7 +204,7 @@ class RequestHandler:
         decision = record.event
         body, label = decision.body, request.label
         if label is not None and body.requested is not None and label not in body.requested:
-            raise Refused.must("label", "outcome", "one of the eligible labels", label)
+            raise InvalidRequest.must("label", "outcome", "one of the eligible labels", label)
         hit = label in body.labels if request.hit is None else request.hit
         earlier = self._staged.get((OUTCOME, id_)) or record.outcome
         if earlier is not None:
@@ -244,15 +244,17 @@ class RequestHandler:
         try:
             return settings.apply(change, learner, self.serving.seq + 1, self.store) is not None
         except InvalidInput as error:
-            raise Refused(str(error), field=error.field) from error
+            raise InvalidRequest(str(error), field=error.field) from error
 
     def _check_erasure(self, ids: Sequence[str] | None, before: float | None) -> JsonObject:
         """The body of an erasure; each id must be that of a decision."""
         if (ids is None) == (before is None):
-            raise Refused.must("ids", "change", "given, or before in its place, and not both", ids)
+            raise InvalidRequest.must("ids", "change", "given, or before in its place, and not both", ids)
         if ids is None:
             if before is None or before > self.now() + CLOCKS_DIFFER:  # in milliseconds it would be all
-                raise Refused.must("before", "erase", "a time in the past, in seconds since 1970", before)
+                raise InvalidRequest.must(
+                    "before", "erase", "a time in the past, in seconds since 1970", before
+                )
             return {"before": before}
         names = list(dict.fromkeys(ids))
         self.load_records(names)
@@ -276,7 +278,7 @@ class RequestHandler:
         eligible = tuple(str(label) for label in candidates if label not in disabled)
         if not eligible:
             wanted = "a list with labels that are not disabled"
-            raise Refused.must("eligible", "decision", wanted, request.eligible)
+            raise InvalidRequest.must("eligible", "decision", wanted, request.eligible)
         return eligible
 
     def _check_named(self, x: JsonObject) -> None:
@@ -286,11 +288,11 @@ class RequestHandler:
             wanted = (
                 "numbers of 64 bits, words, texts, true or false, dates, lists of numbers or missing values"
             )
-            raise Refused.must("features", "decision", wanted, str(error)) from error
+            raise InvalidRequest.must("features", "decision", wanted, str(error)) from error
 
     def _check_same_request(self, event: Event, request: DecisionRequest, context: bytes | None) -> Event:
         if event.x is None:
-            raise Erased.must("id", "decision", "one whose features were not erased", request.id)
+            raise DecisionErased.must("id", "decision", "one whose features were not erased", request.id)
         eligible = None if request.eligible is None else sorted(request.eligible)
         body, earlier = event.body, event.context
         checks = {
@@ -330,13 +332,13 @@ def context_bytes(context: Any) -> bytes | None:
     try:
         data = dumps(context)
     except (TypeError, ValueError, RecursionError) as error:
-        raise Refused.must("context", "decision", "JSON, and not too deep", str(error)) from error
+        raise InvalidRequest.must("context", "decision", "JSON, and not too deep", str(error)) from error
     if len(data) > CONTEXT_BYTES:
         wanted = f"of at most {CONTEXT_BYTES} bytes as JSON"
-        raise Refused.must("context", "decision", wanted, f"{len(data)} bytes")
+        raise InvalidRequest.must("context", "decision", wanted, f"{len(data)} bytes")
     if data.count(b"[") + data.count(b"{") > CONTEXT_DEPTH and _depth(context) > CONTEXT_DEPTH:
         wanted = f"nested at most {CONTEXT_DEPTH} deep"
-        raise Refused.must("context", "decision", wanted, "a deeper one")
+        raise InvalidRequest.must("context", "decision", wanted, "a deeper one")
     return data
 
 

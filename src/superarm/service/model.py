@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from superarm._types import JsonObject
 from superarm.journal.clock import SystemClock
-from superarm.journal.errors import JournalDown
+from superarm.journal.errors import JournalUnavailable
 from superarm.journal.events import Event
 from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord, Records
@@ -142,7 +142,7 @@ class LocalModel(Learning, ServedModel):
     def apply(self, events: Sequence[Event]) -> None:
         try:
             self.projector.project(events)
-        except JournalDown:  # erasing could not be written: the rest is projected when it can be
+        except JournalUnavailable:  # erasing could not be written: the rest is projected when it can be
             raise
         except Exception:  # a bug, or an interrupt, in the midst of it: start again from a snapshot
             log.exception("projection failed")

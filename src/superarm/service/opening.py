@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from superarm.journal.create import JournalOptions, check_same_options, new_journal
-from superarm.journal.errors import JournalDown, JournalForeign
+from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import Store, create_journal, is_url, journal_exists, journal_name
@@ -29,7 +29,7 @@ def create_if_missing(
     if journal_exists(journal):
         return False
     if not allowed:
-        raise JournalForeign(f"no such journal: {journal_name(journal)}")
+        raise JournalMismatch(f"no such journal: {journal_name(journal)}")
     meta, first = new_journal(options, model)
     settings.check(learner_from(first.parts["model"]))  # before anything is made
     created = create_journal(journal, meta, first)
@@ -39,9 +39,9 @@ def create_if_missing(
 
 def open_model(
     journal: str | Path, options: JournalOptions, settings: Settings, max_mb: int | None
-) -> tuple[ServedModel, JournalDown | None]:
+) -> tuple[ServedModel, JournalUnavailable | None]:
     """The model on a journal, and why that cannot be written: say, a read-only disk; it can still be looked at."""
-    down: JournalDown | None = None
+    down: JournalUnavailable | None = None
     with ExitStack() as undo:  # a start that fails holds nothing
 
         def check(store: Store) -> None:
@@ -57,13 +57,13 @@ def open_model(
             check(database)
             try:
                 database.check()
-            except (JournalDown, JournalForeign) as error:  # say, a role that may only read
-                down = JournalDown(str(error))
+            except (JournalUnavailable, JournalMismatch) as error:  # say, a role that may only read
+                down = JournalUnavailable(str(error))
             model: ServedModel = SharedModel(database, settings)
         else:
             try:
                 file = SqliteStore(journal, max_mb=max_mb)
-            except JournalDown as error:
+            except JournalUnavailable as error:
                 file, down = SqliteStore(journal, read_only=True, max_mb=max_mb), error
             check(file)
             model = LocalModel(file, settings)

@@ -20,7 +20,7 @@ from superarm._types import JsonObject
 from superarm.data.columns import Columns
 from superarm.errors import SuperarmError
 from superarm.journal.create import JournalOptions
-from superarm.journal.errors import JournalDown, JournalForeign, Refused
+from superarm.journal.errors import InvalidRequest, JournalMismatch, JournalUnavailable
 from superarm.journal.snapshots import model_bytes
 from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryNextPass
 from superarm.service.model import LocalModel, ServedModel
@@ -46,7 +46,7 @@ class Service:
     def __init__(self, model: ServedModel, settings: Settings) -> None:
         self.model, self.settings = model, settings
         self.store, self.meta = model.store, model.store.meta()
-        self.down: JournalDown | None = None
+        self.down: JournalUnavailable | None = None
         self.created = False
         self.restart_seconds = 0.0
         self._retry_at = 0.0
@@ -118,11 +118,11 @@ class Service:
         try:
             while calls:
                 calls = self._commit_once(calls, done)
-        except JournalDown as error:
+        except JournalUnavailable as error:
             self.fail(error)
             raise
-        except JournalForeign as error:  # say, a privilege that was revoked: it may be granted again
-            down = JournalDown(str(error))
+        except JournalMismatch as error:  # say, a privilege that was revoked: it may be granted again
+            down = JournalUnavailable(str(error))
             self.fail(down)
             raise down from error
         return done
@@ -145,7 +145,7 @@ class Service:
                 results.append((call, call.method(call.argument)))
             except RetryNextPass:
                 retry.append(call)
-            except (JournalDown, JournalForeign):  # that concerns all calls
+            except (JournalUnavailable, JournalMismatch):  # that concerns all calls
                 raise
             except Exception as error:  # of that call alone
                 done.append(CallResult(call.future, None, error))
@@ -164,11 +164,11 @@ class Service:
                 done.append(CallResult(call.future, result() if callable(result) else result))
             except Exception as error:  # what the turn itself wrote is durable
                 done.append(CallResult(call.future, None, error))
-                if isinstance(error, JournalDown):
+                if isinstance(error, JournalUnavailable):
                     self.fail(error)
         return retry
 
-    def fail(self, error: JournalDown) -> None:
+    def fail(self, error: JournalUnavailable) -> None:
         """The journal cannot be written: try again in a moment."""
         if self.down is None:
             log.error("journal down", extra={"reason": str(error)})
@@ -183,7 +183,7 @@ class Service:
             self.store.reopen()
             self.model.load()
         except SuperarmError as error:
-            self.fail(error if isinstance(error, JournalDown) else JournalDown(str(error)))
+            self.fail(error if isinstance(error, JournalUnavailable) else JournalUnavailable(str(error)))
             assert self.down is not None
             raise self.down from error
         self.down = None
@@ -215,8 +215,8 @@ class Service:
             self.model.close()
             self.store.close()
 
-    def _stuck(self) -> JournalDown:
-        error = JournalDown(
+    def _stuck(self) -> JournalUnavailable:
+        error = JournalUnavailable(
             f"the database {self.store.name} has not answered for {self.settings.patience:g} s"
         )
         self.fail(error)
@@ -245,7 +245,7 @@ class Service:
         serving = self.model.serving()
         settings, refused = serving.totals.settings, serving.totals.refused.get(seq)
         if refused is not None:
-            raise Refused(str(refused[0]), field=refused[1])
+            raise InvalidRequest(str(refused[0]), field=refused[1])
         erased, finished = self.model.erased(seq) if what == "erase" else (0, True)
         return {
             "what": what,
@@ -262,7 +262,7 @@ class Service:
         until = time.monotonic() + PROJECTED_SECONDS
         while seq is not None and self.model.seq < seq:
             if time.monotonic() > until:
-                raise JournalDown(
+                raise JournalUnavailable(
                     "no process learns at the moment: the change is in the journal, and takes effect when one does"
                 )
             await asyncio.sleep(0.02)

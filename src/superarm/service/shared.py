@@ -24,7 +24,7 @@ from superarm._types import JsonObject
 from superarm.errors import SuperarmError
 from superarm.journal.clock import NOW, DatabaseClock
 from superarm.journal.erase import ERASED
-from superarm.journal.errors import JournalDown, JournalForeign
+from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import DECISION, OUTCOME, Event, dumps
 from superarm.journal.lease import Lease, LeaseLost, try_acquire
 from superarm.journal.postgres import PostgresStore, send_heartbeat
@@ -214,13 +214,13 @@ class SharedModel(ServedModel):
     # ------------------------------------------------------------ for views
 
     async def read(self, view: Callable[[], Any]) -> Any:
-        """The result of a view, or JournalDown: a database that hangs may block a thread, and no caller."""
+        """The result of a view, or JournalUnavailable: a database that hangs may block a thread, and no caller."""
         try:
             work = asyncio.get_running_loop().run_in_executor(self._readers, view)
             return await asyncio.wait_for(work, self.settings.patience)
         except TimeoutError as error:
             silent = f"the database {self.address} has not answered for {self.settings.patience:g} s"
-            raise JournalDown(silent) from error
+            raise JournalUnavailable(silent) from error
 
     def refresh(self) -> None:
         """Totals as the learner published them last, and who else serves."""
@@ -290,7 +290,7 @@ class SharedModel(ServedModel):
                         self._learn_with(lease)
             except LeaseLost:
                 log.warning("the lease was lost: another process learns", extra={"process": self.process})
-            except (psycopg.Error, JournalDown, JournalForeign) as error:
+            except (psycopg.Error, JournalUnavailable, JournalMismatch) as error:
                 if not was_reported and not self._stop.is_set():  # once, until it is back
                     log.warning("learning failed", extra={"reason": str(error).splitlines()[0]})
                 was_reported = True

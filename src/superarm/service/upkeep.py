@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from superarm.journal.erase import ERASED
-from superarm.journal.errors import JournalDown, Refused
+from superarm.journal.errors import InvalidRequest, JournalUnavailable
 from superarm.journal.snapshots import take_snapshot
 from superarm.service.model import LocalModel
 from superarm.service.settings import UPKEEP_EVERY
@@ -49,7 +49,7 @@ class Upkeep:
         """Do some work, whatever became of the rest; why it failed."""
         try:
             await work
-        except JournalDown as error:  # the status has it already
+        except JournalUnavailable as error:  # the status has it already
             return f"{name}: {error}" if self.service.down is None else None
         except Exception as error:
             log.exception("upkeep failed", extra={"duty": name})
@@ -69,7 +69,7 @@ class Upkeep:
         """A copy in a turn, its bytes in another thread, and they are written piece by piece, in turns."""
         service, store, model = self.service, self.store, self.model
         if not isinstance(model, LocalModel):
-            raise Refused("of a shared journal, the process that learns keeps the snapshots")
+            raise InvalidRequest("of a shared journal, the process that learns keeps the snapshots")
         twin = await service.submit(lambda _: model.projector.copy())
         pieces = store.write_snapshot(await asyncio.to_thread(take_snapshot, twin, model.clock()))
 

@@ -11,7 +11,7 @@ import pytest
 from service_kit import LABELS, D
 
 from superarm.errors import InvalidInput
-from superarm.journal.errors import JournalHeld
+from superarm.journal.errors import JournalLocked
 from superarm.service import Service, asgi
 
 pytest.importorskip("starlette", reason="starlette (extra dev) is not installed")
@@ -81,7 +81,7 @@ def test_opened_and_closed_with_the_application(name, tmp_path):
         assert client.get("/v1/stats").status_code == 404
         if name == "fastapi":
             assert client.get("/own").json() == "mine"
-        with pytest.raises(JournalHeld):
+        with pytest.raises(JournalLocked):
             Service.open(tmp_path / "e.db")
     assert arms.context is None
     assert outcomes(tmp_path / "e.db") == 1

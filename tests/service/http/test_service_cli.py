@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import superarm as sa
 from superarm.cli.app import app
 from superarm.errors import InvalidInput, SuperarmError
-from superarm.journal.errors import JournalForeign
+from superarm.journal.errors import JournalMismatch
 from superarm.learners.registry import parse
 from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.client.client import ServiceError
@@ -86,7 +86,7 @@ def test_serve_refuses_what_is_not_safe_or_not_clear(served, label_file, tmp_pat
     (tmp_path / "twice.txt").write_text("a\na\n")
     with pytest.raises(InvalidInput, match=r"line 2 of .* must be another label than that of line 1"):
         run("serve", "--labels", tmp_path / "twice.txt", "--features", D, "--journal", tmp_path / "e.db")
-    with pytest.raises(JournalForeign, match="superarm serve needs --labels for a new journal"):
+    with pytest.raises(InvalidInput, match="superarm serve needs --labels for a new journal"):
         run("serve", "--journal", tmp_path / "e.db")
     assert served == []
     (tmp_path / "token").write_text("operate sixteen-characters\n")
@@ -160,9 +160,9 @@ def test_serve_a_model_of_ones_own(served, tmp_path):
 def test_a_learner_that_is_not_the_models_is_refused(served, tmp_path):
     sa.SetLogit(labels=LABELS, n_features=D, set_size=2).save(tmp_path / "m.npz")
     words = ["serve", "--model", tmp_path / "m.npz", "--journal", tmp_path / "e.db"]
-    with pytest.raises(JournalForeign, match="explore of superarm serve must be left out or 'balanced'"):
+    with pytest.raises(JournalMismatch, match="explore of superarm serve must be left out or 'balanced'"):
         run(*words, "--learner", "set-logit:explore=show")
-    with pytest.raises(JournalForeign, match="--learner of superarm serve must be the class"):
+    with pytest.raises(InvalidInput, match="--learner of superarm serve must be the class"):
         run(*words, "--learner", "mc-dbf")
     assert not (tmp_path / "e.db").exists()
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from superarm import _extras as extras
 from superarm.errors import InvalidInput, MissingExtra
-from superarm.journal.errors import JournalDown, JournalForeign
+from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.service import DecisionRequest, OutcomeRequest, Service
 
 X = rows(60)
@@ -122,7 +122,7 @@ def test_a_password_from_the_environment_or_a_file(database, tmp_path, monkeypat
         address = Address(database.address("postgres", "guarded"))
         soon(lambda: _refused(address))
         monkeypatch.setenv("PGPASSWORD", "wrong-" + SECRET)
-        with caplog.at_level(logging.DEBUG), pytest.raises(JournalDown) as caught:
+        with caplog.at_level(logging.DEBUG), pytest.raises(JournalUnavailable) as caught:
             address.connect()
         assert SECRET not in str(caught.value) + caplog.text
         monkeypatch.setenv("PGPASSWORD", SECRET)
@@ -142,7 +142,7 @@ def test_a_password_from_the_environment_or_a_file(database, tmp_path, monkeypat
 def _refused(address):
     try:
         address.connect().close()
-    except JournalDown:
+    except JournalUnavailable:
         return True
     return False
 
@@ -173,7 +173,7 @@ def test_two_roles_as_in_the_docs(database):
     with database.connect(name) as connection:
         connection.execute(roles.replace("arms", name))
     operate, serve = database.address(name, "operate"), database.address(name, "serve")
-    with pytest.raises(JournalForeign, match="role of superarm must be one that may do this"):
+    with pytest.raises(JournalMismatch, match="role of superarm must be one that may do this"):
         Service.open(serve, labels=LABELS, n_features=D, set_size=2)
     assert "is of format 3 now" in superarm("migrate", operate).output
     assert "is of format 3 already" in superarm("migrate", operate).output

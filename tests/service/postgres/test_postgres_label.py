@@ -11,7 +11,7 @@ import pytest
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.journal.errors import JournalForeign
+from superarm.journal.errors import JournalMismatch
 from superarm.label.erase import erase_person
 from superarm.label.journal import read_settings
 from superarm.service import Service
@@ -38,7 +38,7 @@ def test_clicks_are_kept_and_found_again(database):
             assert reader.results() == before
     with pytest.raises(InvalidInput, match="a file"):
         erase_person(url, "ann")
-    with pytest.raises(JournalForeign, match="labelling"):
+    with pytest.raises(JournalMismatch, match="labelling"):
         Service.open(url)
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from superarm.errors import InvalidInput
 from superarm.journal import clock as clocks
-from superarm.journal.errors import JournalDown
+from superarm.journal.errors import JournalUnavailable
 from superarm.journal.postgres_address import Address
 from superarm.journal.verify import verify
 from superarm.service import DecisionRequest, OutcomeRequest, Service
@@ -154,7 +154,7 @@ def test_a_database_that_is_away_is_told_once(shared, monkeypatch, caplog):
     def away(self, application="superarm", **options):
         if application == "superarm learns":
             refused.append(application)
-            raise JournalDown("it is away")
+            raise JournalUnavailable("it is away")
         return connect(self, application, **options)
 
     monkeypatch.setattr(Address, "connect", away)

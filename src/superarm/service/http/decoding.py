@@ -20,7 +20,7 @@ import numpy as np
 from superarm._types import JsonObject
 from superarm._validation import ANY_KEY, KeyPath, format_path, parse_fault
 from superarm.data.rows import AnyRow, Row
-from superarm.journal.errors import Refused
+from superarm.journal.errors import InvalidRequest
 from superarm.learners import Learner, Scores
 from superarm.service import messages as m
 from superarm.service.handler import DecisionRequest, OutcomeRequest
@@ -56,24 +56,26 @@ def read_query(kind: type[T], query: dict[str, str]) -> T:
         raise _refusal(error, query) from None
 
 
-def _refusal(error: msgspec.ValidationError, source: bytes | msgspec.Raw | dict[str, str]) -> Refused:
+def _refusal(error: msgspec.ValidationError, source: bytes | msgspec.Raw | dict[str, str]) -> InvalidRequest:
     """What msgspec finds wrong with a body or a query: which field, what it must be, what it is."""
     fault = parse_fault(error)
     field, value = _locate(fault.keys, source)
     for name, problem in ((fault.missing, "is missing"), (fault.unknown, "is no field of it")):
         if name is not None:
             name = f"{field}.{name}".lstrip(".")
-            return Refused(f"{name} of request {problem}", field=name)
+            return InvalidRequest(f"{name} of request {problem}", field=name)
     field = field or "body"
     if fault.text.endswith("out of range"):
-        return Refused(f"{field} of request must be a number of 64 bits, got a larger one", field=field)
+        return InvalidRequest(
+            f"{field} of request must be a number of 64 bits, got a larger one", field=field
+        )
     wanted = ID_WORDS if fault.pattern else fault.wanted or "one of the values in /docs"
     got = fault.got
     if fault.sized and isinstance(value, list | dict | str):
         got = str(len(value))
     if got is None:
-        return Refused.must(field, "request", wanted, value)
-    return Refused(f"{field} of request must be {wanted}, got {got}", field=field)
+        return InvalidRequest.must(field, "request", wanted, value)
+    return InvalidRequest(f"{field} of request must be {wanted}, got {got}", field=field)
 
 
 def _locate(keys: KeyPath, source: bytes | msgspec.Raw | dict[str, str]) -> tuple[str, Any]:
@@ -117,7 +119,7 @@ def _check_finite(body: bytes) -> None:
     while stack:
         path, value = stack.pop()
         if isinstance(value, float) and not np.isfinite(value):
-            raise Refused.must(path.lstrip("."), "request", "finite", value)
+            raise InvalidRequest.must(path.lstrip("."), "request", "finite", value)
         if isinstance(value, dict):
             stack += [(f"{path}.{key}", part) for key, part in value.items()]
         elif isinstance(value, list):
@@ -157,10 +159,10 @@ def to_decision(request: m.DecisionRequest, schema: RequestSchema) -> DecisionRe
     if size is not None:
         most = min(len(schema.labels) - (schema.coverage is None), max(MAX_SHOWN, schema.set_size))
         if size > most:
-            raise Refused.must("set_size", "decision", f"a whole number from 1 to {most}", size)
+            raise InvalidRequest.must("set_size", "decision", f"a whole number from 1 to {most}", size)
     if request.coverage is not None and schema.coverage is None:
         wanted = "left out: this service promises none (superarm serve --coverage does)"
-        raise Refused.must("coverage", "decision", wanted, request.coverage)
+        raise InvalidRequest.must("coverage", "decision", wanted, request.coverage)
     labels = None if eligible is None else tuple(eligible)
     return DecisionRequest(x, request.id, labels, size, request.context, request.coverage)
 
@@ -169,16 +171,16 @@ def to_outcome(request: m.OutcomeRequest, id_: str, schema: RequestSchema) -> Ou
     """The outcome of decision ``id_``."""
     hit, label = request.hit, request.label
     if (hit is None) == (label is None):
-        raise Refused.must("hit", "outcome", "given, or label in its place, and not both", hit)
+        raise InvalidRequest.must("hit", "outcome", "given, or label in its place, and not both", hit)
     if label is not None and label not in schema.labels:
-        raise Refused.must("label", "outcome", "a known label", label)
+        raise InvalidRequest.must("label", "outcome", "a known label", label)
     return OutcomeRequest(id_, hit, label)
 
 
 def check_id(value: str) -> Id:
     """An id out of a path."""
     if not IS_ID(value):
-        raise Refused.must("id", "request", ID_WORDS, value)
+        raise InvalidRequest.must("id", "request", ID_WORDS, value)
     return value
 
 
@@ -187,16 +189,18 @@ def _features(request: m.DecisionRequest, schema: RequestSchema) -> AnyRow | Jso
     features, scores = request.features, request.scores
     if features is not None and scores is None:
         if schema.scores:
-            raise Refused.must("features", "decision", "left out: this service takes scores", features)
+            raise InvalidRequest.must("features", "decision", "left out: this service takes scores", features)
         return _row(features, schema)
     if scores is None or features is not None:
-        raise Refused.must("features", "request", "given, or scores in its place, and not both", features)
+        raise InvalidRequest.must(
+            "features", "request", "given, or scores in its place, and not both", features
+        )
     if not schema.scores:
         wanted = "left out: this service takes features (superarm serve --learner scores takes scores)"
-        raise Refused.must("scores", "decision", wanted, scores)
+        raise InvalidRequest.must("scores", "decision", wanted, scores)
     for label in scores:
         if label not in schema.labels:
-            raise Refused.must(f"scores.{label}", "decision", "of a known label", label)
+            raise InvalidRequest.must(f"scores.{label}", "decision", "of a known label", label)
     return scores
 
 
@@ -204,17 +208,21 @@ def _row(features: list[float] | JsonObject, schema: RequestSchema) -> AnyRow | 
     width, named = schema.width, schema.named
     if isinstance(features, dict) and type(features.get("indices")) is not list:
         if len(features) > MAX_NAMES:
-            raise Refused.must("features", "decision", f"at most {MAX_NAMES} names", f"{len(features)}")
+            raise InvalidRequest.must(
+                "features", "decision", f"at most {MAX_NAMES} names", f"{len(features)}"
+            )
         if named is False:
-            raise Refused.must("features", "decision", f"{width} numbers, as in the first row", "names")
+            raise InvalidRequest.must(
+                "features", "decision", f"{width} numbers, as in the first row", "names"
+            )
         return features
     if named:
-        raise Refused.must("features", "decision", "names, as in the first row", "numbers")
+        raise InvalidRequest.must("features", "decision", "names, as in the first row", "numbers")
     if isinstance(features, dict) or isinstance(width, tuple):
         return _sparse_row(features, width)
     if len(features) != (width or len(features) or 1):
         wanted = f"of length {width or 'one or more'}"
-        raise Refused.must("features", "decision", wanted, f"length {len(features)}")
+        raise InvalidRequest.must("features", "decision", wanted, f"length {len(features)}")
     return np.array(features, np.float32)
 
 
@@ -222,36 +230,36 @@ def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int]
     """A row of indices and values, with a dense part where the service's rows have both."""
     if width is None:
         wanted = "numbers or names: sparse rows need superarm serve --features"
-        raise Refused.must("features", "decision", wanted, "indices and values")
+        raise InvalidRequest.must("features", "decision", wanted, "indices and values")
     d, n_features = width if isinstance(width, tuple) else (0, width)
     names = ("dense", "indices", "values") if d else ("indices", "values")
     parts = [] if isinstance(features, list) else [features.get(name) for name in names]
     lists = [part for part in parts if type(part) is list]
     if len(lists) != len(names) or len(features) != len(names) or len(lists[-1]) != len(lists[-2]):
         wanted = f"lists {' and '.join(names)}, the last two of one length, and no more"
-        raise Refused.must("features", "decision", wanted, features)
+        raise InvalidRequest.must("features", "decision", wanted, features)
     dense, indices, values = lists if d else ([], *lists)
     if len(dense) != d:
-        raise Refused.must("features.dense", "decision", f"of length {d}", f"length {len(dense)}")
+        raise InvalidRequest.must("features.dense", "decision", f"of length {d}", f"length {len(dense)}")
     numbers = np.array(indices, np.float64)
     invalid = np.flatnonzero((numbers < 0) | (numbers >= n_features) | (numbers != np.floor(numbers)))
     if invalid.size:
         i = int(invalid[0])
         wanted = f"a whole number in [0, {n_features})"
-        raise Refused.must(f"features.indices[{i}]", "decision", wanted, indices[i])
+        raise InvalidRequest.must(f"features.indices[{i}]", "decision", wanted, indices[i])
     order = np.argsort(numbers, kind="stable")
     index = numbers[order].astype(np.int32)
     repeated = np.flatnonzero(np.diff(index) == 0)
     if repeated.size:
-        raise Refused.must("features.indices", "decision", "distinct", int(index[repeated[0]]))
+        raise InvalidRequest.must("features.indices", "decision", "distinct", int(index[repeated[0]]))
     return Row.from_parts(np.array(dense, np.float32), index, np.array(values, np.float32)[order], n_features)
 
 
 def _check_eligible(eligible: list[str], labels: frozenset[str], scores: dict[str, float] | None) -> None:
     for i, label in enumerate(eligible):
         if label not in labels:
-            raise Refused.must(f"eligible[{i}]", "decision", "a known label", label)
+            raise InvalidRequest.must(f"eligible[{i}]", "decision", "a known label", label)
         if scores is not None and label not in scores:
-            raise Refused.must("eligible", "decision", "labels that have a score", label)
+            raise InvalidRequest.must("eligible", "decision", "labels that have a score", label)
     if len(set(eligible)) != len(eligible):
-        raise Refused.must("eligible", "decision", "distinct labels", eligible)
+        raise InvalidRequest.must("eligible", "decision", "distinct labels", eligible)

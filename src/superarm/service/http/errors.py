@@ -5,17 +5,17 @@ from __future__ import annotations
 from superarm.errors import SuperarmError
 from superarm.journal.errors import (
     Conflict,
-    Erased,
+    DecisionErased,
+    InvalidRequest,
     JournalError,
     JournalFull,
     Overloaded,
-    Refused,
     UnknownDecision,
 )
 from superarm.service.messages import Error, Fault
 
 
-class HttpError(Refused):
+class HttpError(InvalidRequest):
     """A request that is refused for its HTTP: its head, its token, its path.
 
     Attributes:
@@ -31,7 +31,7 @@ class HttpError(Refused):
 STATUS: dict[type[Exception], int] = {
     UnknownDecision: 404,
     Conflict: 409,
-    Erased: 410,
+    DecisionErased: 410,
     Overloaded: 503,
     JournalError: 503,
     JournalFull: 507,

@@ -14,7 +14,7 @@ import msgspec
 
 from superarm._types import JsonObject
 from superarm.errors import SuperarmError
-from superarm.journal.errors import JournalDown, JournalFull, UnknownDecision
+from superarm.journal.errors import JournalFull, JournalUnavailable, UnknownDecision
 from superarm.service import Service
 from superarm.service import messages as m
 from superarm.service.http import views
@@ -265,9 +265,9 @@ def ready(context: Context) -> m.Status:
     """Whether it can take decisions, and what is wrong even if it can."""
     service, trouble = context.service, context.trouble()
     if context.tokens.trouble is not None:
-        raise JournalDown(context.tokens.trouble)
+        raise JournalUnavailable(context.tokens.trouble)
     if not service.ready:
-        raise (JournalFull if isinstance(service.down, JournalFull) else JournalDown)(trouble[0])
+        raise (JournalFull if isinstance(service.down, JournalFull) else JournalUnavailable)(trouble[0])
     return m.Status("ready", trouble)
 
 
