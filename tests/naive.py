@@ -21,7 +21,6 @@ class Shown(NamedTuple):
     top: list
     drawn: list
     Z: float  # the probability of the ordered draw
-    rho: float = 0.9
 
 
 class Naive:
@@ -43,10 +42,7 @@ class Naive:
         top = sorted(E, key=lambda r: -round(s[r], 8))[: self.m]
         drawn, Z = self.draw(s, E, top)
         self.round += 1
-        return Shown(x, E, top, drawn, Z, self.belief())
-
-    def belief(self):
-        return 0.9
+        return Shown(x, E, top, drawn, Z)
 
     def draw(self, s, E, top):
         """One label after another, with the weights of eq. 5 among those that are left."""
@@ -145,7 +141,7 @@ class MCDBF(Naive):
         self.fixed, self.rho = rho is not None, 0.9 if rho is None else rho
         self.least_squares = [18.0, 20.0]
 
-    def belief(self):
+    def nearest_rho(self):
         grid = 1 / (1 + np.exp(-np.linspace(-3, 5, 33)))
         rho = min(max(self.rho, 1e-9), 1 - 1e-9)
         logit = np.log(rho / (1 - rho))
@@ -175,7 +171,8 @@ class MCDBF(Naive):
 
     def minimum_variance(self, shown, f):
         E, m, n = shown.E, len(shown.top), len(shown.E)
-        q = np.where(np.isin(E, shown.top), shown.rho / m, (1 - shown.rho) / (n - m))
+        rho = self.nearest_rho()
+        q = np.where(np.isin(E, shown.top), rho / m, (1 - rho) / (n - m))
         information = np.zeros((n, n))
         for S in combinations(E, m):
             one = np.isin(E, S).astype(float)

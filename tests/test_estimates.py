@@ -64,7 +64,7 @@ def set_expectation(k, m, gamma, estimate):
 
 
 @pytest.mark.parametrize("rho", RHO_GRID)
-def test_minimum_variance_is_unbiased_for_every_belief(rho):
+def test_minimum_variance_is_unbiased_for_every_rho(rho):
     for k, m in SMALL:
         got = set_expectation(k, m, 0.2, from_table(k, m, minimum_variance(k, m, 0.2, rho)))
         np.testing.assert_allclose(got, np.eye(k), atol=1e-9)

@@ -30,7 +30,6 @@ NAMES = {
     "Walk": "Verifier",
     "Watching": "Status",
     "absorb": "update_stats",
-    "believe": "belief_at_draw",
     "foretell": "predict",
     "go_back": "rollback",
     "hear": "listen, or on_feedback",

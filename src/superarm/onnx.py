@@ -47,9 +47,9 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
     scores = _scores(graph, core, layout.d)
     graph.node("Identity", scores, to="scores")
     graph.node("Softmax", "scores", to="probabilities", axis=1)
-    can_show = learner.inputs.can_show
-    best = graph.node("ArgMax", graph.node("Gather", "scores", can_show, axis=1), axis=1, keepdims=0)
-    names = np.array([learner.label_set.all()[i] for i in can_show])
+    showable = learner.inputs.showable
+    best = graph.node("ArgMax", graph.node("Gather", "scores", showable, axis=1), axis=1, keepdims=0)
+    names = np.array([learner.label_set.all()[i] for i in showable])
     graph.node(
         "Gather", names.astype(object) if names.dtype.kind in "US" else names, best, to="label", axis=0
     )

@@ -149,7 +149,7 @@ def core_of(rule: Any, k: int) -> Any:
 
 
 def decide(core: Any, s: Any, among: list[int] | None = None, m: int = 1, cursor: Any = None) -> Any:
-    eligible = core.everything if among is None else np.array(among)
+    eligible = core.all_labels if among is None else np.array(among)
     return core.decide(np.asarray(s, np.float32), None, eligible, m, cursor)
 
 
@@ -213,7 +213,7 @@ def test_choosing_moves_nothing_and_what_moves_is_written_down(name: str) -> Non
         assert Cursor.from_dict(cursor.to_dict()) == cursor
         if t % 2:
             for core, decision in ((one, live), (other, made)):
-                core.update(decision, s.astype(np.float32), core.everything, decision.sets, 1, True, -1, None)
+                core.update(decision, s.astype(np.float32), core.all_labels, decision.sets, 1, True, -1, None)
 
 
 class NUMBERS:  # labels without names
@@ -263,7 +263,7 @@ def test_clock_and_pending() -> None:
     assert pytest.approx(500 * cost) == M
     one = made[0]
     for left in (150.0, 75.0, 37.0):
-        core.update(one, np.zeros(4, np.float32), core.everything, one.sets, 2, False, -1, None)
+        core.update(one, np.zeros(4, np.float32), core.all_labels, one.sets, 2, False, -1, None)
         assert core.cursor().rule_state[2] == left
     assert core.state()["rule.answers"].tolist() == [3.0]
 

@@ -39,7 +39,6 @@ class Decision(DecisionBase):
         top: the top set Y^, best first; empty if nobody knows it.
         set_size, eligible: how many were shown, and the only labels that could be (``None``: all).
         rule: how the set was chosen, in words and numbers (``None`` if nobody knows).
-        belief: a number of the learner's at that time (MC-DBF: rho).
         propensity: the probability of the *set*.
         ordered_propensity: the probability of the ordered draw (the paper's Z).
         round: the learner's round; ``None`` for a set that somebody else chose.
@@ -60,7 +59,6 @@ class Decision(DecisionBase):
         eligible: Any = None,
         log_ordered: float = nan,
         log_set: float = nan,
-        belief: float = 0.0,
         rule: Rule | dict[str, Any] | None = None,
         draw_log: bytes = b"",
         round: int | None = None,
@@ -78,7 +76,6 @@ class Decision(DecisionBase):
             eligible: an increasing array of numbers, or a tuple of labels; ``None`` for all.
             log_ordered: log of the probability of the ordered draw.
             log_set: log of the probability of the set.
-            belief: the learner's number.
             rule: the one that chose, or its record.
             draw_log: what the rule wrote down: float64 numbers.
             round: of the learner or rule; ``None`` for a set that somebody else chose.
@@ -90,8 +87,7 @@ class Decision(DecisionBase):
         decision.x, decision.row = x, row
         decision.sets, decision.size, decision.eligible_ = sets, size, eligible
         decision.log_ordered_propensity, decision.log_propensity = log_ordered, log_set
-        decision.belief = belief
-        decision.rule_, decision.draw_log, decision.taught = rule, draw_log, ()
+        decision.rule_, decision.draw_log, decision.learnt_by = rule, draw_log, ()
         decision.round, decision.learner, decision.label_set = round, learner, label_set
         return decision
 
@@ -231,7 +227,6 @@ class Decision(DecisionBase):
             "top": top,
             "eligible": self.eligible,
             "rule": self.rule,
-            "belief": self.belief,
             "log_propensity": _none_if_nan(self.log_propensity),
             "log_ordered_propensity": _none_if_nan(self.log_ordered_propensity),
             "round": self.round,
@@ -256,7 +251,6 @@ class Decision(DecisionBase):
                 eligible=None if data["eligible"] is None else tuple(data["eligible"]),
                 log_ordered=_nan_if_none(data["log_ordered_propensity"]),
                 log_set=_nan_if_none(data["log_propensity"]),
-                belief=data["belief"],
                 rule=data["rule"],
                 round=data["round"],
                 learner=data["learner"],

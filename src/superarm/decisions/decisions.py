@@ -30,7 +30,7 @@ class DrawnSets(NamedTuple):
     flat: Array  # label numbers: shown best first, as drawn, top; one row after the other
     starts: Array
     sizes: Array  # how many each shows
-    log_probs: Array  # n x 3: logarithms of the ordered draw's and of the set's probability; belief
+    log_probs: Array  # n x 2: logarithms of the ordered draw's and of the set's probability
     log: Array  # what the rule wrote down
     log_starts: Array
 
@@ -55,7 +55,7 @@ class DrawnSets(NamedTuple):
         flat, starts = flatten(sets, np.intp)
         log, log_starts = flatten(logs, np.float64)
         return cls(
-            flat, starts, np.array(sizes, np.intp), np.array(log_probs).reshape(-1, 3), log, log_starts
+            flat, starts, np.array(sizes, np.intp), np.array(log_probs).reshape(-1, 2), log, log_starts
         )
 
 
@@ -95,7 +95,7 @@ class Decisions:
         rows: the rows that are learnt from, a `superarm.data.rows.Rows` (``None`` if nobody said).
         labels, drawn, top: n x m arrays, as in a Decision; lists of arrays where sizes differ.
         sizes: how many each shows; set_size is the largest of them.
-        propensity, ordered_propensity, belief, round: arrays of n (round is -1 for somebody else's sets).
+        propensity, ordered_propensity, round: arrays of n (round is -1 for somebody else's sets).
         learner: the id of the learner they belong to.
 
     >>> import superarm as sa
@@ -145,7 +145,7 @@ class Decisions:
             draws=DrawnSets.from_lists(
                 sets,
                 [decision.size for decision in decisions],
-                [(d.log_ordered_propensity, d.log_propensity, d.belief) for d in decisions],
+                [(d.log_ordered_propensity, d.log_propensity) for d in decisions],
                 [np.frombuffer(decision.draw_log) for decision in decisions],
             ),
             eligible=None,
@@ -182,7 +182,7 @@ class Decisions:
     def _one(self, i: int) -> Decision:
         row = None if self.rows is None else self.rows.row(i).copy()
         drawn = self.draws
-        ordered, of_set, belief = drawn.log_probs[i].tolist()
+        ordered, of_set = drawn.log_probs[i].tolist()
         round_ = int(self.round[i])
         return Decision.from_parts(
             x=row,
@@ -192,7 +192,6 @@ class Decisions:
             eligible=None if self.eligible is None else self.eligible.of_row(i),
             log_ordered=ordered,
             log_set=of_set,
-            belief=belief,
             rule=self.rule,
             draw_log=drawn.log[drawn.log_starts[i] : drawn.log_starts[i + 1]].tobytes(),
             round=None if round_ < 0 else round_,
@@ -243,10 +242,6 @@ class Decisions:
         """The probability of every ordered draw."""
         return np.exp(self.draws.log_probs[:, 0])
 
-    @property
-    def belief(self) -> Array:
-        return self.draws.log_probs[:, 2]
-
     # ------------------------------------------------------------ frames
 
     def to_frame(self, *, rows: bool = True) -> polars.DataFrame:
@@ -275,7 +270,6 @@ class Decisions:
         columns |= {"propensity": self.propensity, "ordered_propensity": self.ordered_propensity}
         columns["log_propensity"] = drawn.log_probs[:, 1]
         columns["log_ordered_propensity"] = drawn.log_probs[:, 0]
-        columns["belief"] = self.belief
         texts = [None] * n if self.rule is None else [json.dumps(d.rule) for d in self]
         columns["rule"] = pl.Series("rule", texts, dtype=pl.String)
         logs = [drawn.log[a:b].tolist() for a, b in zip(drawn.log_starts, drawn.log_starts[1:], strict=False)]
@@ -298,7 +292,7 @@ class Decisions:
             raise InvalidInput.must(
                 "frame", owner, "a Polars frame, as to_frame gave", type(frame).__module__
             )
-        needed = ("round", "learner", *SETS, "log_propensity", "log_ordered_propensity", "belief", "draw_log")
+        needed = ("round", "learner", *SETS, "log_propensity", "log_ordered_propensity", "draw_log")
         missing = [name for name in needed if name not in frame.columns]
         if not {"x", "x_indices"} & set(frame.columns):
             missing.append("x")
@@ -323,9 +317,7 @@ class Decisions:
             eligible = EligibleLabels.by_row(
                 [everything if c is None else np.sort(label_set.numbers(c, "eligible", owner)) for c in cells]
             )
-        log_probs = [
-            frame[name].to_numpy() for name in ("log_ordered_propensity", "log_propensity", "belief")
-        ]
+        log_probs = [frame[name].to_numpy() for name in ("log_ordered_propensity", "log_propensity")]
         return cls(
             rows=_rows(frame),
             draws=DrawnSets.from_lists(

@@ -225,7 +225,7 @@ class Rule(ABC):
         return Decisions(
             rows=rows,
             draws=DrawnSets(*draws),
-            eligible=None if numbers is core.everything else EligibleLabels(numbers),
+            eligible=None if numbers is core.all_labels else EligibleLabels(numbers),
             rule=self,
             rounds=np.arange(start, start + len(s)),
             learner=self.id,
@@ -270,7 +270,7 @@ class Rule(ABC):
             decision.draw_log = self.draw_log_from(decision.rule).tobytes()
         label_set, sets = core.label_set, (decision.labels, decision.drawn, decision.top)
         numbers = np.concatenate([label_set.numbers(part, "labels", owner) for part in sets])
-        eligible = core.everything
+        eligible = core.all_labels
         if decision.eligible is not None:
             eligible = label_set.numbers(decision.eligible, "eligible", owner)
         row = np.zeros(core.k, np.float32)
@@ -305,7 +305,7 @@ class Rule(ABC):
             core.label_set = Labels(k if self.labels is None else list(self.labels))
             self._core = core
         core.id, core.round, core.rule.seed = self.id, self.round, self.seed
-        numbers: Array = core.everything
+        numbers: Array = core.all_labels
         if eligible is not None:
             numbers = np.sort(core.label_set.numbers(eligible, "eligible", owner))
             if len(numbers) == 0:

@@ -58,7 +58,6 @@ class DecisionBody(Struct, omit_defaults=True, gc=False):
     model: int  # the last event that was projected into the deciding model
     version: int  # how many outcomes that had learnt
     k: int  # how many labels it had
-    belief: float = 0.0
     eligible: list[str] | None = None
     width: list[int] | str | None = None  # the layout that `unpack_row` needs
     # as in the request: the set size, the eligible labels, the promised coverage
@@ -176,7 +175,6 @@ class Event(Struct, eq=False):
             eligible=None if body.eligible is None else tuple(body.eligible),
             log_ordered=nan if body.log_ordered_propensity is None else body.log_ordered_propensity,
             log_set=nan if body.log_propensity is None else body.log_propensity,
-            belief=body.belief,
             rule=body.rule,
             round=body.round,
             learner=learner,
@@ -248,7 +246,6 @@ def decision_event(time: float, id_: str, decision: Decision, context: bytes | N
         top=labels[2 * size :],
         eligible=decision.eligible,
         rule=decision.rule,
-        belief=decision.belief,
         log_propensity=None if isnan(unordered) else unordered,
         log_ordered_propensity=None if isnan(ordered) else ordered,
         round=decision.round,

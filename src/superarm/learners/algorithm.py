@@ -340,9 +340,9 @@ class Algorithm:
         core = self.make_core(layout)
         core.decision_class, core.explore_rule = Decision, self.rule
         core.label_set, core.id = inputs.label_set, self._id
-        core.everything, core.can_show = inputs.everything, inputs.can_show
+        core.all_labels, core.showable = inputs.all_labels, inputs.showable
         core.set_size, core.takes_hit = self._size, "hit" in self.feedback
-        core.fast = layout.width == layout.numbers == 0 and not inputs.growth
+        core.plain_dense_rows = layout.width == layout.numbers == 0 and not inputs.growth
         return core
 
 

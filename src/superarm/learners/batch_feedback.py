@@ -73,10 +73,10 @@ def _learn_from_list(learner: Learner, decisions: Sequence[Decision], answers: A
         return len(answered)
     sets, rows = [one.sets for one in checked], stack([one.row for one in checked], learner.inputs.layout)
     batch = Decisions.from_list(answered, sets, rows, learner.label_set)
-    everything = learner.inputs.everything
-    alike = all(one.eligible is everything for one in checked)
+    all_labels = learner.inputs.all_labels
+    alike = all(one.eligible is all_labels for one in checked)
     eligible = (
-        EligibleLabels(everything) if alike else EligibleLabels.by_row([one.eligible for one in checked])
+        EligibleLabels(all_labels) if alike else EligibleLabels.by_row([one.eligible for one in checked])
     )
     each = Answers(np.arange(len(checked)), np.array([one.hit for one in checked]), answers.labels)
     return _learn(learner, batch, eligible, each, answered)
@@ -168,7 +168,7 @@ def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:
         return decisions.eligible
     inputs = learner.inputs
     if not inputs.growth:
-        return EligibleLabels(inputs.everything)
+        return EligibleLabels(inputs.all_labels)
     return EligibleLabels.by_row([inputs.labels_at(int(round_)) for round_ in decisions.round])
 
 

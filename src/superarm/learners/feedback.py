@@ -67,7 +67,7 @@ def _check_feedback(learner: Algorithm, decision: Any, hit: Any, label: Any, lik
     if decision.round is None:
         if not learner.learns_from(decision):
             raise FeedbackError.must("decision", owner, learner.accepted_decisions, decision)
-        again = learner.id in decision.taught
+        again = learner.id in decision.learnt_by
     else:
         if decision.learner != learner.id or decision.round >= learner.round:
             whose = f"one of learner {decision.learner}, round {decision.round}"
@@ -143,7 +143,7 @@ def mark_answered(learner: Algorithm, decision: Decision) -> None:
 
 def mark_taught(learner: Algorithm, decision: Decision) -> None:
     """A decision that somebody else made remembers who has learnt from it."""
-    decision.taught = (*decision.taught, learner.id)
+    decision.learnt_by = (*decision.learnt_by, learner.id)
 
 
 # ---------------------------------------------------------------- errors

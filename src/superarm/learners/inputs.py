@@ -35,7 +35,7 @@ class Inputs:
         notices: of the last row with names, what is not as declared: a sentence for each column.
         warned: columns of which that was said.
         n_features: how wide rows are, (dense, sparse) if they have both parts; ``None`` if nobody said.
-        everything, can_show: the numbers of all labels, and of those that may be shown.
+        all_labels, showable: the numbers of all labels, and of those that may be shown.
         growth: (round, labels before) for each time that labels were added.
         notes: JSON-ready facts that travel with the model file.
         sizes_vary: set_size is the most that is shown, and may be all labels.
@@ -72,9 +72,9 @@ class Inputs:
         """These are the labels; number ``none_number`` is not to be shown."""
         self.label_set = label_set
         self.none_number = self.none_number if none_number is None else none_number
-        self.everything = np.arange(label_set.count)
-        self.can_show = (
-            self.everything if self.none_number is None else np.delete(self.everything, self.none_number)
+        self.all_labels = np.arange(label_set.count)
+        self.showable = (
+            self.all_labels if self.none_number is None else np.delete(self.all_labels, self.none_number)
         )
 
     @property
@@ -118,7 +118,7 @@ class Inputs:
     def labels_at(self, round_: int | None) -> Array:
         """The labels that there were at a round."""
         earlier = [k for start, k in self.growth if round_ is not None and round_ < start]
-        return self.everything[: earlier[0]] if earlier else self.everything
+        return self.all_labels[: earlier[0]] if earlier else self.all_labels
 
     # ------------------------------------------------------------ rows
 

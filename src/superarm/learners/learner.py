@@ -109,7 +109,7 @@ class Learner(Algorithm):
             decision = core.decide_fast(x, cursor)
             if type(decision) is Decision:
                 return decision
-        numbers = self.inputs.can_show if eligible is None else self.inputs.eligible(eligible)
+        numbers = self.inputs.showable if eligible is None else self.inputs.eligible(eligible)
         m = self._size if set_size is None else self.inputs.size(set_size)
         checkpoint = self.inputs.checkpoint()
         try:
@@ -196,7 +196,7 @@ class Learner(Algorithm):
             coverage: another promise, for this time.
         """
         rows, m = self.inputs.copied_rows(X), self._size if set_size is None else self.inputs.size(set_size)
-        core, candidates = self.ensure_core(), EligibleLabels(self.inputs.can_show)
+        core, candidates = self.ensure_core(), EligibleLabels(self.inputs.showable)
         if eligible is not None:
             candidates = self.inputs.eligible_by_row(eligible, len(rows), m)
         rounds = np.arange(core.round, core.round + len(rows))
@@ -206,7 +206,7 @@ class Learner(Algorithm):
         return Decisions(
             rows=rows,
             draws=DrawnSets(*draws),
-            eligible=None if candidates.numbers is self.inputs.everything else candidates,
+            eligible=None if candidates.numbers is self.inputs.all_labels else candidates,
             rule=self.rule,
             rounds=rounds,
             learner=self.id,
@@ -278,8 +278,8 @@ class Learner(Algorithm):
 
     def predict(self, X: Any) -> Array:
         """The best label for every row of X."""
-        can_show = self.inputs.can_show
-        return self.label_set.array(can_show[self.scores(X)[:, can_show].argmax(axis=1)])
+        showable = self.inputs.showable
+        return self.label_set.array(showable[self.scores(X)[:, showable].argmax(axis=1)])
 
     def predict_set(
         self, X: Any, set_size: int | None = None, *, coverage: float | None = None
@@ -295,18 +295,18 @@ class Learner(Algorithm):
         size = self.set_size if set_size is None else self.inputs.size(set_size)
         if coverage is None and (set_size is not None or not isinstance(self.rule, Cover)):
             return self.label_set.array(self._ranked(X)[:, :size])
-        rule, can_show = self._coverage_rule(coverage), self.inputs.can_show
-        p = softmax(self.scores(X)[:, can_show])
+        rule, showable = self._coverage_rule(coverage), self.inputs.showable
+        p = softmax(self.scores(X)[:, showable])
         native = self.core.rule
         edge = rule.coverage_at_level(native, rule.level(native, coverage, self.owner)).edge
         order = np.argsort(-p, axis=1, kind="stable")
         sizes = (p >= edge).sum(axis=1).clip(1, size)
-        return [self.label_set.array(can_show[row[:n]]) for row, n in zip(order, sizes, strict=True)]
+        return [self.label_set.array(showable[row[:n]]) for row, n in zip(order, sizes, strict=True)]
 
     def _ranked(self, X: Any) -> Array:
         """The numbers of the labels that can be shown, best first, for every row of X."""
-        can_show = self.inputs.can_show
-        return can_show[np.argsort(-self.scores(X)[:, can_show], axis=1, kind="stable")]
+        showable = self.inputs.showable
+        return showable[np.argsort(-self.scores(X)[:, showable], axis=1, kind="stable")]
 
     # ------------------------------------------------------------ labels, names, files
 

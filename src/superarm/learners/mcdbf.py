@@ -13,7 +13,9 @@ the paper's own step is not (it drops the hinge):
 M sets the scale of W and so acts like a step size. By default it follows the noise of the estimates,
 M = 1 + sqrt(sum of |e^|^2 over earlier rounds) / 5, and needs no tuning. rho, the minimum-variance
 estimate's belief P(y in Y^), is learnt by least squares from E[f | j] = out + rho (j/m - out),
-out = (m-j)/(k-m), over earlier rounds with a memory of about 1000. Both leave e^ unbiased.
+out = (m-j)/(k-m), over answers that came earlier, with a memory of about 1000. Both leave e^ unbiased, as long as
+how late an answer comes does not depend on what it says; where it does (no answer counts as a no after a day), a
+learnt rho that still moves makes a small bias, and a fixed ``rho`` makes none.
 
 From a log: e^ needs only how the logged set was drawn (its own top set and gamma), so it stays
 unbiased; the other part, 1_{Y^} / m, is taken at the learner's own current top set.
@@ -32,7 +34,7 @@ from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
 from superarm.parameters import check_choice, check_number
-from superarm.theory.estimates import ESTIMATES, RHO_GRID, estimates
+from superarm.theory.estimates import ESTIMATES, estimates
 
 
 class MCDBF(Learner):
@@ -87,7 +89,6 @@ class MCDBF(Learner):
             rho=0.9 if self.rho is None else self.rho,
             learn_rho=self.rho is None,
             estimates=estimates,
-            rho_grid=RHO_GRID,
         )
 
     def learns_from(self, decision: Decision) -> bool:

@@ -106,7 +106,7 @@ class StoredUpdates:
 
     def _learn_live(self, core: Core, start: int, logs: tuple[Array, Array], counted: int) -> tuple[int, int]:
         """Learn from answers about decisions that are at hand: how many were done, and why it stopped."""
-        every = self.learner.inputs.everything
+        every = self.learner.inputs.all_labels
         for i, answer in enumerate(self._answers[start:]):
             decision: Any = answer.stored.decision
             if answer.decisions_before > counted:
@@ -159,16 +159,13 @@ class StoredUpdates:
             np.array([self.number[label] for label in (*body.labels, *body.drawn, *body.top)], np.intp)
             for body in bodies
         ]
-        log_probs = [
-            (_number(body.log_ordered_propensity), _number(body.log_propensity), body.belief)
-            for body in bodies
-        ]
+        log_probs = [(_number(body.log_ordered_propensity), _number(body.log_propensity)) for body in bodies]
         logs = [answer.stored.draw_log(self.learner) for answer in self._answers]
         return DrawnSets.from_lists(sets, [len(body.labels) for body in bodies], log_probs, logs)
 
     def _eligible(self, bodies: list[Any]) -> EligibleLabels:
         """The labels that could be shown: the eligible ones, or all that there were."""
-        every = self.learner.inputs.everything
+        every = self.learner.inputs.all_labels
         if all(body.eligible is None and body.k == len(every) for body in bodies):
             return EligibleLabels(every)
         return EligibleLabels.by_row(

@@ -41,4 +41,4 @@ cdef class BoltzmannRule(Rule):
         top[0], drawn[0] = eligible[top[0]], eligible[chosen]
         draw.size = draw.top_size = 1
         draw.n_log = n
-        draw.log_ordered = draw.log_set = log(draw_log[chosen])
+        draw.logp_ordered = draw.logp_set = log(draw_log[chosen])

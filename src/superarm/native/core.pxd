@@ -25,14 +25,13 @@ cdef class DecisionBase:
     cdef public object sets  # array: shown best first, shown as drawn, top; or a tuple of three tuples of labels
     cdef public Py_ssize_t size  # how many are shown
     cdef public object eligible_  # array of label numbers, a tuple of labels, or None for all
-    cdef public double log_ordered_propensity, log_propensity, belief
+    cdef public double log_ordered_propensity, log_propensity
     cdef public object draw_log  # bytes of float64
     cdef public object rule_  # the explore.Rule that chose, a dict (a record), or None
     cdef public object round  # an int, or None
     cdef public object learner  # the learner's id, or None
-    cdef public object taught
+    cdef public object learnt_by  # ids of the learners that learnt from it, if somebody else made it
     cdef public object label_set  # the Labels behind the numbers; None if sets already hold labels
-    cdef uint64_t token  # tells it from all other decisions of this process
 
 
 cdef class Core(Stage):
@@ -44,35 +43,34 @@ cdef class Core(Stage):
     cdef readonly Ledger ledger
     cdef public int64_t round  # the next one
     cdef float* s  # scores of all labels
-    cdef uint64_t scored  # the decision whose row and scores are at hand: its token; 0 for none
+    cdef object last_decision  # the decision whose scaled row and scores are still in x and s; None for none
     cdef Features x  # the row at hand, scaled
-    cdef double* log  # room for what a rule writes down
-    cdef Py_ssize_t log_room
+    cdef double* draw_log  # scratch for what a rule writes down, of draw_log_capacity numbers
+    cdef Py_ssize_t draw_log_capacity
     cdef Py_ssize_t* drawn  # room for k labels each
     cdef Py_ssize_t* top
     cdef Py_ssize_t prepared_n, prepared_m  # what was prepared last
     cdef public bint sees_label  # in the fused loop
     # what Python around it wants to find in every decision
     cdef public object decision_class, label_set, id, explore_rule
-    cdef public object everything, can_show  # arrays of label numbers
+    cdef public object all_labels, showable  # arrays of label numbers
     cdef public Py_ssize_t set_size
-    cdef public bint fast  # dense rows without names, and no label was added: `decide_fast` will do
+    cdef public bint plain_dense_rows  # dense rows without names, and no label was added: `decide_fast` will do
     cdef public bint takes_hit  # it learns from bits
 
     # ---- what an algorithm defines
     cdef void score(self, const Features* x, float* s) noexcept nogil
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil
-    cdef double belief_at_draw(self) noexcept nogil
     cdef bint reads_scores(self, const Round* round) noexcept nogil
     cdef void prefetch_weights(self, const Row* row) noexcept nogil
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m)
 
-    cdef int ready(self, Py_ssize_t n, Py_ssize_t m) except -1
+    cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1
 
     # ---- the two steps
-    cdef int decide_step(self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, const double* draw_state, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw, double* belief) noexcept nogil
-    cdef object _decision(self, row, x, eligible, int64_t round, double belief, const Draw* draw)
-    cdef int learn_step(self, Round* round, const Answer* answer, bint scored, const double* draw_log, Py_ssize_t n_log) noexcept nogil
+    cdef int decide_step(self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, const double* draw_state, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil
+    cdef object _decision(self, row, x, eligible, int64_t round, const Draw* draw)
+    cdef int learn_step(self, Round* round, const Answer* answer, bint scores_ready, const double* draw_log, Py_ssize_t n_log) noexcept nogil
 
 
 cdef class LinearCore(Core):

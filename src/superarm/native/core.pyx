@@ -26,7 +26,6 @@ cdef enum:  # how a step ended; 0: well
     UPDATE_REFUSED = 2
 
 cdef int NOT_FAST = -1
-cdef uint64_t decisions_so_far = 0  # of this process: every decision gets a token of its own
 
 
 cdef class Cursor:
@@ -97,7 +96,7 @@ cdef class Core(Stage):
         self.s = <float*>self.scratch("s", k, np.float32)
         self.drawn = <Py_ssize_t*>self.scratch("drawn", k, np.intp)
         self.top = <Py_ssize_t*>self.scratch("top", k, np.intp)
-        self.everything = self.can_show = np.arange(k)
+        self.all_labels = self.showable = np.arange(k)
         self.prepared_n = self.prepared_m = -1
         self.takes_hit = True
 
@@ -109,10 +108,6 @@ cdef class Core(Stage):
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
         """Update the state; False, and nothing done, if a weight might overflow."""
         return True
-
-    cdef double belief_at_draw(self) noexcept nogil:
-        """A number of the learner's at the time of the draw, which a late update gets back."""
-        return 0.0
 
     cdef bint reads_scores(self, const Round* round) noexcept nogil:
         """Whether `learn` will look at the scores; where it will not, a late update computes none."""
@@ -128,21 +123,20 @@ cdef class Core(Stage):
 
     cdef int decide_step(
         self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round,
-        const double* draw_state, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw, double* belief,
+        const double* draw_state, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw,
     ) noexcept nogil:
         self.scaling.scale(row, &self.x)
         self.score(&self.x, self.s)
         if not vectors.all_finite(self.s, self.k):
             return SCORE_FAILED
-        belief[0] = self.belief_at_draw()
         self.rule.choose(draw_state, self.s, eligible, n, m, round, drawn, top, draw_log, draw)
         return SCORE_FAILED if draw.size == 0 else 0  # a rule in plain Python has raised
 
     cdef int learn_step(
-        self, Round* round, const Answer* answer, bint scored, const double* draw_log, Py_ssize_t n_log
+        self, Round* round, const Answer* answer, bint scores_ready, const double* draw_log, Py_ssize_t n_log
     ) noexcept nogil:
         round.x, round.s = &self.x, self.s
-        if not scored:
+        if not scores_ready:
             self.scaling.scale(round.row, &self.x)
             if self.reads_scores(round):
                 self.score(&self.x, self.s)
@@ -156,16 +150,16 @@ cdef class Core(Stage):
         self.rule.on_feedback(draw_log, n_log, answer)
         return 0
 
-    cdef int ready(self, Py_ssize_t n, Py_ssize_t m) except -1:
-        """Have what is precomputed, and room, for sets of m out of n labels."""
-        cdef Py_ssize_t room
+    cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1:
+        """Make sure that tables and scratch arrays serve sets of m out of n labels."""
+        cdef Py_ssize_t capacity
         if n != self.prepared_n or m != self.prepared_m:
             self.rule.prepare(n, m)
             self.prepare(n, m)
             self.prepared_n, self.prepared_m = n, m
-            room = self.rule.log_size(n, m)
-            if room > self.log_room:
-                self.log, self.log_room = <double*>self.scratch("log", room, np.float64), room
+            capacity = self.rule.log_size(n, m)
+            if capacity > self.draw_log_capacity:
+                self.draw_log, self.draw_log_capacity = <double*>self.scratch("draw_log", capacity, np.float64), capacity
         return 0
 
     # ------------------------------------------------------------ one decision
@@ -178,7 +172,7 @@ cdef class Core(Stage):
 
     def decide_fast(self, x, cursor=None):
         """The decision for a plain dense row, with nothing asked for; ``None`` if it is not that simple."""
-        if not (self.fast and np.PyArray_CheckExact(x) and np.PyArray_TYPE(x) == np.NPY_FLOAT32):
+        if not (self.plain_dense_rows and np.PyArray_CheckExact(x) and np.PyArray_TYPE(x) == np.NPY_FLOAT32):
             return None
         if np.PyArray_NDIM(x) != 1 or np.PyArray_DIM(x, 0) != self.scaling.d or not np.PyArray_ISCARRAY_RO(x):
             return None
@@ -187,7 +181,7 @@ cdef class Core(Stage):
         memcpy(np.PyArray_DATA(row), np.PyArray_DATA(x), d * sizeof(float))
         if cursor is not None and (type(cursor) is not Cursor or (<Cursor>cursor).rule_state.shape[0] != self.rule.n_draw_state):
             return None
-        return self.decide(row, row, self.can_show, self.set_size, cursor)
+        return self.decide(row, row, self.showable, self.set_size, cursor)
 
     def decide(self, row, x, eligible, Py_ssize_t m, Cursor cursor):
         """A decision of m of the ``eligible`` labels (an increasing array); an int that says why there is none.
@@ -199,31 +193,28 @@ cdef class Core(Stage):
             m: how many to show.
             cursor: where to decide, which it moves; ``None`` moves the core itself.
         """
-        global decisions_so_far
         cdef Row read
         cdef Draw draw
-        cdef double belief = 0.0
         cdef Py_ssize_t n = np.PyArray_DIM(eligible, 0)
         cdef int64_t round = self.round if cursor is None else cursor.round
         cdef double* draw_state = self.rule.draw_state if cursor is None else cursor.draw_state
         read_row(row, &read)
-        self.ready(n, m)
-        self.scored = 0
+        self.ensure_prepared(n, m)
+        self.last_decision = None
         cdef int status = self.decide_step(
-            &read, intp_data(eligible), n, m, round, draw_state, self.drawn, self.top, self.log, &draw, &belief
+            &read, intp_data(eligible), n, m, round, draw_state, self.drawn, self.top, self.draw_log, &draw
         )
         if status:
             return status
-        self.rule.on_decided(draw_state, self.log, draw.n_log)
+        self.rule.on_decided(draw_state, self.draw_log, draw.n_log)
         if cursor is None:
             self.round += 1
         else:
             cursor.round += 1
-        decisions_so_far += 1
-        self.scored = decisions_so_far
-        return self._decision(row, x, eligible, round, belief, &draw)
+        self.last_decision = self._decision(row, x, eligible, round, &draw)
+        return self.last_decision
 
-    cdef object _decision(self, row, x, eligible, int64_t round, double belief, const Draw* draw):
+    cdef object _decision(self, row, x, eligible, int64_t round, const Draw* draw):
         cdef np.npy_intp length = 2 * draw.size + draw.top_size
         sets = np.PyArray_EMPTY(1, &length, np.NPY_INTP, 0)
         cdef Py_ssize_t* labels = <Py_ssize_t*>np.PyArray_DATA(sets)
@@ -233,11 +224,11 @@ cdef class Core(Stage):
         cls = self.decision_class
         cdef DecisionBase decision = <DecisionBase>cls.__new__(cls)
         decision.x, decision.row, decision.sets, decision.size = x, row, sets, draw.size
-        decision.eligible_ = None if eligible is self.everything else eligible
-        decision.log_ordered_propensity, decision.log_propensity, decision.belief = draw.log_ordered, draw.log_set, belief
-        decision.draw_log = (<char*>self.log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
+        decision.eligible_ = None if eligible is self.all_labels else eligible
+        decision.log_ordered_propensity, decision.log_propensity = draw.logp_ordered, draw.logp_set
+        decision.draw_log = (<char*>self.draw_log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
         decision.rule_, decision.round, decision.learner, decision.label_set = self.explore_rule, round, self.id, self.label_set
-        decision.taught, decision.token = (), self.scored
+        decision.learnt_by = ()
         return decision
 
     def advance(self, np.ndarray log, np.ndarray log_starts, Py_ssize_t first, Py_ssize_t last):
@@ -248,14 +239,14 @@ cdef class Core(Stage):
 
     def update_fast(self, decision, hit):
         """Learn from a bit about its own decision: 0, or why not; -1 if it is not that simple."""
-        if not (self.fast and self.takes_hit) or type(decision) is not self.decision_class:
+        if not (self.plain_dense_rows and self.takes_hit) or type(decision) is not self.decision_class:
             return NOT_FAST
         cdef DecisionBase own = <DecisionBase>decision
         if (hit is not True and hit is not False) or own.label_set is not self.label_set or own.learner != self.id:
             return NOT_FAST
         if type(own.row) is not np.ndarray or own.round >= self.round or self.ledger.has(own.round):
             return NOT_FAST
-        eligible = self.everything if own.eligible_ is None else own.eligible_
+        eligible = self.all_labels if own.eligible_ is None else own.eligible_
         cdef int status = self.update(own, own.row, eligible, own.sets, own.size, hit, -1, None)
         if status == 0:
             self.ledger.mark(own.round)
@@ -277,20 +268,20 @@ cdef class Core(Stage):
         cdef Row read
         cdef Round round
         cdef Answer answer
-        cdef const char* log = decision.draw_log
+        cdef const char* draw_log = decision.draw_log
         read_row(row, &read)
         round.row = &read
         round.eligible, round.n = intp_data(eligible), np.PyArray_DIM(eligible, 0)
         round.drawn, round.m = intp_data(sets) + size, size
         round.top, round.top_size = intp_data(sets) + 2 * size, np.PyArray_DIM(sets, 0) - 2 * size
-        round.log_ordered, round.log_set = decision.log_ordered_propensity, decision.log_propensity
-        round.belief, round.given = decision.belief, decision.round is None
+        round.logp_ordered, round.logp_set = decision.log_ordered_propensity, decision.log_propensity
+        round.given = decision.round is None
         answer.hit, answer.label = hit, label
         answer.likelihood = NULL if likelihood is None else <const double*>np.PyArray_DATA(likelihood)
-        self.ready(round.n, size)
-        cdef bint scored = decision.token != 0 and decision.token == self.scored and decision.row is row
-        self.scored = 0
-        return self.learn_step(&round, &answer, scored, <const double*>log, len(decision.draw_log) // sizeof(double))
+        self.ensure_prepared(round.n, size)
+        cdef bint scores_ready = decision is self.last_decision and decision.row is row
+        self.last_decision = None
+        return self.learn_step(&round, &answer, scores_ready, <const double*>draw_log, len(decision.draw_log) // sizeof(double))
 
     # ------------------------------------------------------------ many
 
@@ -299,7 +290,7 @@ cdef class Core(Stage):
         cdef Py_ssize_t i
         cdef Row row
         cdef float* s = <float*>np.PyArray_DATA(out)
-        self.scored = 0
+        self.last_decision = None
         with nogil:
             for i in range(rows.n):
                 rows.at(i, &row)

@@ -186,7 +186,7 @@ cdef class CoverRule(Rule):
             chance = (1.0 - self.uniform) * chance
             if shown == size:
                 chance += self.uniform * exp(log_uniform(n, size))
-        draw.log_ordered = draw.log_set = log(chance)
+        draw.logp_ordered = draw.logp_set = log(chance)
         draw.size, draw.top_size = shown, size
 
         # what an answer will say about rows whose truth can be shown

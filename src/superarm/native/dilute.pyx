@@ -110,4 +110,4 @@ cdef class DiluteRule(Rule):
             drawn[i] = eligible[drawn[i]]
         draw.size = draw.top_size = m
         draw.n_log = 0
-        draw.log_ordered, draw.log_set = log_z + log(product), self.log_set[inside]
+        draw.logp_ordered, draw.logp_set = log_z + log(product), self.log_set[inside]

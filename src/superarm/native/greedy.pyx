@@ -17,4 +17,4 @@ cdef class GreedyRule(Rule):
             drawn[i] = top[i]
         draw.size = draw.top_size = m
         draw.n_log = 0
-        draw.log_ordered = draw.log_set = 0.0
+        draw.logp_ordered = draw.logp_set = 0.0

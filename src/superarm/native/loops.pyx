@@ -35,7 +35,7 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
     cdef Py_ssize_t i, at, following, n = visit.shape[0], m = core.set_size, among
     cdef const Py_ssize_t* order = intp_data(visit)
     cdef const Py_ssize_t* label = intp_data(y)
-    cdef const Py_ssize_t* eligible = intp_data(core.can_show)
+    cdef const Py_ssize_t* eligible = intp_data(core.showable)
     cdef int64_t* count = <int64_t*>np.PyArray_DATA(counts)
     cdef Py_ssize_t* size = NULL if sizes is None else <Py_ssize_t*>np.PyArray_DATA(sizes)
     cdef Row row, ahead
@@ -43,9 +43,9 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
     cdef Round round
     cdef Answer answer
     cdef int status = 0
-    among = len(core.can_show)
-    core.ready(among, m)
-    core.scored = 0
+    among = len(core.showable)
+    core.ensure_prepared(among, m)
+    core.last_decision = None
     round.row, round.eligible, round.n, round.given = &row, eligible, among, False
     round.drawn, round.top = core.drawn, core.top
     answer.likelihood, answer.label = NULL, -1
@@ -56,20 +56,20 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
             rows.at(at, &row)
             rows.prefetch_row(following)
             status = core.decide_step(
-                &row, eligible, among, m, core.round, core.rule.draw_state, core.drawn, core.top, core.log,
-                &draw, &round.belief,
+                &row, eligible, among, m, core.round, core.rule.draw_state, core.drawn, core.top, core.draw_log,
+                &draw,
             )
             if status:
                 break
-            core.rule.on_decided(core.rule.draw_state, core.log, draw.n_log)
+            core.rule.on_decided(core.rule.draw_state, core.draw_log, draw.n_log)
             rows.at(following, &ahead)
             core.prefetch_weights(&ahead)
             round.m, round.top_size = draw.size, draw.top_size
-            round.log_ordered, round.log_set = draw.log_ordered, draw.log_set
+            round.logp_ordered, round.logp_set = draw.logp_ordered, draw.logp_set
             answer.hit = contains(core.drawn, draw.size, label[at])
             if core.sees_label:
                 answer.label = label[at]
-            status = core.learn_step(&round, &answer, True, core.log, draw.n_log)
+            status = core.learn_step(&round, &answer, True, core.draw_log, draw.n_log)
             if status:
                 break
             core.round += 1
@@ -100,7 +100,7 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
     cdef Draw draw
     cdef int status = 0
     set_starts, log_starts, sizes = np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp), np.zeros(n, np.intp)
-    log_probs = np.empty((n, 3))
+    log_probs = np.empty((n, 2))
     cdef Py_ssize_t* set_start = <Py_ssize_t*>np.PyArray_DATA(set_starts)
     cdef Py_ssize_t* log_start = <Py_ssize_t*>np.PyArray_DATA(log_starts)
     cdef Py_ssize_t* size = <Py_ssize_t*>np.PyArray_DATA(sizes)
@@ -109,12 +109,12 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
     cdef double* logs = NULL
     cdef void* more
     cdef bint full = False
-    core.scored = 0
+    core.last_decision = None
     try:
         while i < n and not status:
             if start != NULL:
                 labels, among = intp_data(eligible) + start[i], start[i + 1] - start[i]
-            core.ready(among, m)
+            core.ensure_prepared(among, m)
             with nogil:
                 while True:
                     if used + 3 * core.rule.largest(among, m) > room:
@@ -134,7 +134,7 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
                     rows.at(i, &row)
                     status = core.decide_step(
                         &row, labels, among, m, core.round, core.rule.draw_state, core.drawn, core.top,
-                        logs + written, &draw, &log_prob[3 * i + 2],
+                        logs + written, &draw,
                     )
                     if status:
                         break
@@ -142,7 +142,7 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
                     rows.at(min(i + 1, n - 1), &ahead)
                     core.prefetch_weights(&ahead)
                     rows.prefetch_row(min(i + 2, n - 1))  # the next one is on its way: rows come in order
-                    log_prob[3 * i], log_prob[3 * i + 1], size[i] = draw.log_ordered, draw.log_set, draw.size
+                    log_prob[2 * i], log_prob[2 * i + 1], size[i] = draw.logp_ordered, draw.logp_set, draw.size
                     best_first(core.s, core.drawn, draw.size, sets + used)
                     memcpy(sets + used + draw.size, core.drawn, draw.size * sizeof(Py_ssize_t))
                     memcpy(sets + used + 2 * draw.size, core.top, draw.top_size * sizeof(Py_ssize_t))
@@ -208,14 +208,14 @@ def update_many(
     cdef Round round
     cdef Answer answer
     cdef int status = 0
-    core.scored = 0
+    core.last_decision = None
     round.row, answer.likelihood = &row, NULL
     while i < n and not status:
         at = order[i]
         m = size[at]
         if start != NULL:
             among = start[at + 1] - start[at]
-        core.ready(among, m)
+        core.ensure_prepared(among, m)
         with nogil:
             while True:
                 rows.at(at, &row)
@@ -223,7 +223,7 @@ def update_many(
                 round.eligible, round.n = every + (0 if start == NULL else start[at]), among
                 round.drawn, round.m = sets + begin + m, m
                 round.top, round.top_size = sets + begin + 2 * m, set_start[at + 1] - begin - 2 * m
-                round.log_ordered, round.log_set, round.belief = log_prob[3 * at], log_prob[3 * at + 1], log_prob[3 * at + 2]
+                round.logp_ordered, round.logp_set = log_prob[2 * at], log_prob[2 * at + 1]
                 round.given = round_number[at] < 0
                 answer.hit, answer.label = hit[i], label[i]
                 if i + 1 < n:

@@ -69,7 +69,6 @@ cdef class MCDBFCore(LinearCore):
     cdef double* squares  # the sum of |e^|^2
     cdef double new_squares  # |e^|^2 of the step at hand
     cdef int64_t* updates
-    cdef double* grid  # the values that the belief can take
     cdef Py_ssize_t* own  # the learner's own top set, where somebody else chose the set
     cdef dict precomputed
     cdef Table table  # for the sets that were prepared last
@@ -78,7 +77,7 @@ cdef class MCDBFCore(LinearCore):
     def __init__(
         self, Py_ssize_t k, Scaling scaling, Rule rule, *,
         double gamma, str estimate, bint gate, double margin, double rho, bint learn_rho,
-        estimates, rho_grid,
+        estimates,
     ):
         LinearCore.__init__(self, k, scaling, rule)
         self.gamma, self.estimate, self.ordered = gamma, estimate, estimate == "ordered"
@@ -89,9 +88,6 @@ cdef class MCDBFCore(LinearCore):
         self.squares = self.doubles("squares", 1)
         self.updates = self.integers("updates", 1)
         self.own = <Py_ssize_t*>self.scratch("own", k, "intp")
-        self.grid = <double*>self.scratch("grid", len(rho_grid), "float64")
-        for i, value in enumerate(rho_grid):
-            self.grid[<Py_ssize_t>i] = value
 
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         self.fill(&self.table, n, min(n, m), self.gamma)
@@ -115,20 +111,16 @@ cdef class MCDBFCore(LinearCore):
         table.inside = (1.0 - gamma) / m + table.outside
         return 0
 
-    cdef double belief_at_draw(self) noexcept nogil:
-        """rho, on the grid: from earlier rounds, never this one."""
-        return self.grid[rho_index(self.rho[0] / self.rho[1])] if self.table.has_rho else 0.0
-
     cdef bint reads_scores(self, const Round* round) noexcept nogil:
         """Not for the plain step: with every label eligible it follows from the sets alone."""
         return self.gate or round.given or round.n < self.k
 
-    cdef double log_ordered(self, const Round* round, const Table* table) noexcept nogil:
+    cdef double logp_ordered(self, const Round* round, const Table* table) noexcept nogil:
         """log Z: of a set that somebody else drew, from their top set and gamma."""
         cdef Py_ssize_t i, inside = 0, m = round.m, n = round.n
         cdef double total = 0.0, rest
         if not round.given or m >= n:
-            return round.log_ordered
+            return round.logp_ordered
         for i in range(m):
             rest = (m - inside) * table.inside + (n - m - (i - inside)) * table.outside
             if contains(round.top, round.top_size, round.drawn[i]):
@@ -148,10 +140,10 @@ cdef class MCDBFCore(LinearCore):
             e.both = e.only_drawn = e.only_top = e.rest = 0.0
             return e
         if table.has_rho:
-            value += rho_index(self.rho[0] / self.rho[1] if round.given else round.belief) * (table.m + 1) * 8
+            value += rho_index(self.rho[0] / self.rho[1]) * (table.m + 1) * 8
         value += (2 * common + (1 if answer.hit else 0)) * 4
         if self.ordered and answer.hit:
-            weight = exp(-self.log_ordered(round, table) - table.log_tau1)
+            weight = exp(-self.logp_ordered(round, table) - table.log_tau1)
         e.both, e.only_drawn, e.only_top, e.rest = value[0] + weight, value[1] + weight, value[2], value[3]
         return e
 

@@ -47,7 +47,7 @@ cdef class PythonRule(Rule):
 
     cdef void choose(self, const double* draw_state, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
         draw.size = draw.top_size = draw.n_log = 0
-        draw.log_ordered = draw.log_set = 0.0
+        draw.logp_ordered = draw.logp_set = 0.0
         with gil:
             if self.error is not None:
                 return
@@ -72,7 +72,7 @@ cdef class PythonRule(Rule):
         for i in range(len(log)):
             draw_log[i] = log[i]
         draw.top_size, draw.n_log = len(best), len(log)
-        draw.log_ordered, draw.log_set = ordered, of_set
+        draw.logp_ordered, draw.logp_set = ordered, of_set
         draw.size = len(chosen)
 
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:

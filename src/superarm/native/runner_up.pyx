@@ -86,7 +86,7 @@ cdef class RunnerUpRule(Rule):
                 self.s[i] = all_scores[eligible[i]]
             s = self.s
         draw.size = draw.top_size = m
-        draw.log_ordered = draw.log_set = 0.0
+        draw.logp_ordered = draw.logp_set = 0.0
         draw.n_log = 0
         if n == m:
             vectors.top_positions(s, n, top, m)
@@ -135,7 +135,7 @@ cdef class RunnerUpRule(Rule):
             chance = _probability_of_ranks(first, -1 if second == first else second, sums, count, most)
         if self.uniform > 0.0:
             chance = (1.0 - self.uniform) * chance + self.uniform * self.flat
-        draw.log_ordered = draw.log_set = log(chance)
+        draw.logp_ordered = draw.logp_set = log(chance)
         for i in range(m):
             top[i] = eligible[order[i]]
             drawn[i] = eligible[drawn[i]]

@@ -37,8 +37,8 @@ cdef struct Draw:
     # What a rule has chosen.
     Py_ssize_t size  # labels shown
     Py_ssize_t top_size  # labels of the top set
-    double log_ordered  # log of the probability of the ordered draw (the paper's Z)
-    double log_set  # log of the probability of the set
+    double logp_ordered  # log of the probability of the ordered draw (the paper's Z)
+    double logp_set  # log of the probability of the set
     Py_ssize_t n_log  # numbers written to draw_log
 
 
@@ -53,7 +53,6 @@ cdef struct Round:
     Py_ssize_t m
     const Py_ssize_t* top  # the top set, best first; top_size 0 if nobody knows it
     Py_ssize_t top_size
-    double log_ordered
-    double log_set
-    double belief  # the learner's number at the time of the draw
+    double logp_ordered
+    double logp_set
     bint given  # somebody else chose the set

@@ -24,4 +24,4 @@ cdef class UniformRule(Rule):
             drawn[i] = eligible[drawn[i]]
         draw.size = draw.top_size = m
         draw.n_log = 0
-        draw.log_ordered, draw.log_set = self.log_ordered, self.log_set
+        draw.logp_ordered, draw.logp_set = self.log_ordered, self.log_set
