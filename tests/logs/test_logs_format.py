@@ -347,7 +347,7 @@ def test_recording_sparse_rows(tmp_path):
 
 def test_labels_must_differ_as_text():
     with pytest.raises(InvalidInput, match="labels of SetLogit must be distinct when written as text"):
-        sa.SetLogit(labels=["1", 1]).label_set.by_text(1)
+        sa.SetLogit(labels=["1", 1]).label_set.number_of_text(1)
 
 
 def test_empty_lines_before_the_header_do_not_count(tmp_path):

@@ -185,3 +185,29 @@ def test_misspelt_names_and_columns_are_guessed(tmp_path):
         open_data("fashion-minst")
     with pytest.raises(InvalidInput, match=r"got 'anmal'; did you mean 'animal'\?"):
         open_data(str(tmp_path / "a.csv"), label="anmal")
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels"),
+    [
+        (["007", "7", "8"], ("007", "7", "8")),
+        (["1_000", "1e3", "2"], ("1_000", "1e3", "2")),
+        (["-1", "1", "1"], (-1, 1)),
+        ([3.0, 5.0, 3.0], (3, 5)),
+        (["1", "2", "nano"], ("1", "2", "nano")),
+        ([True, False, True], ("False", "True")),
+    ],
+)
+def test_labels_of_tables_are_numbers_only_where_they_are_spelt_as_such(cells, labels):
+    frame = {"n": [1.5, 2.5, 3.5], "label": cells}
+    assert from_frame(polars.DataFrame(frame)).labels == labels
+
+
+def test_missing_labels_are_refused_and_never_become_names():
+    X = np.eye(3)
+    for y in ([1.0, 2.0, np.nan], ["a", "b", None], np.array(["a", None, "b"], object), ["a", "b", np.nan]):
+        with pytest.raises(InvalidInput, match="y of Arrays must be a label in every row, got 'none in row"):
+            sa.streams.Arrays(X, y)
+    assert sa.streams.Arrays(X, ["1", "2", "nan"]).labels == ("1", "2", "nan")
+    with pytest.raises(InvalidInput, match="column 'label' of frame must be a label in every row"):
+        from_frame(polars.DataFrame({"n": [1.5, 2.5, 3.5], "label": ["1", "2", "nan"]}))

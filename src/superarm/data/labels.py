@@ -1,4 +1,4 @@
-"""Names <-> numbers of labels: once, for learners, streams, logs, the service and scikit-learn."""
+"""Labels: how cells of files and frames spell them, and their numbers in compiled code."""
 
 from __future__ import annotations
 
@@ -7,16 +7,55 @@ from typing import Any
 
 import numpy as np
 
-from superarm._types import Array
+from superarm._types import Array, Cell
+from superarm.data.cells import MISSING_WORDS, to_python
 from superarm.errors import InvalidInput
 from superarm.parameters import check_int
 
 Label = Any  # an int, or a name if there are names
 
 
-def plain(label: Any) -> Any:
-    """A label as Python's own int or str, if it is one of NumPy's."""
-    return label.item() if isinstance(label, np.generic) else label
+def to_label(value: Cell) -> Label | None:
+    """Return a value of any library as a label, an int or a str; ``None`` if it is missing.
+
+    >>> to_label(np.float64(3)), to_label(0.5), to_label("3"), to_label(float("nan"))
+    (3, '0.5', '3', None)
+    """
+    value = to_python(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if value is None or type(value) is int else str(value)
+
+
+def parse_label(cell: Cell) -> Label | None:
+    """Return the label in a cell of a table, where a text may be a whole number; ``None`` if it is missing.
+
+    A text is a number only as Python would write it: "007" and "1e3" are names.
+
+    >>> [parse_label(cell) for cell in ("3", 3.0, " ant ", "007", "1_000", "1e3", "")]
+    [3, 3, 'ant', '007', '1_000', '1e3', None]
+    """
+    label = to_label(cell)
+    if not isinstance(label, str):
+        return label
+    text = label.strip()
+    is_number = text.removeprefix("-").isdecimal() and str(int(text)) == text
+    return int(text) if is_number else text or None
+
+
+def parse_label_column(cells: Iterable[Cell]) -> list[Label | None]:
+    """Return the labels of a column, all of them ints or all of them strs; among ints, NA and its like are missing.
+
+    >>> parse_label_column(["1", "NA", "2"]), parse_label_column(["1", "2", "nano"])
+    ([1, None, 2], ['1', '2', 'nano'])
+    """
+    labels = [parse_label(cell) for cell in cells]
+    names = {label for label in labels if isinstance(label, str)}
+    if any(isinstance(label, int) for label in labels):
+        if all(name.lower() in MISSING_WORDS for name in names):
+            return [label if isinstance(label, int) else None for label in labels]
+        return [label if label is None else str(label) for label in labels]
+    return labels
 
 
 class Labels:
@@ -40,7 +79,7 @@ class Labels:
             self.count = names
             self._number: dict[Label, int] = {}
             return
-        known = tuple(plain(name) for name in names)
+        known = tuple(to_python(name) for name in names)
         if not all(type(n) in (str, int) for n in known) or len(set(known)) != len(known):
             raise InvalidInput.must("labels", owner, "distinct strings or whole numbers", names)
         self.names, self.count = known, len(known)
@@ -76,7 +115,7 @@ class Labels:
 
     def number(self, label: Label) -> int | None:
         """The number of a label; ``None`` if there is no such label."""
-        label = plain(label)
+        label = to_python(label)
         if self.names is None:
             return label if type(label) is int and 0 <= label < self.count else None
         return self._number.get(label) if type(label) in (str, int) else None
@@ -93,8 +132,8 @@ class Labels:
             raise InvalidInput.must(parameter, owner, "distinct labels", given)
         return np.array(numbers, np.int64)
 
-    def by_text(self, label: Label) -> int | None:
-        """The number of the label that is written like this: files know no types."""
+    def number_of_text(self, label: Label) -> int | None:
+        """Return the number of the label with this spelling: 3 and "3" are the same; ``None`` if there is none."""
         if self._text is None:
             self._text = {str(name): i for i, name in enumerate(self.all())}
             if len(self._text) != self.count:
@@ -111,12 +150,12 @@ class Labels:
         places = numbers.tolist() if isinstance(numbers, np.ndarray) else [int(i) for i in numbers]
         return places if names is None else [names[i] for i in places]
 
-    def array(self, numbers: Array) -> Array:
-        """The labels behind an array of numbers, in its shape."""
+    def decode_array(self, numbers: Array) -> Array:
+        """Return the labels behind an array of numbers, in its shape."""
         return numbers if self.names is None else np.array(self.names)[numbers]
 
-    def grown(self, labels: Any, owner: str) -> Labels:
-        """With more labels: their names, or how many if these have no names."""
+    def extended(self, labels: Any, owner: str) -> Labels:
+        """Return these labels and more: ``labels`` has their names, or how many if these have no names."""
         if self.names is None:
             return Labels(self.count + check_int("labels", owner, labels, 1), owner)
         if isinstance(labels, str) or not isinstance(labels, Iterable):

@@ -208,9 +208,9 @@ class Decisions:
         if not len(sizes) or ((sizes == sizes[0]).all() and (tops == tops[0]).all()):
             m, top = (int(sizes[0]), int(tops[0])) if len(sizes) else (0, 0)
             table = flat.reshape(len(sizes), 2 * m + top)
-            return self.label_set.array(table[:, which * m : which * m + (top if which == 2 else m)])
+            return self.label_set.decode_array(table[:, which * m : which * m + (top if which == 2 else m)])
         first = starts[:-1] + which * sizes
-        return [self.label_set.array(flat[a : a + n]) for a, n in zip(first, lengths, strict=True)]
+        return [self.label_set.decode_array(flat[a : a + n]) for a, n in zip(first, lengths, strict=True)]
 
     @property
     def labels(self) -> Any:

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array, Cell, Frame, JsonObject
-from superarm.data.cells import is_missing, parse_scalar
+from superarm.data.cells import is_missing
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
+from superarm.data.labels import parse_label_column
 from superarm.data.rows import AnyRow, Row, Rows
 from superarm.data.tables import TABLES, open_table, read_matrix
 from superarm.errors import InvalidInput
@@ -148,8 +149,8 @@ class LabelRows:
             name,
             [{column: features[column][row] for column in shown} for row in range(n)],
             features,
-            labels=None if label is None else _label_cells(content[label]),
-            truth=None if answers is None else _label_cells(content[answers]),
+            labels=None if label is None else _label_names(content[label]),
+            truth=None if answers is None else _label_names(content[answers]),
             column_options=column_options,
         )
 
@@ -255,19 +256,9 @@ def _find_columns(features: dict[str, list[Cell]], name: str, options: ColumnOpt
     raise InvalidInput.must("rows", name, "a table with at least one feature", list(features))
 
 
-def _label_cells(cells: list[Cell]) -> list[str | None]:
-    """The labels in a column; among numbers NA and its like are gaps, as in all columns."""
-    labels = [_label_cell(cell) for cell in cells]
-    if all(label is None or not isinstance(parse_scalar(label), str | bool) for label in labels):
-        return [None if label is None or parse_scalar(label) is None else label for label in labels]
-    return labels
-
-
-def _label_cell(value: Cell) -> str | None:
-    """A cell of the label column; whole numbers as people write them."""
-    if is_missing(value):
-        return None
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip() or None
+def _label_names(cells: list[Cell]) -> list[str | None]:
+    """Return the labels in a column as strings; ``None`` where there is none."""
+    return [label if label is None else str(label) for label in parse_label_column(cells)]
 
 
 def _content(cells: dict[str, Cell]) -> bytes:

@@ -279,7 +279,7 @@ class Learner(Algorithm):
     def predict(self, X: Any) -> Array:
         """The best label for every row of X."""
         showable = self.inputs.showable
-        return self.label_set.array(showable[self.scores(X)[:, showable].argmax(axis=1)])
+        return self.label_set.decode_array(showable[self.scores(X)[:, showable].argmax(axis=1)])
 
     def predict_set(
         self, X: Any, set_size: int | None = None, *, coverage: float | None = None
@@ -294,14 +294,14 @@ class Learner(Algorithm):
         """
         size = self.set_size if set_size is None else self.inputs.size(set_size)
         if coverage is None and (set_size is not None or not isinstance(self.rule, Cover)):
-            return self.label_set.array(self._ranked(X)[:, :size])
+            return self.label_set.decode_array(self._ranked(X)[:, :size])
         rule, showable = self._coverage_rule(coverage), self.inputs.showable
         p = softmax(self.scores(X)[:, showable])
         native = self.core.rule
         edge = rule.coverage_at_level(native, rule.level(native, coverage, self.owner)).edge
         order = np.argsort(-p, axis=1, kind="stable")
         sizes = (p >= edge).sum(axis=1).clip(1, size)
-        return [self.label_set.array(showable[row[:n]]) for row, n in zip(order, sizes, strict=True)]
+        return [self.label_set.decode_array(showable[row[:n]]) for row, n in zip(order, sizes, strict=True)]
 
     def _ranked(self, X: Any) -> Array:
         """The numbers of the labels that can be shown, best first, for every row of X."""
@@ -316,7 +316,7 @@ class Learner(Algorithm):
         They start with weights of 0; what has been learnt stays. Decisions made before can still be
         answered, as decisions among the labels of that time.
         """
-        label_set, before, old = self.label_set.grown(labels, self.owner), self.n_labels, self.core
+        label_set, before, old = self.label_set.extended(labels, self.owner), self.n_labels, self.core
         if old is not None and self.couples_labels:
             raise self.invalid("labels", "left as they are: its matrix couples all labels", labels)
         self.inputs.growth.append((self.round, before))

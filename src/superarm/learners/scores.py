@@ -39,7 +39,7 @@ class ScoreInputs(Inputs):
             return super().row(x, grow=grow)
         s = np.full(self.label_set.count, -LARGEST, np.float32)  # those without a score come last
         for label, score in named.items():
-            number = self.label_set.by_text(label)
+            number = self.label_set.number_of_text(label)
             if number is None:
                 raise self.invalid("x", "scores of known labels", label)
             real = isinstance(score, int | float | np.number) and not isinstance(score, bool)
@@ -136,7 +136,7 @@ class Scores(ExploringLearner):
         """The eligible labels that have a score."""
         if len(x) >= self.n_labels:
             return eligible
-        numbers = {self.label_set.by_text(label) for label in x}
+        numbers = {self.label_set.number_of_text(label) for label in x}
         candidates = self.label_set.all() if eligible is None else list(eligible)
         scored = [label for label in candidates if self.label_set.number(label) in numbers]
         if not scored:

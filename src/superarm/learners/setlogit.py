@@ -15,7 +15,8 @@ from os import PathLike
 from typing import Any, Unpack
 
 from superarm._types import Array
-from superarm.data.labels import Label, plain
+from superarm.data.cells import to_python
+from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.explore.rule import Rule
 from superarm.learners.algorithm import CommonParams
@@ -207,7 +208,7 @@ class SetLogit(LikelihoodLearner, ExploringLearner):
         self.false_yes = check_share("false_yes", self.owner, false_yes, 0.99)
         if self.false_no + self.false_yes >= 1.0:
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
-        self.none_label = plain(none_label)
+        self.none_label = to_python(none_label)
         if none_label is not None:
             number = self.label_set.number(none_label)
             if number is None:

@@ -130,7 +130,7 @@ class PolicyEvaluator:
         self.labels_known = self.labels_known and all(record.label is not None for record in batch.records)
         if self.labels_known:
             for record, shown in zip(batch.records, weights.inclusion, strict=True):
-                label = self.labels.by_text(record.label)
+                label = self.labels.number_of_text(record.label)
                 if label is not None:  # else no set could have it
                     self.label_sums[label] += 1.0, shown[label], shown.sum()
         if self.group is not None:

@@ -221,7 +221,7 @@ def _write_log(answered: polars.DataFrame, path: Path) -> int:
 
 def _label(learner: Learner, text: Any) -> Any:
     """A label as the learner knows it: files know no types."""
-    number = learner.label_set.by_text(text)
+    number = learner.label_set.number_of_text(text)
     return text if number is None else learner.label_set.decode([number])[0]
 
 

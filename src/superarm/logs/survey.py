@@ -173,7 +173,7 @@ def label_numbers(labels: Labels, given: Iterable[Label], field: str, owner: str
     """The numbers of labels as a log spells them: 3, 3.0 and "3" are one label."""
     numbers = []
     for label in given:
-        number = labels.by_text(label)
+        number = labels.number_of_text(label)
         if number is None:
             raise BadRow.must(field, owner, "known labels", label)
         numbers.append(number)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array
+from superarm.data.cells import to_python
 from superarm.data.columns import Columns
-from superarm.data.labels import Label, Labels, plain
+from superarm.data.labels import Label, Labels, to_label
 from superarm.data.rows import as_rows
+from superarm.data.tables import cell_list
 from superarm.errors import InvalidInput
 from superarm.groups import Groups
 from superarm.streams.stream import Chunk
@@ -50,7 +52,7 @@ class Arrays:
             if values is not None and not np.isfinite(values).all():
                 raise InvalidInput.must("X", "Arrays", "finite", values[~np.isfinite(values)][0].item())
         self.rows = rows
-        self.y, named_labels = _numbered(np.asarray(y), labels)
+        self.y, named_labels = _numbered(y, labels)
         self.labels, self.n_labels = named_labels.names, named_labels.count
         if len(self.y) != len(rows) or len(self.y) == 0:
             raise InvalidInput.must("y", "Arrays", f"{len(rows)} labels, at least one", len(self.y))
@@ -76,26 +78,30 @@ class Arrays:
             turn += 1
 
 
-def _numbered(y: Array, labels: Any) -> tuple[Array, Labels]:
-    """The labels as numbers, and what they stand for."""
-    if y.ndim != 1:
-        raise InvalidInput.must("y", "Arrays", "one label for each row", f"shape {y.shape}")
-    is_whole = np.issubdtype(y.dtype, np.integer) or (
-        np.issubdtype(y.dtype, np.floating) and len(y) > 0 and bool((y == np.floor(y)).all())
-    )
-    y = y.astype(np.int64) if is_whole else y if labels is not None else y.astype(str)
-    values, where = np.unique(y, return_inverse=True)
+def _numbered(y: Any, labels: Sequence[Label] | None) -> tuple[Array, Labels]:
+    """Return the label number of each row, and the labels behind the numbers."""
+    cells = cell_list(y)
+    if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells):
+        raise InvalidInput.must("y", "Arrays", "one label for each row", f"shape {np.shape(y)}")
+    label_of: dict[Any, Label] = {cell: to_label(cell) for cell in cells}
+    missing = next((i for i, cell in enumerate(cells) if label_of[cell] is None), None)
+    if missing is not None:
+        raise InvalidInput.must("y", "Arrays", "a label in every row", f"none in row {missing + 1}")
+    are_numbers = all(isinstance(label, int) for label in label_of.values())
     if labels is None:
-        if is_whole and len(values) and values[0] == 0 and values[-1] < max(2 * len(values), 2):
-            return y, Labels(max(int(values[-1]) + 1, 2))
-        labels = values
-    names = [plain(name) for name in labels]
+        if not are_numbers:
+            label_of = {cell: str(label) for cell, label in label_of.items()}
+        labels = sorted(set(label_of.values()))
+        if are_numbers and labels and labels[0] == 0 and labels[-1] < max(2 * len(labels), 2):
+            return np.array([label_of[cell] for cell in cells]), Labels(max(labels[-1] + 1, 2))
+    names = [to_python(name) for name in labels]
     if len(set(names)) != len(names) or len(names) < 2:
         raise InvalidInput.must("labels", "Arrays", "distinct and at least two", names)
     named_labels = Labels(names, "Arrays")
-    numbers = [named_labels.number(value) for value in values]
-    if None not in numbers:
-        return np.array(numbers, np.int64)[where], named_labels
-    if is_whole and y.min() >= 0 and y.max() < len(names):
-        return y, named_labels
-    raise InvalidInput.must("y", "Arrays", "made of the given labels", plain(values[numbers.index(None)]))
+    number_of = {cell: named_labels.number(label) for cell, label in label_of.items()}
+    if None in number_of.values() and are_numbers:  # y has numbers of labels
+        number_of = {cell: label if 0 <= label < len(names) else None for cell, label in label_of.items()}
+    unknown = next((label_of[cell] for cell, number in number_of.items() if number is None), None)
+    if unknown is not None:
+        raise InvalidInput.must("y", "Arrays", "made of the given labels", unknown)
+    return np.array([number_of[cell] for cell in cells], np.int64), named_labels

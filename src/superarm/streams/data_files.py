@@ -10,9 +10,9 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._files import UNREADABLE
-from superarm.data.cells import is_missing
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
+from superarm.data.labels import Label, parse_label_column
 from superarm.data.tables import TABLES, cell_list, columns_of, open_table, sparse_matrix
 from superarm.errors import InvalidInput
 from superarm.streams.arrays import Arrays
@@ -104,25 +104,17 @@ def _table_arrays(
         columns = Columns.infer(table, reserved=outcome_columns(table), **kinds)  # type: ignore[arg-type]
         if not len(columns):
             raise InvalidInput.must("columns", owner, "the label and at least one feature", names)
-    columns = columns.for_labels(max(len(np.unique(y)), 2))
+    columns = columns.for_labels(max(len(set(y)), 2))
     return {"X": columns.rows(table, owner), "y": y, "columns": columns, "groups": groups}
 
 
-def _labels(cells: Any, label: str, owner: str) -> Any:
-    """The label of every row: whole numbers, where all of them are."""
-    values = cell_list(cells)
-    missing = next((i for i, value in enumerate(values) if is_missing(value) or value == ""), None)
-    if missing is not None:
-        raise InvalidInput.must(
-            f"column {label!r}", owner, "a label in every row", f"none in row {missing + 1}"
-        )
-    if not any(isinstance(value, bool) for value in values):
-        for kind in (int, float):
-            try:
-                return np.array([kind(value) if type(value) is str else value for value in values], kind)
-            except (TypeError, ValueError, OverflowError):
-                continue
-    return np.array([str(value) for value in values])
+def _labels(cells: Any, label: str, owner: str) -> list[Label]:
+    """Return the label of every row; a row without one is refused."""
+    labels = parse_label_column(cell_list(cells))
+    if None in labels:
+        got = f"none in row {labels.index(None) + 1}"
+        raise InvalidInput.must(f"column {label!r}", owner, "a label in every row", got)
+    return labels
 
 
 def _read_svmlight(path: Path) -> dict[str, Any]:
