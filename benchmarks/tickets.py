@@ -140,7 +140,7 @@ def from_service(rows: list[dict[str, Any]], folder: Path, columns: Any = None) 
 
 def from_stream(path: Path, rounds: int) -> Any:
     learner = new()
-    sa.simulate(learner, Arrays(**read_data(path, label="team", leave_out=["ticket"])), rounds)
+    sa.simulate(learner, Arrays(**read_data(path, label="team", kinds={"ticket": "left out"})), rounds)
     return learner
 
 

@@ -457,7 +457,9 @@ def test_declared_columns_are_told_as_such(tmp_path: Path) -> None:
         "age,site,kind\n" + "".join(f"{i * 7 % 60},r{i % 3},{'xy'[i % 2]}\n" for i in range(90)),
         encoding="utf-8",
     )
-    sa.Columns.infer(rows.with_name("more.csv"), leave_out=["kind", "site"]).write(declared)
+    sa.Columns.infer(rows.with_name("more.csv"), kinds={"kind": "left out", "site": "left out"}).write(
+        declared
+    )
     told = CliRunner().invoke(
         app,
         ["simulate", "--data", str(rows), "--label", "kind", "--rounds", "40", "--columns", str(declared)],

@@ -210,12 +210,12 @@ def test_the_width_of_text_follows_from_labels_and_memory() -> None:
 
 def test_what_was_asked_for() -> None:
     rows = [{"code": f"{i % 4}", "id": f"u{i}", "n": i % 3, "when": "2024-05-01"} for i in range(40)]
-    found = Columns.infer(rows, words=["code"], text=["id"], leave_out=["n"])
+    found = Columns.infer(rows, kinds={"code": "words", "id": "text", "n": "left out"})
     assert found.kinds == {"code": "words", "id": "text"}
     assert found.left_out == {"n": "as asked for", "when": "always 2024-05-01"}
     assert found.descriptions["code"] == "words, as asked for"
     with pytest.raises(InvalidInput, match="columns of a table must be among its columns code, id, n, when"):
-        Columns.infer(rows, text=["cod"])
+        Columns.infer(rows, kinds={"cod": "text"})
     with pytest.raises(InvalidInput, match="kind of 'a' of columns must be one of numbers, yes or no"):
         Column("a", "number")
 
@@ -278,9 +278,16 @@ def test_numbers_asked_for_where_words_stand_are_refused_or_told() -> None:
     with pytest.raises(
         InvalidInput, match="numbers of column 'size' must be in some of its cells, got 'words in"
     ):
-        Columns.infer(rows, numbers=["size"])
-    columns = Columns.infer(rows, numbers=["price"])
+        Columns.infer(rows, kinds={"size": "numbers"})
+    columns = Columns.infer(rows, kinds={"price": "numbers"})
     assert columns.descriptions["price"] == "numbers, as asked for, 4 words in most cells"
     assert [line for line in column_lines(columns, 2) if line.startswith("WARNING")] == [
         "WARNING: asked for as numbers or dates, but most cells hold words: price"
     ]
+
+
+def test_a_kind_that_there_is_not_is_refused():
+    with pytest.raises(
+        InvalidInput, match=r"kind of 'note' of columns must be one of .*left out, got 'texts'"
+    ):
+        Columns.infer([{"note": "a"}], kinds={"note": "texts"})

@@ -192,8 +192,8 @@ def test_a_refused_command_leaves_nothing_behind(
         (tickets, "--text", "nope", "nope"),
         ("digits", "--vectors", tmp_path / "no.npy", "vectors of digits must be left out"),
         ("digits", "--answers", "z", "answers of digits must be y"),
-        ("digits", "--text", "y", "text of digits must be left out"),
-        (folder, "--numbers", "text", "numbers of"),
+        ("digits", "--text", "y", "kinds of digits must be left out"),
+        (folder, "--numbers", "text", "kinds of"),
         (folder, "--answers", "text", "answers of"),
     ):
         code, message = run_here("label", rows, "--labels", labels, "--no-browser", option, value)

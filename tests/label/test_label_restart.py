@@ -28,7 +28,7 @@ def made_up(n: int) -> LabelRows:
     place = np.eye(len(LABELS))[truth] + 0.4 * random.normal(size=(n, len(LABELS)))
     cells = [{"id": i, "label": LABELS[truth[i]], **{f"x{j}": v for j, v in enumerate(row)}}
              for i, row in enumerate(place.tolist())]  # fmt: skip
-    return LabelRows.read(cells, answers="label", leave_out=["id"])
+    return LabelRows.read(cells, answers="label", kinds={"id": "left out"})
 
 
 def told(job: sa.Labelling, *people: str) -> Any:

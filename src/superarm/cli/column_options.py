@@ -51,16 +51,17 @@ class ColumnOptions:
     vectors: Vectors = None
 
     @property
-    def kinds(self) -> dict[str, Any]:
-        """The columns whose kinds are given, as `superarm.Columns.infer` takes them."""
-        names = ("text", "words", "numbers", "dates", "leave_out")
-        by_kind = {name: split_commas(getattr(self, name)) for name in names}
-        return {name: columns for name, columns in by_kind.items() if columns}
+    def kinds(self) -> dict[str, str]:
+        """The kinds of columns that are given, as `superarm.Columns.infer` takes them."""
+        options = {"text": self.text, "words": self.words, "numbers": self.numbers, "dates": self.dates}
+        options["left out"] = self.leave_out
+        return {column: kind for kind, columns in options.items() for column in split_commas(columns)}
 
     @property
     def as_arguments(self) -> dict[str, Any]:
-        """The columns whose kinds are given, and the file of vectors: what a table is read with."""
-        return self.kinds | ({} if self.vectors is None else {"vectors": self.vectors})
+        """The kinds of columns that are given, and the file of vectors: what a table is read with."""
+        options = {"kinds": self.kinds, "vectors": self.vectors}
+        return {name: value for name, value in options.items() if value}
 
 
 def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = None) -> Iterator[str]:

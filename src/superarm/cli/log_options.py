@@ -90,7 +90,7 @@ class LogOptions(ColumnOptions):
             propensity=self.propensity_column,
             eligible=self.eligible_column,
             features=split_commas(self.features_columns) or None,
-            **self.kinds,
+            kinds=self.kinds,
         )
         return Log(
             paths,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 
 import numpy as np
@@ -31,6 +32,9 @@ NUMBERS, TRUTHS, DATES, WORDS, TEXT, VECTOR = KINDS = (
     "vector",
 )
 AS_NUMBER = (NUMBERS, TRUTHS, DATES)
+LEFT_OUT = "left out"  # in place of a kind: the column is no feature
+
+ColumnKinds = Mapping[str, str]  # the kind of a column by its name, or LEFT_OUT
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,17 @@ from typing import Any
 
 from superarm._files import read_model, write_atomically
 from superarm.data.cells import parse_vector, plain_row
-from superarm.data.column import DATES, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS, Column, is_vector
+from superarm.data.column import (
+    KINDS,
+    LEFT_OUT,
+    NUMBERS,
+    TRUTHS,
+    VECTOR,
+    WORDS,
+    Column,
+    ColumnKinds,
+    is_vector,
+)
 from superarm.data.dense_part import DensePart
 from superarm.data.encoding import encode_row, encode_table
 from superarm.data.inference import LIKELY_ID, MOSTLY_WORDS, UNSURE_ORDER, ColumnProfile
@@ -104,11 +114,7 @@ class Columns:
         *,
         reserved: Mapping[str, str] | None = None,
         only: Sequence[str] | None = None,
-        text: Iterable[str] = (),
-        words: Iterable[str] = (),
-        numbers: Iterable[str] = (),
-        dates: Iterable[str] = (),
-        leave_out: Iterable[str] = (),
+        kinds: ColumnKinds | None = None,
         everything: bool = False,
     ) -> Columns:
         """What the first 20,000 rows of a table tell.
@@ -119,23 +125,22 @@ class Columns:
             table: a pandas, Polars or Arrow table, a list of dicts, or a file (.csv, .jsonl, .parquet).
             reserved: columns that are no features (the answer, what is only known afterwards), and what they are.
             only: the columns to take, whatever they hold.
-            text: columns that hold text, whatever they look like.
-            words: columns of words, each taken whole.
-            numbers: columns of numbers.
-            dates: columns of dates.
-            leave_out: columns that are no features.
+            kinds: what some columns are, whatever they look like: by name a kind of `Column`, or ``"left out"``.
             everything: take ids, constants and counters, too.
         """
-        kinds = {name: kind for kind, names in ((TEXT, text), (WORDS, words), (NUMBERS, numbers), (DATES, dates))
-                 for name in names}  # fmt: skip
+        kinds = dict(kinds or {})
+        for name, kind in kinds.items():
+            if kind not in (choices := (*KINDS, LEFT_OUT)):
+                wanted = f"one of {', '.join(choices)}"
+                raise InvalidInput.must(f"kind of {name!r}", "columns", wanted, kind, choices=choices)
         cells = first_cells(table, INFERENCE_ROWS)
         profiles = {name: ColumnProfile(name, cells[name], kinds.get(name)) for name in cells}
-        unknown = [name for name in (*kinds, *leave_out, *(only or ())) if name not in profiles]
+        unknown = [name for name in (*kinds, *(only or ())) if name not in profiles]
         if unknown:
             wanted = f"among its columns {', '.join(profiles)}"
             raise InvalidInput.must("columns", "a table", wanted, unknown[0], choices=profiles)
         left_out = {name: why for name, why in (reserved or {}).items() if name not in kinds}
-        left_out |= dict.fromkeys(leave_out, "as asked for")
+        left_out |= {name: "as asked for" for name, kind in kinds.items() if kind == LEFT_OUT}
         names = profiles if only is None else dict.fromkeys([*only, *kinds])
         candidates = [profiles[name] for name in names if name not in left_out]
         reasons = {p.name: p.why_not(wanted=everything or only is not None) for p in candidates}

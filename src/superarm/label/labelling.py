@@ -8,6 +8,7 @@ from typing import Any
 
 from superarm._extras import need
 from superarm._types import Frame, JsonObject
+from superarm.data.column import ColumnKinds
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.label.names import FILE, OWNER, check_known_person, check_label, check_labels, check_person
 from superarm.label.plan import Plan
@@ -34,7 +35,7 @@ class Labelling(Results):
         twice: the share of rows that are asked about a second time, of somebody else where there are several.
             Left out, as in the journal, or 0.
         vectors: an .npy with a vector for each row.
-        columns: how columns are to be taken: text, words, numbers, dates, leave_out, each a list of names.
+        kinds: what some columns of the table are: ``{"note": "text", "id": "left out"}``.
         seed: for the order of rows.
         read_only: write nothing to the journal, which others may be using: there is no answering then.
 
@@ -57,7 +58,7 @@ class Labelling(Results):
         show: Sequence[str] = (),
         twice: float | None = None,
         vectors: str | Path | None = None,
-        columns: JsonObject | None = None,
+        kinds: ColumnKinds | None = None,
         seed: int = 0,
         read_only: bool = False,
     ) -> None:
@@ -74,7 +75,7 @@ class Labelling(Results):
         self.most, self.seed, self.yes_no = check_int("most", OWNER, most, 1), seed, bool(yes_no)
         column = labels if isinstance(labels, str) else None
         if not isinstance(rows, LabelRows):
-            rows = LabelRows.read(rows, label=column, vectors=vectors, **(columns or {}))
+            rows = LabelRows.read(rows, label=column, vectors=vectors, kinds=kinds)
         self.rows, self.show = rows, rows.check_columns(show)
         names = rows.label_names() if labels is None or column else check_labels(labels)
         settings = LabelSettings(names, self.yes_no, seed)

@@ -7,7 +7,7 @@ content: also in a file whose rows were moved, or to which some were added.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 
 from superarm._types import Array, Cell, Frame, JsonObject
 from superarm.data.cells import is_missing
+from superarm.data.column import TEXT, ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
 from superarm.data.labels import parse_label_column
@@ -25,8 +26,6 @@ from superarm.data.tables import TABLES, open_table, read_matrix
 from superarm.errors import InvalidInput
 from superarm.label.names import exported_columns
 from superarm.label.pictures import MEDIA_TYPES, picture_bytes, pixel_features
-
-ColumnOptions = Mapping[str, Sequence[str]]  # text, words, numbers, dates, leave_out: names of columns
 
 
 class LabelRows:
@@ -38,7 +37,7 @@ class LabelRows:
         features: what the model sees of each row: columns of a table, or rows of numbers.
         labels: of each row, the label that the table has for it; None where it has none.
         truth: of each row, the right label, where a simulated labeller is to know it.
-        column_options: how columns are to be taken: text, words, numbers, dates, leave_out.
+        kinds: what some columns are: ``{"note": "text", "id": "left out"}``.
         pictures: a file or a matrix for each row.
         contents: what tells one row from another; left out, its cells do.
 
@@ -60,7 +59,7 @@ class LabelRows:
         *,
         labels: list[str | None] | None = None,
         truth: list[str | None] | None = None,
-        column_options: ColumnOptions | None = None,
+        kinds: ColumnKinds | None = None,
         pictures: Sequence[Path | Array] | None = None,
         contents: list[bytes] | None = None,
     ) -> None:
@@ -68,9 +67,7 @@ class LabelRows:
         self.name, self.cells, self.pictures = name, cells, pictures
         self.labels, self.truth = labels or nothing, truth or nothing
         self._features = features
-        self.columns = (
-            _find_columns(features, name, column_options or {}) if isinstance(features, dict) else None
-        )
+        self.columns = _find_columns(features, name, kinds) if isinstance(features, dict) else None
         self.read_options: JsonObject = {}
         self.n_skipped = 0
         self.item_of_key: dict[str, int] = {}
@@ -98,7 +95,7 @@ class LabelRows:
         label: str | None = None,
         answers: str | None = None,
         vectors: str | Path | None = None,
-        **column_options: Sequence[str],
+        kinds: ColumnKinds | None = None,
     ) -> LabelRows:
         """From a file, a folder, a frame, a list of dicts, or ``"digits"``.
 
@@ -107,14 +104,14 @@ class LabelRows:
             label: the column that holds labels, wholly or in part: it is neither shown nor a feature.
             answers: the column that holds the truth, for a simulated labeller: neither, too.
             vectors: an .npy with a vector for each row, in place of pixels, or beside the columns.
-            column_options: text, words, numbers, dates, leave_out: how columns are to be taken.
+            kinds: what some columns are: ``{"note": "text", "id": "left out"}``.
         """
         path = Path(source) if isinstance(source, str | PathLike) else None
         if path is not None and path.is_dir():
-            _check_no_columns(str(path), labels=label, answers=answers, **column_options)
+            _check_no_columns(str(path), labels=label, answers=answers, kinds=kinds)
             rows = cls._read_folder(path, vectors)
         elif path is not None and (path.suffix.lower() == ".npz" or _is_digits(path)):
-            _check_no_columns(str(path), labels=label, vectors=vectors, **column_options)
+            _check_no_columns(str(path), labels=label, vectors=vectors, kinds=kinds)
             if answers not in (None, "y"):
                 raise InvalidInput.must("answers", str(path), "y, the truth that it holds", answers)
             rows = cls._read_arrays(path)
@@ -123,9 +120,9 @@ class LabelRows:
                 wanted = f"a folder, digits, or a file that ends in {', '.join((*TABLES, '.npz'))}"
                 raise InvalidInput.must("rows", "superarm label", wanted, str(source))
             table = open_table(source, vectors=None if vectors is None else Path(vectors))
-            rows = cls._from_columns(table.name, table.read(), label, answers, column_options)
+            rows = cls._from_columns(table.name, table.read(), label, answers, kinds)
         options: JsonObject = {"label": label, "answers": answers, "vectors": vectors and str(vectors)}
-        options |= {name: list(columns) for name, columns in column_options.items()}
+        options["kinds"] = dict(kinds or {})
         rows.read_options = {name: value for name, value in options.items() if value}
         return rows
 
@@ -136,7 +133,7 @@ class LabelRows:
         content: dict[str, list[Cell]],
         label: str | None,
         answers: str | None,
-        column_options: ColumnOptions,
+        kinds: ColumnKinds | None,
     ) -> LabelRows:
         for option, column in (("labels", label), ("answers", answers)):
             if column is not None and column not in content:
@@ -151,7 +148,7 @@ class LabelRows:
             features,
             labels=None if label is None else _label_names(content[label]),
             truth=None if answers is None else _label_names(content[answers]),
-            column_options=column_options,
+            kinds=kinds,
         )
 
     @classmethod
@@ -190,7 +187,7 @@ class LabelRows:
             decoded = [_decode(content, file) for content, file in zip(contents, files, strict=True)]
             cells = [{"file": name, "text": text} for name, text in zip(names, decoded, strict=True)]
             features = {"text": decoded} | ({} if matrix is None else {"vectors": list(matrix)})
-            rows = cls(str(path), cells, features, column_options={"text": ("text",)}, contents=contents)
+            rows = cls(str(path), cells, features, kinds={"text": TEXT}, contents=contents)
         rows.n_skipped = len(every) - len(files)
         return rows
 
@@ -246,11 +243,11 @@ def _is_digits(path: Path) -> bool:
     return str(path) == "digits" and not path.exists()
 
 
-def _find_columns(features: dict[str, list[Cell]], name: str, options: ColumnOptions) -> Columns:
+def _find_columns(features: dict[str, list[Cell]], name: str, kinds: ColumnKinds | None) -> Columns:
     """What each column holds; ids and the like are taken only where there is nothing else."""
     reserved = outcome_columns(features)
     reserved |= dict.fromkeys(exported_columns(features), "written by superarm labels export")
-    columns = Columns.infer(features, reserved=reserved, everything=False, **options)
+    columns = Columns.infer(features, reserved=reserved, kinds=kinds)
     if len(columns):
         return columns
     raise InvalidInput.must("rows", name, "a table with at least one feature", list(features))

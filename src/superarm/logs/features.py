@@ -166,7 +166,7 @@ def find_features(
     else:
         only = present or None if columns.features is None else list(columns.features)
         features = Columns.infer(
-            tables, reserved=outcome_columns(names) | columns.taken, only=only, **columns.kinds
+            tables, reserved=outcome_columns(names) | columns.taken, only=only, kinds=columns.kinds
         )
     lists = [name for name in columns.features or () if name not in features.columns]
     if not len(features) or lists:

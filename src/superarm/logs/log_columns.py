@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from superarm.data.column import ColumnKinds
 from superarm.decisions.decision import COLUMNS
 
 
@@ -21,8 +22,8 @@ class LogColumns:
         features: columns of numbers, words, text, dates, with gaps or without; ``None`` takes ``x``, or
             ``x_indices`` and ``x_values``, or else every other column that is no id, index, constant, time of
             the row, or only known afterwards.
-        text, words, numbers, dates: features that hold this, whatever they look like.
-        leave_out: columns that are no features.
+        kinds: what some columns are, whatever they look like, as `superarm.Columns.infer` takes it:
+            ``{"note": "text", "id": "left out"}``.
     """
 
     labels: tuple[str, ...] = ("labels",)
@@ -31,11 +32,7 @@ class LogColumns:
     propensity: str = "propensity"
     eligible: str = "eligible"
     features: tuple[str, ...] | None = None
-    text: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
-    dates: tuple[str, ...] = ()
-    leave_out: tuple[str, ...] = ()
+    kinds: ColumnKinds = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         given: Any = self.labels
@@ -54,9 +51,3 @@ class LogColumns:
             self.propensity: "how probable the set was",
             self.eligible: "what could be shown",
         }
-
-    @property
-    def kinds(self) -> dict[str, Any]:
-        """The features whose kinds are given, as `superarm.Columns.infer` takes them."""
-        names = ("text", "words", "numbers", "dates", "leave_out")
-        return {name: tuple(getattr(self, name)) for name in names}

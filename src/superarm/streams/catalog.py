@@ -26,17 +26,17 @@ FEATURES = tuple(f"{name}-vgg16" for name in IMAGE_SETS)
 NAMES = (*EMBEDDED, *IMAGE_SETS, *FEATURES)
 
 
-def open_data(source: str, *, label: str | None = None, **columns: Any) -> Stream:
+def open_data(source: str, *, label: str | None = None, **options: Any) -> Stream:
     """The stream called ``source``, or the one in the file of that name.
 
     Args:
         source: one of `NAMES`, or a file: .csv, .tsv, .jsonl, .parquet, .npz or svmlight.
         label: the name of the label column, for tables.
-        columns: for tables, ``columns`` (what they are; left out, the first 20,000 rows tell), ``text``, ``words``,
-            ``numbers``, ``dates``, ``leave_out`` (what some of them are), ``vectors`` (an .npy beside the table),
-            ``group`` (`simulate` tells the coverage of each value of this column).
+        options: for tables, ``columns`` (what they are; left out, the first 20,000 rows tell), ``kinds`` (what some
+            of them are: ``{"note": "text", "id": "left out"}``), ``vectors`` (an .npy beside the table), ``group``
+            (`simulate` tells the coverage of each value of this column).
     """
-    options = {name: value for name, value in {"label": label, **columns}.items() if value}
+    options = {name: value for name, value in {"label": label, **options}.items() if value}
     if options and (source in NAMES or Path(source).suffix.lower() not in TABLES):
         name, value = next(iter(options.items()))
         raise InvalidInput.must(name, source, "left out: only tables have columns", value)

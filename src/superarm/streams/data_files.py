@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._files import UNREADABLE
+from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
 from superarm.data.labels import Label, parse_label_column
@@ -42,23 +42,18 @@ def from_frame(
     *,
     label: str | None = None,
     columns: Columns | None = None,
-    text: Iterable[str] = (),
-    words: Iterable[str] = (),
-    numbers: Iterable[str] = (),
-    dates: Iterable[str] = (),
-    leave_out: Iterable[str] = (),
+    kinds: ColumnKinds | None = None,
     group: str | None = None,
     name: str = "frame",
     **options: Any,
 ) -> Arrays:
     """A stream over a Polars, pandas or Arrow table; every column but ``label`` may be a feature.
 
-    ``text``, ``words``, ``numbers``, ``dates`` and ``leave_out`` are as in `Columns.infer`.
-
     Args:
         frame: the rows.
         label: the name of the label column.
         columns: what the others are; left out, the first 20,000 rows tell.
+        kinds: what some of them are, as `Columns.infer` takes it: ``{"note": "text", "id": "left out"}``.
         group: a column; `simulate` tells the coverage of each of its values. It stays a feature unless left out.
         name: how the stream is called in tables.
         options: as `Arrays` takes them.
@@ -68,9 +63,8 @@ def from_frame(
     >>> from_frame(frame, label="kind").labels
     ('ham', 'spam')
     """
-    kinds = {"text": text, "words": words, "numbers": numbers, "dates": dates, "leave_out": leave_out}
     table = columns_of(frame)[0]
-    arrays = _table_arrays(table, name, label=label, columns=columns, group=group, **kinds)
+    arrays = _table_arrays(table, name, label=label, columns=columns, kinds=kinds, group=group)
     return Arrays(**arrays, name=name, **options)
 
 
@@ -80,8 +74,8 @@ def _table_arrays(
     *,
     label: str | None = None,
     columns: Columns | None = None,
+    kinds: ColumnKinds | None = None,
     group: str | None = None,
-    **kinds: Iterable[str],
 ) -> dict[str, Any]:
     """What `Arrays` takes, from the columns of a table; ``kinds`` are for `Columns.infer`."""
     names = list(table)
@@ -101,7 +95,7 @@ def _table_arrays(
     groups = None if group is None else cell_list(table[group])
     y = _labels(table.pop(label), label, owner)
     if columns is None:
-        columns = Columns.infer(table, reserved=outcome_columns(table), **kinds)  # type: ignore[arg-type]
+        columns = Columns.infer(table, reserved=outcome_columns(table), kinds=kinds)
         if not len(columns):
             raise InvalidInput.must("columns", owner, "the label and at least one feature", names)
     columns = columns.for_labels(max(len(set(y)), 2))
