@@ -40,7 +40,7 @@ def rule_at(q: float | None, **parameters: Any) -> Cover:
     rule.decide([0.0] * 6)
     if q is not None:
         rule._core.rule.state()["thresholds"][0] = q
-    rule._core.rule.state()["decided"][:] = 0.0
+    rule._core.rule.state()["draw_state"][:] = 0.0
     return rule
 
 
@@ -112,7 +112,7 @@ def test_sets_come_as_often_as_they_should(name: str, q: float | None, uniform: 
     np.testing.assert_allclose(draw.inclusion(), both.diagonal(), atol=1e-9)
     counts: Counter[frozenset[int]] = Counter()
     for _ in range(n):
-        rule._core.rule.state()["decided"][:] = 0.0  # the budget of the first round
+        rule._core.rule.state()["draw_state"][:] = 0.0  # the budget of the first round
         decision = rule.decide(s)
         counts[frozenset(decision.labels)] += 1  # type: ignore[arg-type]
         assert decision.propensity == pytest.approx(chances[frozenset(decision.labels)])  # type: ignore[arg-type]
@@ -177,7 +177,7 @@ def test_promise_holds_with_late_answers() -> None:
 @pytest.mark.parametrize("certain", [0.2, 0.5, 1.0])
 def test_what_leaving_out_may_cost_falls_with_doubt_and_time(certain: float, answers: float) -> None:
     rule, p = rule_at(9.0), [0.5, 0.3, 0.1, 0.05, 0.03, 0.02]
-    rule._core.rule.state()["decided"][:] = answers, 0.2 * answers, certain * answers
+    rule._core.rule.state()["draw_state"][:] = answers, 0.2 * answers, certain * answers
     decision = rule.decide(probabilities=p)
     beta = min(0.95, 3 * certain**1.5 / (1 + answers / (500 * len(p))))
     share = beta * 0.2 * (answers + 1) / (0.2 * answers)
@@ -193,15 +193,15 @@ def test_less_is_left_out_while_more_is_missed_than_is_allowed(recent: float, le
     """0.2 are allowed."""
     rule, p = rule_at(9.0), [0.5, 0.3, 0.1, 0.05, 0.03, 0.02]
     state = rule._core.rule.state()
-    state["decided"][:] = 1000.0, 200.0, 500.0
+    state["draw_state"][:] = 1000.0, 200.0, 500.0
     usual = rule.distribution(probabilities=p).inclusion()
-    state["recent"][0] = recent
+    state["recent_misses"][0] = recent
     np.testing.assert_allclose(
         1.0 - rule.distribution(probabilities=p).inclusion(), left * (1.0 - usual), atol=1e-9
     )
-    before = float(state["recent"][0])
+    before = float(state["recent_misses"][0])
     rule.update(rule.decide(probabilities=p), hit=True)
-    assert state["recent"][0] == pytest.approx(before - before / 500)
+    assert state["recent_misses"][0] == pytest.approx(before - before / 500)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.1, 0.02])
@@ -262,8 +262,8 @@ def test_warm_up_does_not_count() -> None:
         assert decision.rule["counts"] == (t >= 3)
         rule.update(decision, hit=False)
     assert rule.kept().answers == 2
-    assert Cover().make_native(4, 0).state()["warm_up"][0] == 1600
-    assert Cover().make_native(100, 0).state()["warm_up"][0] == 10_000
+    assert Cover().make_kernel(4, 0).state()["warm_up"][0] == 1600
+    assert Cover().make_kernel(100, 0).state()["warm_up"][0] == 10_000
 
 
 def test_another_level_has_a_threshold_of_its_own() -> None:

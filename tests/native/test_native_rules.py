@@ -143,7 +143,7 @@ SIZES = [(2, 1), (5, 1), (5, 2), (5, 4), (5, 5), (9, 3), (20, 6), (40, 3), (150,
 
 
 def core_of(rule: Any, k: int) -> Any:
-    core = ScoresCore(k, rule.make_native(k, SEED))
+    core = ScoresCore(k, rule.make_kernel(k, SEED))
     core.decision_class, core.explore_rule, core.id = Decision, rule, "test"
     return core
 

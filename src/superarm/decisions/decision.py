@@ -186,7 +186,8 @@ class Decision(DecisionBase):
     def rule(self) -> dict[str, Any] | None:
         record: Any = self.rule_
         if record is not None and not isinstance(record, dict):
-            record = record.record(np.frombuffer(self.draw_log), self.label_set)
+            labels = self.label_set if self.eligible_ is None else Labels(self.eligible or ())
+            record = record.record(np.frombuffer(self.draw_log), labels)
             self.rule_ = record
         return record  # type: ignore[no-any-return]
 

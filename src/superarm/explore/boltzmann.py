@@ -14,8 +14,8 @@ from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.explore.distributions import FewSets, SetDistribution
 from superarm.explore.rule import Rule, RuleParams, label_order
-from superarm.native.boltzmann import BoltzmannRule
-from superarm.native.rule import Rule as NativeRule
+from superarm.native.rule import RuleKernel
+from superarm.native.rules import BoltzmannKernel
 from superarm.parameters import check_number
 
 
@@ -30,7 +30,7 @@ class Boltzmann(Rule):
 
     name = "boltzmann"
     single_label = True
-    names_labels = ("order",)
+    label_keys = ("order",)
 
     def __init__(
         self,
@@ -43,18 +43,18 @@ class Boltzmann(Rule):
         self.gamma = check_number("gamma", type(self).__name__, gamma, 0.0, 1.0)
         self.alpha = check_number("alpha", type(self).__name__, alpha, 0.0)
 
-    def make_native(self, k: int, seed: int) -> NativeRule:
-        return BoltzmannRule(k, seed, self.gamma, self.alpha)
+    def make_kernel(self, k: int, seed: int) -> RuleKernel:
+        return BoltzmannKernel(k, seed, self.gamma, self.alpha)
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
-        return {**self.to_dict(), "chances": draw_log.tolist(), **label_order(len(draw_log), labels)}
+        return {**self.to_dict(), "probabilities": draw_log.tolist(), **label_order(labels)}
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:
-        return np.zeros(0)  # nothing does
+        return np.zeros(0)  # nothing moves the rule
 
     @classmethod
     def distribution_from(
         cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
     ) -> SetDistribution:
         order = record.get("order", eligible)
-        return FewSets(eligible, m, [([r], p) for r, p in zip(order, record["chances"], strict=True)])
+        return FewSets(eligible, m, [([r], p) for r, p in zip(order, record["probabilities"], strict=True)])

@@ -35,7 +35,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import nan, sqrt
+from math import nan
 from typing import Any, Unpack
 
 import numpy as np
@@ -43,20 +43,21 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
-from superarm.explore.distributions import FewSets, SetDistribution, TiedSets
+from superarm.explore.distributions import SetDistribution
+from superarm.explore.leave_out import LABEL_KEYS, leave_out_distribution, leave_out_record
 from superarm.explore.rule import Rule, RuleParams
-from superarm.explore.runner_up import left_out
-from superarm.native.cover import CoverRule
+from superarm.native.cover import CoverKernel
 from superarm.parameters import check_int, check_number, check_share
 
-LEVELS = 16  # this and the next two as in native/cover.pyx
-ENOUGH = 1000  # answers from which a broken promise is told
-# of the draw log: what moves the rule
+# this and the next two as in native/cover.pyx
+MAX_TARGETS = 16
+WRONG_ANSWERS = 1  # why a promise cannot be kept; the other reason is a set_size that is too small
+# the head of the draw log: what moves the rule
 HEAD = ("coverage", "counts", "cost", "size", "limit", "if_no", "if_yes", "certainty")
 
 
-def checked_coverage(coverage: Any, owner: str) -> float:
-    """A share of answers that are to be yes."""
+def check_coverage(coverage: Any, owner: str) -> float:
+    """Return ``coverage``, if it can be the share of answers that are to be yes."""
     real = isinstance(coverage, int | float | np.number) and not isinstance(coverage, bool)
     if not real or not 0.0 < coverage < 1.0:
         raise InvalidInput.must("coverage", owner, "between 0 and 1", coverage)
@@ -116,7 +117,7 @@ class Cover(Rule):
     """
 
     name = "cover"
-    names_labels = ("tied", "untied")
+    label_keys = LABEL_KEYS
     sizes_vary = True
 
     def __init__(
@@ -132,7 +133,7 @@ class Cover(Rule):
     ) -> None:
         super().__init__(**common)
         owner = type(self).__name__
-        self.coverage = checked_coverage(coverage, owner)
+        self.coverage = check_coverage(coverage, owner)
         self.warm_up = None if warm_up is None else check_int("warm_up", owner, warm_up, 0)
         self.eta = check_number("eta", owner, eta, 0.0, 10.0)
         self.uniform = check_share("uniform", owner, uniform)
@@ -145,29 +146,23 @@ class Cover(Rule):
             raise InvalidInput.must("false_no", owner, "below 1 - false_yes: else a yes means no", false_no)
         self._warned = False
 
-    def make_native(self, k: int, seed: int, *, full_information: bool = False) -> CoverRule:
-        """The compiled twin for ``k`` labels and a ``seed``; ``full_information``: its learner is told every label."""
-        usual = 0 if full_information else min(10_000, 400 * k)
-        warm_up = usual if self.warm_up is None else self.warm_up
+    def make_kernel(self, k: int, seed: int, *, full_information: bool = False) -> CoverKernel:
+        """Return the compiled rule for ``k`` labels and a ``seed``; ``full_information``: its learner is told every label."""
+        default_warm_up = 0 if full_information else min(10_000, 400 * k)
+        warm_up = default_warm_up if self.warm_up is None else self.warm_up
         noise = self.false_no, self.false_yes
-        native = CoverRule(k, seed, self.coverage, warm_up, self.eta, self.uniform, *noise)
-        native.full_information = full_information
-        return native
+        kernel = CoverKernel(k, seed, self.coverage, warm_up, self.eta, self.uniform, *noise)
+        kernel.full_information = full_information
+        return kernel
 
     # ------------------------------------------------------------ records
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
-        head: dict[str, Any] = dict(zip(HEAD, draw_log.tolist(), strict=False))
-        q, count, *written = draw_log[len(HEAD) :].tolist()
-        head |= {"counts": bool(head["counts"]), "size": int(head["size"]), "limit": int(head["limit"])}
-        record = {"name": self.name, **head, "threshold": q, "uniform": self.uniform}
-        sums, (held, *tied) = written[: int(count)], written[int(count) :]
-        if sums:
-            record["sums"] = sums
-        if held:
-            which = "tied" if tied[0] > 0.0 else "untied"
-            record |= {"held": int(held), which: labels.decode([int(label) for label in tied[1:]])}
-        return record
+        *head, threshold = draw_log[: len(HEAD) + 1].tolist()
+        record: dict[str, Any] = {"name": self.name, **dict(zip(HEAD, head, strict=True))}
+        record |= {"counts": bool(record["counts"]), "size": int(record["size"]), "limit": int(record["limit"])}
+        written = leave_out_record(draw_log[len(HEAD) + 1 :].tolist(), labels)
+        return record | {"threshold": threshold, "uniform": self.uniform} | written
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:
         return np.array([record[name] for name in HEAD], np.float64)
@@ -176,89 +171,71 @@ class Cover(Rule):
     def distribution_from(
         cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
     ) -> SetDistribution:
-        ways = [
-            ([label for i, label in enumerate(top) if i - 1 not in gone], chance)
-            for gone, chance in left_out(record.get("sums", ()), 2)
-        ]
-        if "held" not in record:
-            return FewSets(eligible, len(top), ways, record["uniform"])
-        behind = record.get("tied")
-        if behind is None:
-            others = {*top, *record["untied"]}
-            behind = [label for label in eligible if label not in others]
-        group = [*top[len(top) - record["held"] :], *behind]
-        return TiedSets(eligible, len(top), ways, [group], record["uniform"])
+        return leave_out_distribution(record, top, eligible)
 
     # ------------------------------------------------------------ the promise
 
-    def level(self, native: CoverRule, coverage: Any, owner: str) -> float:
-        """The ``coverage`` that ``owner`` is asked for, checked: ``native`` has room for a few thresholds."""
+    def check_target(self, kernel: CoverKernel, coverage: Any, owner: str) -> float:
+        """Return the ``coverage`` that ``owner`` is asked for, if ``kernel`` has a threshold for it or room for one."""
         if coverage is None:
             return self.coverage
-        level = checked_coverage(coverage, owner)
-        if not native.has_room(level):
-            wanted = f"one of the {LEVELS} that have been asked for: a threshold is kept for each"
+        target = check_coverage(coverage, owner)
+        if not kernel.has_room(target):
+            wanted = f"one of the {MAX_TARGETS} that have been asked for: a threshold is kept for each"
             raise InvalidInput.must("coverage", owner, wanted, coverage)
-        return level
+        return target
 
-    def use_coverage(self, native: CoverRule, coverage: float | None, owner: str) -> None:
-        """Promise ``coverage``, or its own again, with the next decisions of ``native``; ``owner`` is for messages."""
-        native.level = self.level(native, coverage, owner)
+    def use_coverage(self, kernel: CoverKernel, coverage: float | None, owner: str) -> None:
+        """Promise ``coverage``, or its own again, with the next decisions of ``kernel``; ``owner`` is for messages."""
+        kernel.target = self.check_target(kernel, coverage, owner)
 
-    def coverage_at_level(self, native: CoverRule, level: float) -> Coverage:
-        """The coverage promised and kept at one ``level``, by the counts of ``native``, the compiled rule."""
-        state = native.state()
-        at = np.flatnonzero(state["levels"] == level)
-        answers, misses, shown, capped, noes = state["tally"][at[0]].tolist() if len(at) else (0.0,) * 5
+    def observed_coverage(self, kernel: CoverKernel, target: float) -> Coverage:
+        """Return the coverage promised and kept at one ``target``, by the counts of ``kernel``, the compiled rule."""
+        answers, misses, shown, capped, noes = kernel.counts(target)
         coverage = Coverage(
-            promised=level,
+            promised=target,
             kept=1.0 - misses / answers if answers else nan,
             mean_size=shown / answers if answers else nan,
             answers=answers,
-            warm_up=int(state["warm_up"][0]),
-            threshold=native.threshold(level),
-            edge=native.edge(level),
+            warm_up=int(kernel.state()["warm_up"][0]),
+            threshold=kernel.threshold(target),
+            edge=kernel.edge(target),
             capped_misses=capped,
             noes_to_all=max(0.0, noes),
         )
         asked = answers if self.false_no else answers + noes  # with false_no they are among the answers
-        return replace(coverage, trouble=_trouble(coverage, asked))
+        reason = kernel.broken_promise(target)
+        return replace(coverage, trouble=_trouble(coverage, asked, reason)) if reason else coverage
 
-    def warn_if_broken(self, native: CoverRule) -> None:
-        """Say it once if a promise cannot be kept, by what ``native`` has counted."""
-        if native.short and not self._warned:
+    def warn_if_broken(self, kernel: CoverKernel) -> None:
+        """Warn once if a promise cannot be kept, by what ``kernel`` has counted."""
+        if kernel.has_broken_promise and not self._warned:
             self._warned = True
-            levels = [level for level in native.state()["levels"].tolist() if level]
-            for trouble in filter(None, (self.coverage_at_level(native, level).trouble for level in levels)):
+            targets = [target for target in kernel.state()["targets"].tolist() if target]
+            for trouble in filter(None, (self.observed_coverage(kernel, target).trouble for target in targets)):
                 warnings.warn(trouble, stacklevel=3)
 
     def kept(self, coverage: float | None = None) -> Coverage:
         """The coverage promised and kept, where the rule is used alone; at another level, if ``coverage`` names one."""
         if self._core is None:
-            native = self.make_native(2 if self.labels is None else len(self.labels), self.seed)
+            kernel = self.make_kernel(2 if self.labels is None else len(self.labels), self.seed)
             if self._state is not None:
-                native.restore(self._state)
+                kernel.restore(self._state)
         else:
-            native = self._core.rule
-        return self.coverage_at_level(native, self.coverage if coverage is None else coverage)
+            kernel = self._core.rule
+        return self.observed_coverage(kernel, self.coverage if coverage is None else coverage)
 
 
-def _trouble(coverage: Coverage, asked: float) -> str | None:
-    """Why a promise cannot be kept, as far as a thousand answers tell."""
-    allowed = 1.0 - coverage.promised
-    if asked < ENOUGH:
-        return None
-    if coverage.noes_to_all > allowed * asked:
+def _trouble(coverage: Coverage, asked: float, reason: int) -> str:
+    """Return a sentence about a broken promise, by the reason that `CoverKernel.broken_promise` gave."""
+    if reason == WRONG_ANSWERS:
         return (
             f"a coverage of {coverage.promised:g} has no meaning here: {coverage.noes_to_all:,.0f} of {asked:,.0f} "
             "answers were no although all labels were shown (false_no allows for wrong answers, none_label "
             "for rows without a right one)"
         )
-    excess = (coverage.promised - coverage.kept) * coverage.answers
-    if excess > 3.0 * sqrt(coverage.answers * allowed) and excess <= coverage.capped_misses:
-        return (
-            f"set_size is too small for a coverage of {coverage.promised:g}: {coverage.kept:.3f} of "
-            f"{coverage.answers:,.0f} answers were yes, and {coverage.capped_misses:,.0f} of the misses were sets "
-            "that it cut short"
-        )
-    return None
+    return (
+        f"set_size is too small for a coverage of {coverage.promised:g}: {coverage.kept:.3f} of "
+        f"{coverage.answers:,.0f} answers were yes, and {coverage.capped_misses:,.0f} of the misses were sets "
+        "that it cut short"
+    )

@@ -11,7 +11,6 @@ so a set's probability depends on j = |S n Y^| alone, and drawing costs O(m) wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from math import exp
 from typing import Any, NamedTuple, Unpack
 
@@ -21,8 +20,8 @@ from superarm._types import Array
 from superarm.data.labels import Label
 from superarm.explore.distributions import SetDistribution, log_comb
 from superarm.explore.rule import Rule, RuleParams
-from superarm.native.dilute import DiluteRule, log_set_table
-from superarm.native.rule import Rule as NativeRule
+from superarm.native.rule import RuleKernel
+from superarm.native.rules import DiluteKernel, log_set_table
 from superarm.parameters import check_number
 
 
@@ -44,8 +43,8 @@ class Dilute(Rule):
         super().__init__(**common)
         self.gamma = check_number("gamma", type(self).__name__, gamma, 0.0, 1.0)
 
-    def make_native(self, k: int, seed: int) -> NativeRule:
-        return DiluteRule(k, seed, self.gamma)
+    def make_kernel(self, k: int, seed: int) -> RuleKernel:
+        return DiluteKernel(k, seed, self.gamma)
 
     @classmethod
     def distribution_from(
@@ -93,10 +92,12 @@ def weights(n: int, m: int, gamma: float) -> tuple[float, float]:
     return (1.0 - gamma) / m + gamma / n, gamma / n
 
 
-@lru_cache(maxsize=4096)
 def log_set_probabilities(n: int, m: int, gamma: float) -> Array:
-    """log of the probability of a set of m out of n labels with |S n Y^| = j, j = 0..m; with n <= m all n are shown."""
-    return log_set_table(n, min(n, m), gamma)
+    """Return the log of the probability of a set of m out of n labels with |S n Y^| = j, j = 0..m.
+
+    With n <= m all n are shown.
+    """
+    return np.asarray(log_set_table(n, min(n, m), gamma))
 
 
 def overlap_probabilities(n: int, m: int, gamma: float) -> Array:

@@ -8,8 +8,8 @@ from typing import Any
 from superarm.data.labels import Label
 from superarm.explore.distributions import FewSets, SetDistribution
 from superarm.explore.rule import Rule
-from superarm.native.greedy import GreedyRule
-from superarm.native.rule import Rule as NativeRule
+from superarm.native.rule import RuleKernel
+from superarm.native.rules import GreedyKernel
 
 
 class Greedy(Rule):
@@ -17,8 +17,8 @@ class Greedy(Rule):
 
     name = "greedy"
 
-    def make_native(self, k: int, seed: int) -> NativeRule:
-        return GreedyRule(k, seed)
+    def make_kernel(self, k: int, seed: int) -> RuleKernel:
+        return GreedyKernel(k, seed)
 
     @classmethod
     def distribution_from(

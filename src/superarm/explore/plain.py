@@ -16,9 +16,9 @@ import numpy as np
 from superarm._types import Array
 from superarm.errors import InvalidInput
 from superarm.explore.rule import Rule
-from superarm.native.python_rule import PythonRule
+from superarm.native.plain_rule import PlainRuleKernel
 from superarm.native.randomness import uniform_number
-from superarm.native.rule import Rule as NativeRule
+from superarm.native.rule import RuleKernel
 
 
 class DrawContext(NamedTuple):
@@ -96,12 +96,12 @@ class PlainRule(Rule):
 
     # ------------------------------------------------------------ for compiled code
 
-    def make_native(self, k: int, seed: int) -> NativeRule:
-        return PythonRule(k, seed, self)
+    def make_kernel(self, k: int, seed: int) -> RuleKernel:
+        return PlainRuleKernel(k, seed, self)
 
     @property
-    def listens(self) -> bool:
-        """Whether it wants to know about answers."""
+    def uses_feedback(self) -> bool:
+        """Whether answers move it."""
         return type(self).on_feedback is not PlainRule.on_feedback
 
     def checked(

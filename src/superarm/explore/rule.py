@@ -24,7 +24,7 @@ from superarm.errors import InvalidInput
 from superarm.explore.distributions import SetDistribution
 from superarm.native import loops
 from superarm.native.core import Cursor
-from superarm.native.rule import Rule as NativeRule
+from superarm.native.rule import RuleKernel
 from superarm.native.scores import ScoresCore
 from superarm.parameters import check_int, complete_signature, parameters
 
@@ -53,7 +53,7 @@ class Rule(ABC):
     name: ClassVar[str]  # in records and spec files
     single_label: ClassVar[bool] = False  # it knows only m = 1
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
-    names_labels: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
+    label_keys: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -77,7 +77,7 @@ class Rule(ABC):
     # ------------------------------------------------------------ what a rule defines
 
     @abstractmethod
-    def make_native(self, k: int, seed: int) -> NativeRule:
+    def make_kernel(self, k: int, seed: int) -> RuleKernel:
         """The compiled rule, new, with room for k labels, for draws by this ``seed``."""
 
     @classmethod
@@ -99,7 +99,7 @@ class Rule(ABC):
 
         Args:
             draw_log: what the compiled rule wrote down.
-            labels: the labels behind its numbers.
+            labels: those that could be shown; the rule knows them by their positions.
         """
         return {**self.to_dict(), **({"draw_log": draw_log.tolist()} if len(draw_log) else {})}
 
@@ -148,7 +148,7 @@ class Rule(ABC):
         copied = None if state is None else {name: array.copy() for name, array in state.items()}
         return {**vars(self), "_core": None, "_state": copied}
 
-    def resumed(self, native: NativeRule, round_: int) -> Self:
+    def resumed(self, native: RuleKernel, round_: int) -> Self:
         """A copy that goes on from a compiled twin, ``native``, with all that moved it so far, at round ``round_``."""
         copied = copy.copy(self)
         copied._core, copied.round = None, round_
@@ -221,7 +221,7 @@ class Rule(ABC):
         done, *draws = loops.decide_many(core, Rows(s), numbers, None, m)
         self.round, start = core.round, self.round
         if done < len(s):
-            raise core.rule.forget_error()
+            raise core.rule.take_error()
         return Decisions(
             rows=rows,
             draws=DrawnSets(*draws),
@@ -282,7 +282,7 @@ class Rule(ABC):
     ) -> Decision:
         decision = core.decide(s, x, eligible, m, cursor)
         if isinstance(decision, int):
-            raise core.rule.forget_error()  # of a rule in plain Python
+            raise core.rule.take_error()  # of a rule in plain Python
         decision.row = None  # that was the scores
         if cursor is None:
             self.round = core.round
@@ -297,7 +297,7 @@ class Rule(ABC):
             raise InvalidInput.must("scores", owner, f"{len(self.labels)} numbers, one a label", f"{k}")
         core = self._core
         if core is None or core.k != k:
-            core = ScoresCore(k, self.make_native(k, self.seed))
+            core = ScoresCore(k, self.make_kernel(k, self.seed))
             state = self._state if self._core is None else self._core.rule.state()
             if state is not None:
                 core.rule.restore(state)
@@ -354,9 +354,6 @@ def log_scores(p: Array, owner: str) -> Array:
     return np.asarray(np.log(np.maximum(p / total, 1e-30)))
 
 
-def label_order(n: int, labels: Labels) -> dict[str, Any]:
-    """For records with a number for each of n labels: the order of the names, which logs do not keep.
-
-    Numbers have one order, and a decision knows the order of its eligible labels.
-    """
-    return {"order": labels.all()} if labels.names is not None and n == len(labels) else {}
+def label_order(labels: Labels) -> dict[str, Any]:
+    """Return the order of the labels, for records with a number for each: logs do not keep the order of names."""
+    return {} if labels.names is None else {"order": labels.all()}

@@ -8,8 +8,8 @@ from typing import Any
 from superarm.data.labels import Label
 from superarm.explore.distributions import FewSets, SetDistribution
 from superarm.explore.rule import Rule
-from superarm.native.rule import Rule as NativeRule
-from superarm.native.uniform import UniformRule
+from superarm.native.rule import RuleKernel
+from superarm.native.rules import UniformKernel
 
 
 class Uniform(Rule):
@@ -17,8 +17,8 @@ class Uniform(Rule):
 
     name = "uniform"
 
-    def make_native(self, k: int, seed: int) -> NativeRule:
-        return UniformRule(k, seed)
+    def make_kernel(self, k: int, seed: int) -> RuleKernel:
+        return UniformKernel(k, seed)
 
     @classmethod
     def distribution_from(

@@ -18,9 +18,9 @@ from superarm.explore.registry import rule_from
 from superarm.explore.rule import Rule
 from superarm.learners.inputs import Inputs
 from superarm.native.core import Core, Cursor
-from superarm.native.cover import CoverRule
+from superarm.native.cover import CoverKernel
 from superarm.native.ledger import Ledger
-from superarm.native.rule import Rule as NativeRule
+from superarm.native.rule import RuleKernel
 from superarm.native.scaling import Scaling, Standard, Unit
 from superarm.parameters import complete_signature, parameters
 
@@ -250,14 +250,14 @@ class Algorithm:
             raise self.invalid("explore", "a rule for sets of more than one label", explore)
         return rule
 
-    def _native_rule(self) -> NativeRule:
+    def _native_rule(self) -> RuleKernel:
         """Its rule in compiled code, before the first round."""
         k = self.n_labels
         if not isinstance(self.rule, Cover):
-            return self.rule.make_native(k, self.seed)
-        native = self.rule.make_native(k, self.seed, full_information=self.feedback == ("label",))
+            return self.rule.make_kernel(k, self.seed)
+        native = self.rule.make_kernel(k, self.seed, full_information=self.feedback == ("label",))
         if self.inputs.none_number is not None:
-            native.none = self.inputs.none_number
+            native.none_label = self.inputs.none_number
         return native
 
     @property
@@ -269,8 +269,8 @@ class Algorithm:
         """The coverage promised and kept at another level, which some decisions asked for."""
         rule = self._coverage_rule(coverage)
         native = self._native_rule() if self.core is None else self.core.rule
-        return rule.coverage_at_level(
-            cast(CoverRule, native), rule.coverage if coverage is None else coverage
+        return rule.observed_coverage(
+            cast(CoverKernel, native), rule.coverage if coverage is None else coverage
         )
 
     def _coverage_rule(self, coverage: float | None) -> Cover:

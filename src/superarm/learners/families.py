@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from superarm.explore.cover import Cover, checked_coverage
+from superarm.explore.cover import Cover, check_coverage
 from superarm.explore.dilute import Dilute
 from superarm.explore.greedy import Greedy
 from superarm.explore.registry import rule_from
@@ -115,7 +115,7 @@ class ExploringLearner(Learner):
         if self._coverage is None:
             return RunnerUp(explore=self.explore, uniform=self.uniform, forget=self.forget)
         return Cover(
-            coverage=checked_coverage(self._coverage, self.owner),
+            coverage=check_coverage(self._coverage, self.owner),
             uniform=self.uniform,
             false_no=self.false_no,
             false_yes=self.false_yes,

@@ -158,7 +158,7 @@ def pending_error(learner: Algorithm) -> BaseException | None:
     cores = [learner.core, learner.trial_core]
     for part in (part for core in cores if core is not None for part in (core, core.rule)):
         if getattr(part, "error", None) is not None:
-            error: BaseException = part.forget_error()
+            error: BaseException = part.take_error()
             return error
     return None
 

@@ -163,7 +163,7 @@ class Learner(Algorithm):
         core = self.core
         if core is None:
             k = self.n_labels
-            core = Core(k, Unit(1, 0, 0.0), self.rule.make_native(k, self.seed))
+            core = Core(k, Unit(1, 0, 0.0), self.rule.make_kernel(k, self.seed))
         cursor: Cursor = core.cursor()
         return cursor
 
@@ -298,7 +298,7 @@ class Learner(Algorithm):
         rule, showable = self._coverage_rule(coverage), self.inputs.showable
         p = softmax(self.scores(X)[:, showable])
         native = self.core.rule
-        edge = rule.coverage_at_level(native, rule.level(native, coverage, self.owner)).edge
+        edge = native.edge(rule.check_target(native, coverage, self.owner))
         order = np.argsort(-p, axis=1, kind="stable")
         sizes = (p >= edge).sum(axis=1).clip(1, size)
         return [self.label_set.decode_array(showable[row[:n]]) for row, n in zip(order, sizes, strict=True)]

@@ -103,7 +103,7 @@ class Scores(ExploringLearner):
         self.ensure_core()  # how long a row is, is known
 
     def make_core(self, layout: Layout) -> Core:
-        return ScoresCore(self.n_labels, self.rule.make_native(self.n_labels, self.seed))
+        return ScoresCore(self.n_labels, self.rule.make_kernel(self.n_labels, self.seed))
 
     def decide(
         self,

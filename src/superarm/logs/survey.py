@@ -141,7 +141,7 @@ def _labels_in_rule(rule: dict[str, Any] | None) -> Iterable[Label]:
     cls = None if rule is None else rules().get(rule["name"])
     if rule is None or cls is None:
         return ()
-    return [parse_label(label, "rule", "a log") for key in cls.names_labels for label in rule.get(key, ())]
+    return [parse_label(label, "rule", "a log") for key in cls.label_keys for label in rule.get(key, ())]
 
 
 def _all_labels(seen: set[Label], labels: Any, owner: str) -> tuple[tuple[Label, ...] | None, int]:
@@ -198,7 +198,7 @@ def relabel(record: Record, labels: Labels, names: list[Label]) -> Decision:
             rule = {**rule, "slots": slots}
         else:
             cls = rules().get(rule["name"])
-            named = () if cls is None else cls.names_labels
+            named = () if cls is None else cls.label_keys
             rule = {**rule, **{key: own(rule[key], "rule") for key in named if key in rule}}
     return Decision.from_parts(
         x=decision.x,

@@ -5,7 +5,7 @@ from libc.math cimport INFINITY, exp, fabs
 from superarm.native.core cimport LinearCore
 from superarm.native.linear cimport squared_norm
 from superarm.native.ranking cimport position
-from superarm.native.rule cimport Rule
+from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.types cimport Answer, Round
 
@@ -37,7 +37,7 @@ cdef class EPABFCore(LinearCore):
     cdef readonly double C
     cdef readonly int variant  # 0: EPABF, 1: -I, 2: -II
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule, *, double C, int variant):
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double C, int variant):
         LinearCore.__init__(self, k, scaling, rule)
         self.C, self.variant = C, variant
 

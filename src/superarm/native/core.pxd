@@ -3,10 +3,10 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from superarm.native.ledger cimport Ledger
 from superarm.native.linear cimport Weights
 from superarm.native.rows cimport RowBlock
-from superarm.native.rule cimport Rule
+from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.stage cimport Stage
-from superarm.native.types cimport Answer, Draw, Features, Round, Row
+from superarm.native.types cimport Answer, Draw, DrawContext, Features, Round, Row
 
 
 cdef class Cursor:
@@ -39,10 +39,11 @@ cdef class Core(Stage):
 
     cdef readonly Py_ssize_t k
     cdef readonly Scaling scaling
-    cdef readonly Rule rule
+    cdef readonly RuleKernel rule
     cdef readonly Ledger ledger
     cdef public int64_t round  # the next one
     cdef float* s  # scores of all labels
+    cdef float* eligible_scores
     cdef object last_decision  # the decision whose scaled row and scores are still in x and s; None for none
     cdef Features x  # the row at hand, scaled
     cdef double* draw_log  # scratch for what a rule writes down, of draw_log_capacity numbers
@@ -68,7 +69,7 @@ cdef class Core(Stage):
     cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1
 
     # ---- the two steps
-    cdef int decide_step(self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, const double* draw_state, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil
+    cdef int decide_step(self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, const double* draw_state, double* draw_log, Draw* draw) noexcept nogil
     cdef object _decision(self, row, x, eligible, int64_t round, const Draw* draw)
     cdef int learn_step(self, Round* round, const Answer* answer, bint scores_ready, const double* draw_log, Py_ssize_t n_log) noexcept nogil
 

@@ -89,11 +89,12 @@ cdef class Core(Stage):
         rule: how sets are chosen.
     """
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule):
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
         self.k, self.scaling, self.rule = k, scaling, rule
         self.stages |= {"scaling": scaling, "rule": rule}
         self.ledger, self.round, self.set_size = Ledger(), 0, 1
         self.s = <float*>self.scratch("s", k, np.float32)
+        self.eligible_scores = <float*>self.scratch("eligible_scores", k, np.float32)
         self.drawn = <Py_ssize_t*>self.scratch("drawn", k, np.intp)
         self.top = <Py_ssize_t*>self.scratch("top", k, np.intp)
         self.all_labels = self.showable = np.arange(k)
@@ -123,13 +124,28 @@ cdef class Core(Stage):
 
     cdef int decide_step(
         self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round,
-        const double* draw_state, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw,
+        const double* draw_state, double* draw_log, Draw* draw,
     ) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef DrawContext context
+        cdef bint all_eligible = eligible[n - 1] == n - 1  # as they are increasing
         self.scaling.scale(row, &self.x)
         self.score(&self.x, self.s)
         if not vectors.all_finite(self.s, self.k):
             return SCORE_FAILED
-        self.rule.choose(draw_state, self.s, eligible, n, m, round, drawn, top, draw_log, draw)
+        context.n, context.m, context.round, context.draw_state = n, min(n, m), round, draw_state
+        context.scores = context.all_scores = self.s
+        if not all_eligible:
+            for i in range(n):
+                self.eligible_scores[i] = self.s[eligible[i]]
+            context.scores = self.eligible_scores
+        draw.drawn, draw.top, draw.draw_log = self.drawn, self.top, draw_log
+        self.rule.choose(&context, draw)
+        if not all_eligible:
+            for i in range(draw.size):
+                draw.drawn[i] = eligible[draw.drawn[i]]
+            for i in range(draw.top_size):
+                draw.top[i] = eligible[draw.top[i]]
         return SCORE_FAILED if draw.size == 0 else 0  # a rule in plain Python has raised
 
     cdef int learn_step(
@@ -202,7 +218,7 @@ cdef class Core(Stage):
         self.ensure_prepared(n, m)
         self.last_decision = None
         cdef int status = self.decide_step(
-            &read, intp_data(eligible), n, m, round, draw_state, self.drawn, self.top, self.draw_log, &draw
+            &read, intp_data(eligible), n, m, round, draw_state, self.draw_log, &draw
         )
         if status:
             return status
@@ -218,9 +234,9 @@ cdef class Core(Stage):
         cdef np.npy_intp length = 2 * draw.size + draw.top_size
         sets = np.PyArray_EMPTY(1, &length, np.NPY_INTP, 0)
         cdef Py_ssize_t* labels = <Py_ssize_t*>np.PyArray_DATA(sets)
-        best_first(self.s, self.drawn, draw.size, labels)
-        memcpy(labels + draw.size, self.drawn, draw.size * sizeof(Py_ssize_t))
-        memcpy(labels + 2 * draw.size, self.top, draw.top_size * sizeof(Py_ssize_t))
+        best_first(self.s, draw.drawn, draw.size, labels)
+        memcpy(labels + draw.size, draw.drawn, draw.size * sizeof(Py_ssize_t))
+        memcpy(labels + 2 * draw.size, draw.top, draw.top_size * sizeof(Py_ssize_t))
         cls = self.decision_class
         cdef DecisionBase decision = <DecisionBase>cls.__new__(cls)
         decision.x, decision.row, decision.sets, decision.size = x, row, sets, draw.size
@@ -301,7 +317,7 @@ cdef class Core(Stage):
 cdef class LinearCore(Core):
     """A core with one matrix of weights, scored as it is, and room for a step on some labels."""
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule):
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
         Core.__init__(self, k, scaling, rule)
         self.weights = Weights(k, scaling.d, scaling.width)
         self.stages["weights"] = self.weights

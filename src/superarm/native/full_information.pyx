@@ -5,7 +5,7 @@ from libc.math cimport INFINITY
 from superarm.native.core cimport LinearCore
 from superarm.native.linear cimport squared_norm
 from superarm.native.ranking cimport softmax
-from superarm.native.rule cimport Rule
+from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.types cimport Answer, Round
 
@@ -13,7 +13,7 @@ from superarm.native.types cimport Answer, Round
 cdef class PerceptronCore(LinearCore):
     """if y^ != y:  W_y += x,  W_y^ -= x"""
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule):
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
         LinearCore.__init__(self, k, scaling, rule)
         self.sees_label = True
 
@@ -33,7 +33,7 @@ cdef class SoftmaxCore(LinearCore):
 
     cdef readonly double step
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule, *, double step):
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double step):
         LinearCore.__init__(self, k, scaling, rule)
         self.sees_label, self.step = True, step
 
@@ -51,7 +51,7 @@ cdef class MCSLPCore(LinearCore):
     cdef readonly bint gate
     cdef readonly double margin
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule, *, bint gate, double margin):
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, bint gate, double margin):
         LinearCore.__init__(self, k, scaling, rule)
         self.sees_label, self.gate, self.margin = True, gate, margin
 
@@ -83,7 +83,7 @@ cdef class PACore(LinearCore):
     cdef readonly int variant  # 0: PA, 1: PA-I, 2: PA-II
     cdef double* losses
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule, *, double C, int variant):
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double C, int variant):
         LinearCore.__init__(self, k, scaling, rule)
         self.sees_label, self.C, self.variant = True, C, variant
         self.losses = <double*>self.scratch("losses", k, "float64")

@@ -56,8 +56,7 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
             rows.at(at, &row)
             rows.prefetch_row(following)
             status = core.decide_step(
-                &row, eligible, among, m, core.round, core.rule.draw_state, core.drawn, core.top, core.draw_log,
-                &draw,
+                &row, eligible, among, m, core.round, core.rule.draw_state, core.draw_log, &draw
             )
             if status:
                 break
@@ -133,8 +132,7 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
                         logs = <double*>more
                     rows.at(i, &row)
                     status = core.decide_step(
-                        &row, labels, among, m, core.round, core.rule.draw_state, core.drawn, core.top,
-                        logs + written, &draw,
+                        &row, labels, among, m, core.round, core.rule.draw_state, logs + written, &draw,
                     )
                     if status:
                         break
@@ -143,9 +141,9 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
                     core.prefetch_weights(&ahead)
                     rows.prefetch_row(min(i + 2, n - 1))  # the next one is on its way: rows come in order
                     log_prob[2 * i], log_prob[2 * i + 1], size[i] = draw.logp_ordered, draw.logp_set, draw.size
-                    best_first(core.s, core.drawn, draw.size, sets + used)
-                    memcpy(sets + used + draw.size, core.drawn, draw.size * sizeof(Py_ssize_t))
-                    memcpy(sets + used + 2 * draw.size, core.top, draw.top_size * sizeof(Py_ssize_t))
+                    best_first(core.s, draw.drawn, draw.size, sets + used)
+                    memcpy(sets + used + draw.size, draw.drawn, draw.size * sizeof(Py_ssize_t))
+                    memcpy(sets + used + 2 * draw.size, draw.top, draw.top_size * sizeof(Py_ssize_t))
                     used += 2 * draw.size + draw.top_size
                     written += draw.n_log
                     core.round += 1

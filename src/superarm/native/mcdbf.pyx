@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t
 
 from superarm.native.core cimport LinearCore
 from superarm.native.ranking cimport contains, position, top_positions
-from superarm.native.rule cimport Rule
+from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.types cimport Answer, Round
 
@@ -75,7 +75,7 @@ cdef class MCDBFCore(LinearCore):
     cdef Table given_table  # and for those that somebody else drew
 
     def __init__(
-        self, Py_ssize_t k, Scaling scaling, Rule rule, *,
+        self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *,
         double gamma, str estimate, bint gate, double margin, double rho, bint learn_rho,
         estimates,
     ):

@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memset
 
 from superarm.native.core cimport Core
 from superarm.native.cpu cimport vectors
-from superarm.native.rule cimport Rule
+from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.types cimport Answer, Features, Round
 
@@ -35,7 +35,7 @@ cdef class PythonCore(Core):
     cdef float* s_address
     cdef readonly object error
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule, *, score, learn, dict memory):
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, score, learn, dict memory):
         Core.__init__(self, k, scaling, rule)
         self.score_row, self.learn_row, self.memory = score, learn, memory
         self.x_address = <float*>self.scratch("row", scaling.d + scaling.width, np.float32)
@@ -79,7 +79,7 @@ cdef class PythonCore(Core):
     cdef bint reads_scores(self, const Round* round) noexcept nogil:
         return False
 
-    def forget_error(self):
+    def take_error(self):
         """The error, which is then over."""
         error, self.error = self.error, None
         return error

@@ -1,11 +1,11 @@
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from superarm.native.stage cimport Stage
-from superarm.native.types cimport Answer, Draw
+from superarm.native.types cimport Answer, Draw, DrawContext
 
 
-cdef class Rule(Stage):
-    """How a set is chosen from scores (explore/ has the words around it)."""
+cdef class RuleKernel(Stage):
+    """How a set is chosen from scores; a rule of superarm.explore has its parameters and its distribution."""
 
     cdef readonly Py_ssize_t k  # labels it has room for
     cdef public uint64_t seed
@@ -17,15 +17,17 @@ cdef class Rule(Stage):
     # The most labels that `choose` may show, and the most numbers that it may write to draw_log.
     cdef Py_ssize_t largest(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil
-    # Fill drawn and top with labels (not positions), draw_log with what the rule must know to be asked again; moves nothing.
-    cdef void choose(self, const double* draw_state, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil
+    # Fill in the draw; moves nothing.
+    cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil
+    # The positions of the best ``count`` scores, best first; of equal ones, the first comes first.
+    cdef void best_positions(self, const DrawContext* context, Py_ssize_t* positions, Py_ssize_t count) noexcept nogil
     # A decision was made: move ``draw_state`` by what draw_log says.
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil
-    # An answer has come and was learnt from. draw_log is the decision's own (n_log 0 for a set that somebody else chose).
+    # An answer has come and was learnt from. draw_log is the decision's own (n_log 0 for a set that another system chose).
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil
 
 
-cdef inline void advance(Rule rule, const double* log, const Py_ssize_t* ends, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef inline void advance(RuleKernel rule, const double* log, const Py_ssize_t* ends, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     """Move a rule by what was written down at each decision from ``first`` to before ``last``."""
     cdef Py_ssize_t i
     for i in range(first, last):

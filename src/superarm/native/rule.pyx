@@ -1,11 +1,13 @@
-"""Rule: what every rule has in compiled code. The contract is rule.pxd.
+"""RuleKernel: what every rule has in compiled code. The contract is rule.pxd.
 
 `choose` reads and moves nothing; `on_decided` moves what deciding moves (``draw_state``), from the numbers that
 `choose` wrote down. So a decision can be made at any cursor, stored, and counted in later, in any process.
 """
 
+from superarm.native.cpu cimport vectors
 
-cdef class Rule(Stage):
+
+cdef class RuleKernel(Stage):
     def __init__(self, Py_ssize_t k, uint64_t seed):
         self.k, self.seed = k, seed
 
@@ -18,8 +20,11 @@ cdef class Rule(Stage):
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         return 0
 
-    cdef void choose(self, const double* draw_state, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
+    cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
         draw.size = draw.top_size = draw.n_log = 0
+
+    cdef void best_positions(self, const DrawContext* context, Py_ssize_t* positions, Py_ssize_t count) noexcept nogil:
+        vectors.top_positions(context.scores, context.n, positions, count)
 
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
         pass

@@ -6,13 +6,13 @@ The row is the scores: one for each label.
 from libc.string cimport memcpy
 
 from superarm.native.core cimport Core
-from superarm.native.rule cimport Rule
+from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.types cimport Features, Round
 
 
 cdef class ScoresCore(Core):
-    def __init__(self, Py_ssize_t k, Rule rule):
+    def __init__(self, Py_ssize_t k, RuleKernel rule):
         Core.__init__(self, k, Scaling(k, 0), rule)
 
     cdef void score(self, const Features* x, float* s) noexcept nogil:

@@ -7,7 +7,7 @@ from superarm.native.core cimport LinearCore
 from superarm.native.cpu cimport vectors
 from superarm.native.linear cimport Coordinates, Weights, coordinates, squared_norm
 from superarm.native.ranking cimport softmax
-from superarm.native.rule cimport Rule
+from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.types cimport Answer, Features, Round
 
@@ -17,7 +17,7 @@ cdef class CoordinateCore(LinearCore):
 
     cdef Coordinates at
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule):
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
         LinearCore.__init__(self, k, scaling, rule)
         self.at.z = <double*>self.scratch("z", scaling.d + scaling.width + 2, "float64")
         self.at.features = <Py_ssize_t*>self.scratch("features", scaling.width + 1, "intp")
@@ -34,7 +34,7 @@ cdef class SOBACore(CoordinateCore):
 
     cdef double* mu
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule):
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
         CoordinateCore.__init__(self, k, scaling, rule)
         self.mu = self.doubles("mu", 1)
 
@@ -74,7 +74,7 @@ cdef class SOBADiagonalCore(SOBACore):
 
     cdef readonly Weights A, theta
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule, *, double a):
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double a):
         SOBACore.__init__(self, k, scaling, rule)
         self.stages["A"] = self.A = Weights(k, scaling.d, scaling.width, a)
         self.stages["theta"] = self.theta = Weights(k, scaling.d, scaling.width)
@@ -112,7 +112,7 @@ cdef class SOBAFullCore(SOBACore):
     cdef double* u
     cdef Py_ssize_t dense, size  # dense: numbers of a label, its constant included
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule, *, double a):
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double a):
         SOBACore.__init__(self, k, scaling, rule)
         self.dense = scaling.d + 1 if scaling.d > 0 else 0
         self.size = k * (self.dense + (scaling.width + 1 if scaling.width > 0 else 0))
@@ -170,7 +170,7 @@ cdef class NewtronCore(CoordinateCore):
     cdef double* norm  # |V|^2
     cdef readonly double alpha, beta, D
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, Rule rule, *, double alpha, double beta, double D):
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double alpha, double beta, double D):
         CoordinateCore.__init__(self, k, scaling, rule)
         self.alpha, self.beta, self.D = alpha, beta, D
         self.stages["A"] = self.A = Weights(k, scaling.d, scaling.width, 1.0 / D)

@@ -27,7 +27,7 @@ from superarm.native.averaging cimport averaging_rate
 from superarm.native.cpu cimport vectors
 from superarm.native.curves cimport MIX_GRADIENT
 from superarm.native.linear cimport safe_to_add
-from superarm.native.rule cimport Rule
+from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.types cimport Features, Round, Row
 
@@ -56,7 +56,7 @@ cdef class SetLogitCore(Core):
     """
 
     def __init__(
-        self, *, Py_ssize_t k, Py_ssize_t d, Py_ssize_t width, seed, Scaling scaling, Rule rule, double step,
+        self, *, Py_ssize_t k, Py_ssize_t d, Py_ssize_t width, seed, Scaling scaling, RuleKernel rule, double step,
         double sparse_step, double share, double revive, Py_ssize_t curves, double bias, double forget=0.0,
         double false_yes=0.0, double false_no=0.0, Py_ssize_t none=-1, bint sees_label=False,
     ):

@@ -33,13 +33,26 @@ cdef struct Answer:
     const double* likelihood  # of k labels; NULL for most
 
 
+cdef struct DrawContext:
+    # What a rule chooses from.
+    const float* scores  # of the n eligible labels
+    Py_ssize_t n
+    Py_ssize_t m  # labels to show, at most n
+    int64_t round
+    const double* draw_state
+    const float* all_scores  # of all labels, eligible or not, by their numbers
+
+
 cdef struct Draw:
-    # What a rule has chosen.
+    # What a rule has chosen. Labels are positions in DrawContext.scores, until the core has made numbers of them.
+    Py_ssize_t* drawn  # the set, in the order of the draw
+    Py_ssize_t* top  # the top set, best first
+    double* draw_log  # what the rule must know to be asked again
     Py_ssize_t size  # labels shown
-    Py_ssize_t top_size  # labels of the top set
+    Py_ssize_t top_size
+    Py_ssize_t n_log  # numbers written to draw_log
     double logp_ordered  # log of the probability of the ordered draw (the paper's Z)
     double logp_set  # log of the probability of the set
-    Py_ssize_t n_log  # numbers written to draw_log
 
 
 cdef struct Round:

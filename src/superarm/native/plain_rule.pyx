@@ -1,19 +1,18 @@
-"""PythonRule: a rule in plain Python (explore/plain.py), as compiled code calls it: with the interpreter.
+"""PlainRuleKernel: a rule in plain Python (explore/plain.py), as compiled code calls it: with the interpreter.
 
 What goes wrong there must wait until compiled code has come back: then no set is chosen (size 0), and
 ``error`` says why.
 """
 
-from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 import numpy as np
 
-from superarm.native.rule cimport Rule
-from superarm.native.types cimport Answer, Draw
+from superarm.native.rule cimport RuleKernel
+from superarm.native.types cimport Answer, Draw, DrawContext
 
 
-cdef class PythonRule(Rule):
+cdef class PlainRuleKernel(RuleKernel):
     """A `PlainRule` and its numbers.
 
     Args:
@@ -25,55 +24,51 @@ cdef class PythonRule(Rule):
     cdef object rule
     cdef readonly object error
     cdef object memory
-    cdef Py_ssize_t most, most_log
-    cdef bint listens
+    cdef Py_ssize_t max_size, max_log
+    cdef bint uses_feedback
 
     def __init__(self, k, seed, rule):
         super().__init__(k, seed)
         self.rule, self.n_draw_state = rule, rule.n_draw_state
-        self.draw_state = self.doubles("decided", max(1, rule.n_draw_state))
+        self.draw_state = self.doubles("draw_state", max(1, rule.n_draw_state))
         self.doubles("memory", max(1, rule.n_memory))
         self.memory = self.arrays["memory"][: rule.n_memory]
-        self.listens = rule.listens
+        self.uses_feedback = rule.uses_feedback
 
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
-        self.most, self.most_log = self.rule.largest(n, min(n, m)), self.rule.log_size(n, min(n, m))
+        self.max_size, self.max_log = self.rule.largest(n, min(n, m)), self.rule.log_size(n, min(n, m))
 
     cdef Py_ssize_t largest(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
-        return self.most
+        return self.max_size
 
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
-        return self.most_log
+        return self.max_log
 
-    cdef void choose(self, const double* draw_state, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw) noexcept nogil:
+    cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
         draw.size = draw.top_size = draw.n_log = 0
         draw.logp_ordered = draw.logp_set = 0.0
         with gil:
             if self.error is not None:
                 return
             try:
-                self._choose(draw_state, s, eligible, n, min(n, m), round, drawn, top, draw_log, draw)
+                self._choose(context, draw)
             except BaseException as error:
                 self.error, draw.size = error, 0
 
-    cdef _choose(self, const double* draw_state, const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, Py_ssize_t* drawn, Py_ssize_t* top, double* draw_log, Draw* draw):
+    cdef _choose(self, const DrawContext* context, Draw* draw):
         cdef Py_ssize_t i
-        scores = np.empty(n, np.float32)
-        cdef float* value = <float*><size_t>scores.ctypes.data
-        for i in range(n):
-            value[i] = s[eligible[i]]
-        chosen, best, ordered, of_set, log = self.rule.checked(
-            scores, m, self.seed, round, _array(draw_state, self.n_draw_state), self.memory
+        scores = np.empty(context.n, np.float32)
+        memcpy(<float*><size_t>scores.ctypes.data, context.scores, context.n * sizeof(float))
+        shown, top, draw.logp_ordered, draw.logp_set, log = self.rule.checked(
+            scores, context.m, self.seed, context.round, _array(context.draw_state, self.n_draw_state), self.memory
         )
-        for i in range(len(chosen)):
-            drawn[i] = eligible[<Py_ssize_t>chosen[i]]
-        for i in range(len(best)):
-            top[i] = eligible[<Py_ssize_t>best[i]]
+        for i in range(len(shown)):
+            draw.drawn[i] = shown[i]
+        for i in range(len(top)):
+            draw.top[i] = top[i]
         for i in range(len(log)):
-            draw_log[i] = log[i]
-        draw.top_size, draw.n_log = len(best), len(log)
-        draw.logp_ordered, draw.logp_set = ordered, of_set
-        draw.size = len(chosen)
+            draw.draw_log[i] = log[i]
+        draw.top_size, draw.n_log, draw.size = len(top), len(log), len(shown)
 
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
         if self.n_draw_state == 0:
@@ -87,17 +82,17 @@ cdef class PythonRule(Rule):
                 self.error = error
 
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
-        if not self.listens:
+        if not self.uses_feedback:
             return
         with gil:
             try:
-                numbers = self.arrays["decided"][: self.n_draw_state]
-                self.rule.on_feedback(numbers, self.memory, _array(draw_log, n_log), bool(answer.hit))
+                draw_state = self.arrays["draw_state"][: self.n_draw_state]
+                self.rule.on_feedback(draw_state, self.memory, _array(draw_log, n_log), bool(answer.hit))
             except BaseException as error:
                 self.error = error
 
-    def forget_error(self):
-        """The error, which is then over."""
+    def take_error(self):
+        """Return the error of the last call, and forget it."""
         error, self.error = self.error, None
         return error
 

@@ -1,0 +1,89 @@
+"""Leaving out ranks: what RunnerUp and Cover record of a draw, and the distribution behind such a record.
+
+native/leave_out.pyx draws: of the ranks of the top set some are left out by one uniform u, and the next ranks, if there are
+any, fill up; labels that are tied stand for each other.
+
+The record has ``sums``, the running sums of the probabilities with which ranks are left out; ``next``, the labels that fill
+up; and where labels are tied, ``groups``, how many ranks each group of ties has, and the labels behind the ranks that are
+``tied`` with the last rank, or if they are fewer, those that are not (``untied``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice, pairwise
+from typing import Any
+
+from superarm.data.labels import Label, Labels
+from superarm.explore.distributions import FewSets, SetDistribution, TiedSets
+
+LABEL_KEYS = ("next", "tied", "untied")  # entries of the record that are lists of labels
+
+
+def leave_out_record(draw_log: Iterable[float], labels: Labels) -> dict[str, Any]:
+    """Return the record of what `LeaveOutKernel.write` wrote; ``labels`` are those that could be shown."""
+    numbers = iter(draw_log)
+    sums, following, groups = (list(islice(numbers, int(next(numbers)))) for _ in range(3))
+    record: dict[str, Any] = {}
+    if sums:
+        record["sums"] = sums
+    if following:
+        record["next"] = labels.decode(following)
+    if groups:
+        record["groups"] = [int(n_ranks) for n_ranks in groups]
+        key = "tied" if next(numbers) > 0.0 else "untied"
+        record[key] = labels.decode(list(numbers))
+    return record
+
+
+def leave_out_distribution(
+    record: dict[str, Any],
+    top: Sequence[Label],
+    eligible: Sequence[Label],
+    sets: Iterable[tuple[Iterable[Label], float]] | None = None,
+) -> SetDistribution:
+    """Return the distribution behind a record.
+
+    Args:
+        record: what `leave_out_record` gave, and the share of ``uniform`` sets.
+        top: the top set, best first.
+        eligible: the labels that could be shown.
+        sets: the sets for one order of tied labels, with their probabilities, if not by leaving out ranks.
+    """
+    following, m = record.get("next", ()), len(top)
+    ranked = [*top, *following]
+    if sets is None:
+        sets = [
+            ([label for rank, label in enumerate(ranked) if rank - 1 not in left_out][:m], probability)
+            for left_out, probability in intervals_hit(record.get("sums", ()), len(following) or 2)
+        ]
+    if "groups" not in record:
+        return FewSets(eligible, m, sets, record["uniform"])
+    return TiedSets(eligible, m, sets, _tied_labels(record, ranked, eligible), record["uniform"])
+
+
+def intervals_hit(sums: Sequence[float], most: int) -> list[tuple[list[int], float]]:
+    """Return which of the intervals between ``sums`` u, and with ``most`` = 2 also u + 1, falls into, with probabilities."""
+    edges = [0.0, *sums]
+    cuts = sorted({0.0, 1.0, *(c - j for c in edges for j in range(most) if 0.0 < c - j < 1.0)})
+    stretches = []
+    for low, high in pairwise(cuts):
+        u = (low + high) / 2
+        hit = [i for j in range(most) for i in range(len(sums)) if edges[i] <= u + j < edges[i + 1]]
+        stretches.append((hit, high - low))
+    return stretches
+
+
+def _tied_labels(
+    record: dict[str, Any], ranked: Sequence[Label], eligible: Sequence[Label]
+) -> list[list[Label]]:
+    """Return the labels of each group of ties, in the order of the ranks."""
+    if "tied" in record:
+        behind = record["tied"]
+    else:
+        others = {*ranked, *record["untied"]}
+        behind = [label for label in eligible if label not in others]
+    places = iter(ranked)
+    groups = [list(islice(places, n_ranks)) for n_ranks in record["groups"]]
+    groups[-1] += behind
+    return groups
