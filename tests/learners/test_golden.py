@@ -38,7 +38,7 @@ GOLDEN = {
     "mc-dbf:set_size=4,estimate=minimum-variance,gate=true": (2305, 884, 1282),
     "set-logit": (285, 285, 364),
     "set-logit:set_size=4": (260, 62, 137),
-    "set-logit:set_size=4,curves=0": (323, 72, 180),
+    "set-logit:set_size=4,curves=0": (376, 79, 193),
 }
 
 

@@ -147,7 +147,10 @@ class Cover(Rule):
         self._warned = False
 
     def make_kernel(self, k: int, seed: int, *, full_information: bool = False) -> CoverKernel:
-        """Return the compiled rule for ``k`` labels and a ``seed``; ``full_information``: its learner is told every label."""
+        """Return the compiled rule for ``k`` labels and a ``seed``.
+
+        ``full_information``: its learner is told every label.
+        """
         default_warm_up = 0 if full_information else min(10_000, 400 * k)
         warm_up = default_warm_up if self.warm_up is None else self.warm_up
         noise = self.false_no, self.false_yes
@@ -160,7 +163,11 @@ class Cover(Rule):
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
         *head, threshold = draw_log[: len(HEAD) + 1].tolist()
         record: dict[str, Any] = {"name": self.name, **dict(zip(HEAD, head, strict=True))}
-        record |= {"counts": bool(record["counts"]), "size": int(record["size"]), "limit": int(record["limit"])}
+        record |= {
+            "counts": bool(record["counts"]),
+            "size": int(record["size"]),
+            "limit": int(record["limit"]),
+        }
         written = leave_out_record(draw_log[len(HEAD) + 1 :].tolist(), labels)
         return record | {"threshold": threshold, "uniform": self.uniform} | written
 
@@ -212,7 +219,9 @@ class Cover(Rule):
         if kernel.has_broken_promise and not self._warned:
             self._warned = True
             targets = [target for target in kernel.state()["targets"].tolist() if target]
-            for trouble in filter(None, (self.observed_coverage(kernel, target).trouble for target in targets)):
+            for trouble in filter(
+                None, (self.observed_coverage(kernel, target).trouble for target in targets)
+            ):
                 warnings.warn(trouble, stacklevel=3)
 
     def kept(self, coverage: float | None = None) -> Coverage:

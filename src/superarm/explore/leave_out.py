@@ -1,11 +1,11 @@
 """Leaving out ranks: what RunnerUp and Cover record of a draw, and the distribution behind such a record.
 
-native/leave_out.pyx draws: of the ranks of the top set some are left out by one uniform u, and the next ranks, if there are
-any, fill up; labels that are tied stand for each other.
+native/leave_out.pyx draws: of the ranks of the top set some are left out by one uniform u, and the next ranks, if
+there are any, fill up; labels that are tied stand for each other.
 
-The record has ``sums``, the running sums of the probabilities with which ranks are left out; ``next``, the labels that fill
-up; and where labels are tied, ``groups``, how many ranks each group of ties has, and the labels behind the ranks that are
-``tied`` with the last rank, or if they are fewer, those that are not (``untied``).
+The record has ``sums``, the running sums of the probabilities with which ranks are left out; ``next``, the labels that
+fill up; and where labels are tied, ``groups``, how many ranks each group of ties has, and the labels behind the ranks
+that are ``tied`` with the last rank, or if they are fewer, those that are not (``untied``).
 """
 
 from __future__ import annotations
@@ -63,7 +63,11 @@ def leave_out_distribution(
 
 
 def intervals_hit(sums: Sequence[float], most: int) -> list[tuple[list[int], float]]:
-    """Return which of the intervals between ``sums`` u, and with ``most`` = 2 also u + 1, falls into, with probabilities."""
+    """Return which of the intervals between ``sums`` are hit by u, and with ``most`` = 2 also by u + 1.
+
+    Returns:
+        For each stretch of u in which they are the same: their numbers, and its probability.
+    """
     edges = [0.0, *sums]
     cuts = sorted({0.0, 1.0, *(c - j for c in edges for j in range(most) if 0.0 < c - j < 1.0)})
     stretches = []

@@ -110,7 +110,7 @@ class RunnerUp(Rule):
     def distribution_from(
         cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
     ) -> SetDistribution:
-        if "cost" not in record:
+        if "sums" not in record:
             return FewSets(eligible, m, [(top, 1.0)])
         if m > 1:
             return leave_out_distribution(record, top, eligible)

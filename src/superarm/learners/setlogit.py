@@ -181,7 +181,7 @@ class SetLogit(LikelihoodLearner, ExploringLearner):
     >>> learner = sa.SetLogit(labels=["ant", "bee", "cat", "dog"], n_features=2, set_size=2)
     >>> decision = learner.decide([1.0, 0.0])
     >>> decision.labels, round(decision.propensity, 2)
-    (['dog', 'ant'], 0.17)
+    (['cat', 'dog'], 0.17)
     >>> learner.update(decision, hit=False)
     """
 
