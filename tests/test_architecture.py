@@ -61,7 +61,7 @@ FRAMEWORKS = {
     "onnx": {"onnx"},
     "typer": {"cli"},
     "httptools": {"service"},
-    "msgspec": {"_validation", "experiments", "journal", "service"},
+    "msgspec": {"_validation", "cli", "experiments", "journal", "service"},
     "orjson": {"journal", "service"},
     "uvloop": {"service"},
     "psycopg": {"journal"},

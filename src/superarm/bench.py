@@ -80,7 +80,7 @@ def sparse_rows(n: int, d: int = 2**18, nonzeros: int = 30, k: int = K) -> tuple
     return X, random.integers(0, k, n)
 
 
-def _per_round(work: Callable[[], object], rounds: int, repeats: int = 5) -> float:
+def microseconds_per_round(work: Callable[[], object], rounds: int, repeats: int = 5) -> float:
     """Microseconds a round, the best of some repeats."""
     times = []
     for _ in range(repeats):
@@ -111,42 +111,24 @@ def measure() -> list[Measurement]:
 
     hits = [bool(value) for value in np.arange(few) % 2]
     single()
-    naive = _per_round(lambda: naive_dense(X[:few], y[:few]), few, 3)
-    loop = _per_round(fused(MCDBF, X, y, 512), n)
-    calls = _per_round(single, few)
-    logit = _per_round(fused(SetLogit, X, y, 512), n)
-    linear = _per_round(fused(partial(SetLogit, curves=0), X, y, 512), n)
+    naive = microseconds_per_round(lambda: naive_dense(X[:few], y[:few]), few, 3)
+    loop = microseconds_per_round(fused(MCDBF, X, y, 512), n)
+    calls = microseconds_per_round(single, few)
+    set_logit = microseconds_per_round(fused(SetLogit, X, y, 512), n)
+    linear = microseconds_per_round(fused(partial(SetLogit, curves=0), X, y, 512), n)
 
     S, z = sparse_rows(n)
     rows = as_rows(S, None, "bench")
-    naive_rows = _per_round(lambda: naive_sparse(S[:few], z[:few]), few, 3)
+    naive_rows = microseconds_per_round(lambda: naive_sparse(S[:few], z[:few]), few, 3)
     learner = MCDBF(n_features=2**18, **common)  # made once: its weights take longer than the rounds
     learner.run(rows, z)
-    sparse = _per_round(lambda: learner.run(rows, z), n)
+    sparse = microseconds_per_round(lambda: learner.run(rows, z), n)
     return [
         Measurement("dense, k=10, d=512: naive NumPy loop", naive, 1.0),
         Measurement("dense: decide + update from Python", calls, naive / calls),
         Measurement("dense: fused loop, MC-DBF", loop, naive / loop),
         Measurement("dense: fused loop, SetLogit without curves", linear, naive / linear),
-        Measurement("dense: fused loop, SetLogit", logit, naive / logit),
+        Measurement("dense: fused loop, SetLogit", set_logit, naive / set_logit),
         Measurement("sparse, k=10, d=2^18, 30 non-zeros: SciPy row loop", naive_rows, 1.0),
         Measurement("sparse: fused loop, MC-DBF", sparse, naive_rows / sparse),
     ]
-
-
-def growth(sizes: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000)) -> list[tuple[int, float, float]]:
-    """How a round grows with k (sparse, 2^14 features, 30 non-zeros, m = 3): (k, a round, its scores)."""
-    from superarm import MCDBF
-    from superarm.data.rows import as_rows
-
-    rows = []
-    for k in sizes:
-        n = max(200, 2_000_000 // k // 10)
-        S, y = sparse_rows(n, d=2**14, k=k)
-        matrix = as_rows(S, None, "bench")
-        learner = MCDBF(n_labels=k, n_features=2**14, set_size=M)
-        learner.run(matrix, y, np.arange(10))
-        whole = _per_round(lambda l=learner, m=matrix, t=y: l.run(m, t), n, 3)  # type: ignore[misc]
-        part = _per_round(lambda l=learner, m=matrix: l.scores(m), n, 3)  # type: ignore[misc]
-        rows.append((k, whole, part))
-    return rows

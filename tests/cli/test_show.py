@@ -35,7 +35,7 @@ def test_a_terminal_gets_a_live_line(monkeypatch, capsys):
 
 
 def test_the_report_is_opened_for_somebody_at_a_screen(tmp_path, monkeypatch, capsys):
-    from superarm.cli.run import show_report
+    from superarm.cli.experiments import show_report
 
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import superarm as sa
-from superarm.cli.column_options import column_lines
+from superarm.cli.options import column_lines
 from superarm.data.cells import plain_row
 from superarm.data.column import Column
 from superarm.data.columns import Columns, text_width

@@ -285,7 +285,8 @@ def test_the_commands_say_what_they_did(drive, tmp_path):
     assert superarm("erase", path, "--id", "late.1").stdout == "features and context of 1 decisions erased\n"
     assert json.loads(superarm("erase", path, "--older", "90d", "--json").stdout)["erased"] == 0
     assert "such as 90d" in superarm("erase", path, "--older", "soon").stderr
-    assert "superarm erase needs --id or --older" in superarm("erase", path).stderr
+    for neither_or_both in ((), ("--id", "late.1", "--older", "90d")):
+        assert "needs --id or --older, and not both" in superarm("erase", path, *neither_or_both).stderr
     done = json.loads(superarm("replay", path, "--from-start", "--json").stdout)
     assert done["sound"]
     assert len(done["snapshots_loaded"]) >= 1

@@ -1,4 +1,4 @@
-"""The commands, each in a file of its own, behind one name."""
+"""All commands of ``superarm``."""
 
 from __future__ import annotations
 
@@ -8,29 +8,18 @@ import typer
 
 from superarm import __version__
 from superarm.cli import change, data, labels
-from superarm.cli.backup import backup
-from superarm.cli.bench import bench
+from superarm.cli.batch_files import decide, learn
 from superarm.cli.commands import App
-from superarm.cli.decide import decide
-from superarm.cli.demo import demo
-from superarm.cli.erase import erase
 from superarm.cli.evaluate import evaluate
-from superarm.cli.export import export
+from superarm.cli.experiments import demo, report, reproduce, run
+from superarm.cli.journal import backup, erase, export, migrate, move, replay, verify
 from superarm.cli.label import label
-from superarm.cli.learn import learn
-from superarm.cli.migrate import migrate
-from superarm.cli.move import move
 from superarm.cli.play import play
-from superarm.cli.replay import replay
-from superarm.cli.report import report
-from superarm.cli.reproduce import reproduce
-from superarm.cli.run import run
 from superarm.cli.serve import serve
 from superarm.cli.simulate import simulate
-from superarm.cli.theory import theory
+from superarm.cli.tools import bench, theory
 from superarm.cli.traffic import traffic
 from superarm.cli.train import train
-from superarm.cli.verify import verify
 
 app = App(
     name="superarm",

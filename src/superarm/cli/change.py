@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from superarm.cli.commands import App
-from superarm.cli.options import AsJson, seconds_of
+from superarm.cli.options import AsJson, parse_duration
 from superarm.cli.output import print_json
 from superarm.errors import InvalidInput
 
@@ -129,7 +129,7 @@ def erase(
     """
     if bool(ids) == (older is not None):
         raise InvalidInput("superarm change … erase needs ids or --older, and not both")
-    before = None if older is None else time.time() - seconds_of(older, "--older", "superarm change")
+    before = None if older is None else time.time() - parse_duration(older, "--older", "superarm change")
     _change(context, "erase", ids=ids or None, before=before)
 
 

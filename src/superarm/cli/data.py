@@ -9,7 +9,7 @@ import typer
 
 from superarm.cli.commands import App
 from superarm.cli.options import Force
-from superarm.cli.output import check_output
+from superarm.cli.output import check_output, print_table
 
 app = App(no_args_is_help=True)
 
@@ -28,7 +28,6 @@ def list_() -> None:
 
     Example: **superarm data list**
     """
-    from superarm.cli.show import table
     from superarm.streams.catalog import FEATURES, feature_file
     from superarm.streams.download import data_home, find
     from superarm.streams.images import IMAGE_SETS
@@ -48,7 +47,7 @@ def list_() -> None:
         base = name.removesuffix("-vgg16")
         state = "here" if feature_file(name).is_file() else "to make"
         rows.append([name, "10", "512", f"{IMAGE_SETS[base].shape[0]:,}", state])
-    table("", ["name", "labels", "features", "rows", "where"], rows)
+    print_table("", ["name", "labels", "features", "rows", "where"], rows)
     print(
         f"\nsuperarm data get NAME downloads into {data_home()}; superarm data features NAME makes "
         "NAME-vgg16.\nYour own data: the path of a .csv, .tsv, .jsonl, .parquet, .npz or .svm file."

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 import typer
 
 from superarm._extras import need
-from superarm.cli import log_options as opt
+from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force, split_commas
-from superarm.cli.output import check_output, print_json
+from superarm.cli.output import check_output, print_group_coverage, print_json, print_table
 from superarm.errors import InvalidInput
 
 FIGURES = (".html", ".svg", ".png", ".pdf", ".json")
@@ -85,7 +85,6 @@ def evaluate(
     Example: **superarm evaluate log.parquet --learner set-logit --set-size 2,3,4 --grid**
     """
     from superarm._progress import progress_bar
-    from superarm.cli.show import show_parts
     from superarm.learners import load
     from superarm.logs import evaluate as evaluate_policies
     from superarm.logs import survey, train
@@ -146,7 +145,7 @@ def evaluate(
             _print_verdict(verdict, summary.answered, split)
     for verdict in evaluation.verdicts:
         by_label = verdict.by_label if verdict.coverage or group else ()
-        show_parts(_name(verdict), by_label, verdict.by_group, group)
+        print_group_coverage(_name(verdict), by_label, verdict.by_group, group)
     if figure is not None:
         print(f"figure: {figure}")
 
@@ -260,11 +259,10 @@ def _print_header(evaluation: Evaluation, source: Log) -> None:
 
 
 def _print_grid(evaluation: Evaluation, answered: int, split: _Split | None) -> None:
-    from superarm.cli.show import table
 
     columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
     rows = [_grid_row(verdict) for verdict in evaluation.verdicts]
-    table("The sharpest sound estimate for each policy", columns, rows)
+    print_table("The sharpest sound estimate for each policy", columns, rows)
     for verdict in evaluation.verdicts:
         if verdict.best is None:
             why, remedy = verdict.estimates[-1].problem, _remedy(verdict, answered, split)
@@ -272,10 +270,9 @@ def _print_grid(evaluation: Evaluation, answered: int, split: _Split | None) -> 
 
 
 def _print_verdict(verdict: Verdict, answered: int, split: _Split | None) -> None:
-    from superarm.cli.show import table
 
     print()
-    table(
+    print_table(
         f"{_name(verdict)}: what the log can tell",
         ["estimate", "overlap", "n_eff", "largest w", "mean w", "hit rate", "95 % interval"],
         [

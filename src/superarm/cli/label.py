@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from superarm.cli import column_options as opt
+from superarm.cli import options as opt
 from superarm.cli.options import read_labels, split_commas
+from superarm.cli.output import print_address, print_note, print_table
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
@@ -180,37 +181,35 @@ def _parse_keys(text: str | None) -> dict[str, str]:
 
 def _describe(job: Labelling) -> None:
     """Tell what the rows and labels are, and what may be wrong with them."""
-    from superarm.cli.show import tell
     from superarm.data.cells import MISSING_WORDS
 
     rows = job.rows
     if rows.columns is not None:
         for line in opt.column_lines(rows.columns, len(job.label_names)):
-            tell(line)
+            print_note(line)
     if rows.n_skipped:
-        tell(f"{rows.n_skipped:,} files of {rows.name} skipped: hidden, or neither pictures nor .txt")
+        print_note(f"{rows.n_skipped:,} files of {rows.name} skipped: hidden, or neither pictures nor .txt")
     if counts := Counter(label for label in rows.labels if label is not None):
         listed = ", ".join(f"{label} ({count:,})" for label, count in counts.most_common(MOST_NAMED))
         others = f", and {len(counts) - MOST_NAMED:,} more" if len(counts) > MOST_NAMED else ""
-        tell(f"labels in the table: {listed}{others}; {rows.labels.count(None):,} rows without")
+        print_note(f"labels in the table: {listed}{others}; {rows.labels.count(None):,} rows without")
         gaps = [label for label in counts if label.lower() in MISSING_WORDS]
         if gaps:
             remedy = "if they mean that there is none, empty those cells"
-            tell(f"WARNING: taken as labels: {', '.join(gaps)}; {remedy}")
+            print_note(f"WARNING: taken as labels: {', '.join(gaps)}; {remedy}")
     copies = len(rows) - len(rows.keys)
     same = f", {copies:,} of them copies of others, which are asked about once" if copies else ""
-    tell(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
+    print_note(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
     contradictions = sum(label is None for label in rows.label_by_item().values())
     if contradictions and job.journal.is_new:
         fault = "rows whose copies have other labels in the table"
-        tell(f"WARNING: {fault}: {contradictions:,}; they are asked about")
+        print_note(f"WARNING: {fault}: {contradictions:,}; they are asked about")
     if change := job.journal.rows_changed():
-        tell(change)
+        print_note(change)
 
 
 def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
     from superarm._progress import progress_bar
-    from superarm.cli.show import table
     from superarm.label.simulation import simulate_labeller
 
     with progress_bar(len(job.rows.keys), "rows", quiet=as_json) as tick:
@@ -221,7 +220,7 @@ def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
     progress = job.progress()
     low, high = progress.interval or (0.0, 1.0)
     wrong = f"{100 * (progress.wrong or 0.0):.2f} % [{100 * low:.2f}, {100 * high:.2f}]"
-    table(
+    print_table(
         f"{job.rows.name}: {outcome['rows']:,} rows, {outcome['n_labels']} labels, target {job.target:g}",
         ["", "value"],
         [
@@ -241,11 +240,10 @@ def _serve(job: Labelling, server: LabellingServer, *, browser: bool) -> None:
     from contextlib import suppress
     from functools import partial
 
-    from superarm.cli.show import show_address, tell
     from superarm.label.app import export_command
 
     note = f"Answers are kept in {job.journal.where}. Ctrl-C ends it; the same command goes on."
     with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(server.serve(job, partial(show_address, note, browser)))
-    tell(f"{job.progress()}")
-    tell(str(export_command(job)))
+        asyncio.run(server.serve(job, partial(print_address, note, browser)))
+    print_note(f"{job.progress()}")
+    print_note(str(export_command(job)))

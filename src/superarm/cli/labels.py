@@ -12,7 +12,7 @@ import typer
 
 from superarm.cli.commands import App
 from superarm.cli.options import Force
-from superarm.cli.output import check_output
+from superarm.cli.output import check_output, print_note
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
@@ -59,7 +59,6 @@ def export(
 
     Example: **superarm labels export tickets.csv.labels.db --output labelled.csv --model team.npz**
     """
-    from superarm.cli.show import tell
     from superarm.errors import InvalidInput
     from superarm.label.formats import ANSWERS, export_labels
 
@@ -74,13 +73,13 @@ def export(
     with open_labelling(journal, settings, place, read_only=True) as job:
         if output is not None and format_ is not None:
             what = "answers" if format_ == ANSWERS else "labels"
-            tell(f"{export_labels(job, output, format_):,} {what} written to {output}")
+            print_note(f"{export_labels(job, output, format_):,} {what} written to {output}")
         elif output is not None:
             _write_table(job, output)
-            tell(f"{job.progress()}; written to {output}")
+            print_note(f"{job.progress()}; written to {output}")
         if model is not None:
             job.model().save(model)
-            tell(f"a model of {len(job.label_names):,} labels written to {model}")
+            print_note(f"a model of {len(job.label_names):,} labels written to {model}")
 
 
 @app.command("import")
@@ -101,13 +100,12 @@ def import_(
 
     Example: **superarm labels import tickets.csv.labels.db export.json --format label-studio**
     """
-    from superarm.cli.show import tell
     from superarm.label.formats import import_answers
     from superarm.label.importing import import_into
 
     with open_labelling(journal, *find_labelling(journal, rows)) as job:
-        tell(str(import_into(job, import_answers(file, format_, question))))
-        tell(str(job.progress()))
+        print_note(str(import_into(job, import_answers(file, format_, question))))
+        print_note(str(job.progress()))
 
 
 @app.command()
@@ -133,7 +131,6 @@ def change(
 
     Example: **superarm labels change tickets.csv.labels.db --merge "sign in" login**
     """
-    from superarm.cli.show import tell
     from superarm.errors import InvalidInput
 
     options = (add, rename, merge, retire, leave_out, take_in, erase)
@@ -144,7 +141,7 @@ def change(
     if erase is not None:
         from superarm.label.erase import erase_person
 
-        tell(f"{erase_person(journal, erase):,} answers of {erase} erased")
+        print_note(f"{erase_person(journal, erase):,} answers of {erase} erased")
         return
     with open_labelling(journal, *find_labelling(journal, rows)) as job:
         if add is not None:
@@ -159,8 +156,8 @@ def change(
             job.leave_out(leave_out)
         elif take_in is not None:
             job.take_in(take_in)
-        tell(f"labels: {', '.join(job.label_names)}")
-        tell(str(job.progress()))
+        print_note(f"labels: {', '.join(job.label_names)}")
+        print_note(str(job.progress()))
 
 
 def find_labelling(journal: str, rows: str | None) -> tuple[LabelSettings, str]:
@@ -183,7 +180,6 @@ def find_labelling(journal: str, rows: str | None) -> tuple[LabelSettings, str]:
 
 def open_labelling(journal: str, settings: LabelSettings, rows: str, *, read_only: bool = False) -> Labelling:
     """The labelling in a journal, on its rows; people are told if those have changed."""
-    from superarm.cli.show import tell
     from superarm.label import Labelling
     from superarm.label.rows import LabelRows
 
@@ -195,14 +191,13 @@ def open_labelling(journal: str, settings: LabelSettings, rows: str, *, read_onl
         read_only=read_only,
     )
     if change := job.journal.rows_changed():
-        tell(change)
+        print_note(change)
     return job
 
 
 def _write_table(job: Labelling, output: Path) -> None:
     """The table as it was, with what was found beside it."""
     from superarm._files import write_atomically
-    from superarm.cli.show import tell
     from superarm.label.names import export_names
 
     names = export_names(job.rows.cells[0])
@@ -211,7 +206,7 @@ def _write_table(job: Labelling, output: Path) -> None:
         for result in job.results()
     ]
     if renamed := [f"{name} is {names[name]}" for name in names if names[name] != name]:
-        tell(f"the table has columns of these names itself, and keeps them: here {', '.join(renamed)}")
+        print_note(f"the table has columns of these names itself, and keeps them: here {', '.join(renamed)}")
     ending = output.suffix.lower()
     if ending == ".parquet":
         from superarm._extras import need

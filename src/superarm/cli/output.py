@@ -1,15 +1,93 @@
-"""What commands write: JSON on standard output, and files: none is overwritten by accident, a journal never."""
+"""What commands print and write: tables, notes, JSON, and files, none of which is overwritten by accident."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable
+import os
+import sys
+from collections.abc import Collection, Iterable, Sequence
 from math import isnan
 from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 from superarm.errors import InvalidInput
 
-JOURNAL = b"SQLite format 3\0"
+if TYPE_CHECKING:
+    from superarm.groups import GroupCoverage
+
+
+MAX_GROUPS = 20  # lines of a table
+SQLITE_HEADER = b"SQLite format 3\0"
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table, numbers to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    view = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for i, column in enumerate(columns):
+        view.add_column(column, justify="left" if i == 0 else "right", no_wrap=i > 0, overflow="fold")
+    for row in rows:
+        view.add_row(*row)
+    # a file or a pipe has no width of its own, and a table that is cut off helps nobody
+    Console(width=None if sys.stdout.isatty() else 120).print(view)
+
+
+def print_group_coverage(
+    title: str, by_label: Sequence[GroupCoverage], by_group: Sequence[GroupCoverage], column: str | None
+) -> None:
+    """Print the coverage by label and by group, where there is any, the least first."""
+    from superarm.groups import worst_first
+
+    for what, parts in (("label", by_label), (column, by_group)):
+        if not parts:
+            continue
+        worst, others = worst_first(parts, MAX_GROUPS)
+        rows = [
+            [
+                str(part.name),
+                f"{part.rows:,}",
+                "not estimable" if isnan(part.coverage) else f"{part.coverage:.4f}",
+                "" if isnan(part.coverage) else f"[{part.low:.3f}, {part.high:.3f}]",
+                f"{part.mean_size:.2f}",
+            ]
+            for part in worst
+        ]
+        print(f"\n{title}, the least first")
+        print_table(
+            f"coverage by {what}",
+            [str(what), "rows", "coverage", "95 % interval", "mean size"],
+            rows,
+        )
+        if others:
+            print(f"and {others:,} others with more")
+
+
+def print_note(text: str) -> None:
+    """Print a line on standard error, as it is: standard output holds results only."""
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
+
+
+def open_page(address: str) -> None:
+    """Open it in the browser, if somebody sits at a screen."""
+    import webbrowser
+
+    screen = (
+        sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
+    if sys.stdout.isatty() and screen:
+        webbrowser.open(address)
+
+
+def print_address(remark: str, browser: bool, address: str) -> None:
+    """Say where a page is, and open it if that is wanted."""
+    print(address, flush=True)
+    print_note(remark)
+    if browser:  # some browsers do not return before they are closed
+        Thread(target=open_page, args=(address,), daemon=True).start()
 
 
 def check_output(
@@ -48,20 +126,18 @@ def check_output(
 def _is_journal(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return file.read(len(JOURNAL)) == JOURNAL
+            return file.read(len(SQLITE_HEADER)) == SQLITE_HEADER
     except OSError:
         return False
 
 
 def print_json(report: object) -> None:
-    """Print one JSON object on standard output."""
-    print(json.dumps(_without_nan(report)))
+    """Print one JSON object on standard output; NaN, which JSON does not have, becomes null."""
+    import msgspec
+
+    print(msgspec.json.encode(report, enc_hook=_plain_value).decode())
 
 
-def _without_nan(value: object) -> object:
-    """A report with None in place of NaN, which JSON does not have."""
-    if isinstance(value, dict):
-        return {key: _without_nan(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(part) for part in value]
-    return None if isinstance(value, float) and isnan(value) else value
+def _plain_value(value: Any) -> Any:
+    """Turn NumPy's numbers and paths into what JSON has."""
+    return value.item() if hasattr(value, "item") else str(value)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from superarm.cli.output import print_address
+
 
 def play(
     port: Annotated[int, typer.Option(help="The port to listen on; 0: any free one.", min=0, max=65535)] = 0,
@@ -21,9 +23,8 @@ def play(
     from contextlib import suppress
     from functools import partial
 
-    from superarm.cli.show import show_address
     from superarm.play.app import GamePage
     from superarm.play.app import play as serve
 
     with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(serve(GamePage(), port, partial(show_address, "Ctrl-C ends it.", browser)))
+        asyncio.run(serve(GamePage(), port, partial(print_address, "Ctrl-C ends it.", browser)))

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.options import read_config, read_labels, seconds_of
+from superarm.cli.options import parse_duration, read_config, read_labels
 from superarm.errors import InvalidInput
 
 DEFAULTS = {"none": None, "hit": True, "miss": False}
@@ -156,8 +156,8 @@ def serve(
         model=model,
         create=create,
         shadows=shadow or (),
-        timeout=None if timeout is None else seconds_of(timeout, "--timeout", owner),
-        retain=None if retain is None else seconds_of(retain, "--retain", owner),
+        timeout=None if timeout is None else parse_duration(timeout, "--timeout", owner),
+        retain=None if retain is None else parse_duration(retain, "--retain", owner),
         trust_clock=trust_clock,
         default_outcome=DEFAULTS[default_outcome],
         snapshot_every=snapshot_every,

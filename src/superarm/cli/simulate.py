@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from superarm.cli import column_options as opt
+from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force
-from superarm.cli.output import check_output, print_json
+from superarm.cli.output import check_output, print_group_coverage, print_json, print_note, print_table
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def simulate(
     columns: opt.ColumnsFile = None,
     reading: opt.ColumnOptions = opt.ColumnOptions(),  # noqa: B008  (the options in its fields)
     group: Annotated[
-        str | None, typer.Option(help="Tell the coverage of each value of this column, for tables.")
+        str | None, typer.Option(help="Also report the coverage of each value of this column, for tables.")
     ] = None,
     log: Annotated[
         Path | None, typer.Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
@@ -58,7 +58,7 @@ def simulate(
     error: the top label was wrong. miss: the top set missed the label. shown miss: the set that was
     shown missed it. With a promise (set-logit:coverage=0.95): how often the label was shown, and the mean
     size of the sets, after the warm-up; also by label, as it is promised only on average. Of several learners,
-    those without a gamma do without, and those of single labels show one. All scale rows alike, unless told
+    learners without gamma ignore it, and those of single labels show one. All scale rows alike, unless told
     otherwise.
 
     Columns of a table may hold numbers, words, text, dates, yes or no, lists of numbers, and have gaps; what was
@@ -67,7 +67,6 @@ def simulate(
     Example: **superarm simulate --data digits --learner set-logit --learner mc-dbf --set-size 4 --seeds 3**
     """
     from superarm._progress import progress_bar
-    from superarm.cli.show import show_parts, tell
     from superarm.data.columns import Columns
     from superarm.groups import pooled
     from superarm.learners.algorithm import SCALINGS
@@ -80,7 +79,7 @@ def simulate(
     stream_columns = getattr(stream, "columns", None)
     if stream_columns is not None and not as_json:
         for line in opt.column_lines(stream_columns, stream.n_labels, columns):
-            tell(line)
+            print_note(line)
     specs = list(dict.fromkeys(learner or ["set-logit"]))
     if log is not None and (len(specs) > 1 or seeds > 1):
         raise InvalidInput.must("--log", "simulate", "used with one learner and one seed", str(log))
@@ -102,7 +101,9 @@ def simulate(
         return
     _print_table(f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)", traces)
     for spec, runs in traces.items():
-        show_parts(spec, pooled(run.by_label for run in runs), pooled(run.by_group for run in runs), group)
+        print_group_coverage(
+            spec, pooled(run.by_label for run in runs), pooled(run.by_group for run in runs), group
+        )
 
 
 def _log_writer(path: Path | None) -> AbstractContextManager[Writer | None]:
@@ -115,7 +116,6 @@ def _log_writer(path: Path | None) -> AbstractContextManager[Writer | None]:
 
 def _print_table(title: str, traces: dict[str, list[Trace]]) -> None:
     """A row for each learner: means over its runs."""
-    from superarm.cli.show import table
     from superarm.simulation import NOT_WARM, RATES
 
     rows = []
@@ -135,12 +135,11 @@ def _print_table(title: str, traces: dict[str, list[Trace]]) -> None:
             cells += [NOT_WARM, ""]
         rows.append([*cells, f"{mean(run.rounds_per_second for run in runs):,.0f}"])
     sizes = ["coverage", "mean size"] if promised else []
-    table(title, ["learner", "m", "scaling", "error", "miss", "shown miss", *sizes, "rounds/s"], rows)
+    print_table(title, ["learner", "m", "scaling", "error", "miss", "shown miss", *sizes, "rounds/s"], rows)
 
 
 def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bool) -> dict[str, Any]:
     """What of the options a learner gets; of several learners each gets what it can use, and is told."""
-    from superarm.cli.show import tell
     from superarm.learners.registry import parameters, parse
 
     cls, parameters_given = parse(spec)
@@ -149,13 +148,13 @@ def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bo
         only_single = cls.single_label and set_size != 1 and not strict
         options["set_size"] = 1 if only_single else set_size
         if only_single:
-            tell(f"{spec}: m = 1, its theory knows no larger sets")
+            print_note(f"{spec}: m = 1, its theory knows no larger sets")
     if gamma is not None and "gamma" in parameters(cls):
         options["gamma"] = gamma
     elif gamma is not None and strict:
         raise InvalidInput.must("--gamma", spec, "left out: it has no gamma", gamma)
     elif gamma is not None:
-        tell(f"{spec}: runs without gamma, it has none")
+        print_note(f"{spec}: runs without gamma, it has none")
     return options
 
 

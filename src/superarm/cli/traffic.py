@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -23,7 +22,7 @@ def traffic(
     repeat: Annotated[
         float, typer.Option(help="Share of requests that are sent twice.", min=0, max=1)
     ] = 0.05,
-    seed: Annotated[int, typer.Option(help="The seed of it all.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of rows, delays and losses.", min=0)] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Let simulated users ask a service for sets and answer them: late, twice, or never.
@@ -43,7 +42,7 @@ def traffic(
     with progress_bar(decisions, quiet=as_json) as tick:
         counts = run(url, stream, decisions, behaviour=behaviour, token=token, tick=tick)
     if as_json:
-        print_json(asdict(counts))
+        print_json(counts)
     else:
         per_second = counts.decisions / counts.seconds if counts.seconds else 0.0
         print(f"{counts.decisions:,} decisions, {counts.repeats:,} of them sent twice")

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from superarm.cli import log_options as opt
-from superarm.cli.column_options import column_lines
-from superarm.cli.options import AsJson, Force
-from superarm.cli.output import check_output, print_json
+from superarm.cli import options as opt
+from superarm.cli.options import AsJson, Force, column_lines
+from superarm.cli.output import check_output, print_json, print_table
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ def train(
     Example: **superarm train slates.csv --labels-column first,second,third --hit-column clicked**
     """
     from superarm._progress import progress_bar
-    from superarm.cli.show import table
     from superarm.learners import load
     from superarm.logs import survey
     from superarm.logs import train as train_on
@@ -116,7 +114,7 @@ def train(
         if count:
             print(f"{count:,} {what}")
     if result.progress:
-        table(
+        print_table(
             f"{trained_model.name}: learnt from {result.rows:,} rows, judged by {result.held_out:,} others",
             ["pass", "rows learnt", "log loss of the bit", "hit rate of its top set"],
             [

@@ -1,4 +1,4 @@
-"""The command reference, docs/cli.md, made from the commands themselves:  python -m superarm.cli.reference"""
+"""The command reference, docs/cli.md, made from the commands themselves:  python docs/cli_reference.py"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def markdown() -> str:
     parts = [
         "# Command reference",
         "",
-        "Made from the commands by `python -m superarm.cli.reference`; a test keeps it current.",
+        "Made from the commands by `python docs/cli_reference.py`; a test keeps it current.",
         "",
     ]
     for name, command in root.commands.items():

@@ -1,4 +1,4 @@
-"""superarm decide: sets for a whole file."""
+"""Commands for whole files: decide, and learn from the answers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.column_options import Vectors
-from superarm.cli.options import AsJson, Force
+from superarm.cli.options import AsJson, Force, Vectors
 from superarm.cli.output import check_output, print_json
 
 
@@ -64,3 +63,46 @@ def decide(
         names = ", ".join(name or "a column without a name" for name in batch.unused)
         print(f"not used: {names} (the model was not trained with them)")
     print(f"when the answers are there: superarm learn {model} {output} ANSWERS")
+
+
+def learn(
+    model: Annotated[Path, typer.Argument(help="The model file that made the decisions; it is replaced.")],
+    decisions: Annotated[Path, typer.Argument(help="What superarm decide wrote.")],
+    answers: Annotated[Path, typer.Argument(help="Answers: .parquet, .csv or .jsonl with ids and hits.")],
+    id_column: Annotated[str, typer.Option(help="The ids, in the answers.")] = "id",
+    hit_column: Annotated[str, typer.Option(help="Whether the set held the right label.")] = "hit",
+    label_column: Annotated[str, typer.Option(help="In its place: the right label.")] = "label",
+    log: Annotated[
+        Path | None, typer.Option(help="Write the answered decisions to this log: .parquet, .csv or .jsonl.")
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Learn from the answers to the decisions of **superarm decide**.
+
+    Each decision is answered once at most: the same answers, handed in again, change nothing. The model
+    file is replaced in one step at the end. **--log** keeps what was shown and what came of it, for
+    **superarm evaluate** and **superarm train**.
+
+    Example: **superarm learn model.npz decisions.parquet answers.csv**
+    """
+    from superarm._progress import progress_bar
+    from superarm.logs.nightly import learn_file
+
+    check_output(log, "learn", force=force, option="--log", inputs=[model, decisions, answers])
+    columns: dict[str, str] = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}
+    with progress_bar(None, "decisions", quiet=as_json) as tick:
+        result = learn_file(model, decisions, answers, log=log, progress=tick, **columns)
+    if as_json:
+        print_json({"model": str(model), **asdict(result)})
+        return
+    print(f"{model}: learnt from {result.learnt:,} answers")
+    for count, what in (
+        (result.before, "were answered before: not learnt from again"),
+        (result.open, "decisions have no answer yet"),
+        (result.unknown, f"answers belong to no decision in {decisions}"),
+    ):
+        if count:
+            print(f"{count:,} {what}")
+    if result.logged:
+        print(f"{log}: {result.logged:,} rows for superarm evaluate and superarm train")

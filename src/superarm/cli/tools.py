@@ -1,14 +1,13 @@
-"""superarm theory: what can be said before any data."""
+"""Commands without data: theory and bench."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from superarm.cli.options import AsJson
-from superarm.cli.output import print_json
+from superarm.cli.output import print_json, print_note, print_table
 
 
 def theory(
@@ -23,14 +22,13 @@ def theory(
 
     Example: **superarm theory --labels 10 --set-size 3 --gamma 0.1 --rounds 1000000**
     """
-    from superarm.cli.show import table
     from superarm.theory import summary
 
     s = summary(labels, set_size, gamma, rounds, complexity=complexity)
     if as_json:
-        print_json(asdict(s))
+        print_json(s)
         return
-    table(
+    print_table(
         f"Sets of m = {set_size} out of k = {labels} labels, γ = {gamma:g}",
         ["what the paper's draw shows", ""],
         [
@@ -41,7 +39,7 @@ def theory(
         ],
     )
     print()
-    table(
+    print_table(
         "Second moment E‖Ũ‖² of one update, ‖x‖ = 1: exact, next to Lemma 5",
         ["estimate", "label in the top set", "label outside"],
         [
@@ -51,12 +49,39 @@ def theory(
     )
     print()
     empty = [["… which says nothing: it is above the number of rounds", ""]] if s.bound >= rounds else []
-    table(
+    print_table(
         f"Theorem 6 for T = {rounds:,} rounds, D = {complexity:g}, a separating W* (R_T = 0)",
         ["", ""],
         [
             ["misses of the top set at most", f"{s.bound:,.0f}"],
             *empty,
             ["the γ that makes the bound least (Corollary 8, corrected)", f"{s.best_gamma:.4f}"],
+        ],
+    )
+
+
+def bench(
+    as_json: AsJson = False,
+) -> None:
+    """Measure this machine, next to plain NumPy and SciPy loops.
+
+    Example: **superarm bench**
+    """
+    from superarm import bench as measurements
+    from superarm._extras import need
+
+    need("logs")  # for SciPy's rows, beside ours
+    if not as_json:
+        print_note("measuring, about 10 seconds …")
+    results = measurements.measure()
+    if as_json:
+        print_json({"speed": [r._asdict() for r in results]})
+        return
+    print_table(
+        "One thread; best of several repeats",
+        ["work", "µs a round", "rounds/s", "× naive"],
+        [
+            [r.what, f"{r.microseconds:.2f}", f"{1e6 / r.microseconds:,.0f}", f"{r.ratio:.1f}"]
+            for r in results
         ],
     )

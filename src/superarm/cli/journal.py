@@ -1,0 +1,273 @@
+"""Commands for the journal of a service: backup, export, migrate, move, replay, verify, erase."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import closing
+from dataclasses import fields
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument, parse_duration
+from superarm.cli.output import check_output, print_json
+from superarm.errors import InvalidInput
+
+
+def backup(
+    journal: JournalArgument,
+    to: Annotated[Path, typer.Argument(help="The copy to make: a new file.")],
+    as_json: AsJson = False,
+) -> None:
+    """Copy a journal as of one moment, and verify the copy.
+
+    Example: **superarm backup events.db /backup/monday.db**
+    """
+    from superarm.journal.backup import backup as run
+    from superarm.journal.store import is_url
+
+    if is_url(journal):
+        wanted = "a file: a database is backed up by its own pg_dump, or by its replicas (docs/scale.md)"
+        raise InvalidInput.must("JOURNAL", "superarm backup", wanted, "a database")
+    result = run(journal, to)
+    if as_json:
+        counts = {"events": result.events, "snapshots": result.snapshots}
+        print_json({"journal": str(journal), "to": str(to), **counts})
+    else:
+        print(f"{result.events:,} events, {result.snapshots} snapshots in {to}, verified")
+
+
+def export(
+    journal: JournalArgument,
+    output: Annotated[Path, typer.Option(help="The file to write: .parquet, .jsonl, .csv or .tsv.")],
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the whole decision log, for `superarm train` and `superarm evaluate`.
+
+    Example: **superarm export events.db --output log.parquet**
+    """
+    from superarm.journal.export import export as run
+    from superarm.journal.store import open_store
+    from superarm.logs.writer import ENDINGS
+
+    check_output(output, "export", force=force, endings=ENDINGS)
+    with closing(open_store(journal, read_only=True)) as opened:
+        count = run(opened, output)
+    if as_json:
+        print_json({"journal": str(journal), "output": str(output), "decisions": count})
+    else:
+        print(f"{count:,} decisions written to {output}")
+
+
+def migrate(
+    journal: Annotated[
+        str, typer.Argument(help="The journal: a file that no service runs on, or postgresql://….")
+    ],
+) -> None:
+    """Bring a journal to today's format; there is no older one that can be read.
+
+    In PostgreSQL: make the tables, in one transaction, for a role that may not make them itself.
+
+    Example: **superarm migrate events.db**
+    """
+    from superarm.journal.store import is_url, open_store
+
+    if is_url(journal):
+        from superarm.journal.postgres_address import Address
+        from superarm.journal.postgres_schema import FORMAT, make_tables
+
+        address = Address(journal)
+        new = make_tables(address)
+        print(f"{address} is of format {FORMAT}" + (" now" if new else " already"))
+        return
+    open_store(journal, read_only=True).close()  # refuses other formats
+    print(f"{journal} is of today's format already")
+
+
+def move(
+    journal: Annotated[Path, typer.Argument(help="The SQLite journal; no service may be running on it.")],
+    to: Annotated[str, typer.Argument(help="postgresql://user@host/name, a database without a journal.")],
+    learner: CustomLearner = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy all events, kept snapshots and the model to a database, in one transaction.
+
+    The file stays as it is. The service goes on with `superarm serve --journal postgresql://…`.
+
+    Example: **superarm move events.db postgresql://operate@db/arms**
+    """
+    from superarm._progress import progress_bar
+    from superarm.journal.store import is_url
+
+    if not is_url(to):
+        raise InvalidInput.must("TO", "superarm move", "an address such as postgresql://user@host/name", to)
+    from superarm.journal.move import move as run
+    from superarm.journal.postgres_address import Address
+
+    address = Address(to)
+    with progress_bar(None, "events", quiet=as_json) as tick:
+        count = run(journal, address, learner=learner, tick=tick)
+    if as_json:
+        print_json({"journal": str(journal), "to": str(address), "events": count})
+    else:
+        print(f"{count:,} events of {journal} are in {address} now")
+
+
+def replay(
+    journal: JournalArgument,
+    output: Annotated[Path | None, typer.Option(help="Write the rebuilt model to this file.")] = None,
+    force: Force = False,
+    from_start: Annotated[bool, typer.Option(help="Start with the first event.")] = False,
+    learner: CustomLearner = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rebuild the model from a journal, and compare on the way.
+
+    It starts from the oldest kept snapshot before the last event, or from the first event. Every decision is made
+    again and must come out as it was shown, and every later snapshot must come out the same. Last bits may differ on
+    another kind of CPU; if more differs, or if there was nothing to compare, the exit status is 1.
+
+    Example: **superarm replay events.db --output model.npz**
+    """
+    from superarm._progress import progress_bar
+    from superarm.journal.replay import replay as run
+    from superarm.journal.store import open_store
+
+    check_output(output, "replay", force=force)
+    began = perf_counter()
+    opened = open_store(journal, read_only=True)
+    with closing(opened), progress_bar(None, "events", quiet=as_json) as tick:
+        done = run(opened, from_start=from_start, learner=learner, tick=tick)
+    seconds = perf_counter() - began
+    if output is not None:
+        done.learner.save(output)
+    if as_json:
+        figures = {field.name: getattr(done, field.name) for field in fields(done) if field.name != "learner"}
+        report = {"journal": str(journal), **figures, "different": done.different, "same": done.same}
+        report |= {"sound": done.sound, "seconds": seconds}
+        print_json(report)
+    else:
+        print(f"replayed {done.events:,} events after event {done.start:,} in {seconds:.1f} s")
+        print(f"decisions compared: {done.decisions:,}, different: {done.different:,}")
+        if done.different:
+            print(
+                f"  another set {done.sets_differ:,}, another propensity {done.propensities_differ:,}, "
+                f"last bits only {done.last_bits_differ:,}"
+            )
+        if done.unchecked:
+            print(f"decisions not compared, since content was erased: {done.unchecked:,}")
+        print(f"later snapshots compared: {done.snapshots:,}, different: {len(done.snapshots_different):,}")
+        if done.snapshots_near:
+            print(f"  the same but for rounding: {len(done.snapshots_near):,}")
+        if done.snapshots_loaded:
+            print(
+                f"stretches with erased events, passed by loading a snapshot: {len(done.snapshots_loaded):,}"
+            )
+        print(f"model: sha256 {done.sha256}" + (f", written to {output}" if output else ""))
+    if not done.compared:
+        wider = "the journal has too few events" if done.start == 0 else "--from-start compares all events"
+        print(f"superarm: nothing was compared: {wider}", file=sys.stderr)
+    if not done.sound:
+        sys.exit(1)
+
+
+def verify(
+    journal: JournalArgument,
+    learner: CustomLearner = None,
+    replay: Annotated[bool, typer.Option(help="Also replay all events, and compare every snapshot.")] = True,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Let a journal go on that has lost its last events.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check every event, snapshot and index of a journal; the exit status is 1 if any is damaged.
+
+    Example: **superarm verify events.db**
+    """
+    from superarm._progress import progress_bar
+    from superarm.journal import verify as core
+    from superarm.journal.store import is_url
+
+    if accept_loss:
+        if is_url(journal):
+            wanted = "left out: what a database has lost, its own backup has"
+            raise InvalidInput.must("--accept-loss", "superarm verify", wanted, True)
+        were, left = core.accept_loss(journal)
+        print(f"{were:,} events were durable; {journal} goes on after {left:,}", file=sys.stderr)
+    began = perf_counter()
+    with progress_bar(None, "events", quiet=as_json) as tick:
+        result = core.verify(journal, learner=learner, with_replay=replay, tick=tick)
+    seconds = perf_counter() - began
+    if as_json:
+        report = {
+            "journal": str(journal),
+            "events": result.events,
+            "erased": result.erased,
+            "snapshots": result.snapshots,
+            "problems": list(result.problems),
+            "damaged_events": list(result.damaged),
+            "replayed": None if result.replayed is None else result.replayed.events,
+            "sound": result.sound,
+            "seconds": seconds,
+        }
+        print_json(report)
+    else:
+        print(f"{result.events:,} events, {result.snapshots} snapshots: {seconds:.1f} s")
+        if result.erased:
+            print(f"features and context of {result.erased:,} decisions were erased")
+        for problem in result.problems:
+            print(f"damaged: {problem}")
+        if result.sound:
+            print("intact" + ("" if result.replayed is None else ", and the replay agrees"))
+    if not result.sound:
+        sys.exit(1)
+
+
+def erase(
+    journal: Annotated[str, typer.Argument(help="The journal; no service may be running on it.")],
+    id_: Annotated[list[str] | None, typer.Option("--id", help="A decision's id; may be repeated.")] = None,
+    older: Annotated[str | None, typer.Option(help="All decisions older than this, such as 90d.")] = None,
+    learner: CustomLearner = None,
+    as_json: AsJson = False,
+) -> None:
+    """Erase features and context of decisions, in the journal; what is left still verifies.
+
+    Of a running service, use its route; of old decisions in general, `superarm serve --retain 90d`.
+
+    Example: **superarm erase events.db --id letter-17**
+    """
+    from superarm.journal.store import is_url
+    from superarm.service import Service
+
+    if is_url(journal):
+        wanted = "a file: of a shared journal, use the route of any process (superarm change URL erase)"
+        raise InvalidInput.must("JOURNAL", "superarm erase", wanted, "a database")
+    if bool(id_) == (older is not None):
+        raise InvalidInput("superarm erase needs --id or --older, and not both")
+    before = None if older is None else time.time() - parse_duration(older, "--older", "superarm erase")
+    service = Service.open(journal, create=False, learner=learner, trust_clock=True)
+    count, finished = 0, True
+    try:
+        if service.down is not None:
+            raise service.down
+        for field, value in (("ids", id_), ("before", before)):
+            if value:
+                seq = service.call(service.handler.change, {"what": "erase", field: value})
+                erased, finished = service.model.erased(seq)
+                count += erased
+    finally:
+        service.close()
+    if as_json:
+        print_json({"journal": str(journal), "erased": count, "finished": finished})
+    else:
+        print(f"features and context of {count:,} decisions erased")
+    if not finished:
+        print(
+            f"superarm: not finished: {service.model.unfinished_erasure()}; the next start goes on",
+            file=sys.stderr,
+        )
+        sys.exit(1)
