@@ -109,7 +109,7 @@ def test_sets_come_as_often_as_they_should(name: str, q: float | None, uniform: 
     both = np.zeros((6, 6))
     for shown, chance in chances.items():
         both[np.ix_(sorted(shown), sorted(shown))] += chance
-    np.testing.assert_allclose(draw.pairs(), both, atol=1e-9)
+    np.testing.assert_allclose(draw.pair_inclusion(), both, atol=1e-9)
     np.testing.assert_allclose(draw.inclusion(), both.diagonal(), atol=1e-9)
     counts: Counter[frozenset[int]] = Counter()
     for _ in range(n):

@@ -65,7 +65,7 @@ def test_probabilities_are_those_of_the_draw(variant: dict[str, object], k: int,
         assert again.probability(shown) == p[shown]
         assert decision.log_ordered_propensity <= decision.log_propensity + 1e-9
         if t < 50:
-            inclusion, pairs = draw.inclusion(), draw.pairs()
+            inclusion, pairs = draw.inclusion(), draw.pair_inclusion()
             member = np.array([[r in labels for r in range(k)] for labels in sets], float)
             chance = np.array([p[labels] for labels in sets])
             np.testing.assert_allclose(inclusion, chance @ member, atol=1e-9)

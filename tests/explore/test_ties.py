@@ -81,7 +81,7 @@ def test_every_set_has_its_exact_probability(case: str, m: int, explore: float) 
         chance = exact.get(frozenset(labels), 0.0)
         assert draw.probability(labels) == pytest.approx(chance, rel=1e-5, abs=1e-9)
         pairs[np.ix_(labels, labels)] += chance
-    np.testing.assert_allclose(draw.pairs(), pairs, atol=1e-6)
+    np.testing.assert_allclose(draw.pair_inclusion(), pairs, atol=1e-6)
     np.testing.assert_allclose(draw.inclusion(), np.diagonal(pairs), atol=1e-6)
 
 

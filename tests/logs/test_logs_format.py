@@ -63,7 +63,7 @@ def test_what_was_written_comes_back(tmp_path, ending, names, kind):
         assert two.propensity == pytest.approx(one.propensity)
         assert two.ordered_propensity == pytest.approx(one.ordered_propensity)
         assert json.loads(b.context) == {"page": 1}
-        assert b.number == number
+        assert b.row_number == number
         if kind == "dense":
             np.testing.assert_allclose(two.x, one.x, rtol=1e-6)
         else:
@@ -204,7 +204,7 @@ def test_a_bad_row_names_its_line_and_field(tmp_path, line, message):
     with pytest.raises(BadRow, match=message):
         list(Log(path))
     log = Log(path, skip_bad=True)
-    assert [r.number for r in log] == [0, 2]
+    assert [r.row_number for r in log] == [0, 2]
     assert log.bad == 1
     assert "row 2" in log.first_bad
 

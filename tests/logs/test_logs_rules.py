@@ -67,7 +67,7 @@ class Plain(SetDistribution):
 
     def __init__(self, draw):
         super().__init__(draw.eligible, draw.m)
-        self.probability, self._pairs = draw.probability, draw.pairs()
+        self.probability, self._pairs = draw.probability, draw.pair_inclusion()
 
     def probability(self, labels):
         raise NotImplementedError
@@ -75,7 +75,7 @@ class Plain(SetDistribution):
     def inclusion(self):
         return np.diagonal(self._pairs)
 
-    def pairs(self):
+    def pair_inclusion(self):
         return self._pairs
 
 
@@ -104,7 +104,7 @@ def test_weights_are_unbiased_by_enumeration(name, plain):
     np.testing.assert_allclose(logged.propensity, p)
     given_top = p
     if isinstance(draw, TiedSets):  # a log's top set says which of the tied labels came first
-        one_order = FewSets(draw.eligible, draw.m, draw.chances.items(), draw.uniform)
+        one_order = FewSets(draw.eligible, draw.m, draw.probabilities.items(), draw.uniform)
         given_top = np.array([one_order.probability(np.flatnonzero(s)) for s in batch.shown])
     assert given_top @ logged.excess == pytest.approx(0.0, abs=1e-9)
     shown = batch.shown * 1.0

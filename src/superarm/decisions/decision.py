@@ -313,8 +313,8 @@ class Record:
         hit: whether the right label was among them; ``None`` if no outcome is known.
         label: the right label, where the world named it.
         id, time, context: whatever the writer knew; nothing computes with them.
-        number: the row's number in its file, from 0, bad rows included.
-        also: other columns of the row that were asked for; they are not written.
+        row_number: the row's number in its file, from 0, bad rows included.
+        extra_columns: other columns of the row that were asked for; they are not written.
     """
 
     decision: Decision
@@ -323,8 +323,8 @@ class Record:
     id: str | None = None
     time: Any = None
     context: str | None = None
-    number: int = 0
-    also: Mapping[str, Any] | None = None
+    row_number: int = 0
+    extra_columns: Mapping[str, Any] | None = None
 
     @classmethod
     def from_decision(

@@ -61,9 +61,9 @@ class DiluteDistribution(SetDistribution):
         self.top = frozenset(top)
         self._log_set = log_set_probabilities(len(self.eligible), m, gamma)
         self._within = np.array([label in self.top for label in self.eligible])
-        everything = m >= len(self.eligible)
-        self._chances = (
-            Inclusion(1.0, 1.0, 1.0, 1.0, 1.0) if everything else inclusion(len(eligible), m, gamma)
+        all_shown = m >= len(self.eligible)
+        self._inclusion = (
+            Inclusion(1.0, 1.0, 1.0, 1.0, 1.0) if all_shown else inclusion(len(eligible), m, gamma)
         )
 
     def probability(self, labels: Iterable[Label]) -> float:
@@ -73,13 +73,13 @@ class DiluteDistribution(SetDistribution):
         return exp(self._log_set[len(shown & self.top)])
 
     def inclusion(self) -> Array:
-        return np.where(self._within, self._chances.inside, self._chances.outside)
+        return np.where(self._within, self._inclusion.inside, self._inclusion.outside)
 
-    def pairs(self) -> Array:
+    def pair_inclusion(self) -> Array:
         first, second = self._within[:, None], self._within[None, :]
-        chances = self._chances
-        both = np.where(first & second, chances.both_inside, chances.one_each)
-        both = np.where(~first & ~second, chances.both_outside, both)
+        p = self._inclusion
+        both = np.where(first & second, p.both_inside, p.one_each)
+        both = np.where(~first & ~second, p.both_outside, both)
         np.fill_diagonal(both, self.inclusion())
         return both
 

@@ -17,12 +17,12 @@ from superarm.data.labels import Label
 
 
 def log_comb(n: int, r: int) -> float:
-    """log of n over r."""
+    """Return the log of n over r."""
     return lgamma(n + 1) - lgamma(r + 1) - lgamma(n - r + 1)
 
 
-def uniform_pair(n: int, m: int) -> float:
-    """The probability that a uniform set of m out of n shows both of two labels."""
+def uniform_pair_probability(n: int, m: int) -> float:
+    """Return the probability that a uniform set of m out of n shows both of two labels."""
     return m * (m - 1) / (n * (n - 1)) if n > 1 else 0.0
 
 
@@ -35,15 +35,15 @@ class SetDistribution(ABC):
 
     @abstractmethod
     def probability(self, labels: Iterable[Label]) -> float:
-        """The probability that exactly these labels are shown, in whatever order."""
+        """Return the probability that exactly these labels are shown, in whatever order."""
 
     @abstractmethod
     def inclusion(self) -> Array:
-        """For each eligible label, the probability that it is shown."""
+        """Return, for each eligible label, the probability that it is shown."""
 
     @abstractmethod
-    def pairs(self) -> Array:
-        """For each pair of eligible labels, the probability that both are shown: E[1_S 1_S']."""
+    def pair_inclusion(self) -> Array:
+        """Return, for each pair of eligible labels, the probability that both are shown: E[1_S 1_S']."""
 
 
 class FewSets(SetDistribution):
@@ -65,42 +65,49 @@ class FewSets(SetDistribution):
     ) -> None:
         super().__init__(eligible, m)
         self.uniform = uniform
-        self.chances: dict[frozenset[Label], float] = {}
-        for labels, chance in sets:
+        self.probabilities: dict[frozenset[Label], float] = {}
+        for labels, probability in sets:
             key = frozenset(labels)
-            self.chances[key] = self.chances.get(key, 0.0) + chance
+            self.probabilities[key] = self.probabilities.get(key, 0.0) + probability
 
     def probability(self, labels: Iterable[Label]) -> float:
         shown = frozenset(labels)
         if not shown <= self.position.keys():
             return 0.0
-        flat = exp(-log_comb(len(self.eligible), self.m)) if self.uniform and len(shown) == self.m else 0.0
-        return (1.0 - self.uniform) * self._few(shown) + self.uniform * flat
+        probability = (1.0 - self.uniform) * self._few_probability(shown)
+        if self.uniform and len(shown) == self.m:
+            probability += self.uniform * exp(-log_comb(len(self.eligible), self.m))
+        return probability
 
     def inclusion(self) -> Array:
-        few = np.zeros(len(self.eligible))
-        for labels, chance in self.chances.items():
-            few[[self.position[label] for label in labels]] += chance
-        return np.asarray((1.0 - self.uniform) * few + self.uniform * self.m / len(self.eligible))
+        few = (1.0 - self.uniform) * self._few_inclusion()
+        return np.asarray(few + self.uniform * self.m / len(self.eligible))
 
-    def pairs(self) -> Array:
-        n, m, few = len(self.eligible), self.m, self._few_pairs()
+    def pair_inclusion(self) -> Array:
+        n, m = len(self.eligible), self.m
+        few = (1.0 - self.uniform) * self._few_pair_inclusion()
         if not self.uniform:
             return few
-        flat = np.full((n, n), uniform_pair(n, m))
-        np.fill_diagonal(flat, m / n)
-        return np.asarray((1.0 - self.uniform) * few + self.uniform * flat)
+        uniform = np.full((n, n), uniform_pair_probability(n, m))
+        np.fill_diagonal(uniform, m / n)
+        return np.asarray(few + self.uniform * uniform)
 
-    def _few(self, shown: frozenset[Label]) -> float:
-        """The probability of these labels among the few sets."""
-        return self.chances.get(shown, 0.0)
+    def _few_probability(self, shown: frozenset[Label]) -> float:
+        """Return the probability of these labels among the few sets."""
+        return self.probabilities.get(shown, 0.0)
 
-    def _few_pairs(self) -> Array:
-        few = np.zeros((len(self.eligible), len(self.eligible)))
-        for labels, chance in self.chances.items():
-            at = [self.position[label] for label in labels]
-            few[np.ix_(at, at)] += chance
-        return few
+    def _few_inclusion(self) -> Array:
+        shown = np.zeros(len(self.eligible))
+        for labels, probability in self.probabilities.items():
+            shown[[self.position[label] for label in labels]] += probability
+        return shown
+
+    def _few_pair_inclusion(self) -> Array:
+        both = np.zeros((len(self.eligible), len(self.eligible)))
+        for labels, probability in self.probabilities.items():
+            positions = [self.position[label] for label in labels]
+            both[np.ix_(positions, positions)] += probability
+        return both
 
 
 class TiedSets(FewSets):
@@ -110,7 +117,7 @@ class TiedSets(FewSets):
         eligible: the labels that could be shown.
         m: how many were shown.
         sets: a few sets and their probabilities, for one order of the tied labels.
-        groups: lists of tied labels; a label that is in none is tied with nobody.
+        groups: lists of tied labels; a label that is in none is a group of its own.
         uniform: the share of sets drawn from all alike.
     """
 
@@ -126,33 +133,42 @@ class TiedSets(FewSets):
         self.group = {label: i for i, label in enumerate(self.eligible)}
         for tied in groups:
             self.group |= dict.fromkeys(tied, self.group[tied[0]])
-        self.size = Counter(self.group.values())
-        self.ways: Counter[frozenset[tuple[int, int]]] = Counter()  # how many of each group
-        for labels, chance in self.chances.items():
-            self.ways[self._way(labels)] += chance  # type: ignore[assignment]
+        self.group_size = Counter(self.group.values())
+        # the probability of each way to take labels from groups: pairs (group, how many)
+        self.group_counts: Counter[frozenset[tuple[int, int]]] = Counter()
+        for labels, probability in self.probabilities.items():
+            self.group_counts[self._count_groups(labels)] += probability  # type: ignore[assignment]
 
-    def _way(self, labels: Iterable[Label]) -> frozenset[tuple[int, int]]:
+    def _count_groups(self, labels: Iterable[Label]) -> frozenset[tuple[int, int]]:
         return frozenset(Counter(self.group[label] for label in labels).items())
 
-    def _few(self, shown: frozenset[Label]) -> float:
-        way = self._way(shown)
-        return self.ways[way] / prod(comb(self.size[group], count) for group, count in way)
+    def _few_probability(self, shown: frozenset[Label]) -> float:
+        counts = self._count_groups(shown)
+        return self.group_counts[counts] / prod(
+            comb(self.group_size[group], count) for group, count in counts
+        )
 
-    def inclusion(self) -> Array:
-        return np.diagonal(self.pairs()).copy()
+    def _few_inclusion(self) -> Array:
+        shown = np.zeros(len(self.eligible))
+        for counts, probability in self.group_counts.items():
+            for group, count in counts:
+                shown[group] += probability * count / self.group_size[group]
+        return shown[[self.group[label] for label in self.eligible]]
 
-    def _few_pairs(self) -> Array:
+    def _few_pair_inclusion(self) -> Array:
         n = len(self.eligible)
         group = np.array([self.group[label] for label in self.eligible])
-        size = np.array([self.size[g] for g in range(n)])
-        few = np.zeros((n, n))
-        for way, chance in self.ways.items():
+        size = np.array([self.group_size[g] for g in range(n)])
+        is_same = group[:, None] == group[None, :]
+        total = np.zeros((n, n))
+        for counts, probability in self.group_counts.items():
             shown = np.zeros(n)
-            shown[[g for g, _ in way]] = [count for _, count in way]
-            one = shown[group] / size[group]  # the share of its group that is shown
-            again = np.maximum(shown[group] - 1, 0) / np.maximum(size[group] - 1, 1)
-            same = group[:, None] == group[None, :]
-            both = one[:, None] * np.where(same, again[None, :], one[None, :])
-            np.fill_diagonal(both, one)
-            few += chance * both
-        return few
+            shown[[g for g, _ in counts]] = [count for _, count in counts]
+            first = shown[group] / size[group]  # that a label is shown
+            second = np.maximum(shown[group] - 1, 0) / np.maximum(
+                size[group] - 1, 1
+            )  # and another of its group
+            both = first[:, None] * np.where(is_same, second[None, :], first[None, :])
+            np.fill_diagonal(both, first)
+            total += probability * both
+        return total

@@ -102,7 +102,7 @@ def _batch(records: list[Record], labels: Labels) -> Batch:
             propensity[i] = decision.propensity
         if decision.top:
             top[i, decision.top] = True
-        draws.append(_draw(decision, all_labels, record.number))
+        draws.append(_draw(decision, all_labels, record.row_number))
     hit = np.array([record.hit for record in records], np.float64)
     return Batch(records, hit, shown, top, eligible, propensity, draws)
 

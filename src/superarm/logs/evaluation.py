@@ -62,7 +62,7 @@ def evaluate(
         survey.declare_columns(model)
 
     def judges(record: Record) -> bool:
-        return holdout is None or held_out(record.number, holdout, seed)
+        return holdout is None or held_out(record.row_number, holdout, seed)
 
     records = ticked(log, progress, survey.rows, "rows")
     for batch in batches(_counted(records, diagnostics, judges), labels):
@@ -172,7 +172,7 @@ def _column_value(record: Record, name: str) -> Any:
     context: Any = record.context  # of a CSV, text
     if isinstance(context, str) and context.lstrip().startswith("{"):
         context = json.loads(context)
-    for values in (record.also, record.decision.x, context):
+    for values in (record.extra_columns, record.decision.x, context):
         if isinstance(values, dict) and values.get(name) is not None:
             return values[name]
     return None

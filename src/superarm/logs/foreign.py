@@ -180,9 +180,9 @@ class SlotsDistribution(SetDistribution):
         return prod(chances[0] for chances in by_slot)
 
     def inclusion(self) -> Array:
-        return np.diagonal(self.pairs()).copy()
+        return np.diagonal(self.pair_inclusion()).copy()
 
-    def pairs(self) -> Array:
+    def pair_inclusion(self) -> Array:
         by_slot_and_label = np.zeros((self.m, len(self.eligible)))
         for i, slot in enumerate(self.slots):
             for label, chance in slot.items():

@@ -264,8 +264,8 @@ class Log:
             id=None if row.get("id") is None else str(row["id"]),
             time=row.get("time"),
             context=row.get("context"),
-            number=number,
-            also={name: row.get(name) for name in self._also} if self._also else None,
+            row_number=number,
+            extra_columns={name: row.get(name) for name in self._also} if self._also else None,
         )
 
     def _drawn(self, row: dict[str, Any], where: str, labels: tuple[Any, ...]) -> tuple[Any, Any, Any]:

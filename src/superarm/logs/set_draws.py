@@ -187,7 +187,7 @@ class DistributionDraw(SetDraw):
         super().__init__(np.array(distribution.eligible, np.intp), distribution.m)
         self.distribution = distribution
         few = distribution if isinstance(distribution, FewSets) else None
-        self.sizes_vary = few is not None and any(len(labels) != self.m for labels in few.chances)
+        self.sizes_vary = few is not None and any(len(labels) != self.m for labels in few.probabilities)
 
     def probability(self, labels: LabelNumbers) -> float:
         return self.distribution.probability(labels)
@@ -211,7 +211,7 @@ class DistributionDraw(SetDraw):
 
     @cached_property
     def _matrix_and_inverse(self) -> tuple[Array, Array]:
-        G = self.distribution.pairs()
+        G = self.distribution.pair_inclusion()
         return G, np.linalg.pinv(G, rcond=1e-9, hermitian=True)
 
 
@@ -223,7 +223,7 @@ def draw_from(distribution: SetDistribution) -> SetDraw:
 
 
 def _few_sets_draw(given: FewSets) -> MixtureDraw:
-    sets = {labels: (1.0 - given.uniform) * p for labels, p in given.chances.items() if p > NEGLIGIBLE}
+    sets = {labels: (1.0 - given.uniform) * p for labels, p in given.probabilities.items() if p > NEGLIGIBLE}
     return MixtureDraw(np.sort(given.eligible), given.m, sets, given.uniform, given.eligible[: given.m])
 
 

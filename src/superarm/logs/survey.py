@@ -182,7 +182,7 @@ def label_numbers(labels: Labels, given: Iterable[Label], field: str, owner: str
 
 def relabel(record: Record, labels: Labels, names: list[Label]) -> Decision:
     """The decision of a row, with ``names[i]`` for the label of number i."""
-    decision, where = record.decision, at_row("the log", record.number)
+    decision, where = record.decision, at_row("the log", record.row_number)
 
     def own(given: Iterable[Label], field: str = "labels") -> tuple[Label, ...]:
         return tuple(names[i] for i in label_numbers(labels, given, field, where))

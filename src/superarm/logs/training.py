@@ -108,7 +108,7 @@ def train(
     began = perf_counter()
 
     def judges(record: Record) -> bool:
-        return held_out(record.number, holdout, seed)
+        return held_out(record.row_number, holdout, seed)
 
     tried = _try_passes(log, learner, survey, passes, judges, seed, progress) if passes > 1 else {}
     best = min(tried, key=lambda number: tried[number], default=passes)
@@ -199,7 +199,7 @@ class _Trainer:
         if record.label is None:
             learner.update(decision, hit=record.hit)
         else:
-            where = at_row(self.log.name, record.number)
+            where = at_row(self.log.name, record.row_number)
             label = label_numbers(learner.label_set, [record.label], "label", where)[0]
             learner.update(decision, label=self.names[label])
         self.rows += 1
@@ -243,7 +243,7 @@ def _try_passes(
     share = min(CHOOSING_SHARE, JUDGING_ROWS / survey.rows)
 
     def chooses(record: Record) -> bool:
-        return not judges(record) and bool(uniform_number(seed + 2**42, record.number, 0) < share)
+        return not judges(record) and bool(uniform_number(seed + 2**42, record.row_number, 0) < share)
 
     def learns(record: Record) -> bool:
         return not judges(record) and not chooses(record)
