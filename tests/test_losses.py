@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -110,7 +111,18 @@ def test_all_labels_shown() -> None:
         ({"logits": [[0.0, 1.0]]}, "logits of set_nll must be an array of NumPy, JAX or PyTorch"),
         ({"shown": [0]}, "shown of set_nll must be n x m"),
         ({"shown": [[True, False]]}, "n x k of true and false"),
+        ({"shown": [[0, 3]]}, "shown of set_nll must be label numbers from 0 to 2, got 3"),
+        ({"shown": [[-1]]}, "label numbers from 0 to 2, got -1"),
+        ({"shown": [[1, 0, 0]]}, "for a mask, use booleans"),
+        ({"shown": [[0], [1, 2]]}, r"sets of one size\), or a mask of n x k booleans"),
+        ({"shown": [[0.5]]}, "shown of set_nll must be n x m label numbers"),
         ({"hit": [True, False]}, "hit of set_nll must be 1 answers"),
+        ({"hit": [None]}, r"hit\[0\] of set_nll must be true or false .*, got None"),
+        ({"hit": [float("nan")]}, r"hit\[0\] of set_nll must be true or false"),
+        ({"hit": [-1]}, r"hit\[0\] of set_nll must be true or false"),
+        ({"hit": [2]}, r"hit\[0\] of set_nll must be true or false"),
+        ({"hit": ["no"]}, r"hit\[0\] of set_nll must be true or false .*, got .*no"),
+        ({"hit": np.array([pd.NA], object)}, r"hit\[0\] of set_nll must be true or false"),
         ({"false_yes": 0.6, "false_no": 0.5}, "below 1 together"),
         ({"false_yes": -0.1}, "false_yes and false_no of set_nll"),
         ({"reduction": "median"}, "reduction of set_nll"),
@@ -119,6 +131,23 @@ def test_all_labels_shown() -> None:
 def test_what_it_refuses(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         set_nll(**{"logits": np.zeros((1, 3)), "shown": [[0]], "hit": [True], **change})
+
+
+@pytest.mark.parametrize(
+    "hit", [[True, False], [1, 0], np.array([1.0, 0.0]), np.array([True, False], object)]
+)
+def test_answers_in_every_spelling(hit: Any) -> None:
+    logits = np.log([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
+    expected = set_nll(logits, [[0, 1], [0, 1]], [True, False])
+    assert set_nll(logits, [[0, 1], [0, 1]], hit) == expected
+    assert set_nll(logits, pd.DataFrame({"first": [0, 0], "second": [1, 1]}), pd.Series(hit)) == expected
+
+
+def test_a_library_with_nothing_but_the_array_api() -> None:
+    strict = pytest.importorskip("array_api_strict")
+    given = example()
+    assert np.isclose(float(set_nll(strict.asarray(given[0]), *given[1:])), set_nll(*given))
+    assert np.allclose(np.asarray(posterior(strict.asarray(given[0]), *given[1:])), posterior(*given))
 
 
 def test_posterior_refuses_in_its_own_name() -> None:
