@@ -121,6 +121,21 @@ def test_sets_that_somebody_else_showed_in_a_search(digits):
     np.testing.assert_array_equal(once.decision_function(X), steps.decision_function(X))
 
 
+def test_noisy_answers_are_not_learnt_by_heart():
+    """Of 20 passes and one, the one that predicts answers better that were set aside; then all rows teach."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1500, 30))
+    y = (X[:, :6] + 1.5 * random.gumbel(size=(1500, 6))).argmax(axis=1)
+    shown = np.argsort(random.random((1500, 6)), axis=1)[:, :2]
+    hit = (shown == y[:, None]).any(axis=1)
+    model = SetFeedbackClassifier(set_size=2, random_state=0).fit(X[:900], hit[:900], shown=shown[:900])
+    assert model.passes_ == 1
+    assert model.score(X[900:], hit[900:], shown=shown[900:]) > -0.75  # -0.97 after 20 passes
+    few = SetFeedbackClassifier(passes=4, random_state=0).fit(X[:9], hit[:9], shown=shown[:9])
+    assert few.passes_ == 4  # too few rows to set any aside
+    assert SetFeedbackClassifier(passes=4, random_state=0).fit(X, y).passes_ == 4
+
+
 @pytest.fixture(scope="module")
 def pairs():
     """Two of four labels were shown for each row, at random."""
@@ -211,6 +226,16 @@ def test_pipeline_grid_search_and_pickle(digits):
             lambda m, X, y: m.set_params(set_size=0).fit(X, y),
             InvalidInput,
             "set_size of SetFeedbackClassifier",
+        ),
+        (
+            lambda m, X, y: m.fit(X, y).predict_set(X, -1),
+            InvalidInput,
+            "set_size of predict_set must be a whole",
+        ),
+        (
+            lambda m, X, y: m.fit(X, y).predict_set(X, 0),
+            InvalidInput,
+            "set_size of predict_set must be a whole",
         ),
         (lambda m, X, y: m.set_params(passes=0).fit(X, y), InvalidInput, "passes of SetFeedbackClassifier"),
         (lambda m, X, y: m.fit(X, y).partial_fit(X, ["new"] * len(X)), InvalidInput, "made of its classes"),

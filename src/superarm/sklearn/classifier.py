@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -24,10 +25,44 @@ from superarm.learners.registry import make, parse
 from superarm.losses import softmax
 from superarm.parameters import check_int
 from superarm.sklearn.arguments import class_codes, one_column, shown_sets
-from superarm.sklearn.scorer import log_loss
+from superarm.sklearn.scorer import log_loss, mean_log_loss
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
+
+
+class AnsweredSets(NamedTuple):
+    """Sets that somebody else showed, with the answers.
+
+    Attributes:
+        rows: the row of each set.
+        sets: the numbers of its labels.
+        hits: whether the right label was among them.
+        propensities: the probability of the set, where it is known.
+    """
+
+    rows: Rows
+    sets: list[Array]
+    hits: list[bool]
+    propensities: list[float | None]
+
+    def take(self, numbers: Array) -> AnsweredSets:
+        """Return those of these numbers."""
+        columns = ([column[i] for i in numbers] for column in self[1:])
+        return AnsweredSets(self.rows.take(numbers), *columns)
+
+    def teach(self, learner: Learner, order: Iterable[int]) -> None:
+        """Update a learner with every answer, in this order."""
+        order = list(order)
+        given = [
+            Decision.given(self.rows.row(i), learner.label_set.decode(self.sets[i]), self.propensities[i])
+            for i in order
+        ]
+        learner.update_many(given, [self.hits[i] for i in order])
+
+    def log_loss(self, learner: Learner) -> float:
+        """Return the mean log loss of the answers, as a learner predicts them."""
+        return mean_log_loss(learner.scores(self.rows), self.sets, self.hits)
 
 
 class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -42,7 +77,9 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             ``coverage`` the most, and all by default.
         coverage: show as few labels as needed so that the right one is among them so often, 0.95 say
             (docs/coverage.md).
-        passes: how often `fit` goes through the rows, with new sets each time.
+        passes: how often `fit` goes through the rows, with new sets each time. With ``shown`` one pass is tried
+            beside them, on nine rows in ten, and kept if it predicts the other answers better: several may learn
+            the noise of the answers by heart.
         shuffle: visit them in a random order.
         random_state: for the order and for the sets.
         columns: what the columns of X are, if it is a data frame or a list of dicts: `superarm.Columns`, a file of
@@ -51,6 +88,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     Attributes:
         classes_: the labels.
         learner_: the learner inside, with everything that superarm's learners can do.
+        passes_: how often `fit` went through the rows.
     """
 
     def __init__(
@@ -97,23 +135,20 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if self.passes < 1:
             raise InvalidInput.must("passes", "SetFeedbackClassifier", "at least 1", self.passes)
         random = check_random_state(self.random_state)
+        self.passes_ = self.passes
         if shown is None:
             X, y = self._validated(X, y, reset=True)
             self._make_learner(y, X, random)
-            sets, codes = None, self._codes(y, "y")
+            rows, codes = self._learner_rows(X), class_codes(self.classes_, y, "y")
+            for _ in range(self.passes):
+                self.learner_.run(rows, codes, self._order(len(rows), random))
         else:
             X, sets = self._validated(X, reset=True), shown_sets(shown)
             self._make_learner(list(chain(*sets)) if classes is None else classes, X, random)
-        rows, learner = self._learner_rows(X), self.learner_
-        for turn in range(self.passes):
-            order = random.permutation(len(rows)) if self.shuffle else np.arange(len(rows))
-            if sets is None:
-                learner.run(rows, codes, order)
-            else:
-                learner.anneal(1.0 - turn / self.passes, self.passes)
-                self._learn_sets(rows, sets, y, propensity, order)
-        if sets is not None:
-            learner.anneal(1.0, self.passes)
+            answers = self._answered_sets(self._learner_rows(X), sets, y, propensity)
+            if self.passes > 1:
+                self.passes_ = self._choose_passes(answers, random)
+            self._learn_passes(self.learner_, answers, self.passes_, random)
         return self
 
     def partial_fit(
@@ -143,13 +178,39 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             raise InvalidInput.must("classes", "partial_fit", wanted, classes)
         rows = self._learner_rows(X)
         if shown is None:
-            self.learner_.run(rows, self._codes(y, "y"))
+            self.learner_.run(rows, class_codes(self.classes_, y, "y"))
         else:
-            self._learn_sets(rows, shown_sets(shown), y, propensity, np.arange(len(rows)))
+            answers = self._answered_sets(rows, shown_sets(shown), y, propensity)
+            answers.teach(self.learner_, range(len(answers.hits)))
         return self
 
-    def _learn_sets(self, rows: Rows, sets: list[list[Any]], hit: Any, propensity: Any, order: Array) -> None:
-        """One pass over sets that somebody else showed."""
+    def _order(self, n_rows: int, random: np.random.RandomState) -> Array:
+        return random.permutation(n_rows) if self.shuffle else np.arange(n_rows)
+
+    def _learn_passes(
+        self, learner: Learner, answers: AnsweredSets, passes: int, random: np.random.RandomState
+    ) -> None:
+        """Let a learner go through answered sets several times, with smaller and smaller steps."""
+        for number in range(passes):
+            learner.anneal(1.0 - number / passes, passes)
+            answers.teach(learner, self._order(len(answers.hits), random))
+        learner.anneal(1.0, passes)
+
+    def _choose_passes(self, answers: AnsweredSets, random: np.random.RandomState) -> int:
+        """Return 1 or ``passes``, whichever predicts better a tenth of the answers, which are set aside for this."""
+        order = random.permutation(len(answers.hits))
+        judging, learning = np.split(order, [len(order) // 10])
+        if not len(judging):
+            return self.passes
+        losses = dict[int, float]()
+        for passes in (1, self.passes):
+            learner = copy.deepcopy(self.learner_)
+            self._learn_passes(learner, answers.take(learning), passes, random)
+            losses[passes] = answers.take(judging).log_loss(learner)
+        return min(losses, key=losses.__getitem__)
+
+    def _answered_sets(self, rows: Rows, sets: list[list[Any]], hit: Any, propensity: Any) -> AnsweredSets:
+        """Return the sets that have an answer."""
         learner = self.learner_
         if not learner.learns_from_given:
             wanted = "one that learns from given sets, such as set-logit"
@@ -159,13 +220,13 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if not len(sets) == len(hits) == len(propensities) == len(rows):
             got = f"{len(rows)} rows, {len(sets)} sets, {len(hits)} answers, {len(propensities)} propensities"
             raise InvalidInput.must("shown and y", "SetFeedbackClassifier", "one for each row of X", got)
-        answered = [i for i in order if hits[i] is not None]
-        labels = [learner.label_set.decode(self._codes(np.asarray(sets[i]), "shown")) for i in answered]
-        given = [
-            Decision.given(rows.row(i), shown, propensities[i])
-            for i, shown in zip(answered, labels, strict=True)
-        ]
-        learner.update_many(given, [hits[i] for i in answered])
+        answered = [i for i, hit in enumerate(hits) if hit is not None]
+        return AnsweredSets(
+            rows.take(answered),
+            [class_codes(self.classes_, np.asarray(sets[i]), "shown") for i in answered],
+            [hits[i] for i in answered],
+            [propensities[i] for i in answered],
+        )
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, shown: Iterable[Iterable[Any]] | None = None
@@ -235,8 +296,10 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             rows, learner = self._rows(X), self.learner_
             sets = learner.predict_set(rows, set_size, coverage=coverage)
             return [self.classes_[learner.label_set.numbers(labels, "X", "predict_set")] for labels in sets]
+        size = self._max_set_size() if set_size is None else set_size
+        check_int("set_size", "predict_set", size, 1)
         order = np.argsort(-self._scores(X), axis=1, kind="stable")
-        return np.asarray(self.classes_[order[:, : self._largest_set() if set_size is None else set_size]])
+        return np.asarray(self.classes_[order[:, :size]])
 
     # ------------------------------------------------------------ inside
 
@@ -252,7 +315,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """X, and y where it is given, as scikit-learn checks them; rows with names stay as they are."""
         with_y = not (isinstance(y, str) and y == "no_validation")
-        if not self._are_named(X, reset=reset):
+        if not self._has_named_columns(X, reset=reset):
             checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
             checked = validate_data(self, X, y, reset=reset, **checks)
             if with_y:
@@ -269,7 +332,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             raise InvalidInput.must("y", "SetFeedbackClassifier", f"{len(X)} labels", f"{len(y)}")
         return X, y
 
-    def _are_named(self, X: Any, *, reset: bool) -> bool:
+    def _has_named_columns(self, X: Any, *, reset: bool) -> bool:
         """Whether rows have names that matter: words, dates or missing values among the columns, or dicts."""
         if not is_named_rows(X):
             return False
@@ -286,7 +349,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             X = X.toarray() if sparse else csr_matrix(X)
         return self.learner_.inputs.rows(X, grow=False)
 
-    def _largest_set(self) -> int:
+    def _max_set_size(self) -> int:
         """How many labels are shown, at most."""
         usual = 3 if self.coverage is None else len(self.classes_)
         return usual if self.set_size is None else self.set_size
@@ -308,17 +371,13 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             self.learner,
             **({"labels": classes.tolist()} if named else {"n_labels": len(classes)}),
             n_features=None if is_named_rows(X) else X.shape[1],
-            set_size=1 if parse(self.learner)[0].single_label else min(self._largest_set(), most),
+            set_size=1 if parse(self.learner)[0].single_label else min(self._max_set_size(), most),
             **promise,
             seed=int(random.randint(2**31 - 1)),
         )
         if is_named_rows(X):
             columns = Columns.infer(X) if self.columns is None else self.columns
             self.learner_.use_columns(columns)
-
-    def _codes(self, labels: Any, parameter: str) -> Array:
-        """The numbers of labels among the classes."""
-        return class_codes(self.classes_, labels, parameter)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

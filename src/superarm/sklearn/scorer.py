@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from superarm._types import Array
 from superarm.errors import InvalidInput
 from superarm.losses import set_nll
 from superarm.sklearn.arguments import class_codes, one_column, shown_sets
@@ -15,18 +16,23 @@ from superarm.sklearn.arguments import class_codes, one_column, shown_sets
 MEASURES = ("log_loss", "hit_rate")
 
 
-def log_loss(model: Any, X: Any, hit: Any, sets: list[list[Any]], sample_weight: Any = None) -> float:
-    """The mean log loss of the answers; rows without one do not count."""
-    logits = np.log(np.maximum(model.predict_proba(X), 1e-300))
-    inside = np.zeros(logits.shape, bool)
-    for i, labels in enumerate(sets):
-        inside[i, class_codes(model.classes_, np.asarray(labels), "shown")] = True
-    bits = one_column(hit)
-    answered = [i for i, bit in enumerate(bits) if bit is not None]
-    hits = np.array([bits[i] for i in answered], bool)
-    loss = set_nll(logits[answered], inside[answered], hits, reduction="none")
-    weights = None if sample_weight is None else np.asarray(sample_weight)[answered]
+def mean_log_loss(logits: Array, sets: Sequence[Array], hits: Sequence[bool], weights: Any = None) -> float:
+    """Return the mean log loss of answers about sets of label numbers, with ``weights`` of the rows."""
+    mask = np.zeros(logits.shape, bool)
+    for row, labels in zip(mask, sets, strict=True):
+        row[labels] = True
+    loss = set_nll(logits.astype(np.float64), mask, hits, reduction="none")
     return float(np.average(loss, weights=weights))
+
+
+def log_loss(model: Any, X: Any, hit: Any, sets: list[list[Any]], sample_weight: Any = None) -> float:
+    """Return the mean log loss of the answers; rows without one do not count."""
+    logits = np.log(np.maximum(model.predict_proba(X), 1e-300))
+    hits = one_column(hit)
+    answered = [i for i, hit in enumerate(hits) if hit is not None]
+    codes = [class_codes(model.classes_, np.asarray(sets[i]), "shown") for i in answered]
+    weights = None if sample_weight is None else np.asarray(sample_weight)[answered]
+    return mean_log_loss(logits[answered], codes, [hits[i] for i in answered], weights)
 
 
 class SetScorer(BaseEstimator):  # type: ignore[misc]
@@ -71,7 +77,7 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
 
     __call__ = score
 
-    def _hit_rate(self, model: Any, X: Any, bits: list[Any], sets: list[list[Any]], propensity: Any) -> float:
+    def _hit_rate(self, model: Any, X: Any, hits: list[Any], sets: list[list[Any]], propensity: Any) -> float:
         from superarm.logs import Log, Policy, evaluate, survey
 
         if propensity is None and not self.uniform:
@@ -83,12 +89,13 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
                 "x": [0.0],
                 "labels": class_codes(model.classes_, np.asarray(labels), "shown").tolist(),
                 "hit": hit,
+                "propensity": propensity,
+                "p": row.tolist(),
             }
-            | {"propensity": propensity, "p": row.tolist()}
-            for labels, hit, propensity, row in zip(sets, bits, propensities, p, strict=True)
+            for labels, hit, propensity, row in zip(sets, hits, propensities, p, strict=True)
         ]
         log = Log(rows, uniform=self.uniform)
         summary = survey(log, labels=len(model.classes_))
-        policy = Policy("it", probabilities="p", set_size=self.set_size or summary.set_size)
+        policy = Policy(type(model).__name__, probabilities="p", set_size=self.set_size or summary.set_size)
         best = evaluate(log, [policy], summary, holdout=None).verdicts[0].best
         return float("nan") if best is None else best.rate
