@@ -2,8 +2,8 @@
 
     X  (n, d) float    ->    label (n)    probabilities (n, k)    scores (n, k)
 
-All that a prediction is made of is in the graph: the scaling with its bend beyond 5 deviations, both banks of waves,
-the averages of both matrices, and the gate between them. What learning needs is not.
+The graph has all that a prediction needs: the scaling, which compresses values beyond 5 deviations, the random Fourier
+features (cosines and sines), the averages of both weight matrices, and the gate between them; nothing of learning.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from superarm.learners import Learner
 
 OPSET, IR = 17, 8  # of 2022: what runtimes of the last years read
-FAR, MOST = 5.0, 7.5  # native/c/scaling.h: |v| > 5 becomes 7.5 - 12.5 / |v|
-CLIP = 5.0  # native/c/curves.h: of waves
+BEND_AT, BEND_LIMIT = 5.0, 7.5  # native/c/scaling.h: |v| > 5 becomes 7.5 - 12.5 / |v|
+CLIP = 5.0  # native/c/curves.h: the largest random Fourier feature
 
 
 def export(learner: Learner, path: str | PathLike[str]) -> None:
-    """Write the graph to a file."""
+    """Write the graph of a learner's predictions to a file."""
     need("onnx")
     import onnx
     from onnx import TensorProto, helper
@@ -43,7 +43,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
         )
         raise learner.invalid("rows", "plain numbers without missing values, to be exported to ONNX", got)
     graph = Graph()
-    core = copy.deepcopy(learner).ensure_core()  # what the original has at hand stays as it is
+    core = copy.deepcopy(learner).ensure_core()  # the original's caches stay as they are
     scores = _scores(graph, core, layout.d)
     graph.node("Identity", scores, to="scores")
     graph.node("Softmax", "scores", to="probabilities", axis=1)
@@ -78,14 +78,14 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
 
 
 class Graph:
-    """Nodes and constants, each with a name of its own."""
+    """The nodes and constants of a graph; each gets a unique name."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def node(self, operator: str, *inputs: Any, to: str | None = None, **attributes: Any) -> str:
-        """Add a node; an input is the name of another one, or a constant. Its own name."""
+        """Add a node, whose inputs are names of other nodes or constants, and return its name."""
         from onnx import helper
 
         names = [given if isinstance(given, str) else self._constant(given) for given in inputs]
@@ -104,11 +104,11 @@ class Graph:
         return name
 
     def squares(self, rows: str) -> str:
-        """The squared length of each row."""
+        """Return the squared length of each row."""
         return self.node("ReduceSumSquare", rows, axes=[1], keepdims=1)
 
     def divided(self, rows: str, length: str, total: str) -> str:
-        """Rows over a length, where their total is not 0."""
+        """Return rows divided by ``length``, except where ``total`` is 0."""
         is_positive = self.node("Greater", total, np.float32(0.0))
         return self.node("Div", rows, self.node("Where", is_positive, length, np.float32(1.0)))
 
@@ -122,25 +122,27 @@ def _scores(graph: Graph, core: Any, d: int) -> str:
         return linear
     average, _ = core.curves.weights.average()
     weights = np.ascontiguousarray(core.curves.g * average[:, : core.curves.n_features].T)
-    return graph.node("Add", linear, graph.node("MatMul", _waves(graph, core.curves.lift, x, d), weights))
+    return graph.node(
+        "Add", linear, graph.node("MatMul", _fourier_features(graph, core.curves.lift, x, d), weights)
+    )
 
 
 def _scaled(graph: Graph, scaling: Any) -> str:
-    """native/scaling.pyx: Unit, or Standard."""
+    """Return scaled rows, by native/scaling.pyx: Unit or Standard."""
     if isinstance(scaling, Unit):
         total = graph.squares("X")
         return graph.divided("X", graph.node("Sqrt", total), total)
     state = scaling.state()
     v = graph.node("Mul", graph.node("Sub", "X", state["mean"]), state["inverse"])
     size = graph.node("Abs", v)
-    far = graph.node("Sub", MOST, graph.node("Div", FAR * (MOST - FAR), graph.node("Max", size, FAR)))
-    bent = graph.node("Mul", graph.node("Sign", v), far)
-    z = graph.node("Where", graph.node("Greater", size, FAR), bent, v)
-    return _half_way(graph, z, state["seen"][1], (1.0 - scaling.bias**2) ** 0.5)
+    tail = graph.node("Div", BEND_AT * (BEND_LIMIT - BEND_AT), graph.node("Max", size, BEND_AT))
+    compressed = graph.node("Mul", graph.node("Sign", v), graph.node("Sub", BEND_LIMIT, tail))
+    z = graph.node("Where", graph.node("Greater", size, BEND_AT), compressed, v)
+    return _scale_to_length(graph, z, state["seen"][1], (1.0 - scaling.bias**2) ** 0.5)
 
 
-def _half_way(graph: Graph, rows: str, typical: float, length: float) -> str:
-    """Rows as long as half-way (geometrically) between ``length`` and what they are, measured by a typical square."""
+def _scale_to_length(graph: Graph, rows: str, typical: float, length: float) -> str:
+    """Return rows whose length is the geometric mean of ``length`` and their own, relative to a typical squared length."""
     total = graph.squares(rows)
     root = graph.node("Sqrt", total)
     if typical > 0.0:
@@ -148,20 +150,22 @@ def _half_way(graph: Graph, rows: str, typical: float, length: float) -> str:
     return graph.divided(graph.node("Mul", rows, float(length)), root, total)
 
 
-def _waves(graph: Graph, lift: Any, x: str, d: int) -> str:
-    """native/lift.pyx: the curved features of scaled rows, in turns of the circle."""
+def _fourier_features(graph: Graph, lift: Any, x: str, d: int) -> str:
+    """Return the random Fourier features of scaled rows (native/lift.pyx); phases count turns of the circle."""
     rows = np.eye(d, dtype=np.float32)
     turns = np.stack([lift.projections(row) for row in rows]) * (lift.bandwidth * lift.turns / lift.stretch)
     t = graph.node("MatMul", x, turns)
-    raw = graph.node("Concat", _wave(graph, graph.node("Add", t, 0.25)), _wave(graph, t), axis=1)
+    raw = graph.node("Concat", _sine(graph, graph.node("Add", t, 0.25)), _sine(graph, t), axis=1)
     state = lift.state()
     phi = graph.node("Mul", graph.node("Sub", raw, state["mean"]), state["inverse"])
     clipped = graph.node("Clip", phi, np.float32(-CLIP), np.float32(CLIP))
-    return _half_way(graph, clipped, state["seen"][2], 1.0)
+    return _scale_to_length(graph, clipped, state["seen"][2], 1.0)
 
 
-def _wave(graph: Graph, turns: str) -> str:
-    """sin(2 pi turns) as native/c/curves.h has it: a parabola and one correction."""
+def _sine(graph: Graph, turns: str) -> str:
+    """Return sin(2 pi turns) as native/c/curves.h computes it: a parabola and one correction."""
     t = graph.node("Sub", turns, graph.node("Floor", graph.node("Add", turns, 0.5)))
-    bow = graph.node("Mul", t, graph.node("Sub", 8.0, graph.node("Mul", 16.0, graph.node("Abs", t))))
-    return graph.node("Mul", bow, graph.node("Add", 0.775, graph.node("Mul", 0.225, graph.node("Abs", bow))))
+    parabola = graph.node("Mul", t, graph.node("Sub", 8.0, graph.node("Mul", 16.0, graph.node("Abs", t))))
+    return graph.node(
+        "Mul", parabola, graph.node("Add", 0.775, graph.node("Mul", 0.225, graph.node("Abs", parabola)))
+    )

@@ -53,7 +53,7 @@ def test_other_set_sizes(set_size):
     for cls in (sa.MCDBF, sa.MCSLP):
         for check in (
             "fused_equals_stepwise",
-            "saved_goes_on",
+            "save_load_continues",
             "decision_is_consistent",
             "decision_survives_json",
         ):
@@ -114,10 +114,10 @@ class TakesAnything(sa.Perceptron):
         (TakesTwice, "second_answer_is_refused"),
         (TakesTwice, "foreign_decision_is_refused"),
         (Unseeded, "fused_equals_stepwise"),
-        (Unseeded, "randomness_is_the_seed"),
+        (Unseeded, "same_seed_same_draws"),
         (IgnoresEligible, "eligible_and_set_size_are_respected"),
-        (IgnoresEligible, "ineligible_rows_stay"),
-        (ForgetsOpenRounds, "saved_goes_on"),
+        (IgnoresEligible, "ineligible_labels_keep_weights"),
+        (ForgetsOpenRounds, "save_load_continues"),
         (RanksByNumber, "rank_and_predict_agree"),
         (TakesAnything, "bad_rows_are_refused"),
     ],
@@ -134,6 +134,8 @@ def test_check_learner_runs_all_and_names_the_first_failure():
         check_learner(RanksByNumber)
     with pytest.raises(InvalidInput, match="skip of check_learner must be"):
         check_learner(sa.Perceptron, skip=["no such check"])
+    with pytest.raises(InvalidInput, match="name of run_check must be one of CHECKS, got 'second_answer'"):
+        run_check("second_answer", sa.Perceptron)
 
 
 # ---------------------------------------------------------------- single learners

@@ -20,14 +20,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from superarm.checks import answers, decisions, reproducible  # noqa: F401 (each adds its checks)
-from superarm.checks.kit import CHECKS, D, K, Make
+from superarm.checks.helpers import CHECKS, D, K, LearnerFactory
 from superarm.errors import InvalidInput
 from superarm.learners import Learner
 
 __all__ = ["CHECKS", "check_learner", "run_check"]
 
 
-def check_learner(learner: Make, /, *, skip: Iterable[str] = (), **params: Any) -> None:
+def check_learner(learner: LearnerFactory, /, *, skip: Iterable[str] = (), **params: Any) -> None:
     """Run every check (but those in ``skip``) on ``learner(**params)``."""
     skipped = set(skip)
     for name in skipped - CHECKS.keys():
@@ -37,8 +37,10 @@ def check_learner(learner: Make, /, *, skip: Iterable[str] = (), **params: Any) 
             run_check(name, learner, **params)
 
 
-def run_check(name: str, learner: Make, /, **params: Any) -> None:
+def run_check(name: str, learner: LearnerFactory, /, **params: Any) -> None:
     """Run the check of this ``name`` in `CHECKS` on ``learner(**params)``."""
+    if name not in CHECKS:
+        raise InvalidInput.must("name", "run_check", "one of CHECKS", name, choices=CHECKS)
 
     def make(**common: Any) -> Learner:
         size = {} if getattr(learner, "single_label", False) else {"set_size": 2}
@@ -50,4 +52,4 @@ def run_check(name: str, learner: Make, /, **params: Any) -> None:
     except AssertionError as error:
         raise AssertionError(f"{name}: {error}") from error
     except Exception as error:
-        raise AssertionError(f"{name}: it raised {type(error).__name__}: {error}") from error
+        raise AssertionError(f"{name}: the learner raised {type(error).__name__}: {error}") from error

@@ -6,117 +6,120 @@ from typing import Any
 
 import numpy as np
 
-from superarm.checks.kit import (
+from superarm.checks.helpers import (
     LAYOUTS,
     D,
     K,
-    Make,
+    LearnerFactory,
     answer,
-    bits,
     check,
-    data,
-    ensure,
-    learner_for,
-    play,
-    refused,
+    expect,
+    expect_refusal,
+    fingerprint,
+    make_data,
+    make_for_layout,
+    make_trained,
     row_as,
+    run_rounds,
     saved_and_loaded,
-    trained,
 )
 from superarm.decisions.decision import Decision
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 
 
 @check
-def feedback_comes_when_it_comes(make: Make) -> None:
-    """Late, in any order, or never."""
-    X, y = data(rounds=40)
+def late_feedback_is_learnt(make: LearnerFactory) -> None:
+    """Feedback may come late, in any order, or never."""
+    X, y = make_data(rounds=40)
     learner = make()
     decisions = [learner.decide(x) for x in X]
     order = np.random.default_rng(0).permutation(40)
     for i in order[:30]:
         answer(learner, decisions[i], y[i])
     for i in range(40):
-        ensure((i in learner.answered) == (i in order[:30]), f"round {i} is booked wrongly")
-    ensure(np.isfinite(learner.scores(X)).all(), "scores are not finite after late feedback")
+        expect(
+            (i in learner.answered) == (i in order[:30]),
+            f"round {i} is wrongly counted as answered or unanswered",
+        )
+    expect(np.isfinite(learner.scores(X)).all(), "scores are not finite after late feedback")
 
 
 @check
-def second_answer_is_refused(make: Make) -> None:
+def second_answer_is_refused(make: LearnerFactory) -> None:
     """One Decision, one answer; also after save and load, and after the Decision was stored."""
-    X, y = data(rounds=6)
+    X, y = make_data(rounds=6)
     learner = make()
     decisions = [learner.decide(x) for x in X]
     for i in (4, 1, 0):
         answer(learner, decisions[i], y[i])
     for each in (learner, saved_and_loaded(learner)):
-        before = bits(each)
+        before = fingerprint(each)
         for i in (4, 1, 0):
             again = Decision.from_dict(decisions[i].to_dict())
             for decision in (decisions[i], again):
-                with refused(FeedbackError, "a second answer"):
+                with expect_refusal(FeedbackError, "a second answer"):
                     answer(each, decision, 0)
-        ensure(bits(each) == before, "a refused answer changed the learner")
+        expect(fingerprint(each) == before, "a refused answer changed the learner")
         answer(each, decisions[2], y[2])
 
 
 @check
-def foreign_decision_is_refused(make: Make) -> None:
+def foreign_decision_is_refused(make: LearnerFactory) -> None:
     """A Decision of another learner, even of one made alike, or of the future."""
-    X, _ = data(rounds=3)
-    learner, other = trained(make), trained(make)
-    before = bits(learner)
-    with refused(FeedbackError, "another learner's decision"):
+    X, _ = make_data(rounds=3)
+    learner, other = make_trained(make), make_trained(make)
+    before = fingerprint(learner)
+    with expect_refusal(FeedbackError, "another learner's decision"):
         answer(learner, other.decide(X[0]), 0)
     mine = learner.decide(X[0]).to_dict()
     future = Decision.from_dict({**mine, "round": learner.round + 5})
-    with refused(FeedbackError, "a decision it has not made"):
+    with expect_refusal(FeedbackError, "a decision it has not made"):
         answer(learner, future, 0)
     anything: dict[str, Any] = {"hit": True} if "hit" in learner.feedback else {"label": 0}
-    with refused(FeedbackError, "no decision at all"):
+    with expect_refusal(FeedbackError, "no decision at all"):
         learner.update(None, **anything)  # type: ignore[arg-type]
-    ensure(bits(learner)[0] == before[0], "a refused answer changed the weights")
+    expect(fingerprint(learner)[0] == before[0], "a refused answer changed the weights")
 
 
 @check
-def wrong_kind_of_feedback_is_refused(make: Make) -> None:
+def wrong_kind_of_feedback_is_refused(make: LearnerFactory) -> None:
     """Neither answer, both, one it does not take, or something that is no answer."""
-    X, _ = data(rounds=1)
-    learner = trained(make)
+    X, _ = make_data(rounds=1)
+    learner = make_trained(make)
     decision = learner.decide(X[0])
-    before = bits(learner)
+    before = fingerprint(learner)
     hit = True if "hit" in learner.feedback else None
     label = 0 if "label" in learner.feedback else None
     wrong: list[dict[str, Any]] = [{}, {"hit": True, "label": 0}]
     wrong += [{"label": 0}] if label is None else [{"label": K}, {"label": -1}, {"label": "no such"}]
     wrong += [{"hit": True}] if hit is None else [{"hit": 2}, {"hit": "yes"}]
     for values in wrong:
-        with refused(ValueError, f"the answer {values}"):
+        with expect_refusal(ValueError, f"the answer {values}"):
             learner.update(decision, **values)
-    ensure(bits(learner) == before, "a refused answer changed the learner")
+    expect(fingerprint(learner) == before, "a refused answer changed the learner")
     answer(learner, decision, 0)
 
 
 @check
-def given_sets_are_learnt_or_refused(make: Make) -> None:
+def given_sets_are_learnt_or_refused(make: LearnerFactory) -> None:
     """A set that somebody else chose: learnt from once, or refused."""
-    X, _ = data(rounds=1)
-    learner = trained(make)
-    before = bits(learner)
+    X, _ = make_data(rounds=1)
+    learner = make_trained(make)
+    before = fingerprint(learner)
     given = Decision.given(X[0], labels=[3] if learner.single_label else [3, 1])
     if not learner.learns_from_given:
-        with refused(FeedbackError, "a given set"):
+        with expect_refusal(FeedbackError, "a given set"):
             answer(learner, given, 3)
-        ensure(bits(learner) == before, "a refused set changed the learner")
+        expect(fingerprint(learner) == before, "a refused set changed the learner")
         return
     answer(learner, given, 3)
-    ensure(bits(learner)[0] != before[0], "a given set taught nothing")
-    with refused(FeedbackError, "a given set, twice"):
+    expect(fingerprint(learner)[0] != before[0], "a given set taught nothing")
+    with expect_refusal(FeedbackError, "a given set, twice"):
         answer(learner, given, 3)
 
 
 @check
-def bad_rows_are_refused(make: Make) -> None:
+def bad_rows_are_refused(make: LearnerFactory) -> None:
     """NaN, inf, wrong lengths and broken sparse rows: refused, and nothing changes."""
     good = np.ones(D, np.float32)
     bad: list[Any] = [np.ones(D - 1), np.ones(D + 1), np.ones((2, D)), "row", [None] * D, []]
@@ -127,53 +130,53 @@ def bad_rows_are_refused(make: Make) -> None:
     for kind in ("dense", "sparse"):
         learner, twin = make(), make()
         for each in (learner, twin):
-            play(each, *data(3, 30), kind)
+            run_rounds(each, *make_data(3, 30), kind)
         for x in bad:
-            with refused(InvalidInput, f"the row {x!r}"):
+            with expect_refusal(InvalidInput, f"the row {x!r}"):
                 learner.decide(x)
-            with refused(InvalidInput, f"rank of the row {x!r}"):
+            with expect_refusal(InvalidInput, f"rank of the row {x!r}"):
                 learner.rank(x)
-        ensure(bits(learner) == bits(twin), "a refused row changed the learner")
+        expect(fingerprint(learner) == fingerprint(twin), "a refused row changed the learner")
         for each in (learner, twin):
-            play(each, *data(4, 20), kind)
-        ensure(bits(learner) == bits(twin), "a refused row changed what came after it")
+            run_rounds(each, *make_data(4, 20), kind)
+        expect(fingerprint(learner) == fingerprint(twin), "a refused row changed what came after it")
     fresh = make()
-    with refused(InvalidInput, "NaN as the first row"):
+    with expect_refusal(InvalidInput, "NaN as the first row"):
         fresh.decide(np.full(D, np.nan))
-    ensure(fresh.round == 0, "a refused first row was counted")
+    expect(fresh.round == 0, "a refused first row was counted")
 
 
 @check
-def bad_row_stops_a_run(make: Make) -> None:
+def bad_row_stops_a_run(make: LearnerFactory) -> None:
     """A run stops before a bad row, with all rounds before it learnt."""
-    X, y = data()
+    X, y = make_data()
     broken = X.copy()
     broken[70, 1] = np.nan
     learner, short = make(), make()
-    with refused(InvalidInput, "NaN in a run"):
+    with expect_refusal(InvalidInput, "NaN in a run"):
         learner.run(broken, y)
     short.run(X[:70], y[:70])
-    ensure(bits(learner) == bits(short), "the run did not stop before the bad row")
+    expect(fingerprint(learner) == fingerprint(short), "the run did not stop before the bad row")
 
 
 @check
-def overflow_leaves_the_last_good_state(make: Make) -> None:
+def overflow_leaves_the_last_good_state(make: LearnerFactory) -> None:
     """However large the rows: an update is refused, or leaves all weights finite."""
-    X, y = data(rounds=40)
+    X, y = make_data(rounds=40)
     for power in (5, 10, 15, 19, 25, 30, 37, 38):
         for kind in LAYOUTS:
-            learner = learner_for(make, kind)
-            play(learner, X[:10], y[:10], kind)
+            learner = make_for_layout(make, kind)
+            run_rounds(learner, X[:10], y[:10], kind)
             for x, label in zip(X, y, strict=True):
                 row = np.clip(x, -3, 3) * np.float32(10.0**power)
-                before = bits(learner)
+                before = fingerprint(learner)
                 try:
                     decision = learner.decide(row_as(row, kind))
-                    before = bits(learner)
+                    before = fingerprint(learner)
                     answer(learner, decision, label)
                 except WeightsOverflow as error:
-                    ensure("round" in str(error), f"the message names no round: {error}")
-                    ensure(bits(learner) == before, "a refused update changed the learner")
+                    expect("round" in str(error), f"the message names no round: {error}")
+                    expect(fingerprint(learner) == before, "a refused update changed the learner")
                     break
             finite = all(np.isfinite(array).all() for array in learner.core.state().values())
-            ensure(finite, f"rows of size 1e{power} left weights that are not finite")
+            expect(finite, f"rows of size 1e{power} left weights that are not finite")

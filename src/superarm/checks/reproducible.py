@@ -6,97 +6,99 @@ import json
 
 import numpy as np
 
-from superarm.checks.kit import (
+from superarm.checks.helpers import (
     LAYOUTS,
     ROUNDS,
-    Make,
+    LearnerFactory,
     answer,
-    arrays,
-    bits,
     check,
-    data,
-    ensure,
-    learner_for,
-    play,
+    expect,
+    fingerprint,
+    make_data,
+    make_for_layout,
     row_as,
     rows_as,
+    run_rounds,
     saved_and_loaded,
+    state_bytes,
 )
 from superarm.decisions.decision import Decision
 from superarm.native.scaling import Standard
 
 
 @check
-def fused_equals_stepwise(make: Make) -> None:
+def fused_equals_stepwise(make: LearnerFactory) -> None:
     """`run` and round-by-round calls give the same bits, whatever the rows."""
-    X, y = data()
+    X, y = make_data()
     for kind in LAYOUTS:
-        fused, stepwise = learner_for(make, kind, seed=3), learner_for(make, kind, seed=3)
+        fused, stepwise = make_for_layout(make, kind, seed=3), make_for_layout(make, kind, seed=3)
         counts = fused.run(rows_as(X, kind), y)
-        drawn = play(stepwise, X, y, kind)
-        ensure(arrays(fused) == arrays(stepwise), f"{kind} run and decide/update differ in bits")
-        ensure(fused.round == stepwise.round == ROUNDS, "run counts other rounds than decide")
-        ensure(fused.answered.low == stepwise.answered.low == ROUNDS, "run leaves rounds unanswered")
+        drawn = run_rounds(stepwise, X, y, kind)
+        expect(state_bytes(fused) == state_bytes(stepwise), f"{kind} run and decide/update differ in bits")
+        expect(fused.round == stepwise.round == ROUNDS, "run counts other rounds than decide")
+        expect(fused.answered.low == stepwise.answered.low == ROUNDS, "run leaves rounds unanswered")
         missed = sum(label not in shown for label, shown in zip(y, drawn, strict=True))
-        ensure(counts[2] == missed, "run counts other shown misses than decide")
+        expect(counts[2] == missed, "run counts other shown misses than decide")
 
 
 @check
-def dense_equals_sparse(make: Make) -> None:
+def dense_equals_sparse(make: LearnerFactory) -> None:
     """All kinds of rows lead to the same weights, up to float32 (unless it scales them differently)."""
-    X, y = data(rounds=60)
+    X, y = make_data(rounds=60)
     dense = make(seed=1)
-    drawn = play(dense, X, y)
+    drawn = run_rounds(dense, X, y)
     if isinstance(dense.core.scaling, Standard):
         return
     for kind in ("sparse", "mixed"):
-        other = learner_for(make, kind, seed=1)
-        ensure(play(other, X, y, kind) == drawn, f"dense and {kind} rows lead to different sets")
+        other = make_for_layout(make, kind, seed=1)
+        expect(run_rounds(other, X, y, kind) == drawn, f"dense and {kind} rows lead to different sets")
         a, b = dense.scores(X), other.scores(rows_as(X, kind))
         a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
         scale = max(1.0, float(np.abs(a).max()))
-        ensure(np.abs(a - b).max() <= 1e-4 * scale, f"dense and {kind} scores differ")
+        expect(np.abs(a - b).max() <= 1e-4 * scale, f"dense and {kind} scores differ")
 
 
 @check
-def randomness_is_the_seed(make: Make) -> None:
+def same_seed_same_draws(make: LearnerFactory) -> None:
     """The same seed gives the same bits; another seed other draws, if the learner draws at all."""
-    X, y = data(rounds=300)
+    X, y = make_data(rounds=300)
     first, twin, other = make(seed=5), make(seed=5), make(seed=6)
-    drawn = play(first, X, y)
-    ensure(play(twin, X, y) == drawn, "the same seed gave different draws")
-    ensure(arrays(first) == arrays(twin), "the same seed gave different bits")
+    drawn = run_rounds(first, X, y)
+    expect(run_rounds(twin, X, y) == drawn, "the same seed gave different draws")
+    expect(state_bytes(first) == state_bytes(twin), "the same seed gave different bits")
     if make().decide(X[0]).propensity != 1.0:
-        ensure(play(other, X, y) != drawn, "another seed gave the same draws")
+        expect(run_rounds(other, X, y) != drawn, "another seed gave the same draws")
 
 
 @check
-def saved_goes_on(make: Make) -> None:
+def save_load_continues(make: LearnerFactory) -> None:
     """save, load, go on: the same bits as never having stopped, open decisions included."""
-    X, y = data()
+    X, y = make_data()
     for kind in LAYOUTS:
-        learner = learner_for(make, kind, seed=2)
-        play(learner, X[:50], y[:50], kind)
+        learner = make_for_layout(make, kind, seed=2)
+        run_rounds(learner, X[:50], y[:50], kind)
         rows = [row_as(x, kind) for x in X]
         open_ = [learner.decide(x) for x in rows[50:55]]
         answer(learner, open_[3], y[53])
         loaded = saved_and_loaded(learner)
-        ensure(type(loaded) is type(learner), "another class came back")
-        ensure(loaded.params == learner.params, "other parameters came back")
+        expect(type(loaded) is type(learner), "another class came back")
+        expect(loaded.params == learner.params, "other parameters came back")
         for each in (learner, loaded):
             answer(each, open_[1], y[51])
-            play(each, X[55:], y[55:], kind)
+            run_rounds(each, X[55:], y[55:], kind)
             answer(each, open_[4], y[54])
-        ensure(arrays(loaded) == arrays(learner), "the loaded learner went on to other bits")
-        ensure(bits(loaded) == bits(learner), "the loaded learner counts other rounds or answers")
+        expect(state_bytes(loaded) == state_bytes(learner), "the loaded learner went on to other bits")
+        expect(
+            fingerprint(loaded) == fingerprint(learner), "the loaded learner counts other rounds or answers"
+        )
 
 
 @check
-def decision_survives_json(make: Make) -> None:
+def decision_survives_json(make: LearnerFactory) -> None:
     """to_dict, JSON, from_dict: the update computes the same bits."""
-    X, y = data(rounds=40)
+    X, y = make_data(rounds=40)
     for kind in LAYOUTS:
-        direct, stored = learner_for(make, kind, seed=8), learner_for(make, kind, seed=8)
+        direct, stored = make_for_layout(make, kind, seed=8), make_for_layout(make, kind, seed=8)
         for i, label in enumerate(y):
             x = row_as(X[i], kind)
             eligible = [0, 2, 3, 4] if i % 3 == 0 else None
@@ -105,45 +107,50 @@ def decision_survives_json(make: Make) -> None:
             decision = stored.decide(x, eligible=eligible)
             text = json.dumps(decision.to_dict(), allow_nan=False)
             back = Decision.from_dict(json.loads(text))
-            ensure(back.to_dict() == decision.to_dict(), "from_dict gave another Decision back")
+            expect(back.to_dict() == decision.to_dict(), "from_dict gave another Decision back")
             answer(stored, back, label)
-        ensure(arrays(direct) == arrays(stored), "a stored Decision was learnt from differently")
+        expect(state_bytes(direct) == state_bytes(stored), "a stored Decision was learnt from differently")
 
 
 @check
-def batches_equal_single_calls(make: Make) -> None:
+def batches_equal_single_calls(make: LearnerFactory) -> None:
     """decide_many and update_many, of columns and of lists of stored decisions: the bits of single calls."""
-    X, y = data(rounds=60)
+    X, y = make_data(rounds=60)
     for kind in LAYOUTS:
-        single, columns, stored = (learner_for(make, kind, seed=4) for _ in range(3))
+        single, columns, stored = (make_for_layout(make, kind, seed=4) for _ in range(3))
         decisions = columns.decide_many(rows_as(X, kind))
         one_by_one = [single.decide(row_as(x, kind)) for x in X]
         rows = [Decision.from_dict(stored.decide(row_as(x, kind)).to_dict()) for x in X]
-        ensure(decisions.labels.tolist() == [d.labels for d in one_by_one], f"{kind}: other sets in a batch")
+        expect(decisions.labels.tolist() == [d.labels for d in one_by_one], f"{kind}: other sets in a batch")
         for decision, label in zip(one_by_one, y, strict=True):
             answer(single, decision, label)
         hits = [label in decision.drawn for decision, label in zip(one_by_one, y, strict=True)]
         answers = {"hits": hits} if "hit" in single.feedback else {"labels": y}
         columns.update_many(decisions, **answers)
         stored.update_many(rows, **answers)
-        ensure(arrays(columns) == arrays(single), f"{kind}: update_many and update differ in bits")
-        ensure(arrays(stored) == arrays(single), f"{kind}: a list of decisions was learnt from differently")
+        expect(state_bytes(columns) == state_bytes(single), f"{kind}: update_many and update differ in bits")
+        expect(
+            state_bytes(stored) == state_bytes(single),
+            f"{kind}: a list of decisions was learnt from differently",
+        )
 
 
 @check
-def deciding_moves_a_cursor_only(make: Make) -> None:
+def deciding_moves_a_cursor_only(make: LearnerFactory) -> None:
     """decide(cursor=cursor) leaves the learner alone; advance makes up for it."""
-    X, y = data(rounds=30)
+    X, y = make_data(rounds=30)
     usual, other = make(seed=9), make(seed=9)
     for x, label in zip(X, y, strict=True):
         expected, cursor = usual.decide(x), other.cursor()
-        before = None if other.core is None else arrays(other)
+        before = None if other.core is None else state_bytes(other)
         decision = other.decide(x, cursor=cursor)
-        ensure(decision.drawn == expected.drawn, "another set at a cursor")
-        ensure(other.round == decision.round, "deciding at a cursor moved the learner")
-        ensure(before is None or arrays(other) == before, "deciding at a cursor moved the learner")
+        expect(decision.drawn == expected.drawn, "another set at a cursor")
+        expect(other.round == decision.round, "deciding at a cursor moved the learner")
+        expect(before is None or state_bytes(other) == before, "deciding at a cursor moved the learner")
         other.advance(Decision.from_dict(decision.to_dict()))
-        ensure(other.cursor() == usual.cursor(), "advance did not make up for deciding at a cursor")
+        expect(other.cursor() == usual.cursor(), "advance did not make up for deciding at a cursor")
         answer(usual, expected, label)
         answer(other, decision, label)
-    ensure(arrays(usual) == arrays(other), "decide, and decide at a cursor and advance, differ in bits")
+    expect(
+        state_bytes(usual) == state_bytes(other), "decide, and decide at a cursor and advance, differ in bits"
+    )
