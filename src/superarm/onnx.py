@@ -142,7 +142,7 @@ def _scaled(graph: Graph, scaling: Any) -> str:
 
 
 def _scale_to_length(graph: Graph, rows: str, typical: float, length: float) -> str:
-    """Return rows whose length is the geometric mean of ``length`` and their own, relative to a typical squared length."""
+    """Return rows whose length is the geometric mean of ``length`` and their own, relative to a typical square."""
     total = graph.squares(rows)
     root = graph.node("Sqrt", total)
     if typical > 0.0:
