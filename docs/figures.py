@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 import superarm as sa
-from superarm.explore.dilute import inclusion
+from superarm.explore.dilute_probabilities import dilute_moments
 from superarm.report.theme import LIGHT, PALETTE
 from superarm.theory import second_moment, summary
 
@@ -157,7 +157,7 @@ def gamma_exact() -> alt.Chart:
             {"gamma": gamma, "share": facts.other_set, "what": "the shown set is not the top set"},
             {
                 "gamma": gamma,
-                "share": 1.0 - inclusion(10, 4, float(gamma)).inside,
+                "share": 1.0 - dilute_moments(10, 4, float(gamma)).inclusion[0],
                 "what": "a label of the top set is not shown",
             },
             {"gamma": gamma, "share": gamma, "what": "γ itself"},

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import superarm as sa
-from superarm.explore.dilute import log_set_probabilities
+from superarm.explore.dilute_probabilities import log_set_probabilities
 from superarm.logs import Log, LogColumns, Policy, evaluate, survey, train
 
 OFFERS = ["bike", "boat", "bus", "car", "plane", "train"]

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from superarm.explore import Mixture
 from superarm.logs.batches import Batch
-from superarm.logs.set_draws import MixtureDraw
+from superarm.logs.weights import inclusion_of_all
 
 Array = np.ndarray[Any, Any]
 
@@ -20,13 +21,13 @@ def mask(sets: Array, k: int) -> Array:
     return out
 
 
-def draws_of(top: Array, gamma: float | None = None, eligible: Array | None = None) -> list[MixtureDraw]:
+def draws_of(top: Array, gamma: float | None = None, eligible: Array | None = None) -> list[Mixture]:
     """The draws of a policy that shows these top sets, or draws around them as in eq. 5."""
     among = np.arange(top.shape[1]) if eligible is None else eligible
     sets = [np.flatnonzero(row).tolist() for row in top]
     if gamma is None:
-        return [MixtureDraw.always(among, labels) for labels in sets]
-    return [MixtureDraw.around(among, labels, gamma) for labels in sets]
+        return [Mixture.certain(among, labels) for labels in sets]
+    return [Mixture.dilute(among, labels, gamma) for labels in sets]
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,11 @@ class World:
         top, rows = mask(self.top[context], self.k), [draws[c] for c in context]
         return Batch([None] * n, nothing, shown, top, np.ones_like(shown), np.full(n, np.nan), rows), context
 
-    def draws(self, sets: Array, gamma: float | None) -> list[MixtureDraw]:
+    def draws(self, sets: Array, gamma: float | None) -> list[Mixture]:
         """In each context, the draw of a policy that shows sets[context], or draws around them."""
         return draws_of(mask(sets, self.k), gamma)
 
     def truth(self, sets: Array, gamma: float | None) -> float:
         """The hit rate of a policy that shows sets[context], or draws around them."""
-        pi = np.stack([draw.inclusion(self.k) for draw in self.draws(sets, gamma)])
+        pi = inclusion_of_all(self.draws(sets, gamma), self.k)
         return float((pi * self.p).sum(axis=1).mean())

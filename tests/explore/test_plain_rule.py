@@ -12,7 +12,7 @@ import pytest
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.explore import Choice, DrawContext, FewSets, PlainRule, distribution_of, rule_from, rules
+from superarm.explore import Choice, DrawContext, Mixture, PlainRule, distribution_of, rule_from, rules
 
 
 class Growing(PlainRule):
@@ -49,8 +49,8 @@ class Growing(PlainRule):
             memory[0] += self.step / draw_log[0]
 
     @classmethod
-    def distribution_from(cls, record: Any, top: Any, eligible: Any, m: int) -> FewSets:
-        return FewSets(eligible, m, [(record["shown"], 1.0)])
+    def distribution_from(cls, record: Any, top: Any, eligible: Any, m: int) -> Mixture:
+        return Mixture(eligible, m, [(record["shown"], 1.0)])
 
 
 class Coin(PlainRule):
@@ -63,7 +63,7 @@ class Coin(PlainRule):
         return Choice([best[int(context.uniform(0) * len(best))]], 1.0 / len(best))
 
     @classmethod
-    def distribution_from(cls, record: Any, top: Any, eligible: Any, m: int) -> FewSets:
+    def distribution_from(cls, record: Any, top: Any, eligible: Any, m: int) -> Mixture:
         raise NotImplementedError
 
 
@@ -173,8 +173,8 @@ def test_any_set_can_be_asked_about() -> None:
         name = "half"
 
         @classmethod
-        def distribution_from(cls, record: Any, top: Any, eligible: Any, m: int) -> FewSets:
-            return FewSets(eligible, m, [([r], 0.5) for r in (0, 1)])
+        def distribution_from(cls, record: Any, top: Any, eligible: Any, m: int) -> Mixture:
+            return Mixture(eligible, m, [([r], 0.5) for r in (0, 1)])
 
     rule = Half()
     assert (

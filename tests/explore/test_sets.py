@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from superarm.explore import Dilute
-from superarm.explore.dilute import inclusion, log_set_probabilities, overlap_probabilities
-from superarm.explore.distributions import log_comb
+from superarm.explore.dilute_probabilities import (
+    dilute_moments,
+    log_comb,
+    log_set_probabilities,
+    overlap_probabilities,
+)
 from superarm.native.randomness import uniform_number as uniform
 from superarm.theory.estimates import log_tau1, order_counts, tau2
 
@@ -51,12 +55,12 @@ def test_probabilities_by_enumeration(k, m, gamma):
         single += p * member
         pair += p * np.outer(member, member)
     np.testing.assert_allclose(overlap_probabilities(k, m, gamma), overlap, atol=1e-12)
-    got = inclusion(k, m, gamma)
-    np.testing.assert_allclose(single[:m], got.inside, atol=1e-12)
-    np.testing.assert_allclose(single[m:], got.outside, atol=1e-12)
-    np.testing.assert_allclose(got.one_each, pair[0, m], atol=1e-12)
-    assert isclose(got.both_inside, pair[0, 1] if m > 1 else 0.0, abs_tol=1e-12)
-    assert isclose(got.both_outside, pair[m, m + 1] if m + 1 < k else 0.0, abs_tol=1e-12)
+    got = dilute_moments(k, m, gamma)
+    np.testing.assert_allclose(single[:m], got.inclusion[0], atol=1e-12)
+    np.testing.assert_allclose(single[m:], got.inclusion[1], atol=1e-12)
+    np.testing.assert_allclose(got.pairs[0, 1], pair[0, m], atol=1e-12)
+    assert isclose(got.pairs[0, 0], pair[0, 1] if m > 1 else 0.0, abs_tol=1e-12)
+    assert isclose(got.pairs[1, 1], pair[m, m + 1] if m + 1 < k else 0.0, abs_tol=1e-12)
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
@@ -133,9 +137,9 @@ def test_probabilities_sum_to_one(k, m, gamma):
     m = min(m, k - 1)
     overlap = overlap_probabilities(k, m, gamma)
     assert isclose(overlap.sum(), 1.0, rel_tol=1e-9)
-    pi = inclusion(k, m, gamma)
-    assert isclose(m * pi.inside + (k - m) * pi.outside, m, rel_tol=1e-9)
-    assert pi.inside >= pi.outside - 1e-12
+    inside, outside = dilute_moments(k, m, gamma).inclusion
+    assert isclose(m * inside + (k - m) * outside, m, rel_tol=1e-9)
+    assert inside >= outside - 1e-12
 
 
 def test_many_labels_without_underflow():
@@ -182,6 +186,6 @@ def test_the_draw_is_a_function_of_seed_and_round():
 
 def test_top_set_is_dropped_more_often_than_gamma_says():
     """docs/mathematics.md 5.6d."""
-    assert round(1 - inclusion(10, 2, 0.1).inside, 3) == 0.111
-    assert round((1 - inclusion(1000, 7, 0.01).inside) / 0.01, 1) == 2.4
+    assert round(1 - dilute_moments(10, 2, 0.1).inclusion[0], 3) == 0.111
+    assert round((1 - dilute_moments(1000, 7, 0.01).inclusion[0]) / 0.01, 1) == 2.4
     assert round(1 - overlap_probabilities(10, 4, 0.1)[4], 2) == 0.39

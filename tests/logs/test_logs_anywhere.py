@@ -112,7 +112,7 @@ def test_a_decision_of_vowpal_wabbit(tmp_path, name):
     assert made.propensity == pytest.approx(0.8)
     assert made.x == {"User.age": 0.5, "User.city": "Rome", "Hour.0.of_day": 13}
     (batch,) = batches(log, survey(log).label_set)
-    draw = batch.draws[0]
+    draw = batch.distributions[0]
     assert [draw.probability(frozenset([r])) for r in range(3)] == pytest.approx([0.05, 0.15, 0.8])
     np.testing.assert_allclose(logged_propensities(batch).by_rule, 0.8)
 
@@ -123,7 +123,7 @@ def test_a_slate_of_vowpal_wabbit(tmp_path):
     assert (first.decision.labels, first.hit, second.hit) == ([1, 2], False, True)
     assert first.decision.propensity == pytest.approx(0.35)
     (batch,) = batches(log, survey(log).label_set)
-    np.testing.assert_allclose(batch.draws[0].inclusion(5), [0.3, 0.7, 0.5, 0.2, 0.3])
+    np.testing.assert_allclose(batch.distributions[0].inclusion(), [0.3, 0.7, 0.5, 0.2, 0.3])
     np.testing.assert_allclose(logged_propensities(batch).by_rule, 0.35)
 
 

@@ -140,14 +140,14 @@ def test_unanswered_rows_and_named_labels(tmp_path):
 
 
 def truth_of(learner, stream, size, gamma=None):
-    from superarm.explore.dilute import inclusion
+    from superarm.explore.dilute_probabilities import dilute_moments
 
     sets = learner.predict_set(stream.rows.dense[15_000:], size)
     top = np.mean([y in s for y, s in zip(stream.y[15_000:], sets, strict=True)])
     if gamma is None:
         return top
-    pi = inclusion(K, size, gamma)
-    return pi.inside * top + pi.outside * (1 - top)
+    inside, outside = dilute_moments(K, size, gamma).inclusion
+    return inside * top + outside * (1 - top)
 
 
 def test_the_verdict_holds_the_truth(logged, stream):

@@ -13,7 +13,7 @@ import superarm as sa
 from superarm.explore import (
     Boltzmann,
     Dilute,
-    FewSets,
+    Mixture,
     RunnerUp,
     SetDistribution,
     TiedSets,
@@ -21,12 +21,17 @@ from superarm.explore import (
     distribution_of,
 )
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
-from superarm.logs.batches import Batch, batches
+from superarm.logs.batches import Batch, batches, take
 from superarm.logs.estimates import HitRateEstimator
-from superarm.logs.foreign import slots_distribution
+from superarm.logs.foreign import Slots, slots_rule
 from superarm.logs.policies import PolicyRunner
-from superarm.logs.set_draws import MixtureDraw, draw_from
-from superarm.logs.weights import linear_weights, logged_propensities, policy_weights, set_weights
+from superarm.logs.weights import (
+    inclusion_of_all,
+    linear_weights,
+    logged_propensities,
+    policy_weights,
+    set_weights,
+)
 from superarm.streams import Arrays
 
 K = 6
@@ -38,8 +43,8 @@ def drawn_by(rule, m, eligible=None):
 
 
 def in_slots():
-    parts = [{"labels": [0, 3], "chances": [0.3, 0.7]}, {"labels": [1, 2, 5], "chances": [0.5, 0.3, 0.2]}]
-    return slots_distribution({"slots": parts}, range(K))
+    record = slots_rule(([0, 3], [0.3, 0.7]), ([1, 2, 5], [0.5, 0.3, 0.2]))
+    return Slots.distribution_from(record, (), range(K), 2)
 
 
 DRAWS = {
@@ -90,7 +95,7 @@ def possible(draw):
     among = np.tile(np.isin(np.arange(K), draw.eligible), (n, 1))
     top = np.tile(np.arange(K) < draw.m, (n, 1))
     shown = mask(np.array(sets), K)
-    return Batch([None] * n, np.zeros(n), shown, top, among, unknown, [draw_from(draw)] * n), p
+    return Batch([None] * n, np.zeros(n), shown, top, among, unknown, [draw] * n), p
 
 
 @pytest.mark.parametrize("name", DRAWS)
@@ -104,18 +109,17 @@ def test_weights_are_unbiased_by_enumeration(name, plain):
     np.testing.assert_allclose(logged.propensity, p)
     given_top = p
     if isinstance(draw, TiedSets):  # a log's top set says which of the tied labels came first
-        one_order = FewSets(draw.eligible, draw.m, draw.probabilities.items(), draw.uniform)
-        given_top = np.array([one_order.probability(np.flatnonzero(s)) for s in batch.shown])
+        given_top = np.array([draw.one_order.probability(np.flatnonzero(s)) for s in batch.shown])
     assert given_top @ logged.excess == pytest.approx(0.0, abs=1e-9)
     shown = batch.shown * 1.0
     answered = {"linear": 0, "set": 0}
     others = [drawn_by(RunnerUp(explore=0.2), draw.m, draw.eligible), DRAWS["mixed of 2"](), draw]
     sets = [s for m in range(1, len(draw.eligible)) for s in combinations(draw.eligible, m)]
-    policies = [MixtureDraw.always(draw.eligible, s) for s in sets]
-    policies += [MixtureDraw.around(draw.eligible, s, 0.3) for s in sets]
-    policies += [draw_from(other) for other in others if other.m == draw.m]
+    policies = [Mixture.certain(draw.eligible, s) for s in sets]
+    policies += [Mixture.dilute(draw.eligible, s, 0.3) for s in sets]
+    policies += [other for other in others if other.m == draw.m]
     for policy in policies:
-        pi = np.tile(policy.inclusion(K), (len(p), 1))
+        pi = np.tile(inclusion_of_all([policy], K), (len(p), 1))
         # Is there any weight of the possible sets that gives pi?
         best = np.linalg.lstsq(shown.T, pi[0], rcond=None)[0]
         known = np.abs(shown.T @ best - pi[0]).max() < 1e-9
@@ -133,8 +137,8 @@ def test_weights_are_unbiased_by_enumeration(name, plain):
             if not np.isnan(whole.square[0]):
                 assert p @ whole.w**2 == pytest.approx(whole.square[0], rel=1e-6)
             else:
-                assert type(draw) is not FewSets
-        elif type(draw) is FewSets or (isinstance(policy, MixtureDraw) and not policy.share):
+                assert type(draw) is not Mixture
+        elif type(draw) is Mixture or (isinstance(policy, Mixture) and not policy.dilute_share):
             assert np.isnan(whole.w).all()
     assert answered["linear"] >= 1
     assert answered["set"] >= 1
@@ -145,11 +149,11 @@ def test_a_policy_of_few_sets_on_a_log_of_the_paper(policy):
     """E[w^2] is exact, too, where the log was drawn as in eq. 5."""
     draw, own = DRAWS["dilute"](), DRAWS[policy]()
     batch, p = possible(draw)
-    batch.draws[:] = [MixtureDraw.around(range(K), [0, 1], 0.4)] * len(p)  # the two best of SCORES
+    batch.distributions[:] = [Mixture.dilute(range(K), [0, 1], 0.4)] * len(p)  # the two best of SCORES
     logged = logged_propensities(batch)
     np.testing.assert_allclose(logged.propensity, p)
-    policy = [draw_from(own)] * len(p)
-    pi = np.stack([draw.inclusion(K) for draw in policy])
+    policy = [own] * len(p)
+    pi = inclusion_of_all(policy, K)
     for weights in (set_weights(batch, logged, policy), linear_weights(batch, logged, pi)):
         np.testing.assert_allclose((p * weights.w) @ batch.shown, pi[0], atol=1e-9)
         assert p @ weights.w**2 == pytest.approx(weights.square[0])
@@ -230,7 +234,7 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
     learner.save(tmp_path / "model.npz")
     loaded = sa.load(tmp_path / "model.npz")
     policy = PolicyRunner(Policy("draws", learner=loaded, draws=True), summary.label_set, summary.n_features)
-    batch = next(batches(log, summary.label_set)).part(np.arange(50))
+    batch = take(next(batches(log, summary.label_set)), range(50))
     draws = policy.choose(batch, policy.scores(batch))
     for i, one in enumerate(batch.records):
         for turn in range(3):
@@ -289,10 +293,10 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
         "top": draws_of(mask(np.array([np.argsort(-s)[:m] for s in scores]), k)),
         "other": draws_of(mask(world.order[:, :m], k)),
         "larger": draws_of(mask(world.order[:, : m + 1], k)),
-        "draws": [draw_from(draw) for draw in draws],
+        "draws": draws,
     }
     found: dict[tuple[str, str], list[bool]] = {}
-    logging = [draw_from(draw) for draw in draws]
+    logging = draws
     every = np.ones((4, k), bool)
     for _ in range(runs):
         context = np.sort(random.integers(4, size=rows))
@@ -308,7 +312,7 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
         )  # fmt: skip
         logged = logged_propensities(batch)
         for name, policy in policies.items():
-            pi = np.stack([draw.inclusion(k) for draw in policy])
+            pi = inclusion_of_all(policy, k)
             truth = float((pi * world.p).sum(axis=1)[context].mean())
             estimator = HitRateEstimator(one_set=name != "draws")
             weights = policy_weights(batch, logged, [policy[c] for c in context])

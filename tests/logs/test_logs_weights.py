@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 from logged import World, draws_of, mask
 
-from superarm.logs.batches import Batch
+from superarm.explore import Mixture
+from superarm.logs.batches import Batch, take
 from superarm.logs.estimates import LEAST_ROWS, HitRateEstimator, Sums
-from superarm.logs.set_draws import MixtureDraw
-from superarm.logs.weights import linear_weights, logged_propensities, policy_weights, set_weights
+from superarm.logs.weights import (
+    inclusion_of_all,
+    linear_weights,
+    logged_propensities,
+    policy_weights,
+    set_weights,
+)
 
 
 def judged(batch, draws):
@@ -37,7 +43,7 @@ def every_set(k, m, top, gamma=None, eligible=None):
         np.tile(np.isin(np.arange(k), top), (n, 1)),
         np.tile(np.isin(np.arange(k), among), (n, 1)),
         np.full(n, np.nan),
-        [None if gamma is None else MixtureDraw.around(among, top, gamma)] * n,
+        [None if gamma is None else Mixture.dilute(among, top, gamma)] * n,
     )
 
 
@@ -57,7 +63,7 @@ def test_weights_are_unbiased_by_enumeration(k, m, gamma, gamma_b, few):
         for size in range(1, n):
             for own in combinations(eligible, size):
                 policy = draws_of(np.tile(np.isin(np.arange(k), own), (len(p), 1)), gamma_b, eligible)
-                pi = np.stack([draw.inclusion(k) for draw in policy])
+                pi = inclusion_of_all(policy, k)
                 target = pi[0]
                 linear = linear_weights(batch, logged, pi)
                 np.testing.assert_allclose((p * linear.w) @ batch.shown, target, atol=1e-9)
@@ -93,8 +99,8 @@ def test_a_row_that_showed_everything_answers_for_everything_alone():
     whole, half = (np.isin(np.arange(4), own)[None] * 1.0 for own in ([1, 2], [1]))
     assert linear_weights(batch, logged, whole).w.tolist() == [1.0]
     assert np.isnan(linear_weights(batch, logged, half).w).all()
-    assert set_weights(batch, logged, [MixtureDraw.always([1, 2], [1, 2])]).w.tolist() == [1.0]
-    assert MixtureDraw.around([1, 2], [1, 2], 0.3).inclusion(4).tolist() == [0.0, 1.0, 1.0, 0.0]
+    assert set_weights(batch, logged, [Mixture.certain([1, 2], [1, 2])]).w.tolist() == [1.0]
+    assert Mixture.dilute([1, 2], [1, 2], 0.3).inclusion().tolist() == [1.0, 1.0]
 
 
 def test_nothing_is_known_without_odds():
@@ -148,7 +154,7 @@ def test_intervals_cover_the_truth(k, m, gamma, rows, nothing):
         for name, (sets, gamma_b) in policies.items():
             truth = world.truth(sets, gamma_b)
             estimator = HitRateEstimator(one_set=gamma_b is None)
-            estimator.add(batch, logged.part(at), weights[name].part(at), world.guess[context])
+            estimator.add(batch, take(logged, at), take(weights[name], at), world.guess[context])
             for e in estimator.estimates:
                 if not e.problem:
                     found.setdefault((name, e.name), []).append((e.low <= truth <= e.high, e.value - truth))
@@ -206,7 +212,7 @@ def test_rows_that_cannot_answer_widen_the_interval():
     batch, context = world.log(4000, np.random.default_rng(0))
     policy = draws_of(mask(world.order[context, :1], 4))
     whole = judged(batch, policy).estimates
-    batch.draws[:400] = [None] * 400
+    batch.distributions[:400] = [None] * 400
     for before, e in zip(whole, judged(batch, policy).estimates, strict=True):
         assert not e.problem
         assert e.silent == pytest.approx(0.1)
@@ -214,7 +220,7 @@ def test_rows_that_cannot_answer_widen_the_interval():
         assert e.low < 0.9 * before.value < before.value + 0.1 * (1 - before.value) < e.high
         assert e.low <= e.value <= e.high
         assert e.width > 0.1
-    batch.draws[:1600] = [None] * 1600
+    batch.distributions[:1600] = [None] * 1600
     wanted = "40% of 4,000 rows do not say how probable their set was: 33% may at most"
     assert {e.problem for e in judged(batch, policy).estimates} == {wanted}
 

@@ -6,7 +6,7 @@ distributions.py says what can be asked of each: how probable is a set, how prob
 from superarm.explore.boltzmann import Boltzmann
 from superarm.explore.cover import Cover, Coverage
 from superarm.explore.dilute import Dilute
-from superarm.explore.distributions import FewSets, SetDistribution, TiedSets
+from superarm.explore.distributions import Mixture, SetDistribution, TiedSets
 from superarm.explore.greedy import Greedy
 from superarm.explore.plain import Choice, DrawContext, PlainRule
 from superarm.explore.registry import distribution_of, rule_from, rules
@@ -21,8 +21,8 @@ __all__ = [
     "Coverage",
     "Dilute",
     "DrawContext",
-    "FewSets",
     "Greedy",
+    "Mixture",
     "PlainRule",
     "Rule",
     "RunnerUp",

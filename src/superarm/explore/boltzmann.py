@@ -12,7 +12,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
-from superarm.explore.distributions import FewSets, SetDistribution
+from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.rule import Rule, RuleParams, label_order
 from superarm.native.rule import RuleKernel
 from superarm.native.rules import BoltzmannKernel
@@ -57,4 +57,4 @@ class Boltzmann(Rule):
         cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
     ) -> SetDistribution:
         order = record.get("order", eligible)
-        return FewSets(eligible, m, [([r], p) for r, p in zip(order, record["probabilities"], strict=True)])
+        return Mixture(eligible, m, [([r], p) for r, p in zip(order, record["probabilities"], strict=True)])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from superarm.data.labels import Label
-from superarm.explore.distributions import FewSets, SetDistribution
+from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.rule import Rule
 from superarm.native.rule import RuleKernel
 from superarm.native.rules import GreedyKernel
@@ -24,4 +24,4 @@ class Greedy(Rule):
     def distribution_from(
         cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
     ) -> SetDistribution:
-        return FewSets(eligible, m, [(top, 1.0)])
+        return Mixture(eligible, m, [(top, 1.0)])

@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from superarm.data.labels import Label, Labels
-from superarm.explore.distributions import FewSets, SetDistribution, TiedSets
+from superarm.explore.distributions import Mixture, SetDistribution, TiedSets
 
 LABEL_KEYS = ("next", "tied", "untied")  # entries of the record that are lists of labels
 
@@ -58,7 +58,7 @@ def leave_out_distribution(
             for left_out, probability in intervals_hit(record.get("sums", ()), len(following) or 2)
         ]
     if "groups" not in record:
-        return FewSets(eligible, m, sets, record["uniform"])
+        return Mixture(eligible, m, sets, record["uniform"])
     return TiedSets(eligible, m, sets, _tied_labels(record, ranked, eligible), record["uniform"])
 
 

@@ -33,7 +33,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
-from superarm.explore.distributions import FewSets, SetDistribution
+from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.leave_out import (
     LABEL_KEYS,
     intervals_hit,
@@ -111,7 +111,7 @@ class RunnerUp(Rule):
         cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
     ) -> SetDistribution:
         if "sums" not in record:
-            return FewSets(eligible, m, [(top, 1.0)])
+            return Mixture(eligible, m, [(top, 1.0)])
         if m > 1:
             return leave_out_distribution(record, top, eligible)
         labels = record.get("order", eligible)

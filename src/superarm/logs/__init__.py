@@ -7,9 +7,9 @@ log.py          Log: reads Parquet, JSON lines, CSV, frames; whose columns are c
 writer.py       Writer: Parquet, JSON lines, CSV
 survey.py       a first reading: labels, features, what is known about the sets; which rows are kept out of training
 training.py     several passes over a log
-evaluation.py   policies (policies.py) judged by a log. For each batch of rows (batches.py): how probable sets were
-                (set_draws.py), importance weights (weights.py), what was expected (calibration.py), all of it summed up
-                to estimates (estimates.py); whether the log is what it claims (diagnostics.py)
+evaluation.py   policies (policies.py) judged by a log. For each batch of rows (batches.py): importance weights
+                (weights.py), what was expected (calibration.py), all of it summed up to estimates (estimates.py);
+                whether the log is what it claims (diagnostics.py)
 verdicts.py     Evaluation, with a Verdict for each policy; its figure (charts.py)
 nightly.py      whole files: sets for all rows of one tonight, the answers to them tomorrow
 """

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,12 +14,12 @@ from superarm.data.labels import Labels
 from superarm.data.rows import Layout, Row, Rows, stack
 from superarm.decisions.decision import Decision, Record
 from superarm.errors import at_row
-from superarm.explore import distribution_of
+from superarm.explore import SetDistribution, distribution_of
 from superarm.learners import Learner
 from superarm.logs.cells import BadRow
-from superarm.logs.foreign import slots_distribution
-from superarm.logs.set_draws import MixtureDraw, SetDraw, draw_from
 from superarm.logs.survey import relabel
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Batch:
     top: Array
     eligible: Array
     propensity: Array  # NaN where the log does not say
-    draws: list[SetDraw | None]  # None where the log does not say how the set was drawn
+    distributions: list[SetDistribution | None]  # None where the log does not say how the set was drawn
 
     def __len__(self) -> int:
         return len(self.hit)
@@ -41,18 +41,6 @@ class Batch:
     def sets(self) -> list[frozenset[int]]:
         """The labels that were shown in each row."""
         return [frozenset(np.flatnonzero(row).tolist()) for row in self.shown]
-
-    def part(self, i: Array) -> Batch:
-        """Some of the rows."""
-        return Batch(
-            [self.records[row] for row in i],
-            self.hit[i],
-            self.shown[i],
-            self.top[i],
-            self.eligible[i],
-            self.propensity[i],
-            [self.draws[row] for row in i],
-        )
 
     def matrix(self, n_features: Any, layout: Layout | None = None) -> Rows | list[dict[str, Any]]:
         """The features, in this layout or as they are; rows with names as they are."""
@@ -92,8 +80,8 @@ def _batch(records: list[Record], labels: Labels) -> Batch:
     n, k = len(records), labels.count
     shown, top, eligible = (np.zeros((n, k), bool) for _ in range(3))
     propensity = np.full(n, np.nan)
-    draws: list[SetDraw | None] = []
-    all_labels = list(range(k))
+    distributions: list[SetDistribution | None] = []
+    all_labels = tuple(range(k))
     for i, record in enumerate(records):
         decision = relabel(record, labels, all_labels)
         shown[i, decision.labels] = True
@@ -102,23 +90,25 @@ def _batch(records: list[Record], labels: Labels) -> Batch:
             propensity[i] = decision.propensity
         if decision.top:
             top[i, decision.top] = True
-        draws.append(_draw(decision, all_labels, record.row_number))
+        distributions.append(_distribution(decision, all_labels, record.row_number))
     hit = np.array([record.hit for record in records], np.float64)
-    return Batch(records, hit, shown, top, eligible, propensity, draws)
+    return Batch(records, hit, shown, top, eligible, propensity, distributions)
 
 
-def _draw(decision: Decision, all_labels: list[int], number: int) -> SetDraw | None:
-    """How the set of a decision over label numbers was drawn; ``None`` if its rule is not known."""
-    rule, eligible = decision.rule, sorted(decision.eligible or all_labels)
-    if rule is None:
-        return None
+def _distribution(decision: Decision, all_labels: Sequence[int], number: int) -> SetDistribution | None:
+    """Return what the set of a decision over label numbers was drawn from; ``None`` if its rule is not known."""
     try:
-        if rule["name"] == "dilute":
-            return MixtureDraw.around(eligible, decision.top, rule["gamma"])
-        if rule["name"] == "slots":
-            return draw_from(slots_distribution(rule, eligible))
-        distribution = distribution_of(decision, all_labels)
-        return None if distribution is None else draw_from(distribution)
+        return distribution_of(decision, all_labels)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         where = at_row("the log", number)
-        raise BadRow.must("rule", where, "as superarm wrote it, with all it names", rule) from error
+        raise BadRow.must("rule", where, "as superarm wrote it, with all it names", decision.rule) from error
+
+
+def take(table: T, rows: Sequence[int] | Array) -> T:
+    """Return some of the rows of a table: a tuple or a dataclass of columns, which are arrays, lists or tables."""
+    if isinstance(table, np.ndarray):
+        return table[rows]  # type: ignore[return-value]
+    if isinstance(table, list):
+        return [table[i] for i in rows]  # type: ignore[return-value]
+    columns = table if isinstance(table, tuple) else [getattr(table, one.name) for one in fields(table)]  # type: ignore[arg-type]
+    return type(table)(*(take(column, rows) for column in columns))

@@ -33,7 +33,7 @@ class LogDiagnostics:
         """Count rows that have an outcome."""
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())
-        sizes_vary = np.array([draw is not None and draw.sizes_vary for draw in batch.draws])
+        sizes_vary = np.array([logged is not None and logged.sizes_vary for logged in batch.distributions])
         p, drawn_from_several = logged.propensity, sizes_vary | (logged.m < logged.n)
         self.with_propensity += int((~np.isnan(p)).sum())
         self.certain += int((drawn_from_several & (p > 1.0 - 1e-9)).sum())
@@ -48,7 +48,7 @@ class LogDiagnostics:
             ordered = batch.records[i].decision.ordered_propensity
             self.ordered += ordered is not None and abs(ordered / batch.propensity[i] - 1.0) < 0.01
         counted = ~np.isnan(p) & drawn_from_several & ~sizes_vary
-        ratio = np.exp(-np.log(p[counted]) - logged.log_sets[counted])
+        ratio = np.exp(-np.log(p[counted]) - logged.log_n_sets[counted])
         self.inverse += [len(ratio), ratio.sum(), (ratio**2).sum()]
 
     def warnings(self) -> Iterator[str]:

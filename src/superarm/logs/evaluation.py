@@ -15,7 +15,7 @@ from superarm.decisions.decision import Record
 from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, coverage_by, group_names
 from superarm.learners import SetLogit
-from superarm.logs.batches import Batch, batches
+from superarm.logs.batches import Batch, batches, take
 from superarm.logs.diagnostics import LogDiagnostics
 from superarm.logs.estimates import HitRateEstimator, best_of
 from superarm.logs.log import Log
@@ -68,7 +68,7 @@ def evaluate(
     for batch in batches(_counted(records, diagnostics, judges), labels):
         rows = [i for i, record in enumerate(batch.records) if judges(record)]
         if rows:
-            part = batch.part(np.array(rows))
+            part = take(batch, rows)
             logged = logged_propensities(part)
             diagnostics.add(part, logged)
             reward_scores = None if model is None else model.scores(part.matrix_for(model))
@@ -138,7 +138,7 @@ class PolicyEvaluator:
             for name in np.unique(names).tolist():
                 i = np.flatnonzero(names == name)
                 estimator = self.groups.setdefault(name, HitRateEstimator(one_set=self.whole.one_set))
-                estimator.add(batch.part(i), logged.part(i), weights.part(i), p[i])
+                estimator.add(take(batch, i), take(logged, i), take(weights, i), p[i])
 
     def verdict(self, hit_rate: float, log: str) -> Verdict:
         """What the rows say, which come from ``log`` and had this hit rate."""

@@ -16,8 +16,9 @@ from superarm._types import Array
 from superarm.data.labels import Label
 from superarm.data.tables import FrameTable, JsonTable, Table, TableRow, open_table
 from superarm.errors import InvalidInput
-from superarm.explore import FewSets, SetDistribution
+from superarm.explore import Mixture, Rule, SetDistribution
 from superarm.logs.cells import parse_number
+from superarm.native.rule import RuleKernel
 
 
 def open_source(source: Any) -> Table:
@@ -152,17 +153,37 @@ def from_obp(feedback: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
 # ---------------------------------------------------------------- slots
 
 
-def slots_rule(*slots: tuple[list[Any], list[float]]) -> dict[str, Any]:
-    """The record of labels that were drawn slot by slot: (labels, probabilities) of each."""
-    return {"name": "slots", "slots": [{"labels": labels, "chances": chances} for labels, chances in slots]}
+def slots_rule(*slots: tuple[Sequence[Label], Sequence[float]]) -> dict[str, Any]:
+    """Return the record of labels that were drawn slot by slot: (labels, probabilities) of each."""
+    return {
+        "name": Slots.name,
+        "labels": [label for labels, _ in slots for label in labels],
+        "probabilities": [p for _, probabilities in slots for p in probabilities],
+        "slots": [i for i, (labels, _) in enumerate(slots) for _ in labels],
+    }
 
 
-def slots_distribution(rule: dict[str, Any], eligible: Sequence[Label]) -> SetDistribution:
-    """The distribution that the rule "slots" describes."""
-    slots = [dict(zip(slot["labels"], slot["chances"], strict=True)) for slot in rule["slots"]]
-    if len(slots) == 1:
-        return FewSets(eligible, 1, [([label], chance) for label, chance in slots[0].items()])
-    return SlotsDistribution(eligible, slots)
+class Slots(Rule):
+    """How other tools draw a slate: one label for each slot. It describes logs, and chooses nothing itself."""
+
+    name = "slots"
+    label_keys = ("labels",)
+
+    def make_kernel(self, k: int, seed: int) -> RuleKernel:
+        raise InvalidInput.must(
+            "rule", "superarm", "one that can choose sets: slots only describes logs", "slots"
+        )
+
+    @classmethod
+    def distribution_from(
+        cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
+    ) -> SetDistribution:
+        slots: list[dict[Label, float]] = [{} for _ in range(max(record["slots"]) + 1)]
+        for label, p, slot in zip(record["labels"], record["probabilities"], record["slots"], strict=True):
+            slots[slot][label] = p
+        if len(slots) == 1:
+            return Mixture(eligible, 1, [([label], p) for label, p in slots[0].items()])
+        return SlotsDistribution(eligible, slots)
 
 
 class SlotsDistribution(SetDistribution):
@@ -175,21 +196,15 @@ class SlotsDistribution(SetDistribution):
     def probability(self, labels: Iterable[Label]) -> float:
         shown = list(labels)
         by_slot = [[slot[label] for label in shown if label in slot] for slot in self.slots]
-        if len(shown) != self.m or any(len(chances) != 1 for chances in by_slot):
+        if len(shown) != self.m or any(len(probabilities) != 1 for probabilities in by_slot):
             return 0.0
-        return prod(chances[0] for chances in by_slot)
-
-    def inclusion(self) -> Array:
-        return np.diagonal(self.pair_inclusion()).copy()
+        return prod(probabilities[0] for probabilities in by_slot)
 
     def pair_inclusion(self) -> Array:
-        by_slot_and_label = np.zeros((self.m, len(self.eligible)))
-        for i, slot in enumerate(self.slots):
-            for label, chance in slot.items():
-                by_slot_and_label[i, self.position[label]] = chance
-        total = by_slot_and_label.sum(axis=0)
-        both = (
-            np.outer(total, total) - by_slot_and_label.T @ by_slot_and_label
-        )  # two labels of one slot are never shown together
+        by_slot = np.zeros((self.m, len(self.eligible)))
+        for row, slot in zip(by_slot, self.slots, strict=True):
+            row[self._positions(slot)] = list(slot.values())
+        total = by_slot.sum(axis=0)
+        both = np.outer(total, total) - by_slot.T @ by_slot  # two labels of one slot are never shown together
         np.fill_diagonal(both, total)
         return np.asarray(both)

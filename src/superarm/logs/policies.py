@@ -15,12 +15,11 @@ from superarm.data.labels import Labels
 from superarm.data.rows import LARGEST
 from superarm.decisions.decision import Label, Record
 from superarm.errors import InvalidInput, at_row
-from superarm.explore import Dilute, Greedy, Rule, SetDistribution, Uniform, distribution_of
+from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uniform, distribution_of
 from superarm.explore.rule import log_scores
 from superarm.learners import Learner
 from superarm.logs.batches import Batch
 from superarm.logs.cells import BadRow, parse_numbers
-from superarm.logs.set_draws import MixtureDraw, SetDraw, draw_from
 from superarm.logs.survey import label_numbers
 from superarm.losses import softmax
 
@@ -189,7 +188,7 @@ class PolicyRunner:
         """Whether there is one set that it would show for a row; else it draws one of several."""
         return self.rule is None and self.gamma is None
 
-    def choose(self, batch: Batch, s: Array | None) -> list[SetDraw]:
+    def choose(self, batch: Batch, s: Array | None) -> list[SetDistribution]:
         """How the policy would choose the set of each row, given its scores."""
         top = np.zeros(batch.shown.shape, bool)
         if s is None:
@@ -204,16 +203,16 @@ class PolicyRunner:
             top &= (p >= self.threshold) | (p == p.max(axis=1, keepdims=True))
         if self.rule is None:
             return self._around(batch.eligible, top)
-        return [draw_from(self._distribution(s[i], batch.eligible[i])) for i in range(len(batch))]
+        return [self._distribution(s[i], batch.eligible[i]) for i in range(len(batch))]
 
-    def _around(self, eligible: Array, top: Array) -> list[SetDraw]:
+    def _around(self, eligible: Array, top: Array) -> list[SetDistribution]:
         """The top sets, or the paper's draws around them."""
-        labels, k = [np.flatnonzero(row) for row in top], eligible.shape[1]
-        candidates = [np.arange(k) if row.all() else np.flatnonzero(row) for row in eligible]
+        labels, everything = [np.flatnonzero(row).tolist() for row in top], tuple(range(eligible.shape[1]))
+        candidates = [everything if row.all() else np.flatnonzero(row).tolist() for row in eligible]
         pairs = zip(candidates, labels, strict=True)
         if self.gamma is None:
-            return [MixtureDraw.always(among_labels, best.tolist()) for among_labels, best in pairs]
-        return [MixtureDraw.around(among_labels, best.tolist(), self.gamma) for among_labels, best in pairs]
+            return [Mixture.certain(among_labels, best) for among_labels, best in pairs]
+        return [Mixture.dilute(among_labels, best, self.gamma) for among_labels, best in pairs]
 
     def _distribution(self, s: Array, eligible: Array) -> SetDistribution:
         assert self.rule is not None

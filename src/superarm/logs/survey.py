@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -180,7 +180,7 @@ def label_numbers(labels: Labels, given: Iterable[Label], field: str, owner: str
     return numbers
 
 
-def relabel(record: Record, labels: Labels, names: list[Label]) -> Decision:
+def relabel(record: Record, labels: Labels, names: Sequence[Label]) -> Decision:
     """The decision of a row, with ``names[i]`` for the label of number i."""
     decision, where = record.decision, at_row("the log", record.row_number)
 
@@ -193,9 +193,6 @@ def relabel(record: Record, labels: Labels, names: list[Label]) -> Decision:
         if rule["name"] == "uniform" or (rule == UNIFORM and not top):
             # any top set gives this draw
             rule, top = UNIFORM, (eligible or tuple(names))[: decision.set_size]
-        elif rule["name"] == "slots":
-            slots = [{**slot, "labels": own(slot["labels"], "rule")} for slot in rule["slots"]]
-            rule = {**rule, "slots": slots}
         else:
             cls = rules().get(rule["name"])
             named = () if cls is None else cls.label_keys

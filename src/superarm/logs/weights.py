@@ -8,22 +8,25 @@ probability p(S), and the bit f. Two weights w with E[w f] = B's hit rate:
 
 The second is the pseudo-inverse estimator (Swaminathan et al. 2017): given x, E[f | S] is the sum
 of p_r over S, so G^-1 1_S f is an unbiased estimate of every label's probability p, also where
-some people want none of the labels. It answers for sets of any size. set_draws.py knows p(S) and G of a rule;
-rows with a known p(S) > 0 and no rule are first weighted to a uniform draw. Rows whose weight nobody can know
-are NaN: the log does not say how its set was drawn, or could not have shown what B would show.
+some people want none of the labels. It answers for sets of any size. A rule's distribution knows p(S) and G
+(explore/distributions.py); rows with a known p(S) > 0 and no rule are first weighted to a uniform draw. Where the log
+does not say how a set was drawn, or could not have shown what B would show, the weight is NaN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from math import exp, nan
 from typing import NamedTuple
 
 import numpy as np
 
 from superarm._types import Array
-from superarm.explore.distributions import log_comb
+from superarm.explore import Mixture, SetDistribution
+from superarm.explore.dilute_probabilities import log_comb, log_set_probabilities
+from superarm.explore.distributions import NEGLIGIBLE
 from superarm.logs.batches import Batch
-from superarm.logs.set_draws import SetDraw, mean_square
 
 
 class ImportanceWeights(NamedTuple):
@@ -33,10 +36,6 @@ class ImportanceWeights(NamedTuple):
     square: Array  # E[w^2] of each row, given all but the draw; NaN if it is not known
     uniform: Array  # the same, had the set been drawn uniformly
 
-    def part(self, i: Array) -> ImportanceWeights:
-        """Those of some of the rows."""
-        return ImportanceWeights(*(column[i] for column in self))
-
 
 class Propensities(NamedTuple):
     """Row by row, how probable the logged sets were."""
@@ -45,74 +44,146 @@ class Propensities(NamedTuple):
     m: Array  # shown labels
     propensity: Array  # p(S): as logged, else by the rule; NaN if neither is known
     by_rule: Array  # NaN if the log does not say how the set was drawn
-    log_sets: Array  # log of the number of sets that were possible
+    log_n_sets: Array  # log of the number of sets that were possible
     excess: Array  # |S n top|, less its expectation by the rule
-
-    def part(self, i: Array) -> Propensities:
-        """Those of some of the rows."""
-        return Propensities(*(column[i] for column in self))
 
 
 class PolicyWeights(NamedTuple):
-    """What rows are worth for one policy."""
+    """Inclusion probabilities of one policy, and the weights of rows for it."""
 
     inclusion: Array  # for each row and label, the probability that the policy shows it
     by_set: ImportanceWeights
     linear: ImportanceWeights
 
-    def part(self, i: Array) -> PolicyWeights:
-        """Those of some of the rows."""
-        return PolicyWeights(self.inclusion[i], self.by_set.part(i), self.linear.part(i))
-
 
 def logged_propensities(batch: Batch) -> Propensities:
-    """The probabilities of the logged sets."""
+    """Return the probabilities of the logged sets."""
     n, m = batch.eligible.sum(axis=1), batch.shown.sum(axis=1)
     by_rule, excess = np.full((2, len(batch)), np.nan)
-    for i, draw in enumerate(batch.draws):
-        if draw is not None:
-            by_rule[i] = draw.probability(batch.sets[i])
-            excess[i] = (batch.shown[i] & batch.top[i]).sum() - draw.expected_overlap(batch.top[i])
+    for i, logged in enumerate(batch.distributions):
+        if logged is not None:
+            by_rule[i] = logged.probability(batch.sets[i])
+            expected = logged.inclusion_given_top()[batch.top[i][list(logged.eligible)]].sum()
+            excess[i] = (batch.shown[i] & batch.top[i]).sum() - expected
     propensity = np.where(np.isnan(batch.propensity), by_rule, batch.propensity)
     propensity = np.where(propensity > 0.0, propensity, np.nan)  # what was shown can not have been impossible
-    log_sets = np.array([log_comb(*sizes) for sizes in zip(n.tolist(), m.tolist(), strict=True)])
-    return Propensities(n, m, propensity, by_rule, log_sets, excess)
+    log_n_sets = np.array([log_comb(*sizes) for sizes in zip(n.tolist(), m.tolist(), strict=True)])
+    return Propensities(n, m, propensity, by_rule, log_n_sets, excess)
 
 
-def policy_weights(batch: Batch, logged: Propensities, policy: Sequence[SetDraw]) -> PolicyWeights:
-    """The weights for a policy that would draw its sets so, a draw for each row."""
-    pi = np.stack([draw.inclusion(batch.shown.shape[1]) for draw in policy])
+def policy_weights(batch: Batch, logged: Propensities, policy: Sequence[SetDistribution]) -> PolicyWeights:
+    """Return the weights for a policy that would draw its sets so, with a distribution for each row."""
+    pi = inclusion_of_all(policy, batch.shown.shape[1])
     return PolicyWeights(pi, set_weights(batch, logged, policy), linear_weights(batch, logged, pi))
 
 
-def set_weights(batch: Batch, logged: Propensities, policy: Sequence[SetDraw]) -> ImportanceWeights:
-    """P_B(S) / p(S), for a policy's draw in each row."""
+def inclusion_of_all(distributions: Sequence[SetDistribution], k: int) -> Array:
+    """Return the inclusion probabilities of all k labels, a row for each distribution over label numbers."""
+    pi = np.zeros((len(distributions), k))
+    for row, distribution in zip(pi, distributions, strict=True):
+        row[list(distribution.eligible)] = distribution.inclusion()
+    return pi
+
+
+def set_weights(batch: Batch, logged: Propensities, policy: Sequence[SetDistribution]) -> ImportanceWeights:
+    """Return P_B(S) / p(S), for a policy's distribution in each row."""
     w, square, unknown = np.full((3, len(batch)), np.nan)
-    for i, (draw, own) in enumerate(zip(batch.draws, policy, strict=True)):
-        if own.m == logged.m[i] or (draw is not None and draw.sizes_vary):
-            possible = np.nan if draw is None else mean_square(own, draw)
+    for i, (drawn_from, policy_draw) in enumerate(zip(batch.distributions, policy, strict=True)):
+        if policy_draw.m == logged.m[i] or (drawn_from is not None and drawn_from.sizes_vary):
+            possible = np.nan if drawn_from is None else mean_square(policy_draw, drawn_from)
             if not np.isposinf(possible):
                 square[i] = possible
-                w[i] = own.probability(batch.sets[i]) / logged.propensity[i]
+                w[i] = policy_draw.probability(batch.sets[i]) / logged.propensity[i]
     return ImportanceWeights(w, square, unknown)
 
 
 def linear_weights(batch: Batch, logged: Propensities, pi: Array) -> ImportanceWeights:
-    """pi_B' G^+ 1_S, for a policy's inclusion probabilities pi."""
+    """Return pi_B' G^+ 1_S, for a policy's inclusion probabilities pi."""
     n, m, shown = logged.n.astype(np.float64), logged.m, batch.shown
     with np.errstate(divide="ignore", invalid="ignore"):  # where all labels are shown, sets cannot be drawn
-        # of a uniform draw, G = gap I + pair 11'
+        # of a uniform draw, G = diag(diagonal_excess) + pair 11'
         pair = m * (m - 1) / (n * (n - 1))
-        gap = m / n - pair
-        shrunk = pair / (gap + n * pair) * pi.sum(axis=1)
-        uniform = ((pi**2).sum(axis=1) - shrunk * pi.sum(axis=1)) / gap
-        w = ((pi * shown).sum(axis=1) - shrunk * m) / gap * np.exp(-logged.log_sets) / logged.propensity
+        diagonal_excess = m / n - pair
+        shrunk = pair / (diagonal_excess + n * pair) * pi.sum(axis=1)
+        uniform = ((pi**2).sum(axis=1) - shrunk * pi.sum(axis=1)) / diagonal_excess
+        w = ((pi * shown).sum(axis=1) - shrunk * m) / diagonal_excess
+        w *= np.exp(-logged.log_n_sets) / logged.propensity
     square = np.full(len(batch), np.nan)
     everything = m == n  # it answers for that set alone
     same = (np.abs(pi - shown) < 1e-9).all(axis=1)
     w[everything] = square[everything] = np.where(same, 1.0, np.nan)[everything]
     uniform[everything] = np.nan
-    for i, draw in enumerate(batch.draws):
-        if draw is not None and (draw.sizes_vary or not everything[i]):
-            w[i], square[i] = draw.linear_weight(pi[i], batch.sets[i])
+    for i, drawn_from in enumerate(batch.distributions):
+        if drawn_from is not None and (drawn_from.sizes_vary or not everything[i]):
+            w[i], square[i] = _linear_weight(drawn_from, pi[i], shown[i], logged.by_rule[i])
     return ImportanceWeights(w, square, uniform)
+
+
+def _linear_weight(
+    logged: SetDistribution, pi: Array, shown: Array, probability: float
+) -> tuple[float, float]:
+    """Return pi' G^+ 1_S and its mean square, for a policy's inclusion probabilities pi of all labels.
+
+    NaN where pi is outside of the range of G (no weight is right if the policy shows labels that could not be
+    shown), or where the shown set was impossible (the rule is not the one that drew it).
+    """
+    if not probability > 0.0:
+        return nan, nan
+    eligible = list(logged.eligible)
+    policy = pi[eligible]
+    z = logged.solve(policy)
+    return float(z[shown[eligible]].sum()), float(z @ policy)
+
+
+# ---------------------------------------------------------------- E[w^2] of two distributions
+
+
+def mean_square(policy: SetDistribution, logged: SetDistribution) -> float:
+    """Return E[w^2] of w = P_B(S) / p(S): the sum of P_B(S)^2 / p(S) over all sets S.
+
+    inf where a set of the policy's cannot be logged; NaN where the sum is not known.
+    """
+    n, m = len(logged.eligible), policy.m
+    if m >= n and not logged.sizes_vary:
+        return 1.0
+    if not isinstance(policy, Mixture):
+        return nan
+    if not isinstance(logged, Mixture):
+        if policy.dilute_share:
+            return nan
+        terms = [(p, logged.probability(labels)) for labels, p in policy.sets.items()]
+        return sum(b * b / p for b, p in terms) if all(p > NEGLIGIBLE for _, p in terms) else np.inf
+    if not logged.dilute_share:
+        terms = [(policy.probability(labels), p) for labels, p in logged.sets.items()]
+        return sum(b * b / p for b, p in terms) if sum(b for b, _ in terms) > 1.0 - 1e-6 else np.inf
+    if policy.dilute_share and m != logged.m:
+        return np.inf
+    total = 0.0
+    if policy.dilute_share:
+        common = len(policy.top & logged.top)
+        dilute = _dilute_mean_square(n, m, logged.gamma, policy.gamma, common)
+        total = policy.dilute_share**2 / logged.dilute_share * dilute
+    for labels in policy.sets.keys() | logged.sets.keys():
+        b, p = policy.probability(labels), logged.probability(labels)
+        if b > 0.0:
+            total += b**2 / p if p > 0.0 else np.inf
+        if policy.dilute_share and len(labels) == m:
+            total -= policy.dilute_probability(labels) ** 2 / logged.dilute_probability(labels)
+    return total
+
+
+@lru_cache(maxsize=65536)
+def _dilute_mean_square(n: int, m: int, gamma: float, gamma_b: float, common: int) -> float:
+    """Return E[w^2] of two dilute draws, with gamma and gamma_b, whose top sets share ``common`` labels."""
+    logged, policy = log_set_probabilities(n, m, gamma), log_set_probabilities(n, m, gamma_b)
+    total, apart = 0.0, m - common
+    for both in range(common + 1):  # labels of S in both top sets, in B's alone, in the log's alone
+        for policy_only in range(min(apart, m - both) + 1):
+            for logged_only in range(min(apart, m - both - policy_only) + 1):
+                rest = m - both - policy_only - logged_only
+                if rest <= n - common - 2 * apart:
+                    chosen = (both, policy_only, logged_only, rest)
+                    sizes = (common, apart, apart, n - common - 2 * apart)
+                    log_n_sets = sum(map(log_comb, sizes, chosen))
+                    total += exp(log_n_sets + 2 * policy[both + policy_only] - logged[both + logged_only])
+    return total

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from superarm.errors import InvalidInput
-from superarm.explore.dilute import inclusion, overlap_probabilities
-from superarm.explore.distributions import log_comb
+from superarm.explore.dilute_probabilities import dilute_moments, log_comb, overlap_probabilities
 from superarm.theory.estimates import ESTIMATES, RHO_GRID, estimate_table, log_tau1, order_counts, tau2
 
 
@@ -152,15 +151,16 @@ class Summary:
 def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.0) -> Summary:
     """All of it for one problem; k, m, gamma, ``rounds`` and ``complexity`` are as in `theorem6_bound`."""
     _check(k, m, gamma)
-    p, shown = overlap_probabilities(k, m, gamma), inclusion(k, m, gamma)
+    p = overlap_probabilities(k, m, gamma)
+    inside, outside = dilute_moments(k, m, gamma).inclusion.tolist()
     return Summary(
         labels=k,
         set_size=m,
         gamma=gamma,
         rounds=rounds,
         complexity=complexity,
-        shown_inside=shown.inside,
-        shown_outside=shown.outside,
+        shown_inside=inside,
+        shown_outside=outside,
         other_set=1.0 - float(p[m]),
         mean_outside=m - float(p @ np.arange(m + 1)),
         second_moments={

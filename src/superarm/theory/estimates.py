@@ -17,8 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.explore.dilute import log_set_probabilities, overlap_probabilities, weights
-from superarm.explore.distributions import log_comb
+from superarm.explore.dilute_probabilities import (
+    label_weights,
+    log_comb,
+    log_set_probabilities,
+    overlap_probabilities,
+)
 
 ESTIMATES = ("ordered", "set", "minimum-variance")
 
@@ -112,7 +116,7 @@ def order_counts(n: int, m: int, gamma: float) -> Array:
 
     G(u,v) = u G(u-1,v) rem(u-1,v) / a + v G(u,v-1) rem(u,v-1) / b; infinite where it overflows.
     """
-    a, b = weights(n, m, gamma)
+    a, b = label_weights(n, m, gamma)
 
     def rem(u: int, v: int) -> float:
         return (m - u) * a + (n - m - v) * b
