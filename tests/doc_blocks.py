@@ -206,7 +206,7 @@ def alike(said: str, got: str) -> bool:
     """The same words, and about the same numbers.
 
     Another CPU may round otherwise, and then a run takes another course: numbers may differ by
-    0.03 or a sixth. Those with a comma are counts and speeds of one machine, and may be any; so may
+    a sixth or 0.03, small ones by a third. Those with a comma are counts and speeds of one machine, and may be any; so may
     seconds ("0.8 s"), ids and hashes.
 
     >>> alike("error 0.021  speed 120,000", "error 0.019 speed 5,000")
@@ -218,9 +218,14 @@ def alike(said: str, got: str) -> bool:
     if NUMBER.sub("#", said).split() != NUMBER.sub("#", got).split():
         return False
     for a, b in zip(NUMBER.findall(said), NUMBER.findall(got), strict=True):
-        if "," not in a + b and abs(float(a) - float(b)) > max(0.03, abs(float(a)) / 6):
+        if "," not in a + b and not close(float(a), float(b)):
             return False
     return True
+
+
+def close(a: float, b: float) -> bool:
+    """Whether two figures are about the same: a small one may differ by a third, a large one by a sixth or 0.03."""
+    return abs(a - b) <= max(0.003, abs(a) / 6, min(0.03, abs(a) / 3))
 
 
 def missing(path: Path) -> list[str]:
