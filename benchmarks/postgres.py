@@ -2,7 +2,7 @@
 
     processes        1, 2, 3 of them under the same load: pairs/s, p50, p99, the CPU of a pair by who used it
     model_age_ms     how old the last event was that the deciding model knew
-    learner_alone    how many answers a second the process that learns could take, with nobody else
+    learner_alone    how many answers a second a process can project, with nobody else
                      (python benchmarks/postgres.py [--pairs 40000] [--rows dense] prints only this)
 
 The database is one that this starts, with fsync, over a Unix socket.
@@ -102,17 +102,15 @@ def model_age(url: str) -> dict[str, float]:
 
 
 def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str = "dense") -> dict[str, float]:
-    """Decisions and answers that wait, and one learner that takes them: its processor time, and the rest."""
+    """Decisions and answers of another process, and one that projects them: its processor time, and the rest."""
     from journal import rows_of
 
     from superarm import SetLogit
-    from superarm.journal.clock import DatabaseClock
-    from superarm.journal.lease import try_acquire
     from superarm.journal.postgres import PostgresStore
     from superarm.service.handler import DecisionRequest, OutcomeRequest
+    from superarm.service.model import Model
     from superarm.service.service import Service
     from superarm.service.settings import Settings
-    from superarm.service.shared import SharedLearning
     from superarm.service.turns import Call
 
     gc.collect()
@@ -121,7 +119,7 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     labels = [f"label-{i}" for i in range(10)]
     url = database.fresh()
     width, rows = rows_of(kind, features)
-    service = Service.open(url, labels=labels, n_features=width, set_size=3, may_learn=False)
+    service = Service.open(url, labels=labels, n_features=width, set_size=3)
     began = time.perf_counter()
     for start in range(0, pairs, 250):
         asked = [DecisionRequest(rows[(start + i) % 1000]) for i in range(250)]
@@ -129,22 +127,15 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
         told = [OutcomeRequest(done.result["id"], hit=i % 2 == 0) for i, done in enumerate(made)]
         service.run_turn([Call(service.handler.outcome, one) for one in told])
     written = time.perf_counter() - began
-    address = service.model.address
-    service.close()
-    with address.connect("superarm learns", patience=60.0) as connection:
-        lease = try_acquire(connection, "benchmark", 60.0)
-        assert lease is not None
-        store = PostgresStore(address)
-        server = family(database.process.pid)
-        before, began, used = cpu_of(server), time.perf_counter(), time.thread_time()
-        learning = SharedLearning(
-            lease, store, DatabaseClock(connection), Settings()
-        )  # (it catches up at once)
-        while learning.projector.totals.stats.learnt < pairs:
-            learning.turn()
-        took, cpu = time.perf_counter() - began, time.thread_time() - used
-        databases = cpu_of(server) - before
-        store.close()
+    service.store.close()  # without a snapshot
+    store = PostgresStore(url)
+    server = family(database.process.pid)
+    before, began, used = cpu_of(server), time.perf_counter(), time.thread_time()
+    model = Model(store, Settings())  # as a process that starts, or was away
+    took, cpu = time.perf_counter() - began, time.thread_time() - used
+    databases = cpu_of(server) - before
+    assert model.projector.totals.stats.learnt == pairs
+    store.close()
     round_ = SetLogit(labels=labels, n_features=width, set_size=3)
     round_.update(round_.decide(rows[0]), hit=True)
     used = time.process_time()

@@ -36,7 +36,7 @@ KINDS = ("full", "full once", "broken", "stays broken", "short", "kill", "power"
 
 def kills(count: int, folder: Path) -> dict[str, float]:
     """The load and the checks of test_kill.py, as often as asked for."""
-    sys.path[:0] = [str(KIT), str(JOURNAL)]
+    sys.path[:0] = [str(KIT), str(JOURNAL), str(KIT.parent)]
     from service_kit import Nursery
     from test_kill import OPTIONS, Load, check, kill
 
@@ -63,7 +63,7 @@ def kills(count: int, folder: Path) -> dict[str, float]:
 
 def rounds(count: int, folder: Path) -> dict[str, object]:
     """The accidents and the history of test_postgres_chaos.py, as often as asked for."""
-    sys.path[:0] = [str(KIT)]
+    sys.path[:0] = [str(KIT), str(KIT.parent)]
     from postgres_chaos import KINDS, Cluster
     from postgres_kit import Database
     from service_kit import Nursery
@@ -80,9 +80,8 @@ def rounds(count: int, folder: Path) -> dict[str, object]:
             happened[kind] += 1
             told = cluster.rounds([kind], seed=number, calm=dice.uniform(0.05, 0.5))
             totals.update({key: told[key] for key in ("attempts", "acknowledged", "not known", "refused")})
-            slowest = max(cluster.take_overs, default=0.0)
             if number % 10 == 9:
-                print(f"{number + 1} rounds, {dict(totals)}, take-over {slowest:.2f} s", file=sys.stderr)
+                print(f"{number + 1} rounds, {dict(totals)}", file=sys.stderr)
         cluster.close()
     finally:
         nursery.close()

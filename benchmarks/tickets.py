@@ -133,7 +133,7 @@ def from_service(rows: list[dict[str, Any]], folder: Path, columns: Any = None) 
         shown = service.call(service.handler.decide, DecisionRequest(features(row)))
         outcome = OutcomeRequest(shown["id"], row["team"] in shown["labels"])
         service.call(service.handler.outcome, outcome)
-    learner = service.model.serving().learner
+    learner = service.model.projector.learner
     service.close()
     return learner
 

@@ -238,7 +238,7 @@ def served(path: Any, named: bool, **options: Any) -> Service:
 def test_a_service_tells_it(named: bool, tmp_path: Any) -> None:
     path = tmp_path / "events.db"
     service = served(path, named)
-    stats, promise = views.stats(service), service.model.serving().learner.coverage
+    stats, promise = views.stats(service), service.model.projector.learner.coverage
     by_group, by_label = stats["by_group"], stats["by_label"]
     assert by_group["column"] == "site"
     assert {part["name"] for part in by_group["parts"]} == {MISSING, "calm", "noisy"}
@@ -247,10 +247,10 @@ def test_a_service_tells_it(named: bool, tmp_path: Any) -> None:
     assert hits / 60 == pytest.approx(promise.kept)
     assert by_label["unnamed"] == (0 if named else 60)
     assert sum(part["rows"] for part in by_label["parts"]) == (60 if named else 0)
-    before = service.model.serving().totals.to_dict()["stats"]
+    before = service.model.projector.totals.to_dict()["stats"]
     service.close()
     service = Service.open(path)  # totals go on
-    assert service.model.serving().totals.to_dict()["stats"] == before
+    assert service.model.projector.totals.to_dict()["stats"] == before
     service.close()
     with pytest.raises(JournalMismatch, match="group of superarm serve must be left out or 'site'"):
         Service.open(path, group="desk")

@@ -159,7 +159,7 @@ def test_the_service(tmp_path: Path, table: Path, columns: sa.Columns, expected:
             assert "warnings" not in shown
             hit = row["team"] in shown["labels"]
             service.call(service.handler.outcome, OutcomeRequest(shown["id"], hit))
-        assert state(service.model.serving().learner) == expected
+        assert state(service.model.projector.learner) == expected
         strange = service.call(service.handler.decide, DecisionRequest({"age": "old", "size": 3}))
         assert strange["warnings"] == [
             "column 'age' holds numbers, got 'old': a missing number, and a word",

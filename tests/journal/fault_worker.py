@@ -90,7 +90,7 @@ class Work:
         assert self.session is not None
         if self.session.find("secret") is not None:
             self.session.erase(ids=["secret"])
-            if self.session.service.model.unfinished_erasure() is None:
+            if self.session.service.model.erasure_problem is None:
                 self.tell({"erased": "secret"})
 
     def close(self) -> None:

@@ -123,7 +123,7 @@ class Driver:
 
     def erase(self, ids: Any = None, before: float | None = None) -> int:
         seq = self.call(self.service.handler.change, {"what": "erase", "ids": ids, "before": before})
-        return int(self.service.model.erased(seq)[0])
+        return self.service.model.n_erased(seq)
 
     def recover(self) -> None:
         """As if a moment had gone by."""

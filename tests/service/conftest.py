@@ -43,7 +43,7 @@ def shared(database: Database) -> Iterator[Callable[..., Any]]:
     def make(path: str = "events.db", **options: Any) -> Service:
         new = {} if path in urls else NEW
         url = urls.setdefault(path, make.url if path == "events.db" else database.fresh())
-        service = Service.open(url, **({"lease": 1.0, "publish_every": 0.02} | new | options))
+        service = Service.open(url, **(new | options))
         opened.append(service)
         return service
 

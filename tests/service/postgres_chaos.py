@@ -14,8 +14,8 @@ from service_kit import LABELS, D, Nursery, soon
 
 __all__ = ["KINDS", "Cluster"]
 
-KINDS = ("kill the learner", "kill a server", "pause the learner", "restart the database", "pause a server")
-LEASE = 0.5
+KINDS = ("kill a process", "pause a process", "restart the database", "pause the database")
+PAUSE = 1.0  # seconds
 
 
 class Cluster:
@@ -27,10 +27,9 @@ class Cluster:
         self.nursery, self.database = nursery, database
         self.url = database.fresh()
         self.address = Address(self.url)
-        self.options: dict[str, Any] = {"lease": LEASE, "patience": 2.0, "snapshot_every": 3_000}
+        self.options: dict[str, Any] = {"patience": 2.0, "snapshot_every": 500}
         self.members: dict[int, int] = {}  # process id: port
         self.ports: list[int] = []
-        self.take_overs: list[float] = []  # seconds until somebody else learnt
         new = {"labels": LABELS, "n_features": D, "set_size": 2}
         self.start(**new).wait(120.0)  # it may have to compile
         for _ in range(2):
@@ -49,48 +48,26 @@ class Cluster:
         os.kill(pid, signal.SIGKILL)
         self.ports.remove(self.members.pop(pid))
 
-    def learner(self) -> int:
-        """The process id of the one that learns."""
-
-        def found() -> int | None:
-            with (
-                suppress(Exception),
-                self.database.connect(self.url.split("/")[3].split("?")[0]) as connection,
-            ):
-                row = connection.execute("SELECT process, term FROM superarm.lease").fetchone()
-                pid = int(row[0].split("-")[-2]) if row and row[0] else 0
-                return pid if pid in self.members else None
-            return None
-
-        return int(soon(found, 20.0))
-
-    def learns_again(self, was: int) -> None:
-        began = time.monotonic()
-        soon(lambda: self.learner() != was, 20.0)
-        self.take_overs.append(time.monotonic() - began)
-
     def happen(self, kind: str) -> None:
         """One accident, and the recovery from it."""
-        learner = self.learner()
-        other = next(pid for pid in self.members if pid != learner)
-        if kind == "kill the learner":
-            self.lose(learner)
-            self.learns_again(learner)
-            self.start().wait()
-        elif kind == "kill a server":
-            self.lose(other)
+        pid = next(iter(self.members))
+        if kind == "kill a process":
+            self.lose(pid)
             self.start().wait()
         elif kind == "restart the database":
             self.database.kill()
             time.sleep(0.3)
             self.database.start()
+        elif kind == "pause the database":
+            self.database.pause()
+            try:
+                time.sleep(PAUSE)
+            finally:
+                self.database.resume()
         else:
-            pid = learner if kind == "pause the learner" else other
             os.kill(pid, signal.SIGSTOP)
             try:
-                if pid == learner:
-                    self.learns_again(learner)
-                time.sleep(2.0 * LEASE)
+                time.sleep(PAUSE)
             finally:
                 os.kill(pid, signal.SIGCONT)
 
@@ -104,14 +81,17 @@ class Cluster:
             time.sleep(calm)
         finally:
             history = load.stop()
-        soon(self._all_taken, 20.0)
-        return {"accidents": len(kinds), **check(history, self.address)}
+        ports = [web.port for web in self.webs if web.port in self.ports]
+        models = soon(lambda: self._same_models(ports), 20.0)
+        return {"accidents": len(kinds), **check(history, self.address, models[0])}
 
-    def _all_taken(self) -> bool:
-        with self.address.connect() as connection:
-            sql = "SELECT h.seq = p.seq FROM head h, published p WHERE p.part = 'model'"
-            row = connection.execute(sql).fetchone()
-        return row is not None and bool(row[0])
+    def _same_models(self, ports: list[int]) -> list[bytes] | None:
+        """The model file that all processes have, each once; None while they differ."""
+        webs = [web for web in self.webs if web.port in ports]
+        answers = [web.get("/v1/model") for web in webs]
+        if any(status != 200 for status, _ in answers) or len({data for _, data in answers}) > 1:
+            return None
+        return [answers[0][1]]
 
     def close(self) -> None:
         for pid in list(self.members):

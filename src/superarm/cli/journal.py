@@ -250,24 +250,18 @@ def erase(
         raise InvalidInput("superarm erase needs --id or --older, and not both")
     before = None if older is None else time.time() - parse_duration(older, "--older", "superarm erase")
     service = Service.open(journal, create=False, learner=learner, trust_clock=True)
-    count, finished = 0, True
     try:
         if service.down is not None:
             raise service.down
-        for field, value in (("ids", id_), ("before", before)):
-            if value:
-                seq = service.call(service.handler.change, {"what": "erase", field: value})
-                erased, finished = service.model.erased(seq)
-                count += erased
+        erasure = {"what": "erase", "ids": id_ or None, "before": before}
+        count = service.model.n_erased(service.call(service.handler.change, erasure))
     finally:
         service.close()
+    problem = service.model.erasure_problem
     if as_json:
-        print_json({"journal": str(journal), "erased": count, "finished": finished})
+        print_json({"journal": str(journal), "erased": count, "finished": problem is None})
     else:
         print(f"features and context of {count:,} decisions erased")
-    if not finished:
-        print(
-            f"superarm: not finished: {service.model.unfinished_erasure()}; the next start goes on",
-            file=sys.stderr,
-        )
+    if problem is not None:
+        print(f"superarm: not finished: {problem}; the next start goes on", file=sys.stderr)
         sys.exit(1)

@@ -112,9 +112,6 @@ def serve(
     max_journal_mb: Annotated[
         int | None, typer.Option(help="Refuse to write (507) beyond this size of the journal.", min=1)
     ] = None,
-    lease: Annotated[
-        float, typer.Option(help="PostgreSQL: seconds without a sign of life, then another process learns.")
-    ] = 3.0,
     patience: Annotated[
         float, typer.Option(help="PostgreSQL: seconds that a request waits for the database, then 503.")
     ] = 5.0,
@@ -163,7 +160,6 @@ def serve(
         snapshot_every=snapshot_every,
         keep_snapshots=keep_snapshots,
         max_journal_mb=max_journal_mb,
-        lease=lease,
         patience=patience,
     )
     if service.created:

@@ -8,14 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic, time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from superarm.journal.postgres_address import Connection
 
 SLEW = 0.1  # seconds by which the time follows a system clock that was set, in each second
 SLOW = 0.5  # seconds; a query for the time that took longer is too inexact
-NOW = "extract(epoch FROM clock_timestamp())"  # in PostgreSQL
 AHEAD, BEHIND = 30 * 86_400.0, 3_600.0  # seconds that a start may come after, or before, the last event
 
 
@@ -41,27 +36,31 @@ class SystemClock:
 
 
 class DatabaseClock:
-    """The database's time, without a query each time: call it. `update` sets it, on a connection; from any thread.
+    """The database's time, without a query each time: call it. `update` sets it; from any thread.
 
     Many machines write events, and their clocks differ; so all times are the database's: each process counts on from
     the last query by its own steady clock. The clock of the process itself plays no part.
+
+    Args:
+        ask: asks the database.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, ask: Callable[[], float]) -> None:
+        self._ask = ask
         self._offset: float | None = None
-        self.update(connection)
+        self.update()
 
     def __call__(self) -> float:
         assert self._offset is not None
         return monotonic() + self._offset
 
-    def update(self, connection: Connection) -> None:
+    def update(self) -> None:
+        """Ask the database for the time; an answer that took long is not used."""
         sent = monotonic()
-        row = connection.execute(f"SELECT {NOW}").fetchone()
+        answer = self._ask()
         received = monotonic()
-        assert row is not None
         if self._offset is None or received - sent < SLOW:
-            self._offset = float(row[0]) - (sent + received) / 2.0
+            self._offset = answer - (sent + received) / 2.0
 
 
 def clock_problem(now: float, last: float) -> str | None:

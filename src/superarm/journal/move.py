@@ -9,14 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from superarm.errors import InvalidInput
-from superarm.journal.erase import ERASED, SCRUBBED
 from superarm.journal.events import DECISION
 from superarm.journal.postgres import execute_all
 from superarm.journal.postgres_address import Address, database_errors
 from superarm.journal.postgres_schema import BLOCK, has_journal, make_tables
 from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.statements import CLEAN, COLUMNS, meta_statements, snapshot_statements
+from superarm.journal.statements import CLEAN, COLUMNS, ERASED, meta_statements, snapshot_statements
 
 KINDS = ["int8", "float8", "int2", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "int8"]
 
@@ -59,7 +58,7 @@ def move(
                 chain = source.digest_at(info.seq)
                 execute_all(connection, snapshot_statements(snapshot, chain, pinned=info.pinned))
                 rounds = max(rounds, learner_from(snapshot.parts["model"]).round)
-            for key in (ERASED, SCRUBBED, CLEAN):
+            for key in (ERASED, CLEAN):
                 connection.execute("INSERT INTO progress VALUES (%s, %s)", (key, source.progress(key)))
             connection.execute("SELECT setval('rounds', %s, false)", (-(-rounds // BLOCK) * BLOCK,))
             return head.seq

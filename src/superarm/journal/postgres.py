@@ -1,26 +1,29 @@
-"""A journal in PostgreSQL, that many processes append to. (postgres_schema.py: tables; store.py: the promises)
+"""A journal in PostgreSQL, which many processes write. (postgres_schema.py: its tables; store.py: its promises)
 
 Each thread has a connection; all waits are bounded (postgres_address.py).
 """
 
 from __future__ import annotations
 
+import os
+import secrets
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from select import POLLIN, poll
 from threading import local
+from time import monotonic
 from typing import Any
 
-from orjson import loads
-
 from superarm._types import JsonObject
-from superarm.journal.clock import NOW
+from superarm.journal.clock import DatabaseClock
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, database_errors, psycopg
-from superarm.journal.postgres_schema import check_database, make_tables
+from superarm.journal.postgres_schema import BLOCK, LOCKS, check_database, make_tables
 from superarm.journal.statements import Statement, meta_statements, snapshot_statements
 from superarm.journal.store import Head, Snapshot, Store
+from superarm.native import cpu_level
 
 APPEND = """SELECT numbers, digests FROM append(
   %b::float8[], %b::smallint[], %b::text[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[],
@@ -34,13 +37,25 @@ class PostgresStore(Store):
         url: its address, ``postgresql://user@host/name``.
         read_only: one moment of it, for replay, verify and export.
         patience: seconds that a statement may take before it counts as failed.
+        application: the name of its connections; `service_application` for a process that serves.
     """
 
+    shared = True
     ID_IN = "e.id = ANY(?)"
 
-    def __init__(self, url: str | Address, *, read_only: bool = False, patience: float = 5.0) -> None:
+    def __init__(
+        self,
+        url: str | Address,
+        *,
+        read_only: bool = False,
+        patience: float = 5.0,
+        application: str = "superarm",
+    ) -> None:
         self.address = url if isinstance(url, Address) else Address(url, patience=patience)
-        self.name, self.read_only = str(self.address), read_only
+        self.name, self.read_only, self.application = str(self.address), read_only, application
+        self._clock: DatabaseClock | None = None
+        self._rounds: Iterator[int] = iter(())
+        self._does_upkeep_until = 0.0
         # what a full disk has refused: it is full until these can be written
         self._refused_by_full_disk: list[Event] = []
         self._frozen: Connection | None = None
@@ -70,7 +85,7 @@ class PostgresStore(Store):
         try:
             if connection is None or _is_closed(connection):
                 self._drop(connection)
-                connection = self._per_thread.connection = self.address.connect("superarm")
+                connection = self._per_thread.connection = self.address.connect(self.application)
                 self._opened.add(connection)
             with database_errors(self.address):
                 yield connection
@@ -107,6 +122,7 @@ class PostgresStore(Store):
 
     def _execute_all(self, statements: Iterable[Statement]) -> list[int]:
         with self.writing() as connection, connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCKS,))  # one process at a time
             return execute_all(connection, statements)
 
     def append(self, events: Sequence[Event]) -> list[Event]:
@@ -149,42 +165,38 @@ class PostgresStore(Store):
 
     # ------------------------------------------------------------ what many processes need
 
-    def published(self, newer_than: int = -1, time: float = 0.0) -> Snapshot | None:
-        """The newest published model, its shadows and totals, if it is of a later event, or younger."""
-        sql = """SELECT part, seq, time, data, totals FROM published
-        WHERE seq > ? OR seq = ? AND time > ?::float8"""
-        rows = self._select(sql, (newer_than, newer_than, time))
-        parts = {row[0]: row[3] for row in rows}
-        if "model" not in parts or len({row[1] for row in rows}) != 1:
-            return None
-        _, seq, made_at, _, totals = next(row for row in rows if row[0] == "model")
-        return Snapshot(seq, made_at, parts, loads(totals), {})
+    def clock(self) -> DatabaseClock:
+        if self._clock is None:
+            self._clock = DatabaseClock(lambda: float(self._select(f"SELECT {NOW}")[0][0]))
+        return self._clock
 
-    def publish(self, snapshot: Snapshot, totals: bytes) -> None:
-        """Publish a model; one of an earlier event than the last is ignored."""
-        with self.writing() as connection, connection.transaction():
-            for part, data in snapshot.parts.items():
-                values = (part, snapshot.seq, snapshot.time, data, totals if part == "model" else b"")
-                connection.execute(PUBLISH, values)
-            connection.execute("DELETE FROM published WHERE seq < %s", (snapshot.seq,))
-            connection.execute("SELECT pg_notify('superarm', %s)", (str(snapshot.seq),))
+    def next_round(self) -> int:
+        round_ = next(self._rounds, None)
+        if round_ is None:
+            with self.writing() as connection:
+                row = connection.execute("SELECT nextval('rounds')").fetchone()
+            assert row is not None
+            start = int(row[0])
+            self._rounds = iter(range(start, start + BLOCK))
+            round_ = next(self._rounds)
+        return round_
 
-    def next_rounds(self) -> int:
-        """The first of a block of rounds for this process."""
-        with self.writing() as connection:
-            row = connection.execute("SELECT nextval('rounds')").fetchone()
-        assert row is not None
-        return int(row[0])
-
-    # ------------------------------------------------------------ for people on call
+    def begin_upkeep(self) -> bool:
+        """Whether this process is to do it: the first that asks, half a second after another did."""
+        self.clock().update()
+        if monotonic() >= self._does_upkeep_until:
+            with self.writing() as connection:
+                if connection.execute(CLAIM_UPKEEP, (UPKEEP_SECONDS,)).rowcount == 0:
+                    return False
+            self._does_upkeep_until = monotonic() + UPKEEP_SECONDS
+        return True
 
     def processes(self) -> list[JsonObject]:
-        """The processes that serve on this journal, the oldest first."""
-        names = ("process", "began", "silent", "model", "learns", "superarm")
+        """The processes that serve on this journal, the oldest first: those of its role, by their connections."""
+        names = ("process", "cpu", "began")
         return [dict(zip(names, row, strict=True)) for row in self._select(PROCESSES)]
 
-    def remove_process(self, process: str) -> None:
-        self._execute_all([("DELETE FROM processes WHERE process = ?", (process,))])
+    # ------------------------------------------------------------ for people on call
 
     def problems(self) -> Iterator[str]:
         last = self._select("SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1")
@@ -197,26 +209,25 @@ class PostgresStore(Store):
         return int(self._select(sql)[0][0] or 0)
 
 
-HEARTBEAT = f"""
-INSERT INTO processes VALUES (%s, %s, {NOW}, %s, %s) ON CONFLICT (process) DO UPDATE SET
-  beat = excluded.beat, model = excluded.model"""
+NOW = "extract(epoch FROM clock_timestamp())::float8"
+UPKEEP_SECONDS = 0.45
+# in milliseconds; also if the clock of the database was set back
+CLAIM_UPKEEP = f"""
+INSERT INTO progress VALUES ('upkeep', (1e3 * {NOW})::bigint) ON CONFLICT (key) DO UPDATE
+SET value = excluded.value WHERE abs(excluded.value - progress.value) > 1e3 * %s"""
 
+SERVES = "superarm serve"
 PROCESSES = f"""
-SELECT p.process, p.began, {NOW} - p.beat, p.model,
-  coalesce((SELECT l.process = p.process AND {NOW} - l.beat < 60.0 FROM lease l), false), p.superarm
-FROM processes p WHERE p.beat > {NOW} - 60.0 ORDER BY p.began"""
-
-PUBLISH = """
-INSERT INTO published VALUES (%s, %s, %s, %b, %b) ON CONFLICT (part) DO UPDATE
-SET seq = excluded.seq, time = excluded.time, data = excluded.data, totals = excluded.totals
-WHERE published.seq <= excluded.seq"""
+SELECT split_part(application_name, ' ', 3), split_part(application_name, ' ', 4),
+  extract(epoch FROM min(backend_start))::float8
+FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '{SERVES} %%'
+GROUP BY application_name ORDER BY 3"""
 
 
-def send_heartbeat(connection: Connection, process: str, began: float, model: int) -> None:
-    """The heartbeat of a process, which decides with the model of event ``model``."""
-    from superarm import __version__
-
-    connection.execute(HEARTBEAT, (process, began, model, __version__))
+def service_application() -> str:
+    """The name of the connections of a process that serves: at most 63 letters."""
+    process = f"{socket.gethostname()[:24]}-{os.getpid()}-{secrets.token_hex(2)}"
+    return f"{SERVES} {process} {cpu_level()}"
 
 
 def create(address: Address, meta: JsonObject, first: Snapshot) -> bool:

@@ -5,9 +5,6 @@ Beside the tables that all journals have (statements.py):
 format      the number of the tables
 head        one row: the last event. Whoever appends holds it, in one call of `append`, so the order is one, without
             holes, and nobody who is paused can hold it
-published   the newest model and its shadows: unlogged, since a snapshot and the events after it give them again
-lease       one row: which process learns, and its last sign of life
-processes   those that serve, and their models
 rounds      a sequence that hands out blocks of rounds
 """
 
@@ -30,19 +27,7 @@ CREATE TABLE superarm.head (
 ) WITH (fillfactor = 10);
 ALTER TABLE superarm.events ALTER x SET STORAGE EXTERNAL;
 ALTER TABLE superarm.events ALTER body SET STORAGE EXTERNAL;
-CREATE UNLOGGED TABLE superarm.published (
-  part text PRIMARY KEY, seq bigint NOT NULL, time float8 NOT NULL, data bytea NOT NULL, totals bytea NOT NULL
-);
-ALTER TABLE superarm.published ALTER data SET STORAGE EXTERNAL;
 ALTER TABLE superarm.parts ALTER data SET STORAGE EXTERNAL;
-CREATE TABLE superarm.lease (
-  one boolean PRIMARY KEY DEFAULT true CHECK (one), term bigint NOT NULL, process text NOT NULL,
-  beat float8 NOT NULL
-);
-CREATE TABLE superarm.processes (
-  process text PRIMARY KEY, began float8 NOT NULL, beat float8 NOT NULL, model bigint NOT NULL,
-  superarm text NOT NULL
-);
 CREATE SEQUENCE superarm.rounds MINVALUE 0 START 0 INCREMENT {BLOCK};
 
 -- Events get their numbers and digests here, in one call that no pause of a client can stretch.

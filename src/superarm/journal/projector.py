@@ -1,7 +1,7 @@
 """Projector: events in, model and totals out. Nothing else moves a model.
 
-The process that serves a file, the one that learns on PostgreSQL, replay, verify, shadows and rebuilding run these
-lines on the same events in the same order: so they come to the same bits.
+Every process that serves a journal, replay, verify and shadows run these lines on the same events in the same order:
+so they come to the same bits.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Projector:
     Attributes:
         erase_content: erases content, before the events after the erasure are applied; None to erase nothing.
         learner, totals, shadows: as of event ``seq``.
+        is_intact: False after an error in the midst of some events.
         loaded_snapshots: those that were loaded on the way, since events before them were erased.
     """
 
@@ -83,7 +84,7 @@ class Projector:
         self._staged: list[tuple[Event, DecisionRecord, bool, bool]] = []
         self._staged_updates: list[int] = []
         self.totals = Totals.of(self.labels, snapshot.totals)
-        self.seq = snapshot.seq
+        self.seq, self.is_intact = snapshot.seq, True
         self.records.clear()
 
     @property
@@ -106,22 +107,25 @@ class Projector:
 
     def catch_up(self, until: int | None = None, tick: Callable[[int], object] | None = None) -> None:
         """Move on to event ``until``, or to the end; over erased events by way of the next snapshot."""
-        until = self.store.head().seq if until is None else until
-        while self.seq < until:
+        while True:
             events = self.store.events(self.seq, until)
             try:
                 while chunk := list(islice(events, READ_AT_ONCE)):
                     self.project(chunk)
                     if tick is not None:
                         tick(len(chunk))
+                return
             except ContentErased as erased:
                 self.load_next_snapshot(erased.seq, until)
 
-    def load_next_snapshot(self, seq: int, until: int) -> None:
+    def load_next_snapshot(self, seq: int, until: int | None) -> None:
         """Go on from the first snapshot after an event whose content was erased."""
         for info in self.store.snapshots():
-            if max(seq, self.seq) <= info.seq <= until:
-                self.load(self.store.snapshot(info.seq))
+            if max(seq, self.seq) <= info.seq and (until is None or info.seq <= until):
+                snapshot = self.store.snapshot(info.seq)
+                self.load(snapshot)
+                for name in self.shadows.keys() & snapshot.parts.keys():
+                    self.shadows[name] = Shadow.from_bytes(self.shadows[name].spec, snapshot.parts[name])
                 self.loaded_snapshots.append(info.seq)
                 return
         raise JournalDamaged(f"event {seq} was erased, and no snapshot after it is left", event=seq)
@@ -129,6 +133,7 @@ class Projector:
     def project(self, events: Sequence[Event]) -> None:
         """Apply these events, the next ones in order."""
         self._prefetch(events)
+        self.is_intact = False  # an error from here on leaves some of them applied
         for event in events:
             kind = event.kind
             if kind == DECISION:
@@ -145,6 +150,7 @@ class Projector:
         self._learn_staged()
         if events:
             self.seq = events[-1].seq
+        self.is_intact = True
         self.records.trim()
 
     # ------------------------------------------------------------ each kind of event

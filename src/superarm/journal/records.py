@@ -67,13 +67,12 @@ class DecisionRecord:
         if event is None:
             return None
         body, timeout = event.body, self.outcome is None
-        late = None if learnt is None and not timeout else not timeout and self.timeout is not None
         return {
             "hit": body.hit,
             "label": body.label,
             "time": event.time,
             "learnt": learnt,
-            "late": late,
+            "late": not timeout and self.timeout is not None,
             "timeout": timeout,
         }
 

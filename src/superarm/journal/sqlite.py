@@ -29,7 +29,7 @@ from superarm.journal.sqlite_mark import (
     read_mark,
 )
 from superarm.journal.sqlite_schema import check_format, connect, unavailable_error
-from superarm.journal.statements import Statement
+from superarm.journal.statements import Statement, drop_statements
 from superarm.journal.store import Head, Store
 
 
@@ -99,7 +99,7 @@ class SqliteStore(Store):
         self._marker.reset(self._head.seq, self._head.digest, self.progress(COPY))
         clear_parts(self.path)
         # parts of snapshots that were never finished; (and the log is there now)
-        self._execute_all([("DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)", ())])
+        self._execute_all(drop_statements(()))
         self._files = self._file_ids()
 
     def _file_ids(self) -> list[tuple[int, int]]:

@@ -27,13 +27,15 @@ Statement = tuple[str, Sequence[Any]]  # SQL with ``?`` for values, and the valu
 
 PIECE = 1 << 20  # bytes of a snapshot that are written at once
 COLUMNS = "seq, time, kind, id, x, context, body, content, digest, erased"
+ERASED = "erased"  # the progress of erasures: the last one that was made
 SET_PROGRESS = "INSERT INTO progress VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-PUT_PART = (
-    "INSERT INTO parts VALUES (?, ?, ?, ?) ON CONFLICT (seq, part, number) DO UPDATE SET data = excluded.data"
-)
-PUT_SNAPSHOT = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+# a snapshot that is there stays as it is; one from before an erasure, which might reveal a row, does not count
+PUT_PART = """INSERT INTO parts SELECT ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM snapshots WHERE seq = ?)
+ON CONFLICT (seq, part, number) DO UPDATE SET data = excluded.data"""
+PUT_SNAPSHOT = f"""INSERT INTO snapshots SELECT ?, ?, ?, ?, ?, ?, ?
+WHERE NOT EXISTS (SELECT 1 FROM progress WHERE key = '{ERASED}' AND value > ?) ON CONFLICT DO NOTHING"""
 DROP_SNAPSHOT = "DELETE FROM snapshots WHERE seq = ? AND NOT pinned"
-DROP_PARTS = "DELETE FROM parts WHERE seq = ? AND seq NOT IN (SELECT seq FROM snapshots)"
+DROP_LOOSE_PARTS = "DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)"
 
 CLEAN = "clean"  # the progress of erasing: up to this event no decision has content any more
 ERASE = f"""UPDATE events AS e SET x = NULL, context = NULL, erased = ?
@@ -72,12 +74,12 @@ def snapshot_statements(snapshot: Snapshot, chain: bytes, *, pinned: bool = Fals
     for name, data in snapshot.parts.items():
         view = memoryview(data)
         for number, start in enumerate(range(0, len(data), PIECE)):
-            yield PUT_PART, (seq, name, number, bytes(view[start : start + PIECE]))
+            yield PUT_PART, (seq, name, number, bytes(view[start : start + PIECE]), seq)
     totals, made_by, parts = (
         dumps(value).decode() for value in (snapshot.totals, snapshot.made_by, describe(snapshot.parts))
     )
     checksum = snapshot_digest(chain, seq, time, totals, made_by, parts)
-    yield PUT_SNAPSHOT, (seq, time, totals, made_by, parts, checksum, pinned)
+    yield PUT_SNAPSHOT, (seq, time, totals, made_by, parts, checksum, pinned, seq)
 
 
 def meta_statements(meta: JsonObject) -> Iterator[Statement]:
@@ -87,8 +89,8 @@ def meta_statements(meta: JsonObject) -> Iterator[Statement]:
 
 
 def drop_statements(seqs: Iterable[int]) -> list[Statement]:
-    """The statements that drop snapshots, and their parts."""
-    return [(sql, (seq,)) for seq in seqs for sql in (DROP_SNAPSHOT, DROP_PARTS)]
+    """The statements that drop snapshots, and parts that belong to none."""
+    return [*((DROP_SNAPSHOT, (seq,)) for seq in seqs), (DROP_LOOSE_PARTS, ())]
 
 
 def snapshot_digest(chain: bytes, seq: int, time: float, totals: str, made_by: str, parts: str) -> bytes:

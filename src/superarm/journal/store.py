@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from math import inf
 from operator import itemgetter
 from pathlib import Path
@@ -19,12 +20,14 @@ from orjson import loads
 
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
+from superarm.journal.clock import SystemClock
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import ANSWER, CORRECTION, DECISION, Event, chain_start
 from superarm.journal.statements import (
     CLEAN,
     COLUMNS,
     ERASE,
+    ERASED,
     NOW_CLEAN,
     SET_PROGRESS,
     Statement,
@@ -36,6 +39,8 @@ from superarm.journal.statements import (
 
 ODD_ADDRESS = re.compile(r"^[\w+]+://|^postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)
 READ_AT_ONCE = 4_000  # events
+MIN_SNAPSHOT_GAP = 100  # events: two snapshots with fewer between them may reveal a single row
+LAST = 1 << 62  # above every number of an event
 
 
 class Head(NamedTuple):
@@ -79,6 +84,7 @@ class Store(ABC):
 
     name: str  # as messages call it
     read_only: bool
+    shared = False  # whether other processes may write it at the same time
     ID_IN: str  # the condition of a statement for some ids
 
     @abstractmethod
@@ -124,6 +130,22 @@ class Store(ABC):
     def size(self) -> int:
         """Bytes on the disk."""
 
+    def clock(self) -> Callable[[], float]:
+        """The clock that times its events."""
+        return SystemClock()
+
+    def next_round(self) -> int | None:
+        """A round that no decision of any process has; None where the model itself can count them."""
+        return None
+
+    def begin_upkeep(self) -> bool:
+        """Whether it is this process that is to write what only time brings; asked before each time."""
+        return True
+
+    def processes(self) -> list[JsonObject] | None:
+        """The processes that serve on it; None where there is one at most."""
+        return None
+
     def log_bytes(self) -> int:
         """Bytes of the write-ahead log; 0 where the database sees to that."""
         return 0
@@ -144,27 +166,29 @@ class Store(ABC):
         self, after: int = 0, until: int | None = None
     ) -> Iterator[tuple[Event | None, int, str | None]]:
         """(event, number, None) for a sound event; what is wrong with another."""
-        until = self.head().seq if until is None else until
-        if after >= until:
+        if until is not None and after >= until:
             return
-        before, expected = self.digest_at(after), after + 1
-        for event in self.unchecked(after, until):
+        before, expected = (self.digest_at(0) if after == 0 else None), max(after, 1)
+        for event in self.unchecked(max(after - 1, 0), until):
             while expected < event.seq:
                 yield None, expected, "is missing"
                 expected, before = expected + 1, b""
+            if before is None:  # the event before the first one that was asked for
+                before, expected = event.digest, expected + 1
+                continue
             # after a gap the chain goes on from what the event itself says
             sound = not before or event.follows(before)
             yield event, event.seq, None if sound else "is not what was written"
             before, expected = event.digest, event.seq + 1
-        for seq in range(expected, until + 1):
+        last = (after if before is None else 0) if until is None else until
+        for seq in range(expected, last + 1):
             yield None, seq, "is missing"
 
     def unchecked(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
         """The same events, without the checks."""
-        until = self.head().seq if until is None else until
         sql = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {READ_AT_ONCE}"
-        while after < until:
-            rows = self._select(sql, (after, until))
+        while True:
+            rows = self._select(sql, (after, LAST if until is None else until))
             for row in rows:
                 yield Event(*row)
             if len(rows) < READ_AT_ONCE:
@@ -208,7 +232,7 @@ class Store(ABC):
     ) -> list[Pending]:
         """Pending decisions, by their numbers: after one, up to another, made before a time."""
         sql = "SELECT seq, time, id FROM pending WHERE seq > ? AND seq <= ? AND time < ? ORDER BY seq LIMIT ?"
-        last, latest = 1 << 62 if until is None else until, inf if before is None else before
+        last, latest = LAST if until is None else until, inf if before is None else before
         return [Pending(*row) for row in self._select(sql, (after, last, latest, limit))]
 
     def digest_at(self, seq: int) -> bytes:
@@ -222,18 +246,34 @@ class Store(ABC):
 
     # ------------------------------------------------------------ erasing
 
-    def erase(self, erasure: Event, drop: Sequence[int]) -> int:
-        """Erase x and context of the decisions that an erasure names, and drop snapshots; how many decisions."""
-        body, seq, clean = erasure.body, erasure.seq, self.progress(CLEAN)
-        if body.get("ids") is None:
-            sql, values = f"{ERASE} AND e.time < ?", (seq, clean, seq, body["before"])
-        else:
-            sql, values = (
-                f"{ERASE} AND {self.ID_IN} AND e.kind < {ANSWER}",
-                (seq, clean, seq, self._id_list(body["ids"])),
-            )
-        now_clean = (NOW_CLEAN, (CLEAN, clean, self.head().seq))
-        return self._execute_all([(sql, values), now_clean, *drop_statements(drop)])[0]
+    def erase(self, erasure: Event) -> int:
+        """Erase x and context of the decisions that an erasure names, in one transaction; how many decisions.
+
+        Snapshots that stand so near to another one that the two would reveal an erased row are dropped.
+        """
+
+        def statements() -> Iterator[Statement]:
+            body, seq, clean = erasure.body, erasure.seq, self.progress(CLEAN)
+            if body.get("ids") is None:
+                yield f"{ERASE} AND e.time < ?", (seq, clean, seq, body["before"])
+            else:
+                condition = f"{self.ID_IN} AND e.kind < {ANSWER}"
+                yield f"{ERASE} AND {condition}", (seq, clean, seq, self._id_list(body["ids"]))
+            yield NOW_CLEAN, (CLEAN, clean, self.head().seq)
+            yield SET_PROGRESS, (ERASED, seq)
+            yield from drop_statements(self._revealing(seq))
+
+        return self._execute_all(statements())[0]
+
+    def _revealing(self, newest: int) -> list[int]:
+        """Snapshots to drop: of two with few events between them, the later; of the newest, the one before."""
+        seqs = [info.seq for info in self.snapshots()]
+        near = [(a, b) for a, b in pairwise(seqs) if b - a < MIN_SNAPSHOT_GAP]
+        return sorted({b if b != newest else a for a, b in near} - {0})
+
+    def count_erased(self, erasure: int) -> int:
+        """How many decisions an erasure has erased."""
+        return int(self._select("SELECT count(*) FROM events WHERE erased = ?", (erasure,))[0][0])
 
     def has_content_before(self, time: float) -> bool:
         """Whether a decision made before a time still has content."""
@@ -257,25 +297,32 @@ class Store(ABC):
 
     # ------------------------------------------------------------ snapshots
 
-    def write_snapshot(self, snapshot: Snapshot) -> Iterator[None]:
-        """Keep a snapshot, piece by piece: it counts when the iterator has ended."""
-        for statement in snapshot_statements(snapshot, self.digest_at(snapshot.seq)):
-            self._execute_all([statement])
-            yield
+    def write_snapshot(self, snapshot: Snapshot, keep: int = 0) -> Iterator[None]:
+        """Keep a snapshot, piece by piece: it counts when the iterator has ended.
 
-    def drop_snapshots(self, seqs: Iterable[int]) -> None:
-        """Take snapshots away; pinned ones, and the first one, stay."""
-        self._execute_all(drop_statements(seqs))
+        Args:
+            snapshot: one from before the last erasure is not kept.
+            keep: then drop all but so many of the newest, the first and pinned ones; 0 drops none.
+        """
+        *pieces, last = snapshot_statements(snapshot, self.digest_at(snapshot.seq))
 
-    def drop_old_snapshots(self, keep: int) -> None:
-        """Keep only the newest few, and pinned ones; 0 keeps all."""
-        old = [info.seq for info in self.snapshots() if not info.pinned]
-        if keep and len(old) > keep:
-            self.drop_snapshots(old[:-keep])
+        def finish() -> Iterator[Statement]:
+            yield last
+            old = [info.seq for info in self.snapshots() if not info.pinned and info.seq != snapshot.seq]
+            yield from drop_statements(old[: max(0, len(old) + 1 - keep)] if keep else ())
 
-    def pin_snapshot(self, seq: int) -> None:
-        """Keep it for ever: a replay will need it."""
-        self._execute_all([("UPDATE snapshots SET pinned = true WHERE seq = ?", (seq,))])
+        if self.shared:  # of several processes that write the same one, one does
+            self._execute_all((*pieces, *finish()))
+        else:
+            for piece in pieces:
+                self._execute_all([piece])
+                yield
+            self._execute_all(finish())
+        yield
+
+    def pin_snapshot(self, seq: int) -> bool:
+        """Keep it for ever: a replay will need it. False if it is not there."""
+        return self._execute_all([("UPDATE snapshots SET pinned = true WHERE seq = ?", (seq,))])[0] > 0
 
     def snapshots(self) -> list[SnapshotInfo]:
         """The kept snapshots, oldest first, without their content."""

@@ -34,7 +34,7 @@ from superarm.journal.records import DecisionRecord
 from superarm.service.turns import Call
 
 if TYPE_CHECKING:
-    from superarm.service.model import ServedModel
+    from superarm.service.model import Model
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 IDS_AT_ONCE = 64
@@ -70,7 +70,7 @@ class RetryNextPass(Exception):
 class RequestHandler:
     """The requests of one turn after another."""
 
-    def __init__(self, model: ServedModel) -> None:
+    def __init__(self, model: Model) -> None:
         self.model, self.store, self.records = model, model.store, model.records
         self._staged: dict[tuple[int, str], Event] = {}
         self._staged_changes: list[Event] = []
@@ -82,8 +82,9 @@ class RequestHandler:
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
     def begin(self, calls: Sequence[Call]) -> None:
-        """Begin a turn with the model at hand; decisions that these calls are about are looked up."""
-        self.serving, self.records = self.model.serving(), self.model.records
+        """Begin a turn with the newest model; decisions that these calls are about are looked up."""
+        self.model.catch_up()
+        self.serving, self.records = self.model.projector, self.model.records
         self.cursor, self.disabled = self.serving.learner.cursor(), self.serving.totals.settings.disabled
         self._staged, self._staged_changes, self._damaged = {}, [], {}
         self._now = None
@@ -93,11 +94,11 @@ class RequestHandler:
 
     def load_records(self, ids: Sequence[str]) -> None:
         try:
-            self.records.load(ids)
+            self.records.load(ids, self.serving.seq)
         except JournalDamaged:  # at one of them: the others go on
             for id_ in ids:
                 try:
-                    self.records.load([id_])
+                    self.records.load([id_], self.serving.seq)
                 except JournalDamaged as error:
                     self._damaged[id_] = error
 
@@ -136,7 +137,7 @@ class RequestHandler:
         serving, cursor, drawn_at = self.serving, self.cursor, None
         if isinstance(request.x, dict):
             self._check_named(request.x)
-        round_ = self.model.next_round()
+        round_ = self.store.next_round()
         if round_ is not None:  # many processes decide: the event keeps the cursor, too
             cursor.round = round_
             drawn_at = cursor.rule_state.tolist()
@@ -186,11 +187,11 @@ class RequestHandler:
         self._stage_outcome(id_, request)
 
         def response() -> JsonObject:
-            record = self.records.get(id_)
+            records = self.model.records
+            records.load([id_], self.model.seq)  # an erasure may have come in between
+            record = records.get(id_)
             assert record is not None
-            # of a shared journal, another process projects it, and may have written a timeout before it
-            learnt = None if self.model.shared else self.model.was_learnt(record)
-            return {"id": id_, "outcome": record.outcome_summary(learnt)}
+            return {"id": id_, "outcome": record.outcome_summary(self.model.was_learnt(record))}
 
         return response
 
@@ -232,8 +233,8 @@ class RequestHandler:
                 change = {"what": what, "params": params}
             if not self._has_effect(change):
                 return lambda: None
-            if what == "rollback":
-                self.store.pin_snapshot(change["to"])
+            if what == "rollback" and not self.store.pin_snapshot(change["to"]):
+                raise InvalidRequest.must("to", "change", "the event of a kept snapshot", change["to"])
             event = Event.new(self.now(), CHANGE, change)
         self._staged_changes.append(event)
         return lambda: event.seq

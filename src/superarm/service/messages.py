@@ -116,8 +116,8 @@ class Outcome(Struct, frozen=True):
     hit: Annotated[bool | None, doc("null only for a timeout without a default outcome.")]
     label: str | None
     time: Time
-    learnt: Annotated[bool | None, doc("null: the process that learns has not projected it yet.")]
-    late: Annotated[bool | None, doc("It came after the timeout; null as above.")]
+    learnt: Annotated[bool, doc("Whether it has moved the model.")]
+    late: Annotated[bool, doc("It came after the timeout.")]
     timeout: Annotated[bool, doc("It is the default of a timeout, and was not observed.")]
 
 

@@ -1,83 +1,86 @@
-"""The model that a service decides with: learnt in this process, or by one of many processes (shared.py)."""
+"""The model that a service decides with: projected from the events of its journal.
+
+Many processes may serve one journal in a database. Each projects all events, in their one order, and so comes to
+the same model. What only time brings (timeouts, erasures by age, snapshots) is written by one process at a time
+(`Store.begin_upkeep`); done twice, or late, it comes to the same.
+
+Erasing features and context of decisions is an event, too. Before a process projects the events after it, it sees to
+it that three steps have been made:
+
+    1. a snapshot of now, since nothing can be replayed across an erased event
+    2. one transaction: contents gone from the events, and snapshots that might reveal them (`Store.erase`)
+    3. nothing of it left on the disk (`Store.scrub`); while that fails the erasure is unfinished, and tried again
+
+What is left of a decision is its number, time, id, what was shown and with what propensity, its outcome, and
+the digest of what was erased: the chain still verifies.
+"""
 
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
 
 from superarm._types import JsonObject
-from superarm.journal.clock import SystemClock
+from superarm.journal.clock import clock_problem
 from superarm.journal.errors import JournalUnavailable
-from superarm.journal.events import Event
+from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody
 from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.snapshots import take_snapshot
+from superarm.journal.statements import ERASED
 from superarm.journal.store import Store
-from superarm.journal.totals import Totals
-from superarm.learners import Learner
-from superarm.service.learning import Learning
 from superarm.service.settings import Settings
 
 log = logging.getLogger("superarm.service")
 
-
-class ModelState(Protocol):
-    """A learner and its totals, after event ``seq``."""
-
-    seq: int
-    learner: Learner
-    totals: Totals
+RETAIN_EVERY = 3600.0  # seconds between two looks for what is too old to be kept
+TIMEOUT_BATCH = 500  # decisions that are closed by one commit
 
 
-class ServedModel(ABC):
-    """The model of a service; what has a body here needs none where one process does everything.
+class Model:
+    """The model of a service, and its totals, after the last event that was projected.
 
     Attributes:
-        shared: whether other processes write the same journal.
-        records: pending decisions in memory.
-        broken_snapshots: those that could not be read.
+        projector: of the journal; one thread at a time may move it.
         replayed: how many events the start has projected.
-        processes: all that serve on a shared journal.
+        broken_snapshots: those that could not be read.
+        clock_problem: why nothing may expire or be erased by the clock; None if it may.
+        erasure_problem: why an erasure is not finished; None if all are.
     """
 
-    shared: bool
-    store: Store
-    settings: Settings
-    records: Records
-    clock: Callable[[], float]
-    broken_snapshots: tuple[int, ...] = ()
-    replayed = 0
-    processes: list[JsonObject] | None = None
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.store, self.settings = store, settings
+        self.clock: Callable[[], float] = settings.clock or store.clock()
+        last = store.head().time
+        self.clock_problem = None if settings.trust_clock else clock_problem(self.clock(), last)
+        self.erasure_problem: str | None = None
+        self._erased_counts: dict[int, int] = {}  # decisions, by the erasures that this process has made
+        self._retain_at = 0.0
+        self.load()
+        settings.check(self.projector.learner)
 
-    @abstractmethod
-    def serving(self) -> ModelState:
-        """The model that decides, and its totals."""
+    def load(self) -> None:
+        """Take the newest snapshot that can be read, and project all events since."""
+        self.projector, broken = Projector.newest(self.store, self.settings.shadows)
+        self.broken_snapshots = tuple(broken)
+        start = self.projector.seq
+        if not self.store.read_only:
+            self.projector.erase_content = self._erase
+        self.projector.catch_up()
+        if self.projector.erase_content is not None and self.store.progress(ERASED):
+            self._finish_erasing()
+        self.replayed = self.projector.seq - start
 
     @property
-    @abstractmethod
     def seq(self) -> int:
-        """The last event of the newest model here."""
+        """The last event that was projected."""
+        return self.projector.seq
 
-    @abstractmethod
-    def apply(self, events: Sequence[Event]) -> None:
-        """Take in events that are durable."""
-
-    @abstractmethod
-    def load(self) -> None:
-        """Begin anew from the journal, after a failure that may have left more there than is known."""
-
-    @abstractmethod
-    def erased(self, seq: int) -> tuple[int, bool]:
-        """How many decisions an erasure was about, and whether nothing of them is left."""
-
-    @abstractmethod
-    def reports(self) -> list[JsonObject]:
-        """Estimated hit rates: the model's, and its shadows'."""
-
-    @abstractmethod
-    def trouble(self) -> tuple[str, ...]:
-        """What is wrong, one sentence each."""
+    @property
+    def records(self) -> Records:
+        """Pending decisions in memory."""
+        return self.projector.records
 
     @property
     def snapshot_seq(self) -> int:
@@ -85,77 +88,118 @@ class ServedModel(ABC):
         return self.store.newest_snapshot()
 
     def was_learnt(self, record: DecisionRecord) -> bool | None:
-        """Whether its outcome or timeout has moved the model; None if it has none, or it was not projected yet."""
-        event, serving = record.outcome or record.timeout, self.serving()
-        return None if event is None or event.seq > serving.seq else serving.totals.was_learnt(event, record)
+        """Whether its outcome or timeout, which was projected, has moved the model; None if it has none."""
+        event = record.outcome or record.timeout
+        return None if event is None else self.projector.totals.was_learnt(event, record)
 
-    def unfinished_erasure(self) -> str | None:
-        """Why an erasure is not finished; None if all are."""
-        return None
+    def reports(self) -> list[JsonObject]:
+        """Estimated hit rates: the model's, and its shadows'."""
+        return self.projector.reports()
 
-    def upkeep(self) -> bool:
-        """Write what only time brings, and finish erasing; whether there is more to do at once."""
-        return False
+    # ------------------------------------------------------------ moving on
 
-    def snapshot_is_due(self) -> bool:
-        return False
-
-    def next_round(self) -> int | None:
-        """A round that no other decision has; None if the model itself counts them."""
-        return None
-
-    async def read(self, view: Callable[[], Any]) -> Any:
-        """The result of a view."""
-        return view()
-
-    def refresh(self) -> None:  # noqa: B027
-        """Get the newest totals for a view."""
-
-    def close(self) -> None:  # noqa: B027
-        """End what runs beside the turns."""
-
-
-class LocalModel(Learning, ServedModel):
-    """The model of the one process that writes a file: it projects what it has written."""
-
-    shared = False
-
-    def __init__(self, store: Store, settings: Settings) -> None:
-        super().__init__(store, settings, settings.clock or SystemClock())
-        settings.check(self.projector.learner)
-
-    def load(self) -> None:
-        super().load()
-        self.records = self.projector.records
-
-    def serving(self) -> Projector:
-        return self.projector
-
-    @property
-    def seq(self) -> int:
-        return self.projector.seq
-
-    def append(self, events: Sequence[Event]) -> None:
-        super().append(events)
-        self.apply(events)
+    def catch_up(self) -> None:
+        """Project what other processes have written meanwhile."""
+        if self.store.shared:
+            self._move(self.projector.catch_up)
 
     def apply(self, events: Sequence[Event]) -> None:
+        """Project events that this process has written, after those that others wrote before them."""
+        written = [event for event in events if event.seq]
+        if self.store.shared and written and written[0].seq != self.seq + 1:
+            self._move(self.projector.catch_up)
+        elif written:
+            self._move(lambda: self.projector.project(written))
+
+    def recover(self) -> None:
+        """Project what the journal has after a failure: that may be more than was acknowledged."""
+        if self.projector.is_intact and self.projector.erase_content is not None:
+            self._move(self.projector.catch_up)
+        else:  # it was left in the midst of events, or the journal could only be read so far
+            self.load()
+
+    def _move(self, project: Callable[[], None]) -> None:
         try:
-            self.projector.project(events)
-        except JournalUnavailable:  # erasing could not be written: the rest is projected when it can be
+            project()
+        except JournalUnavailable:  # say, erasing could not be written: `recover` goes on when it can be
             raise
         except Exception:  # a bug, or an interrupt, in the midst of it: start again from a snapshot
             log.exception("projection failed")
             self.load()
 
-    def erased(self, seq: int) -> tuple[int, bool]:
-        return self.eraser.counts.get(seq, 0), self.eraser.problem is None
+    # ------------------------------------------------------------ what only time brings
 
-    def unfinished_erasure(self) -> str | None:
-        return self.eraser.problem
+    def upkeep(self) -> bool:
+        """Write timeouts and erasures that are due, and finish erasing; whether there is more to do at once."""
+        if not self.store.begin_upkeep():
+            return False
+        events = self._timeouts()
+        full = len(events) == TIMEOUT_BATCH
+        if not full:
+            events += self._retention()
+        self.store.append(events)  # but for timeouts that another process was faster to write
+        self.apply(events)
+        if self.erasure_problem is not None:
+            self._finish_erasing()
+        return full
 
-    def trouble(self) -> tuple[str, ...]:
-        return () if self.clock_problem is None else (self.clock_problem,)
+    def _timeouts(self) -> list[Event]:
+        """The timeouts that are due, at most so many."""
+        timeout, default, now = self.settings.timeout, self.settings.default_outcome, self.clock()
+        if timeout is None or self.clock_problem is not None:
+            return []
+        due = self.store.pending(TIMEOUT_BATCH, before=now - timeout)
+        return [Event.new(now, TIMEOUT, OutcomeBody(decision.seq, default), decision.id) for decision in due]
 
-    def reports(self) -> list[JsonObject]:
-        return self.projector.reports()
+    def _retention(self) -> list[Event]:
+        """The erasure of what is too old to be kept, if there is any, and it is time to look."""
+        retain = self.settings.retain
+        if retain is None or monotonic() < self._retain_at or self.clock_problem is not None:
+            return []
+        before = self.clock() - retain
+        if self.store.has_content_before(before):  # it is asked again until none is left
+            return [Event.new(self.clock(), ERASURE, {"before": before})]
+        self._retain_at = monotonic() + min(RETAIN_EVERY, retain / 2.0)
+        return []
+
+    # ------------------------------------------------------------ snapshots and erasing
+
+    def snapshot_is_due(self) -> bool:
+        """Whether this process is to keep a snapshot now."""
+        return (
+            self.seq - self.store.newest_snapshot() >= self.settings.snapshot_every
+            and self.store.begin_upkeep()
+        )
+
+    def snapshot(self) -> None:
+        """Keep the whole model, so that a restart needs only the events after it."""
+        if self.store.newest_snapshot() < self.seq:
+            for _ in self.write_snapshot(self.projector):
+                pass
+
+    def write_snapshot(self, projector: Projector, *, drop_old: bool = True) -> Iterator[None]:
+        """Keep what was projected, piece by piece; of a `Projector.copy`, events may be projected meanwhile."""
+        keep = self.settings.keep_snapshots if drop_old else 0
+        return self.store.write_snapshot(take_snapshot(projector, self.clock()), keep)
+
+    def _erase(self, erasure: Event) -> None:
+        """Erase what an event says, unless another process has; a failure to leave nothing is kept."""
+        if erasure.seq > self.store.progress(ERASED):
+            for _ in self.write_snapshot(self.projector, drop_old=False):
+                pass
+            count = self._erased_counts[erasure.seq] = self.store.erase(erasure)
+            log.info("erased", extra={"count": count, "event_no": erasure.seq})
+            self._finish_erasing()
+        self.projector.records.clear()
+
+    def _finish_erasing(self) -> None:
+        """Leave nothing of what was erased on the disk, or say why it is there."""
+        try:
+            self.store.scrub()
+            self.erasure_problem = None
+        except JournalUnavailable as error:
+            self.erasure_problem = f"what was erased is still on the disk: {error}"
+
+    def n_erased(self, erasure: int) -> int:
+        """How many decisions an erasure was about."""
+        return self._erased_counts.get(erasure) or self.store.count_erased(erasure)

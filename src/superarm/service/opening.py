@@ -11,7 +11,7 @@ from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.snapshots import learner_from, load_class
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import Store, create_journal, is_url, journal_exists, journal_name
-from superarm.service.model import LocalModel, ServedModel
+from superarm.service.model import Model
 from superarm.service.settings import Settings
 
 log = logging.getLogger("superarm.service")
@@ -33,39 +33,38 @@ def create_if_missing(
     meta, first = new_journal(options, model)
     settings.check(learner_from(first.parts["model"]))  # before anything is made
     created = create_journal(journal, meta, first)
-    log.warning("new journal created", extra={"journal": journal_name(journal)})
+    if created:  # and no other process was faster
+        log.warning("new journal created", extra={"journal": journal_name(journal)})
     return created
 
 
 def open_model(
     journal: str | Path, options: JournalOptions, settings: Settings, max_mb: int | None
-) -> tuple[ServedModel, JournalUnavailable | None]:
-    """The model on a journal, and why that cannot be written: say, a read-only disk; it can still be looked at."""
-    down: JournalUnavailable | None = None
+) -> tuple[Model, JournalUnavailable | None]:
+    """The model on a journal, and why that cannot be written: say, a read-only disk; it can still be read."""
     with ExitStack() as undo:  # a start that fails holds nothing
-
-        def check(store: Store) -> None:
-            undo.callback(store.close)
-            check_same_options(store.name, store.meta(), options)
-            load_class(store.meta(), options.learner)
-
-        if is_url(journal):
-            from superarm.journal.postgres import PostgresStore
-            from superarm.service.shared import SharedModel
-
-            database = PostgresStore(str(journal), patience=settings.patience)
-            check(database)
-            try:
-                database.check()
-            except (JournalUnavailable, JournalMismatch) as error:  # say, a role that may only read
-                down = JournalUnavailable(str(error))
-            model: ServedModel = SharedModel(database, settings)
-        else:
-            try:
-                file = SqliteStore(journal, max_mb=max_mb)
-            except JournalUnavailable as error:
-                file, down = SqliteStore(journal, read_only=True, max_mb=max_mb), error
-            check(file)
-            model = LocalModel(file, settings)
+        store, down = _open_writable(journal, settings, max_mb)
+        undo.callback(store.close)
+        check_same_options(store.name, store.meta(), options)
+        load_class(store.meta(), options.learner)
+        model = Model(store, settings)
         undo.pop_all()
         return model, down
+
+
+def _open_writable(
+    journal: str | Path, settings: Settings, max_mb: int | None
+) -> tuple[Store, JournalUnavailable | None]:
+    if is_url(journal):
+        from superarm.journal.postgres import PostgresStore, service_application
+
+        database = PostgresStore(str(journal), patience=settings.patience, application=service_application())
+        try:
+            database.check()
+        except (JournalUnavailable, JournalMismatch) as error:  # say, a role that may only read
+            return database, JournalUnavailable(str(error))
+        return database, None
+    try:
+        return SqliteStore(journal, max_mb=max_mb), None
+    except JournalUnavailable as error:
+        return SqliteStore(journal, read_only=True, max_mb=max_mb), error

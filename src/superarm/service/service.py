@@ -2,8 +2,8 @@
 
     a turn: look up ids ─▶ decide with the model at hand, gather outcomes ─▶ append (durable) ─▶ project ─▶ answer
 
-Nothing moves before the commit: a turn that cannot be written has not happened. The journal is a file, and this
-process projects it (model.py), or a database that many processes share, of which one projects (shared.py).
+Nothing moves before the commit: a turn that cannot be written has not happened. Where many processes share a journal,
+a turn begins with projecting what the others have written.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import copy
 import logging
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from superarm._types import JsonObject
 from superarm.data.columns import Columns
 from superarm.errors import SuperarmError
 from superarm.journal.create import JournalOptions
-from superarm.journal.errors import InvalidRequest, JournalMismatch, JournalUnavailable
+from superarm.journal.errors import InvalidRequest, JournalDamaged, JournalMismatch, JournalUnavailable
 from superarm.journal.snapshots import model_bytes
 from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryNextPass
-from superarm.service.model import LocalModel, ServedModel
+from superarm.service.model import Model
 from superarm.service.opening import create_if_missing, open_model
 from superarm.service.settings import Settings
 from superarm.service.turns import Call, CallResult, Turns
@@ -33,7 +34,7 @@ log = logging.getLogger("superarm.service")
 
 RETRY_SECONDS = 1.0
 HUNG_SECONDS = 10.0  # a turn that has been under way for longer than this is stuck
-PROJECTED_SECONDS = 20.0  # that a change waits for the process that learns
+READERS = 4  # threads for views of a database
 
 
 class Service:
@@ -43,7 +44,7 @@ class Service:
     everything that is awaited needs it.
     """
 
-    def __init__(self, model: ServedModel, settings: Settings) -> None:
+    def __init__(self, model: Model, settings: Settings) -> None:
         self.model, self.settings = model, settings
         self.store, self.meta = model.store, model.store.meta()
         self.down: JournalUnavailable | None = None
@@ -53,6 +54,7 @@ class Service:
         self.handler = RequestHandler(model)
         self.upkeep = Upkeep(self)
         self.turns: Turns | None = None
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="superarm-read")
 
     @classmethod
     def open(
@@ -121,7 +123,7 @@ class Service:
         except JournalUnavailable as error:
             self.fail(error)
             raise
-        except JournalMismatch as error:  # say, a privilege that was revoked: it may be granted again
+        except (JournalMismatch, JournalDamaged) as error:  # say, a privilege that was revoked
             down = JournalUnavailable(str(error))
             self.fail(down)
             raise down from error
@@ -151,14 +153,11 @@ class Service:
                 done.append(CallResult(call.future, None, error))
         events = handler.staged_events()
         if events:
-            taken = {event.id for event in self.store.append(events)}
-            if taken:  # another process was faster: these calls are made again, and find what it wrote
-                for id_ in taken:
-                    self.model.records.drop(id_)
-                retry += [call for call, _ in results if call.id in taken]
-                results = [(call, result) for call, result in results if call.id not in taken]
-                events = [event for event in events if event.seq]
+            # another process was faster: these calls are made again, and find what it wrote
+            duplicates = {event.id for event in self.store.append(events)}
             self.model.apply(events)
+            retry += [call for call, _ in results if call.id in duplicates]
+            results = [(call, result) for call, result in results if call.id not in duplicates]
         for call, result in results:
             try:
                 done.append(CallResult(call.future, result() if callable(result) else result))
@@ -180,8 +179,12 @@ class Service:
         if time.monotonic() < self._retry_at:
             raise self.down
         try:
-            self.store.reopen()
-            self.model.load()
+            if self.store.shared:  # what cannot be written may still be read
+                self.model.recover()
+                self.store.reopen()
+            else:
+                self.store.reopen()
+                self.model.recover()
         except SuperarmError as error:
             self.fail(error if isinstance(error, JournalUnavailable) else JournalUnavailable(str(error)))
             assert self.down is not None
@@ -192,8 +195,7 @@ class Service:
     # ------------------------------------------------------------ what is awaited
 
     async def start(self) -> None:
-        patience = self.settings.patience if self.model.shared else None
-        self.turns = Turns(self.run_turn, patience=patience, stuck=self._stuck)
+        self.turns = Turns(self.run_turn)
         self.upkeep.start()
 
     async def stop(self) -> None:
@@ -206,21 +208,14 @@ class Service:
     def close(self) -> None:
         """Keep a snapshot, if it can be written, and close the journal."""
         try:
-            if self.down is None and isinstance(self.model, LocalModel):
+            if self.down is None:
                 self.store.check()
                 self.model.snapshot()
         except SuperarmError as error:
             log.error("the last snapshot was not kept", extra={"reason": str(error)})
         finally:
-            self.model.close()
+            self._readers.shutdown(wait=False, cancel_futures=True)
             self.store.close()
-
-    def _stuck(self) -> JournalUnavailable:
-        error = JournalUnavailable(
-            f"the database {self.store.name} has not answered for {self.settings.patience:g} s"
-        )
-        self.fail(error)
-        return error
 
     def submit(self, method: Callable[[Any], Any], argument: Any = None) -> asyncio.Future[Any]:
         assert self.turns is not None
@@ -236,43 +231,42 @@ class Service:
 
     async def read(self, view: Callable[..., Any], *arguments: Any) -> Any:
         """One of the views (http/views.py) of this service, without a turn."""
-        return await self.model.read(lambda: view(self, *arguments))
+        if not self.store.shared:
+            return view(self, *arguments)
+        work = asyncio.get_running_loop().run_in_executor(self._readers, view, self, *arguments)
+        try:  # a database that hangs may block a thread, and no caller
+            return await asyncio.wait_for(work, self.settings.patience)
+        except TimeoutError as error:
+            silent = f"the database {self.store.name} has not answered for {self.settings.patience:g} s"
+            raise JournalUnavailable(silent) from error
+
+    async def catch_up(self) -> None:
+        """Project what other processes have written, as every turn does; nothing if the journal is down."""
+        if self.store.shared and self.down is None:
+            await self.submit(lambda _: None)
 
     async def change(self, change: JsonObject) -> JsonObject:
-        """Make a change by an operator: an event, which takes effect when it is projected."""
+        """Make a change by an operator: an event, which has taken effect when this returns."""
         what, seq = change["what"], await self.submit(self.handler.change, change)
-        await self._wait_projected(seq)
-        serving = self.model.serving()
-        settings, refused = serving.totals.settings, serving.totals.refused.get(seq)
+        projector = self.model.projector
+        settings, refused = projector.totals.settings, projector.totals.refused.get(seq)
         if refused is not None:
             raise InvalidRequest(str(refused[0]), field=refused[1])
-        erased, finished = self.model.erased(seq) if what == "erase" else (0, True)
         return {
             "what": what,
             "seq": seq or self.model.seq,
-            "labels": list(serving.learner.labels or ()),
+            "labels": list(projector.labels),
             "disabled": sorted(settings.disabled),
             "frozen": settings.frozen,
-            "erased": erased,
-            "finished": finished,
+            "erased": await self.read(lambda service: service.model.n_erased(seq)) if what == "erase" else 0,
+            "finished": self.model.erasure_problem is None,
         }
-
-    async def _wait_projected(self, seq: int | None) -> None:
-        """Wait until an event is projected, here or by the process that learns."""
-        until = time.monotonic() + PROJECTED_SECONDS
-        while seq is not None and self.model.seq < seq:
-            if time.monotonic() > until:
-                raise JournalUnavailable(
-                    "no process learns at the moment: the change is in the journal, and takes effect when one does"
-                )
-            await asyncio.sleep(0.02)
-            await self.read(lambda service: service.model.refresh())
 
     # ------------------------------------------------------------ for people on call
 
     async def model_file(self) -> bytes:
         """The model as it is now, as `Learner.save` writes it."""
-        learner = await self.submit(lambda _: copy.deepcopy(self.model.serving().learner))
+        learner = await self.submit(lambda _: copy.deepcopy(self.model.projector.learner))
         return await asyncio.to_thread(model_bytes, learner)
 
     @property
@@ -287,9 +281,9 @@ class Service:
 
     def trouble(self) -> tuple[str, ...]:
         """Problems, worst first, one sentence each; empty if there are none."""
-        model, serving, age = self.model, self.model.serving(), self.turn_seconds
+        model, serving, age = self.model, self.model.projector, self.turn_seconds
         stats, promise = serving.totals.stats, serving.learner.coverage
-        sentences = [None if self.down is None else str(self.down), model.unfinished_erasure()]
+        sentences = [None if self.down is None else str(self.down), model.erasure_problem]
         if age > HUNG_SECONDS:
             sentences.insert(1, f"a commit has been waiting for the disk for {age:.0f} s")
         if stats.falling:
@@ -301,4 +295,5 @@ class Service:
             sentences.append(f"upkeep fails: {self.upkeep.error}")
         if promise is not None:
             sentences.append(promise.trouble)
-        return (*(sentence for sentence in sentences if sentence is not None), *model.trouble())
+        sentences.append(model.clock_problem)
+        return tuple(sentence for sentence in sentences if sentence is not None)

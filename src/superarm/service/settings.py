@@ -23,15 +23,11 @@ class Settings:
     retain: float | None = None  # seconds after which features and context are erased
     shadows: Sequence[str] = ()  # learners that learn beside it, and are never shown
     trust_clock: bool = False  # believe the clock, however far it is from the last event
-    clock: Callable[[], float] | None = None  # of a file: the time, in place of `SystemClock`
-    # of a database
-    lease: float = 3.0  # seconds without a sign of life after which another process learns
-    patience: float = 5.0  # seconds that a caller waits for it
-    publish_every: float = 0.1  # seconds between two models that are published, or five times what one costs
-    may_learn: bool = True  # whether this process may learn
+    clock: Callable[[], float] | None = None  # the time of events, in place of the journal's own clock
+    patience: float = 5.0  # of a database: seconds that a statement may take
 
     def __post_init__(self) -> None:
-        for name in ("timeout", "retain", "lease", "patience"):
+        for name in ("timeout", "retain", "patience"):
             seconds = getattr(self, name)
             if seconds is not None and not seconds > 0.0:
                 raise InvalidInput.must(f"--{name}", "superarm serve", "more than 0 seconds", seconds)

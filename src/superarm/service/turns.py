@@ -50,19 +50,11 @@ class Turns:
 
     Args:
         run_turn: makes calls, and returns their results when all they wrote is durable.
-        patience: seconds after which waiting calls fail with ``stuck()``; None: they wait.
-        stuck: makes that error.
     """
 
-    def __init__(
-        self,
-        run_turn: Callable[[list[Call]], list[CallResult]],
-        *,
-        patience: float | None = None,
-        stuck: Callable[[], Exception] = TimeoutError,
-    ) -> None:
+    def __init__(self, run_turn: Callable[[list[Call]], list[CallResult]]) -> None:
         self.count, self.seconds = 0, 0.0
-        self._run_turn, self._patience, self._stuck_error = run_turn, patience, stuck
+        self._run_turn = run_turn
         self._mean_seconds = 0.0  # seconds that a turn takes, smoothed
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[list[Call] | None] = SimpleQueue()
@@ -73,8 +65,6 @@ class Turns:
         self._began = 0.0
         self._expected_calls = 1  # calls to wait for before the next turn
         self._timer: asyncio.TimerHandle | None = None
-        self._patience_timer: asyncio.TimerHandle | None = None
-        self._refusal: Exception | None = None  # the thread waits for a database that does not answer
 
     @property
     def waiting(self) -> int:
@@ -89,8 +79,8 @@ class Turns:
     def submit(self, method: Callable[[Any], Any], argument: Any) -> asyncio.Future[Any]:
         """``method(argument)`` in its turn; the future is done when its effects are on the disk."""
         future = self._loop.create_future()
-        if self._refusal is not None or len(self._waiting) >= MOST_WAITING:
-            future.set_exception(self._refusal or Overloaded("the service has too many requests waiting"))
+        if len(self._waiting) >= MOST_WAITING:
+            future.set_exception(Overloaded("the service has too many requests waiting"))
             return future
         self._waiting.append(Call(method, argument, future))
         if not self._busy:
@@ -99,11 +89,10 @@ class Turns:
 
     async def close(self) -> None:
         """Wait for all that was submitted."""
-        while (self._busy and self._refusal is None) or self._waiting:
+        while self._busy or self._waiting:
             await asyncio.sleep(0.005)
         self._jobs.put(None)
-        if self._refusal is None:
-            await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._thread.join)
 
     def _gather(self) -> None:
         """Start the next turn: now if no other call is likely to come, or else in a moment."""
@@ -125,17 +114,7 @@ class Turns:
 
     def _turn(self) -> None:
         batch, self._waiting = self._waiting[:MOST_TOGETHER], self._waiting[MOST_TOGETHER:]
-        if self._patience is not None:
-            self._patience_timer = self._loop.call_later(self._patience, self._refuse_all, batch)
         self._jobs.put(batch)
-
-    def _refuse_all(self, batch: list[Call]) -> None:
-        """The thread still waits for the database: refuse all calls."""
-        self._refusal = self._stuck_error()
-        waiting, self._waiting = self._waiting, []
-        for call in (*batch, *waiting):
-            if not call.future.done():
-                call.future.set_exception(self._refusal)
 
     def _work(self) -> None:
         while (batch := self._jobs.get()) is not None:
@@ -150,10 +129,6 @@ class Turns:
                 return
 
     def _resolve(self, results: list[CallResult], seconds: float) -> None:
-        if self._patience_timer is not None:
-            self._patience_timer.cancel()
-            self._patience_timer = None
-        self._refusal = None
         self.count += 1
         self.seconds += seconds
         self._mean_seconds += 0.1 * (seconds - self._mean_seconds)

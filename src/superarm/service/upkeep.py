@@ -7,13 +7,11 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from superarm.journal.erase import ERASED
-from superarm.journal.errors import InvalidRequest, JournalUnavailable
-from superarm.journal.snapshots import take_snapshot
-from superarm.service.model import LocalModel
+from superarm.journal.errors import JournalUnavailable
 from superarm.service.settings import UPKEEP_EVERY
 
 if TYPE_CHECKING:
+    from superarm.journal.projector import Projector
     from superarm.service.service import Service
 
 log = logging.getLogger("superarm.service")
@@ -38,9 +36,10 @@ class Upkeep:
 
     async def _run(self) -> None:
         while True:  # at once: after a crash the tail may be long
-            errors = [await self._try("events", self._in_turns(self.check))]
-            if self.model.snapshot_is_due():
-                errors.append(await self._try("snapshot", self.snapshot()))
+            errors = [
+                await self._try("events", self._in_turns(self.check)),
+                await self._try("snapshot", self.snapshot(only_if_due=True)),
+            ]
             self.error = next((error for error in errors if error is not None), None)
             self.failures += self.error is not None
             await asyncio.sleep(UPKEEP_EVERY)
@@ -65,22 +64,15 @@ class Upkeep:
         self.store.check()
         return self.model.upkeep  # after the turn's own events
 
-    async def snapshot(self) -> None:
-        """A copy in a turn, its bytes in another thread, and they are written piece by piece, in turns."""
-        service, store, model = self.service, self.store, self.model
-        if not isinstance(model, LocalModel):
-            raise InvalidRequest("of a shared journal, the process that learns keeps the snapshots")
-        twin = await service.submit(lambda _: model.projector.copy())
-        pieces = store.write_snapshot(await asyncio.to_thread(take_snapshot, twin, model.clock()))
+    async def snapshot(self, *, only_if_due: bool = False) -> None:
+        """Keep a snapshot: copied in a turn, made bytes of in another thread, written piece by piece in turns."""
+        model = self.model
 
-        def write(_: object) -> bool:
-            if store.progress(ERASED) > twin.seq:  # with the one of the erasure it might reveal a row
-                store.drop_snapshots([twin.seq])
-                return False
-            if next(pieces, "written") is None:
-                return True
-            store.drop_old_snapshots(service.settings.keep_snapshots)
-            log.info("snapshot", extra={"event_no": twin.seq})
-            return False
+        def copy(_: object) -> Projector | None:
+            return None if only_if_due and not model.snapshot_is_due() else model.projector.copy()
 
-        await self._in_turns(write)
+        frozen = await self.service.submit(copy)
+        if frozen is not None:
+            pieces = await asyncio.to_thread(model.write_snapshot, frozen)
+            await self._in_turns(lambda _: next(pieces, "written") is None)
+            log.info("snapshot", extra={"event_no": frozen.seq})

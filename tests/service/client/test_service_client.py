@@ -36,11 +36,11 @@ def test_all_of_it(live):
         assert client.stats()["outcomes"] == 3
 
 
-def test_what_a_shared_journal_cannot_tell_yet_is_none(shared, live):
-    with Client(live(shared(may_learn=False)).url) as client:
+def test_an_outcome_on_a_shared_journal_is_learnt_at_once(shared, live):
+    with Client(live(shared()).url) as client:
         client.decide(rows(1)[0], id="a")
         outcome = client.outcome("a", hit=True)
-        assert (outcome.hit, outcome.learnt, outcome.late) == (True, None, None)
+        assert (outcome.hit, outcome.learnt, outcome.late) == (True, True, False)
 
 
 def test_refusals_are_not_tried_again(live):

@@ -64,7 +64,7 @@ def test_serve(served, label_file, tmp_path):
     ]
     run(*words, "--timeout", "60", "--default-outcome", "miss", "--learner", "mc-dbf:gamma=0.2")
     session, options = served[0]
-    learner = session.model.serving().learner
+    learner = session.model.projector.learner
     assert learner.labels == tuple(LABELS)
     assert (learner.name, learner.gamma, learner.set_size) == ("mc-dbf", 0.2, 3)
     assert (session.settings.timeout, session.settings.default_outcome) == (60.0, False)
@@ -72,7 +72,7 @@ def test_serve(served, label_file, tmp_path):
     assert not options["tokens"]
     session.close()
     run("serve", "--journal", tmp_path / "e.db")  # later starts need no more
-    assert served[1][0].model.serving().learner.id == learner.id
+    assert served[1][0].model.projector.learner.id == learner.id
 
 
 def test_serve_refuses_what_is_not_safe_or_not_clear(served, label_file, tmp_path, monkeypatch):
@@ -151,7 +151,7 @@ def test_serve_a_model_of_ones_own(served, tmp_path):
     cls(labels=LABELS, n_features=D, set_size=2).save(tmp_path / "own.npz")
     words = ["serve", "--model", tmp_path / "own.npz", "--journal", tmp_path / "e.db"]
     run(*words, "--learner", f"{own}:UpAndDown")
-    assert type(served[0][0].model.serving().learner).__name__ == "UpAndDown"
+    assert type(served[0][0].model.projector.learner).__name__ == "UpAndDown"
     served[0][0].close()
     done = run(*words, "--learner", f"{own}:UpAndDown")  # the same words start it again
     assert "--model is not used" in done.stderr

@@ -305,7 +305,7 @@ def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypat
     assert web.post(f"/v1/decisions/{ids[0]}/outcome", {"hit": True})[0] == 200
     web.stop()
     again = open_service()
-    assert again.model.serving().totals.stats.decisions == len(ids)
+    assert again.model.projector.totals.stats.decisions == len(ids)
     assert len(again.store.find(ids)) == len(ids)
     assert replay(again.store).same
 

@@ -41,7 +41,7 @@ def test_labels_come_and_go(live, open_service):
         assert [one["what"] for one in client.changes()] == ["add_labels", "disable_labels"]
     web.stop()
     again = open_service()
-    assert set(again.model.serving().totals.settings.disabled) == {"label-0", "label-1"}
+    assert set(again.model.projector.totals.settings.disabled) == {"label-0", "label-1"}
     assert replayed(again).same
 
 

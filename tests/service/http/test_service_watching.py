@@ -71,7 +71,7 @@ def test_the_example_alerts_ask_for_metrics_that_there_are(live, open_service, t
     web = live(session, tokens=Tokens(file))
     web.token = "the-token-of-the-team"
     web.application.metrics.logs = SimpleNamespace(dropped_total=0)
-    others = {"Damaged", "LogGrows"} if session.model.shared else {"NobodyLearns"}
+    others = {"LogGrows"} if session.store.shared else set()
     others |= {"CoverageBroken"}  # it promises none
     web.post("/v1/decisions", {"features": X})
     there = {name for family in families(web).values() for name in (s.name for s in family.samples)}

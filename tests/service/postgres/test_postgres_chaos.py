@@ -26,10 +26,9 @@ def test_three_rounds_of_accidents(nursery, fragile):
     cluster = Cluster(nursery, fragile)
     try:
         for seed in range(3):
-            told = cluster.rounds(list(KINDS[:4]), seed=seed, calm=0.2)
+            told = cluster.rounds(list(KINDS), seed=seed, calm=0.2)
             assert told["acknowledged"] > 50, told
-        assert len(cluster.take_overs) == 6
-        assert max(cluster.take_overs) < 5.0
+        assert told["snapshots met"] > 0
     finally:
         cluster.close()
 
@@ -59,6 +58,8 @@ def test_the_checker_finds_what_is_wrong(nursery, fragile):
         ):
             with pytest.raises(AssertionError, match=words):
                 check(wrong, cluster.address)
+        with pytest.raises(AssertionError, match="another model"):
+            check([], cluster.address, b"a model")
         with cluster.address.connect() as connection:
             connection.execute("UPDATE events SET time = time + 1 WHERE seq = 3")
         with pytest.raises((AssertionError, JournalDamaged)):

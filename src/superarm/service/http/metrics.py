@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from math import isnan
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import (
@@ -23,13 +23,11 @@ from superarm.journal.snapshots import made_by
 from superarm.journal.totals import AGES, Totals
 from superarm.learners import Learner
 from superarm.service.http.tokens import Tokens
-from superarm.service.model import LocalModel
 
 if TYPE_CHECKING:
     from superarm.service.http.guard import Guard
     from superarm.service.http.json_logging import NonBlockingHandler
     from superarm.service.service import Service
-    from superarm.service.shared import SharedModel
 
 LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
 
@@ -145,18 +143,13 @@ def _connection_metrics(guard: Guard) -> Iterator[Metric]:
 def service_metrics(service: Service) -> list[Metric]:
     """All metrics of a service."""
     model = service.model
-    model.refresh()
-    serving, oldest = model.serving(), service.store.pending(1)
+    serving, oldest = model.projector, service.store.pending(1)
     age = max(0.0, model.clock() - oldest[0].time) if oldest else 0.0
     return [
         *_model_metrics(serving.totals, model.reports()),
         *_promise_metrics(serving.learner),
         *_journal_metrics(service, age),
-        *(
-            _file_metrics(model)
-            if isinstance(model, LocalModel)
-            else _database_metrics(cast("SharedModel", model))
-        ),
+        *_storage_metrics(service),
         *_turn_metrics(service),
     ]
 
@@ -223,23 +216,20 @@ def _journal_metrics(service: Service, oldest: float) -> Iterator[Metric]:
     yield gauge("restart_replayed_events", "Events projected by it.", model.replayed)
     yield gauge("turn_age_seconds", "The age of the turn under way.", service.turn_seconds)
     yield gauge(
-        "erasure_unfinished", "Whether erased content is still on the disk.", bool(model.unfinished_erasure())
+        "erasure_unfinished",
+        "Whether erased content is still on the disk.",
+        model.erasure_problem is not None,
     )
     yield counter("upkeep_failures", "Failed expiry, snapshots, erasing.", service.upkeep.failures)
 
 
-def _file_metrics(model: LocalModel) -> Iterator[Metric]:
-    yield gauge("wal_bytes", "The write-ahead log.", model.store.log_bytes())
-    yield gauge("broken_snapshots", "Snapshots that could not be read.", len(model.broken_snapshots))
-
-
-def _database_metrics(model: SharedModel) -> Iterator[Metric]:
-    alive = sum(process["silent"] < 5.0 for process in model.processes)
-    yield gauge("processes", "Processes that serve on this journal.", alive)
-    yield gauge("learns", "Whether this process learns.", model.learning is not None)
-    behind = model.store.head().seq - model.seq
-    yield gauge("model_behind_events", "Events that its model does not know.", behind)
-    yield gauge("learner_silent_seconds", "Since the learner's last sign of life.", model.learner_age)
+def _storage_metrics(service: Service) -> Iterator[Metric]:
+    yield gauge("broken_snapshots", "Snapshots that could not be read.", len(service.model.broken_snapshots))
+    processes = service.store.processes()
+    if processes is None:
+        yield gauge("wal_bytes", "The write-ahead log.", service.store.log_bytes())
+    else:
+        yield gauge("processes", "Processes that serve on this journal.", len(processes))
 
 
 def _turn_metrics(service: Service) -> Iterator[Metric]:

@@ -52,7 +52,7 @@ class Context:
     @property
     def schema(self) -> RequestSchema:
         """Valid contents of a request, as of now; computed once for each learner and row layout."""
-        serving = self.service.model.serving()
+        serving = self.service.model.projector
         learner, begun = serving.learner, serving.totals.stats.decisions > 0
         key = (learner.label_set, learner.inputs.layout, learner.set_size, begun)
         if key != self._schema_key:
@@ -178,6 +178,7 @@ async def _submit_each(
 )
 async def decision(context: Context, id_: str) -> JsonObject:
     """All that is known of a decision; `outcome` is null while there is none."""
+    await context.service.catch_up()
     record: JsonObject | None = await context.service.read(views.find, id_)
     if record is None:
         raise UnknownDecision.must("id", "decision", "that of a decision", id_)

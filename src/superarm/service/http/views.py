@@ -26,7 +26,7 @@ def info(service: Service) -> JsonObject:
     """The learner, labels and options of the service."""
     from superarm import __version__
 
-    serving = service.model.serving()
+    serving = service.model.projector
     learner, totals = serving.learner, serving.totals
     return {
         "learner": service.meta["learner"],
@@ -46,8 +46,9 @@ def info(service: Service) -> JsonObject:
 
 
 def find(service: Service, id_: str) -> JsonObject | None:
-    """All about a decision; None if there is none of that id."""
-    record = DecisionRecord.of(service.store.find([id_]).get(id_, ()))
+    """All about a decision, as far as events are projected here; None if there is none of that id."""
+    events = service.store.find([id_]).get(id_, ())
+    record = DecisionRecord.of(event for event in events if event.seq <= service.model.seq)
     return None if record is None else record.details(service.model.was_learnt(record))
 
 
@@ -56,7 +57,7 @@ def pending(service: Service, limit: int, after: int = 0) -> JsonObject:
     waiting, now = service.store.pending(limit + 1, after), service.model.clock()
     listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in waiting[:limit]]
     following = waiting[limit - 1].seq if len(waiting) > limit else None
-    return {"pending": listed, "count": service.model.serving().totals.stats.pending, "next": following}
+    return {"pending": listed, "count": service.model.projector.totals.stats.pending, "next": following}
 
 
 def snapshots(service: Service) -> list[JsonObject]:
@@ -66,7 +67,7 @@ def snapshots(service: Service) -> list[JsonObject]:
 
 def changes(service: Service) -> list[JsonObject]:
     """Changes by operators, oldest first, without refused ones."""
-    listed, refused = [], service.model.serving().totals.refused
+    listed, refused = [], service.model.projector.totals.refused
     for event in service.store.changes():
         if event.seq in refused:
             continue
@@ -79,8 +80,7 @@ def changes(service: Service) -> list[JsonObject]:
 
 def stats(service: Service) -> JsonObject:
     """All that the dashboard shows."""
-    service.model.refresh()
-    model, serving, now = service.model, service.model.serving(), service.model.clock()
+    model, serving, now = service.model, service.model.projector, service.model.clock()
     stats, settings = serving.totals.stats, serving.totals.settings
     oldest = service.store.pending(1)
     recent = [event.id for event in service.store.recent_decisions(12)]
@@ -117,7 +117,7 @@ def stats(service: Service) -> JsonObject:
             "down": None if service.down is None else str(service.down),
             "snapshot_lag": model.seq - model.snapshot_seq,
         },
-        "processes": service.model.processes,
+        "processes": service.store.processes(),
     }
     return copy.deepcopy(totals)  # the running lists are in it
 
