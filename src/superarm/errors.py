@@ -67,6 +67,14 @@ class InvalidInput(SuperarmError, ValueError):
 class FeedbackError(SuperarmError, ValueError):
     """An answer that cannot be taken."""
 
+    @classmethod
+    def answered_before(cls, owner: str, round_: int | None) -> Self:
+        """Return the error of a second answer to the decision of a round; ``None``: to a given set."""
+        which = "a given set" if round_ is None else f"round {round_}"
+        error = cls(f"decision of {owner} was answered before: {which}")
+        error.field = "decision"
+        return error
+
 
 class ModelFileError(SuperarmError, ValueError):
     """A model file that cannot be read."""

@@ -69,6 +69,23 @@ def existing_file(path: Path) -> Path:
 # ---------------------------------------------------------------- signatures
 
 
+class Parametrised:
+    """A class whose parameters are those of its ``__init__``, kept as attributes of the same names."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        complete_signature(cls)
+
+    @property
+    def owner(self) -> str:
+        """The name of its class, for error messages."""
+        return type(self).__name__
+
+    def invalid(self, parameter: str, expected: str, got: object) -> InvalidInput:
+        """Return the error of a parameter that is not as expected."""
+        return InvalidInput.must(parameter, self.owner, expected, got)
+
+
 def complete_signature(cls: type) -> None:
     """Give a class the signature and the docstring that it has with what its base classes add."""
     own: dict[str, inspect.Parameter] = {}

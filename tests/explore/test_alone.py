@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import superarm as sa
-from superarm.errors import InvalidInput
+from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore import Boltzmann, Cover, Dilute, Greedy, RunnerUp, Uniform
 
 LABELS = ["ant", "bee", "cat", "dog", "eel", "fox"]
@@ -100,8 +100,41 @@ def test_a_rule_hears_answers() -> None:
     assert "groups" not in (made[-1].rule or {})
     rule.update(made[0], hit=True)
     assert "groups" in (rule.decide(scores=[2.0, 1.9, 1.0, 0.0]).rule or {})
-    with pytest.raises(InvalidInput, match="decision of RunnerUp must be of this rule"):
+    with pytest.raises(FeedbackError, match="decision of RunnerUp must be of this rule"):
         RunnerUp(set_size=2).update(made[1], hit=True)
+
+
+def test_a_rule_takes_one_answer_to_a_decision() -> None:
+    rule = RunnerUp(set_size=2)
+    first, second = (rule.decide(scores=[2.0, 1.0, 0.0]) for _ in range(2))
+    rule.update(first, hit=True)
+    with pytest.raises(FeedbackError, match="decision of RunnerUp was answered before: round 0"):
+        rule.update(first, hit=True)
+    with pytest.raises(FeedbackError, match="hit of RunnerUp must be True or False, got 'no'"):
+        rule.update(second, hit="no")  # type: ignore[arg-type]
+    with pytest.raises(FeedbackError, match="decision of RunnerUp must be a Decision"):
+        rule.update("yes", hit=True)  # type: ignore[arg-type]
+    with pytest.raises(FeedbackError, match="must be of this rule"):
+        rule.update(sa.Decision.given([1.0], labels=[0, 1]), hit=True)
+    assert rule._core.rule.state()["answers"].tolist() == [1.0]
+    rule.update(second, hit=np.int64(0))  # type: ignore[arg-type]
+    assert rule._core.rule.state()["answers"].tolist() == [2.0]
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda rule: pickle.loads(pickle.dumps(rule))])
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_copied_rule_takes_answers_to_its_decisions(again: Any, stored: bool) -> None:
+    rule = Cover(coverage=0.9, warm_up=0)
+    decisions = [rule.decide(scores=[2.0, 1.0, 0.0, -1.0]) for _ in range(3)]
+    rule.update(decisions[0], hit=True)
+    copied = again(rule)
+    for one in (rule, copied):
+        for decision in decisions[1:]:
+            one.update(sa.Decision.from_dict(decision.to_dict()) if stored else decision, hit=False)
+        with pytest.raises(FeedbackError, match="answered before: round 0"):
+            one.update(decisions[0], hit=True)
+    assert copied.observed_coverage() == rule.observed_coverage()
+    assert copied.observed_coverage().answers == 3
 
 
 def test_what_it_refuses() -> None:

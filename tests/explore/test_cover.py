@@ -154,8 +154,8 @@ def test_promise_holds_for_any_sequence(world: str, coverage: float) -> None:
         misses += not hit
         rule.update(decision, hit=hit)
         assert misses <= bound(rule, t + 1, k, coverage) + 1e-6
-    assert rule.kept().answers == rounds
-    assert rule.kept().kept == pytest.approx(1 - misses / rounds)
+    assert rule.observed_coverage().answers == rounds
+    assert rule.observed_coverage().kept == pytest.approx(1 - misses / rounds)
 
 
 def test_promise_holds_with_late_answers() -> None:
@@ -228,8 +228,8 @@ def test_noes_that_false_no_explains_are_no_trouble() -> None:
     for _ in range(4000):
         decision = rule.decide(random.normal(size=4) * 0.1)
         rule.update(decision, hit=bool(random.integers(4) in decision.labels and random.random() > 0.2))
-    assert rule.kept().trouble is None
-    assert rule.kept().noes_to_all < 200
+    assert rule.observed_coverage().trouble is None
+    assert rule.observed_coverage().noes_to_all < 200
 
     def no_answers_any_more() -> None:
         for _ in range(500):
@@ -249,7 +249,7 @@ def test_noes_to_everything_do_not_wind_the_threshold_up() -> None:
 
     with pytest.warns(UserWarning, match="although all labels were shown"):
         night()
-    assert rule.kept().threshold < log(4 / 1e-4) + 1
+    assert rule.observed_coverage().threshold < log(4 / 1e-4) + 1
     for _ in range(2000):
         rule.update(rule.decide(scores), hit=True)
     assert len(rule.decide(scores).labels) == 1
@@ -262,7 +262,7 @@ def test_warm_up_does_not_count() -> None:
         assert decision.rule is not None
         assert decision.rule["counts"] == (t >= 3)
         rule.update(decision, hit=False)
-    assert rule.kept().answers == 2
+    assert rule.observed_coverage().answers == 2
     assert Cover().make_kernel(4, 0).state()["warm_up"][0] == 1600
     assert Cover().make_kernel(100, 0).state()["warm_up"][0] == 10_000
 
@@ -273,10 +273,10 @@ def test_another_level_has_a_threshold_of_its_own() -> None:
     before = log(4 / sqrt(0.1))
     for _ in range(20):
         rule.update(rule.decide(scores, coverage=0.5), hit=True)
-    assert rule.kept().answers == 0
-    assert rule.kept().threshold == pytest.approx(before)
-    assert rule.kept(0.5).answers == 20
-    assert rule.kept(0.5).threshold < before
+    assert rule.observed_coverage().answers == 0
+    assert rule.observed_coverage().threshold == pytest.approx(before)
+    assert rule.observed_coverage(0.5).answers == 20
+    assert rule.observed_coverage(0.5).threshold < before
     assert rule.decide(scores).rule["coverage"] == 0.9  # type: ignore[index]
     for i in range(14):
         rule.update(rule.decide(scores, coverage=0.1 + i / 100), hit=True)
@@ -304,7 +304,7 @@ def test_a_stored_decision_moves_the_threshold_as_well() -> None:
             assert draw is not None
             assert draw.probability(decision.labels) == pytest.approx(decision.propensity)
             rule.update(known, hit=t % 3 > 0)
-    assert rules[0].kept() == rules[1].kept()
+    assert rules[0].observed_coverage() == rules[1].observed_coverage()
 
 
 def test_a_small_size_breaks_the_promise_and_says_so() -> None:
@@ -316,7 +316,7 @@ def test_a_small_size_breaks_the_promise_and_says_so() -> None:
 
     with pytest.warns(UserWarning, match=r"set_size is too small for a coverage of 0\.95"):
         use()
-    kept = rule.kept()
+    kept = rule.observed_coverage()
     assert kept.kept < 0.6
     assert kept.capped_misses > 1000
     assert kept.threshold < log(3 / 1e-4) + 2 * rule.eta  # it does not wind up

@@ -351,7 +351,7 @@ def test_noes_to_sets_of_all_labels_are_told() -> None:
 
     with pytest.warns(UserWarning, match="answers were no although all labels were shown"):
         use()
-    kept = rule.kept()
+    kept = rule.observed_coverage()
     assert kept.noes_to_all + kept.answers == 3000
     assert kept.trouble is not None
     assert "false_no" in kept.trouble

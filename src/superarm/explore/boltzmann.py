@@ -40,8 +40,8 @@ class Boltzmann(Rule):
         **common: Unpack[RuleParams],
     ) -> None:
         super().__init__(**common)
-        self.gamma = check_number("gamma", type(self).__name__, gamma, 0.0, 1.0)
-        self.alpha = check_number("alpha", type(self).__name__, alpha, 0.0)
+        self.gamma = check_number("gamma", self.owner, gamma, 0.0, 1.0)
+        self.alpha = check_number("alpha", self.owner, alpha, 0.0)
 
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         return BoltzmannKernel(k, seed, self.gamma, self.alpha)

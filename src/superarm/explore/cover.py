@@ -112,7 +112,7 @@ class Cover(Rule):
     >>> decision.labels
     ['ant']
     >>> rule.update(decision, hit=True)
-    >>> rule.kept().answers
+    >>> rule.observed_coverage().answers
     1.0
     """
 
@@ -132,18 +132,17 @@ class Cover(Rule):
         **common: Unpack[RuleParams],
     ) -> None:
         super().__init__(**common)
-        owner = type(self).__name__
-        self.coverage = check_coverage(coverage, owner)
-        self.warm_up = None if warm_up is None else check_int("warm_up", owner, warm_up, 0)
-        self.eta = check_number("eta", owner, eta, 0.0, 10.0)
-        self.uniform = check_share("uniform", owner, uniform)
+        self.coverage = check_coverage(coverage, self.owner)
+        self.warm_up = None if warm_up is None else check_int("warm_up", self.owner, warm_up, 0)
+        self.eta = check_number("eta", self.owner, eta, 0.0, 10.0)
+        self.uniform = check_share("uniform", self.owner, uniform)
         if self.uniform and self.uniform + self.coverage >= 1.0 - 1e-9:
             wanted = f"below 1 - coverage = {1.0 - self.coverage:.4g}, as most uniform sets miss"
-            raise InvalidInput.must("uniform", owner, wanted, uniform)
-        self.false_no = check_share("false_no", owner, false_no, 0.99)
-        self.false_yes = check_share("false_yes", owner, false_yes, 0.99)
+            raise self.invalid("uniform", wanted, uniform)
+        self.false_no = check_share("false_no", self.owner, false_no, 0.99)
+        self.false_yes = check_share("false_yes", self.owner, false_yes, 0.99)
         if self.false_no + self.false_yes >= 1.0:
-            raise InvalidInput.must("false_no", owner, "below 1 - false_yes: else a yes means no", false_no)
+            raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
         self._warned = False
 
     def make_kernel(self, k: int, seed: int, *, full_information: bool = False) -> CoverKernel:
@@ -196,7 +195,7 @@ class Cover(Rule):
         """Promise ``coverage``, or its own again, with the next decisions of ``kernel``; ``owner`` is for messages."""
         kernel.target = self.check_target(kernel, coverage, owner)
 
-    def observed_coverage(self, kernel: CoverKernel, target: float) -> Coverage:
+    def coverage_of(self, kernel: CoverKernel, target: float) -> Coverage:
         """Return the coverage promised and kept at one ``target``, by the counts of ``kernel``, the compiled rule."""
         answers, misses, shown, capped, noes = kernel.counts(target)
         coverage = Coverage(
@@ -219,20 +218,14 @@ class Cover(Rule):
         if kernel.has_broken_promise and not self._warned:
             self._warned = True
             targets = [target for target in kernel.state()["targets"].tolist() if target]
-            for trouble in filter(
-                None, (self.observed_coverage(kernel, target).trouble for target in targets)
-            ):
+            for trouble in filter(None, (self.coverage_of(kernel, target).trouble for target in targets)):
                 warnings.warn(trouble, stacklevel=3)
 
-    def kept(self, coverage: float | None = None) -> Coverage:
-        """The coverage promised and kept, where the rule is used alone; at another level, if ``coverage`` names one."""
-        if self._core is None:
-            kernel = self.make_kernel(2 if self.labels is None else len(self.labels), self.seed)
-            if self._state is not None:
-                kernel.restore(self._state)
-        else:
-            kernel = self._core.rule
-        return self.observed_coverage(kernel, self.coverage if coverage is None else coverage)
+    def observed_coverage(self, coverage: float | None = None) -> Coverage:
+        """Return the coverage promised and kept where the rule is used alone; ``coverage`` names another target."""
+        k = 2 if self.labels is None else len(self.labels)
+        kernel = self.make_kernel(k, self.seed) if self._core is None else self._core.rule
+        return self.coverage_of(kernel, self.coverage if coverage is None else coverage)
 
 
 def _trouble(coverage: Coverage, asked: float, reason: int) -> str:

@@ -37,7 +37,7 @@ class Dilute(Rule):
         **common: Unpack[RuleParams],
     ) -> None:
         super().__init__(**common)
-        self.gamma = check_number("gamma", type(self).__name__, gamma, 0.0, 1.0)
+        self.gamma = check_number("gamma", self.owner, gamma, 0.0, 1.0)
 
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         return DiluteKernel(k, seed, self.gamma)

@@ -1,6 +1,6 @@
 """Rule: how a set is chosen from scores. With a learner, or alone on anybody's scores.
 
-A rule is a compiled class that chooses (native/rule.pxd says how), and around it, in plain Python: its
+A rule is a kernel that chooses in compiled code (native/rule.pxd says how), and around it, in plain Python: its
 parameters, what a Decision records of it, and from that record, how probable any set was.
 """
 
@@ -20,27 +20,28 @@ from superarm.data.labels import Label, Labels
 from superarm.data.rows import LARGEST, Rows, as_row, as_rows
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
-from superarm.errors import InvalidInput
+from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore.distributions import SetDistribution
 from superarm.native import loops
 from superarm.native.core import Cursor
+from superarm.native.ledger import Ledger
 from superarm.native.rule import RuleKernel
 from superarm.native.scores import ScoresCore
-from superarm.parameters import check_int, complete_signature, parameters
+from superarm.parameters import Parametrised, as_bit, check_int, parameters
 
-ROUNDED = 0.01  # probabilities may be off by so much in sum: files have few digits
+SUM_TOLERANCE = 0.01  # probabilities may be off by so much in sum: files have few digits
 
 
 class RuleParams(TypedDict, total=False):
-    """What every rule passes on to `Rule`, which says what it means."""
+    """The parameters that every rule passes on to `Rule`."""
 
     set_size: int | None
     seed: int
     labels: Sequence[Label] | None
 
 
-class Rule(ABC):
-    """What all rules share.
+class Rule(Parametrised, ABC):
+    """The base of all rules.
 
     Args:
         set_size: how many labels to show, 1 by default; where sizes vary, the most, and all by default.
@@ -55,37 +56,32 @@ class Rule(ABC):
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     label_keys: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        complete_signature(cls)
-
     def __init__(
         self, *, set_size: int | None = None, seed: int = 0, labels: Sequence[Label] | None = None
     ) -> None:
-        owner = type(self).__name__
-        usual = None if self.sizes_vary else 1
-        self.set_size = usual if set_size is None else check_int("set_size", owner, set_size, 1)
-        self.seed = check_int("seed", owner, seed, 0)
+        default_size = None if self.sizes_vary else 1
+        self.set_size = default_size if set_size is None else check_int("set_size", self.owner, set_size, 1)
+        self.seed = check_int("seed", self.owner, seed, 0)
         if self.single_label and self.set_size != 1:
-            raise InvalidInput.must("set_size", owner, "1 (it knows no larger sets)", set_size)
-        self.labels = None if labels is None else Labels(labels, owner).names
+            raise self.invalid("set_size", "1 (it knows no larger sets)", set_size)
+        self.labels = None if labels is None else Labels(labels, self.owner).names
         self.round = 0
         self.id = uuid.uuid4().hex[:16]
-        self._core: Any = None  # for scores that come from elsewhere
-        self._state: dict[str, Array] | None = None  # of its native rule, when there is no core
+        self._core: Any = None  # what decides where the rule is used alone, after the first decision
+        self._answered = Ledger()
 
     # ------------------------------------------------------------ what a rule defines
 
     @abstractmethod
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
-        """The compiled rule, new, with room for k labels, for draws by this ``seed``."""
+        """Return a new kernel with room for k labels, for draws by this ``seed``."""
 
     @classmethod
     @abstractmethod
     def distribution_from(
         cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
     ) -> SetDistribution:
-        """The distribution that a decision was drawn from.
+        """Return the distribution that a decision was drawn from.
 
         Args:
             record: what `record` gave.
@@ -95,30 +91,29 @@ class Rule(ABC):
         """
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
-        """What a Decision keeps, JSON-ready: the rule in words, and what `distribution_from` and `draw_log_from` need.
+        """Return what a Decision keeps, JSON-ready: all that `distribution_from` and `draw_log_from` need.
 
         Args:
-            draw_log: what the compiled rule wrote down.
+            draw_log: what the kernel wrote down.
             labels: those that could be shown; the rule knows them by their positions.
         """
         return {**self.to_dict(), **({"draw_log": draw_log.tolist()} if len(draw_log) else {})}
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:
-        """The head of the draw log behind a record: all that moves the rule, now or when an answer comes."""
+        """Return the head of the draw log behind a record: all that moves the rule, now or when an answer comes."""
         return np.array(record.get("draw_log", ()), np.float64)
 
-    def use_coverage(self, native: Any, coverage: float | None, owner: str) -> None:
-        """Promise another ``coverage`` with the next decisions of ``native``; ``None``, the rule's own again.
+    def use_coverage(self, kernel: Any, coverage: float | None, owner: str) -> None:
+        """Promise another ``coverage`` with the next decisions of ``kernel``; ``None``, the rule's own again.
 
         ``owner`` is whose rule it is, for messages.
         """
         if coverage is not None:
-            raise InvalidInput.must(
-                "coverage", owner, f"left out: {owner} promises none (Cover does)", coverage
-            )
+            wanted = f"left out: {owner} promises none (Cover does)"
+            raise InvalidInput.must("coverage", owner, wanted, coverage)
 
-    def warn_if_broken(self, native: Any) -> None:
-        """Warn if what the rule promises cannot be kept; ``native`` has what happened so far."""
+    def warn_if_broken(self, kernel: Any) -> None:
+        """Warn if a promise of the rule cannot be kept, by what ``kernel`` has counted."""
         return  # most promise nothing
 
     # ------------------------------------------------------------ parameters
@@ -130,12 +125,12 @@ class Rule(ABC):
         return {name: getattr(self, name) for name in parameters(type(self)) if name in own}
 
     def to_dict(self) -> dict[str, Any]:
-        """The rule in words, as `rule_from` reads it."""
+        """Return its name and parameters, as `rule_from` reads them."""
         return {"name": self.name, **self.params}
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
-        return f"{type(self).__name__}({inside})"
+        return f"{self.owner}({inside})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Rule) and self.to_dict() == other.to_dict()
@@ -144,15 +139,23 @@ class Rule(ABC):
         return hash((self.name, *map(repr, self.params.items())))
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self._state if self._core is None else self._core.rule.state()
-        copied = None if state is None else {name: array.copy() for name, array in state.items()}
-        return {**vars(self), "_core": None, "_state": copied}
+        core, kernel = self._core, None
+        if core is not None:
+            kernel = core.k, {name: array.copy() for name, array in core.rule.state().items()}
+        return {**vars(self), "_answered": copy.copy(self._answered), "_core": kernel}
 
-    def resumed(self, native: RuleKernel, round_: int) -> Self:
-        """A copy that goes on from a compiled twin, ``native``, with all that moved it so far, at round ``round_``."""
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        kernel = values["_core"]
+        vars(self).update(values, _core=None)
+        if kernel is not None:
+            k, state = kernel
+            self._core_for(k).rule.restore(state)
+
+    def resumed(self, kernel: RuleKernel, round_: int) -> Self:
+        """Return a copy that goes on from a kernel, with all that moved it so far, at round ``round_``."""
         copied = copy.copy(self)
-        copied._core, copied.round = None, round_
-        copied._state = {name: array.copy() for name, array in native.state().items()}
+        copied.round = round_
+        copied._core_for(kernel.k).rule.restore(kernel.state())
         return copied
 
     # ------------------------------------------------------------ alone, on anybody's scores
@@ -167,7 +170,7 @@ class Rule(ABC):
         set_size: int | None = None,
         coverage: float | None = None,
     ) -> Decision:
-        """Choose a set by somebody's scores of all labels, or by their probabilities.
+        """Choose a set by scores of all labels, or by their probabilities, from any model.
 
         Args:
             scores: a number for each label.
@@ -183,11 +186,13 @@ class Rule(ABC):
         >>> decision.top, round(decision.propensity, 3)
         (['bee', 'dog'], 0.065)
         """
-        s = self._scores(scores, probabilities, 1)
-        core, numbers, m = self._ready(len(s), eligible, set_size, coverage)
+        s = self._parse_scores(scores, probabilities, 1)
+        core, numbers, m = self._prepare(len(s), eligible, set_size, coverage)
         if x is not None:
-            x = plain_row(x) if is_named_row(x) else as_row(x, None, type(self).__name__)
-        return self._decided(core, s, x, numbers, m, None)
+            x = plain_row(x) if is_named_row(x) else as_row(x, None, self.owner)
+        decision: Decision = self._decide(core, s, x, numbers, m, None)
+        self.round = core.round
+        return decision
 
     def decide_many(
         self,
@@ -213,15 +218,15 @@ class Rule(ABC):
         >>> decisions.top.tolist()
         [[1, 2], [2, 0]]
         """
-        s, owner = self._scores(scores, probabilities, 2), type(self).__name__
-        core, numbers, m = self._ready(s.shape[1], eligible, set_size, coverage)
-        rows = None if x is None else as_rows(x, None, owner)
+        s = self._parse_scores(scores, probabilities, 2)
+        core, numbers, m = self._prepare(s.shape[1], eligible, set_size, coverage)
+        rows = None if x is None else as_rows(x, None, self.owner)
         if rows is not None and len(rows) != len(s):
-            raise InvalidInput.must("x", owner, f"{len(s)} rows, as scores has", f"{len(rows)}")
+            raise self.invalid("x", f"{len(s)} rows, as scores has", f"{len(rows)}")
         done, *draws = loops.decide_many(core, Rows(s), numbers, None, m)
-        self.round, start = core.round, self.round
         if done < len(s):
             raise core.rule.take_error()
+        self.round, start = core.round, self.round
         return Decisions(
             rows=rows,
             draws=DrawnSets(*draws),
@@ -241,7 +246,7 @@ class Rule(ABC):
         set_size: int | None = None,
         coverage: float | None = None,
     ) -> SetDistribution:
-        """What its next set would be drawn from, exactly; this moves nothing.
+        """Return the exact distribution of its next set; this moves nothing.
 
         ``scores``, ``probabilities``, ``eligible``, ``set_size`` and ``coverage`` are as in `decide`.
 
@@ -249,106 +254,107 @@ class Rule(ABC):
         >>> Uniform(set_size=2).distribution(scores=[1.0, 2.0, 3.0]).inclusion().round(3).tolist()
         [0.667, 0.667, 0.667]
         """
-        s = self._scores(scores, probabilities, 1)
-        core, numbers, m = self._ready(len(s), eligible, set_size, coverage)
-        decision = self._decided(core, s, None, numbers, m, core.cursor())
-        assert decision.rule is not None
-        assert decision.candidates is not None
+        s = self._parse_scores(scores, probabilities, 1)
+        core, numbers, m = self._prepare(len(s), eligible, set_size, coverage)
+        decision = self._decide(core, s, None, numbers, m, core.cursor())
         return self.distribution_from(decision.rule, decision.top, decision.candidates, m)
 
     def update(self, decision: Decision, *, hit: bool) -> None:
-        """Tell the rule the answer to a decision of its own; some rules listen, and nothing else learns.
+        """Take the answer to a decision of its own, once: it moves the rule, and nothing else is learnt.
 
         Args:
             decision: what `decide` gave.
             hit: whether the right label was shown.
         """
-        core, owner = self._core, type(self).__name__
-        if core is None or decision.learner != self.id:
-            raise InvalidInput.must("decision", owner, "of this rule", decision.learner)
+        core, owner, bit = self._core, self.owner, as_bit(hit)
+        if not isinstance(decision, Decision):
+            raise FeedbackError.must("decision", owner, "a Decision", decision)
+        if bit is None:
+            raise FeedbackError.must("hit", owner, "True or False", hit)
+        if decision.learner != self.id or decision.round is None or decision.round >= self.round:
+            raise FeedbackError.must("decision", owner, f"of this rule ({self.id})", decision.learner)
+        if decision.round in self._answered:
+            raise FeedbackError.answered_before(owner, decision.round)
         if decision.label_set is None and decision.rule is not None:  # it was stored
             decision.draw_log = self.draw_log_from(decision.rule).tobytes()
-        label_set, sets = core.label_set, (decision.labels, decision.drawn, decision.top)
-        numbers = np.concatenate([label_set.numbers(part, "labels", owner) for part in sets])
-        eligible = core.all_labels
-        if decision.eligible is not None:
-            eligible = label_set.numbers(decision.eligible, "eligible", owner)
+        sets = (decision.labels, decision.drawn, decision.top)
+        numbers = np.concatenate([core.label_set.numbers(part, "labels", owner) for part in sets])
         row = np.zeros(core.k, np.float32)
-        core.update(decision, row, eligible, numbers, decision.set_size, bool(hit), -1, None)
+        core.update(decision, row, core.all_labels, numbers, decision.set_size, bit, -1, None)
+        self._answered.add(decision.round)
         self.warn_if_broken(core.rule)
 
-    def _decided(
-        self, core: Any, s: Array, x: Any, eligible: Array, m: int, cursor: Cursor | None
-    ) -> Decision:
+    def _decide(self, core: Any, s: Array, x: Any, eligible: Array, m: int, cursor: Cursor | None) -> Any:
+        """Return a Decision; raise what a rule in plain Python has raised."""
         decision = core.decide(s, x, eligible, m, cursor)
         if isinstance(decision, int):
-            raise core.rule.take_error()  # of a rule in plain Python
+            raise core.rule.take_error()
         decision.row = None  # that was the scores
-        if cursor is None:
-            self.round = core.round
-        return decision  # type: ignore[no-any-return]
+        return decision
 
-    def _ready(
-        self, k: int, eligible: Iterable[Label] | None, set_size: int | None, coverage: float | None
-    ) -> tuple[Any, Array, int]:
-        """Its core for k scores, the numbers of the eligible labels, and how many to show."""
-        owner = type(self).__name__
-        if self.labels is not None and k != len(self.labels):
-            raise InvalidInput.must("scores", owner, f"{len(self.labels)} numbers, one a label", f"{k}")
+    def _core_for(self, k: int) -> Any:
+        """Return what decides by k scores; with another k than before, a new core that goes on from the old one."""
         core = self._core
         if core is None or core.k != k:
             core = ScoresCore(k, self.make_kernel(k, self.seed))
-            state = self._state if self._core is None else self._core.rule.state()
-            if state is not None:
-                core.rule.restore(state)
-            core.decision_class, core.explore_rule, core.id = Decision, self, self.id
+            if self._core is not None:
+                core.rule.restore(self._core.rule.state())
+            core.decision_class, core.explore_rule = Decision, self
             core.label_set = Labels(k if self.labels is None else list(self.labels))
             self._core = core
         core.id, core.round, core.rule.seed = self.id, self.round, self.seed
+        return core
+
+    def _prepare(
+        self, k: int, eligible: Iterable[Label] | None, set_size: int | None, coverage: float | None
+    ) -> tuple[Any, Array, int]:
+        """Return the core for k scores, the numbers of the eligible labels, and how many to show."""
+        if self.labels is not None and k != len(self.labels):
+            raise self.invalid("scores", f"{len(self.labels)} numbers, one a label", f"{k}")
+        core = self._core_for(k)
         numbers: Array = core.all_labels
         if eligible is not None:
-            numbers = np.sort(core.label_set.numbers(eligible, "eligible", owner))
+            numbers = np.sort(core.label_set.numbers(eligible, "eligible", self.owner))
             if len(numbers) == 0:
-                raise InvalidInput.must("eligible", owner, "distinct labels, at least one", eligible)
-        size = self.set_size if set_size is None else check_int("set_size", owner, set_size, 1)
+                raise self.invalid("eligible", "distinct labels, at least one", eligible)
+        size = self.set_size if set_size is None else check_int("set_size", self.owner, set_size, 1)
         size = k if size is None else size
-        if size > k or (self.single_label and size != 1):
-            wanted = (
-                "1 (it knows no larger sets)" if self.single_label else f"at most {k}, as there are labels"
-            )
-            raise InvalidInput.must("set_size", owner, wanted, size)
-        self.use_coverage(core.rule, coverage, owner)
+        if self.single_label and size != 1:
+            raise self.invalid("set_size", "1 (it knows no larger sets)", size)
+        if size > k:
+            raise self.invalid("set_size", f"at most {k}, as there are labels", size)
+        self.use_coverage(core.rule, coverage, self.owner)
         return core, numbers, min(size, len(numbers))
 
-    def _scores(self, scores: Any, probabilities: Any, ndim: int) -> Array:
-        owner = type(self).__name__
+    def _parse_scores(self, scores: Any, probabilities: Any, ndim: int) -> Array:
+        """Return scores as float32 numbers, from ``scores`` or from ``probabilities``; ``ndim`` is 1 or 2."""
         if (scores is None) == (probabilities is None):
-            raise InvalidInput.must("scores", owner, "given, or probabilities in their place", scores)
+            raise self.invalid("scores", "given, or probabilities in their place", scores)
         what, values = ("scores", scores) if probabilities is None else ("probabilities", probabilities)
         try:
             s = np.array(values, np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidInput.must(what, owner, "numbers, one for each label", values) from error
+            raise self.invalid(what, "numbers, one for each label", values) from error
         if {s.ndim, ndim} == {1, 2}:
             wanted = (
                 "one row of numbers (decide_many takes a matrix)"
                 if ndim == 1
                 else "a matrix (decide takes one row)"
             )
-            raise InvalidInput.must(what, owner, wanted, f"shape {s.shape}")
+            raise self.invalid(what, wanted, f"shape {s.shape}")
         if s.ndim != ndim or s.shape[-1] < 2 or not (np.abs(s) <= LARGEST).all():
-            raise InvalidInput.must(what, owner, "finite, one for each of at least two labels", s)
-        return (s if probabilities is None else log_scores(s, owner)).astype(np.float32)
+            raise self.invalid(what, "finite, one for each of at least two labels", s)
+        return (s if probabilities is None else log_scores(s, self.owner)).astype(np.float32)
 
 
 def log_scores(p: Array, owner: str) -> Array:
-    """Scores from probabilities, which must be some."""
+    """Return scores whose softmax is p, which must be probabilities; ``owner`` is for messages."""
     total = p.sum(axis=-1, keepdims=True)
     if (p < 0.0).any():
         raise InvalidInput.must("probabilities", owner, "at least 0", float(p.min()))
-    far = np.abs(total - 1.0).max(initial=0.0)
-    if far > ROUNDED:
-        worst = float(total.flat[int(np.abs(total - 1.0).argmax())])
+    deviation = np.abs(total - 1.0)
+    if deviation.max(initial=0.0) > SUM_TOLERANCE:
+        worst = float(total.flat[int(deviation.argmax())])
         wanted = "1 in sum for each row (for any other numbers there is scores=)"
         raise InvalidInput.must("probabilities", owner, wanted, round(worst, 6))
     return np.asarray(np.log(np.maximum(p / total, 1e-30)))

@@ -84,11 +84,10 @@ class RunnerUp(Rule):
         **common: Unpack[RuleParams],
     ) -> None:
         super().__init__(**common)
-        owner = type(self).__name__
         self.explore: str | float = explore
-        self.explore_number = check_explore(explore, owner)
-        self.uniform = check_share("uniform", owner, uniform)
-        self.forget = check_share("forget", owner, forget, 0.5)
+        self.explore_number = check_explore(explore, self.owner)
+        self.uniform = check_share("uniform", self.owner, uniform)
+        self.forget = check_share("forget", self.owner, forget, 0.5)
 
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         return RunnerUpKernel(k, seed, self.explore_number, self.uniform, self.forget)

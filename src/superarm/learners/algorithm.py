@@ -269,9 +269,7 @@ class Algorithm:
         """The coverage promised and kept at another level, which some decisions asked for."""
         rule = self._coverage_rule(coverage)
         native = self._native_rule() if self.core is None else self.core.rule
-        return rule.observed_coverage(
-            cast(CoverKernel, native), rule.coverage if coverage is None else coverage
-        )
+        return rule.coverage_of(cast(CoverKernel, native), rule.coverage if coverage is None else coverage)
 
     def _coverage_rule(self, coverage: float | None) -> Cover:
         if not isinstance(self.rule, Cover):

@@ -78,11 +78,7 @@ def _check_feedback(learner: Algorithm, decision: Any, hit: Any, label: Any, lik
 
 
 def answered_before(learner: Algorithm, round_: int | None) -> FeedbackError:
-    """What is wrong with a second answer to the decision of a round, or to a given set."""
-    which = "a given set" if round_ is None else f"round {round_}"
-    error = FeedbackError(f"decision of {learner.owner} was answered before: {which}")
-    error.field = "decision"
-    return error
+    return FeedbackError.answered_before(learner.owner, round_)
 
 
 def _core_inputs(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Array]:
