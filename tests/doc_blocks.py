@@ -206,8 +206,8 @@ def alike(said: str, got: str) -> bool:
     """The same words, and about the same numbers.
 
     Another CPU may round otherwise, and then a run takes another course: numbers may differ by
-    a sixth or 0.03, small ones by a third. Those with a comma are counts and speeds of one machine, and may be any; so may
-    seconds ("0.8 s"), ids and hashes.
+    a sixth or 0.03, small ones by a third. Those with a comma are counts and speeds of one machine, and may be any; so
+    may seconds ("0.8 s"), ids and hashes.
 
     >>> alike("error 0.021  speed 120,000", "error 0.019 speed 5,000")
     True
