@@ -9,7 +9,7 @@ from typing import Any
 
 from service_browser import Browser
 
-from superarm.play.app import GamePage, play
+from superarm.play.app import GameHandler, play
 from superarm.play.game import Game
 
 
@@ -17,7 +17,7 @@ class Server:
     """`superarm play` in a thread of this process."""
 
     def __init__(self) -> None:
-        self.play, self.address = GamePage(), ""
+        self.play, self.address = GameHandler(), ""
         self._ready = threading.Event()
         self._thread = threading.Thread(target=asyncio.run, args=(self._serve(),), daemon=True)
 

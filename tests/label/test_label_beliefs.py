@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from label_jobs import small_job
 
-from superarm.label.belief import PRIOR_ANSWERS, PRIOR_WRONG, Answer, WrongAnswers, likelihoods, posterior
+from superarm.label.answers import Answer
+from superarm.label.belief import PRIOR_ANSWERS, PRIOR_WRONG, AnnotatorErrorRates, likelihoods, posterior
 from superarm.label.calibration import chance, fit
 
 
@@ -40,7 +41,7 @@ def test_beliefs_are_those_of_enumeration(yes_no: bool) -> None:
 def test_rates_of_wrong_answers_are_found() -> None:
     """Two people answer the same rows; one is wrong in a tenth of them."""
     random, k, n = np.random.default_rng(0), 5, 4000
-    rates, true = WrongAnswers(n, yes_no=False), {"good": 0.0, "bad": 0.1}
+    rates, true = AnnotatorErrorRates(n, yes_no=False), {"good": 0.0, "bad": 0.1}
     for _ in range(4):  # as the state does when it looks again
         random = np.random.default_rng(0)
         for row in range(n):
@@ -61,7 +62,7 @@ def test_rates_of_wrong_answers_are_found() -> None:
 def test_the_rate_is_the_most_probable_one(yes_no: bool) -> None:
     """Against the probability of all answers, label by label."""
     random, k, n = np.random.default_rng(1), 4, 60
-    wrong, rows = WrongAnswers(n, yes_no), []
+    wrong, rows = AnnotatorErrorRates(n, yes_no), []
     for row in range(n):
         prior, shown = random.dirichlet(np.ones(k)), (0, 2)
         says = [bool(random.random() < 0.5) for _ in range(2)]
@@ -83,7 +84,7 @@ def test_the_rate_is_the_most_probable_one(yes_no: bool) -> None:
 
 
 def test_answers_that_contradict_each_other_often_give_a_rate() -> None:
-    wrong = WrongAnswers(1, yes_no=False)
+    wrong = AnnotatorErrorRates(1, yes_no=False)
     answers = [Answer(1, "", (0, 1), True, label) for label in (0, 1) * 4]
     wrong.set_answers(0, np.full(3, 1 / 3), answers)
     wrong.fit()
@@ -91,7 +92,7 @@ def test_answers_that_contradict_each_other_often_give_a_rate() -> None:
 
 
 def test_none_of_all_labels_is_no_wrong_answer() -> None:
-    job = small_job(most=9)
+    job = small_job(max_labels=9)
     for _ in range(30):
         question = job.ask()
         assert question is not None

@@ -23,10 +23,10 @@ def test_labels_change_while_labelling() -> None:
     assert job.label_names == ["first", "c", "d"]
     assert {one["label"] for one in job.results()} == {"first", "c", None}
     before = job.progress().labelled
-    job.retire_label("c")
+    job.disable_label("c")
     assert job.progress().labelled < before  # its rows are open again
     with pytest.raises(InvalidInput, match="at least two"):
-        job.retire_label("d")
+        job.disable_label("d")
     question = job.ask()
     assert question is not None
     assert set(question.labels) <= {"first", "d"}
@@ -38,7 +38,7 @@ def test_a_name_that_is_gone_can_come_back(tmp_path: Path) -> None:
         for row, label in enumerate("abcabc"):
             job.add_answers([{"row": row, "label": label}])
         job.add_label("d")
-        job.retire_label("a")
+        job.disable_label("a")
         assert [one["label"] for one in job.results()[:6]] == [None, "b", "c", None, "b", "c"]
         job.add_answers([{"row": 9, "label": "b"}])
         job.add_label("a")  # as it was, with its answers
@@ -47,11 +47,11 @@ def test_a_name_that_is_gone_can_come_back(tmp_path: Path) -> None:
         assert job.results()[9]["label"] == "a"  # although the model's answer of before did not know it
         job.rename_label("a", "first")
         job.add_label("a")  # another one
-        job.settle(7, "a")
+        job.set_final_label(7, "a")
         job.merge_labels("b", "c")
         job.add_label("b")  # another one
-        job.settle(8, "b")
-        job.retire_label("d")
+        job.set_final_label(8, "b")
+        job.disable_label("d")
         job.rename_label("c", "d")
         expected = ["first", "d", "d", "first", "d", "d", None, "a", "b"]
         assert [one["label"] for one in job.results()[:9]] == expected
@@ -67,8 +67,8 @@ def test_labels_of_the_file_and_settled_ones_stay_when_others_go(tmp_path: Path)
     made = [row | {"team": row["team"] if row["number"] < 60 else ""} for row in tickets(90)]
     job = sa.Labelling(write_table(tmp_path / "t.jsonl", made), labels="team", target=1.0)
     job.add_label("spam")
-    job.settle(80, "login")
-    job.retire_label("spam")
+    job.set_final_label(80, "login")
+    job.disable_label("spam")
     assert job.progress().labelled == 61
     job.merge_labels("ads", "billing")
     assert job.progress().labelled == 61
@@ -86,23 +86,23 @@ def test_a_persons_answers_can_be_left_out() -> None:
         assert question is not None
         job.answer(question, label="a", by=name)
     assert job.progress().labelled == 10
-    job.leave_out("bob")
+    job.exclude_person("bob")
     assert job.progress().labelled == 5
-    job.take_in("bob")
+    job.include_person("bob")
     assert job.progress().labelled == 10
     with pytest.raises(
         InvalidInput, match="person of Labelling must be one of ann, bob, got 'bo'; did you mean 'bob'"
     ):
-        job.leave_out("bo")
-    with pytest.raises(InvalidInput, match="must be the name of a person, but nobody is left out, got 'bob'"):
-        job.take_in("bob")  # who is not left out
+        job.exclude_person("bo")
+    with pytest.raises(InvalidInput, match="must be the name of a person, but nobody is excluded, got 'bob'"):
+        job.include_person("bob")  # who is not left out
     job.answer(job.ask(), label="a")
     with pytest.raises(InvalidInput, match=r"must be one of ann, bob, got 'file'"):
-        job.leave_out("file")
+        job.exclude_person("file")
     with pytest.raises(InvalidInput, match="person of Labelling must be one of ann, bob, got ''"):
-        job.leave_out("")  # it would be all who gave no name
+        job.exclude_person("")  # it would be all who gave no name
     with pytest.raises(InvalidInput, match="the name of a person, but nobody has answered under a name yet"):
-        small_job().leave_out("ann")
+        small_job().exclude_person("ann")
 
 
 @pytest.mark.parametrize("name", ["ann, bob", "file", " ann", "ann\nbob", "x" * 1_001])
@@ -112,7 +112,7 @@ def test_a_person_is_one_name_in_every_export(name: str) -> None:
     for act in (
         lambda: job.ask(name),
         lambda: job.add_answers([{"row": 0, "label": "a", "by": name}]),
-        lambda: job.settle(0, "a", by=name),
+        lambda: job.set_final_label(0, "a", by=name),
         lambda: job.add_label("d", by=name),
     ):
         with pytest.raises(InvalidInput, match=wanted):

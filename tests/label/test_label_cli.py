@@ -285,7 +285,7 @@ def test_export_tells_changed_rows_and_writes_nothing_to_the_journal(
 
 
 def test_an_empty_name_is_nobodys(labelled: Path, run_here: Run) -> None:
-    for option in ("--erase", "--leave-out"):
+    for option in ("--erase", "--exclude"):
         for name in ("", "nobody"):
             code, message = run_here("labels", "change", labelled, option, name)
             assert code == 2
@@ -379,7 +379,9 @@ def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path
 
 
 def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path, run_here: Run) -> None:
-    journal = tmp_path / "l.db"
+    journal = tmp_path / "y[1]l.db"  # no pattern of names
+    leftover = tmp_path / ".y[1]l.db.erasing"
+    leftover.write_text("what a crash has left, with zoe in it")
     with sa.Labelling(tickets, labels=["login", "billing", "ads"], target=1.0, journal=journal) as job:
         for i in range(12):
             name = ("ann", "zoe")[i % 2]
@@ -395,7 +397,7 @@ def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path, run_here: R
     assert code == 0, message
     assert "6 answers of zoe erased" in message
     assert sorted(path.name for path in tmp_path.glob("*l.db*") if "shm" not in path.name) == [
-        "l.db", "l.db-mark", "l.db.lock",
+        "y[1]l.db", "y[1]l.db-mark", "y[1]l.db.lock",
     ]  # fmt: skip
     assert all(b"zoe" not in path.read_bytes() for path in tmp_path.glob("*l.db*"))
     with sa.Labelling(tickets, journal=journal, target=1.0) as job:
@@ -407,7 +409,7 @@ def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path, run_here: R
         assert run_here("labels", "change", journal, "--erase", "ann")[0] == 2  # somebody works on it
     for option, owner in (
         ("--erase", "--erase of superarm labels change"),
-        ("--leave-out", "person of Labelling"),
+        ("--exclude", "person of Labelling"),
     ):
         code, message = run_here("labels", "change", journal, option, "zoe")
         assert code == 2

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from superarm.errors import InvalidInput
+from superarm.journal.events import AnswerBody
 from superarm.label import Labelling
-from superarm.label.formats import ImportedAnswer, export_labels, import_answers
-from superarm.label.importing import import_into
+from superarm.label.formats import ImportedAnswer, export_labels, read_answers
+from superarm.label.importing import import_answers
 from superarm.label.simulation import simulated_answer
 
 TEAMS = ["billing", "login", "delivery"]
@@ -120,12 +121,16 @@ def write(tmp_path):
     return written
 
 
+def answer_body(*labels: str, label: str | None = None) -> AnswerBody:
+    return AnswerBody(about=0, by="", labels=list(labels), label=label)
+
+
 def short(answers) -> list[tuple]:
-    return [(one.values["text"], one.shown, one.label, one.by) for one in answers]
+    return [(one.values["text"], tuple(one.body.labels), one.body.label, one.body.by) for one in answers]
 
 
 def test_label_studio(write):
-    found = list(import_answers(write(LABEL_STUDIO), "label-studio"))
+    found = list(read_answers(write(LABEL_STUDIO), "label-studio"))
     assert short(found) == [
         ("charged twice", ("billing",), "billing", "10"),
         ("cannot log in", ("delivery",), None, "ben@example.org"),
@@ -137,7 +142,7 @@ def test_label_studio(write):
 
 
 def test_prodigy(write):
-    found = list(import_answers(write(PRODIGY, lines=True), "prodigy"))
+    found = list(read_answers(write(PRODIGY, lines=True), "prodigy"))
     assert short(found) == [
         ("charged twice", ("billing",), "billing", "set-anna"),
         ("cannot log in", ("delivery",), None, "set-ben"),
@@ -151,7 +156,7 @@ def test_prodigy(write):
 
 
 def test_argilla(write):
-    assert short(import_answers(write(ARGILLA), "argilla")) == [
+    assert short(read_answers(write(ARGILLA), "argilla")) == [
         ("charged twice", ("login",), "billing", "7b1c"),
         ("cannot log in", (), None, "7b1c"),
         ("cannot log in", (), None, "8c2d"),
@@ -162,7 +167,7 @@ def test_argilla(write):
 
 def test_answers_are_taken_over_and_teach(write):
     job = Labelling(ROWS, labels=TEAMS, target=1.0)
-    taken = import_into(job, import_answers(write(PRODIGY, lines=True), "prodigy"))
+    taken = import_answers(job, read_answers(write(PRODIGY, lines=True), "prodigy"))
     assert (taken.answers, taken.empty, taken.unknown, taken.new_labels) == (5, 1, 0, ())
     results = {row["text"]: one for row, one in zip(ROWS, job.results(), strict=True)}
     assert results["charged twice"]["label"] == "billing"
@@ -176,13 +181,13 @@ def test_answers_are_taken_over_and_teach(write):
 
 def test_what_is_new_unknown_or_empty_is_counted(write):
     job = Labelling(ROWS, labels=["billing", "delivery"], target=1.0)
-    taken = import_into(job, import_answers(write(ARGILLA), "argilla"))
+    taken = import_answers(job, read_answers(write(ARGILLA), "argilla"))
     assert (taken.answers, taken.empty, taken.unknown, taken.new_labels) == (2, 2, 1, ("login",))
     assert str(taken) == (
         "2 answers taken over; 2 that say nothing; 1 about rows that are not in the table; new labels: login"
     )
-    nothing = ImportedAnswer({"text": "parcel lost"}, ("billing", "delivery", "login"), None, "", 0.0)
-    assert import_into(job, [nothing]).empty == 1  # none of all labels says nothing
+    nothing = ImportedAnswer({"text": "parcel lost"}, answer_body("billing", "delivery", "login"))
+    assert import_answers(job, [nothing]).empty == 1  # none of all labels says nothing
     assert job.results()[2]["clicks"] == 0
 
 
@@ -193,7 +198,7 @@ def test_rows_are_found_by_what_both_have_or_by_the_text_alone(tmp_path):
         {"question": " locked out "},
         {"question": "locked out", "site": "Oslo"},
     ]
-    taken = import_into(job, [ImportedAnswer(row, (), "login", "", 0.0) for row in here])
+    taken = import_answers(job, [ImportedAnswer(row, answer_body(label="login")) for row in here])
     assert (taken.answers, taken.unknown) == (2, 1)
     assert [one["label"] for one in job.results()] == ["login", None, None, None, "login"]
     folder = tmp_path / "photos"
@@ -204,9 +209,12 @@ def test_rows_are_found_by_what_both_have_or_by_the_text_alone(tmp_path):
     job = Labelling(folder, labels=["cat", "dog"], target=1.0)
     seen = [{"image": "/data/upload/7/3fa2c1d0-dog.png"}, {"image": "s3://bucket/cat.png"}]
     assert (
-        import_into(
+        import_answers(
             job,
-            [ImportedAnswer(row, (), name, "", 0.0) for row, name in zip(seen, ("dog", "cat"), strict=True)],
+            [
+                ImportedAnswer(row, answer_body(label=name))
+                for row, name in zip(seen, ("dog", "cat"), strict=True)
+            ],
         ).answers
         == 2
     )
@@ -226,7 +234,7 @@ def test_what_is_written_is_what_they_read(format, tmp_path):
         tasks = [json.loads(line) for line in text.splitlines()]
         assert {task["text"]: task["label"] for task in tasks} == {t: y for t, y in given.items() if y}
         assert {(task["answer"], task["_annotator_id"]) for task in tasks} == {("accept", "anna")}
-        again = {one.values["text"]: one.label for one in import_answers(path, format)}
+        again = {one.values["text"]: one.body.label for one in read_answers(path, format)}
         assert again == {t: y for t, y in given.items() if y}
     elif format == "label-studio":
         tasks = json.loads(text)
@@ -243,7 +251,7 @@ def test_what_is_written_is_what_they_read(format, tmp_path):
                     "type": "choices",
                     "value": {"choices": [label]},
                 }
-        again = {one.values["text"]: one.label for one in import_answers(path, format)}
+        again = {one.values["text"]: one.body.label for one in read_answers(path, format)}
         assert again == {t: y for t, y in given.items() if y}
     else:
         records = json.loads(text)
@@ -279,7 +287,7 @@ def test_what_we_wrote_is_no_new_answer(format, tmp_path):
     job, path = labelled(rows), tmp_path / "labels.json"
     before, people = job.results(), job.people()
     export_labels(job, path, format)
-    taken = import_into(job, import_answers(path, format))
+    taken = import_answers(job, read_answers(path, format))
     assert (taken.answers, taken.unchanged, taken.unknown, taken.empty, taken.new_labels) == (0, 4, 0, 0, ())
     assert str(taken) == "0 answers taken over; 4 as superarm exported them, which are no new answers"
     assert job.results() == before
@@ -316,7 +324,7 @@ def test_what_somebody_changed_there_is_theirs(format, tmp_path):
     turned = [{"id": 9, "text": "not seen before"}, *reversed(ROWS)]  # the rows have moved meanwhile
     for rows, first in ((ROWS, 0), (turned, 5)):
         job = labelled(ROWS) if rows is ROWS else Labelling(rows, labels=TEAMS, target=1.0)
-        taken = import_into(job, import_answers(path, format))
+        taken = import_answers(job, read_answers(path, format))
         assert (taken.answers, taken.unknown) == (2, 0)
         assert taken.unchanged == (3 if format == "label-studio" else 2)
         said = {
@@ -327,7 +335,7 @@ def test_what_somebody_changed_there_is_theirs(format, tmp_path):
         assert [one.label for one in said[abs(first - 1)]] == [login]
         assert [one.label for one in said[first]] == [-1 if format == "prodigy" else delivery]
         assert set(job.people()) <= {"anna", "ben", "cleo", ""}
-        assert import_into(job, import_answers(path, format)).answers == 0  # the same file, once more
+        assert import_answers(job, read_answers(path, format)).answers == 0  # the same file, once more
 
 
 def test_spaces_around_a_label_and_columns_of_vectors_do_not_matter(write):
@@ -337,7 +345,7 @@ def test_spaces_around_a_label_and_columns_of_vectors_do_not_matter(write):
         {"text": row["text"], "label": label, "answer": "accept"}
         for row, label in zip(ROWS, (" login ", " praise"), strict=False)
     ]
-    taken = import_into(job, import_answers(write(tasks), "prodigy"))
+    taken = import_answers(job, read_answers(write(tasks), "prodigy"))
     assert (taken.answers, taken.new_labels) == (2, ("praise",))
 
 
@@ -365,7 +373,7 @@ def test_accepted_labels_are_suggestions(tmp_path):
             predicted = {task["metadata"]["row"]: task["suggestions"]["label"] for task in tasks}
         assert set(predicted) == (set(range(1797)) if format == "argilla" else accepted)
         assert all(0.0 <= one["score"] <= 1.0 for one in predicted.values())
-        taken = import_into(job, import_answers(path, format))
+        taken = import_answers(job, read_answers(path, format))
         assert (taken.answers, taken.unchanged) == (0, 1797)
         assert job.results() == before
 
@@ -388,7 +396,7 @@ def test_rows_that_look_alike_are_told_apart_by_their_number(format, tmp_path):
                 annotation(choices("billing", name="label"), "cleo", "2026-03-09T22:16:08Z")
             ]
     path.write_text(json.dumps(tasks), encoding="utf-8")
-    taken = import_into(job, import_answers(path, format))
+    taken = import_answers(job, read_answers(path, format))
     assert (taken.answers, taken.unchanged) == (1, 3)
     assert [[one.by for one in job.state.answers[item]] for item in range(4)] == [
         [""],
@@ -397,7 +405,7 @@ def test_rows_that_look_alike_are_told_apart_by_their_number(format, tmp_path):
         [""],
     ]
     moved = Labelling(rows[:2], labels=TEAMS, target=1.0, show=("text",))  # there is no row 2 any more
-    assert import_into(moved, import_answers(path, format)).answers == 1
+    assert import_answers(moved, read_answers(path, format)).answers == 1
     assert [one.by for one in moved.state.answers[0]] == ["cleo"]
 
 
@@ -406,7 +414,7 @@ def test_labels_of_the_table_are_nobodys_for_prodigy(tmp_path):
     job, path = Labelling(rows, labels="team", target=1.0), tmp_path / "labels.jsonl"
     assert export_labels(job, path, "prodigy") == 3
     assert all(task["answer"] == "accept" and "_annotator_id" not in task for task in tasks_of(path))
-    taken = import_into(job, import_answers(path, "prodigy"))
+    taken = import_answers(job, read_answers(path, "prodigy"))
     assert (taken.answers, taken.unchanged) == (0, 3)
     assert export_labels(job, path, "answers") == 0
 
@@ -452,21 +460,21 @@ def test_labels_of_the_table_are_nobodys_for_prodigy(tmp_path):
 )
 def test_mistakes_are_told(write, content, format, said):
     with pytest.raises(InvalidInput, match=said):
-        list(import_answers(write(content), format))
+        list(read_answers(write(content), format))
 
 
 def test_files_that_are_none(tmp_path):
     with pytest.raises(InvalidInput, match="a UTF-8 text file"):
-        list(import_answers(tmp_path / "missing.json", "argilla"))
+        list(read_answers(tmp_path / "missing.json", "argilla"))
     (tmp_path / "broken.json").write_text("[1, 2", encoding="utf-8")
     with pytest.raises(InvalidInput, match="a JSON list, or one JSON object a line"):
-        list(import_answers(tmp_path / "broken.json", "argilla"))
+        list(read_answers(tmp_path / "broken.json", "argilla"))
 
 
 def test_one_question_of_several(write):
     both = [{"data": {"text": "x"}, "annotations": [{"result": choices("a") + choices("b", name="mood")}]}]
-    [one] = import_answers(write(both), "label-studio", question="mood")
-    assert one.label == "b"
+    [one] = read_answers(write(both), "label-studio", question="mood")
+    assert one.body.label == "b"
 
 
 @pytest.mark.parametrize("yes_no", [False, True])
@@ -479,14 +487,14 @@ def test_answers_move_to_a_new_journal(yes_no, tmp_path):
         by = ("ann", "bob", "")[number % 3]
         question = old.ask(by)
         old.answer(question, by=by, **simulated_answer(question, "abcdefg"[question.row % 7], 0.2, random))
-    old.settle(5, "g", "ann")
+    old.set_final_label(5, "g", "ann")
     old.undo("bob")
     old.rename_label("a", "first")
     path = tmp_path / "answers.jsonl"
     count = export_labels(old, path, "answers")
     new_table = [row | {"new": "column"} for row in reversed(table)]
     new = Labelling(new_table, labels=list("bcdefg"), target=1.0, yes_no=yes_no, seed=7)
-    told = import_into(new, import_answers(path, "answers"))
+    told = import_answers(new, read_answers(path, "answers"))
     assert (told.answers, told.unknown, told.empty, told.new_labels) == (count, 0, 0, ("first",))
 
     def said(job):
@@ -504,8 +512,8 @@ def test_answers_move_to_a_new_journal(yes_no, tmp_path):
     assert {name: one["clicks"] for name, one in new.people().items()} == {
         name: one["clicks"] for name, one in old.people().items()
     }
-    assert import_into(new, import_answers(path, "answers")).answers == 0  # once more
-    assert import_into(old, import_answers(path, "answers")).answers == 0  # where they come from
+    assert import_answers(new, read_answers(path, "answers")).answers == 0  # once more
+    assert import_answers(old, read_answers(path, "answers")).answers == 0  # where they come from
     old.merge_labels("b", "c")
     assert export_labels(old, path, "answers") > 0
-    assert import_into(old, import_answers(path, "answers")).answers == 0
+    assert import_answers(old, read_answers(path, "answers")).answers == 0

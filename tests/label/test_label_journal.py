@@ -11,7 +11,7 @@ from label_jobs import DIGITS, WORDS, answer_some, small_job, tickets, write_tab
 import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalMismatch
-from superarm.label.journal import create_label_journal, read_settings
+from superarm.label.journal import LabelJournal, create_label_journal
 from superarm.label.rows import LabelRows
 from superarm.label.simulation import simulate_labeller
 
@@ -57,21 +57,25 @@ def test_whoever_only_reads_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_target_is_kept_with_the_journal(tmp_path: Path) -> None:
+    def kept() -> tuple[float, float]:
+        with LabelJournal(tmp_path / "l.db", read_only=True) as journal:
+            assert journal.saved is not None
+            return journal.saved.target, journal.saved.second_opinion_share
+
     with small_job(journal=tmp_path / "l.db"):
-        assert read_settings(tmp_path / "l.db").target == 1.0
+        assert kept() == (1.0, 0.0)
     rows = [{"n": float(i % 7), "note": f"row {i}"} for i in range(40)]
     with sa.Labelling(rows, journal=tmp_path / "l.db", target=0.9, read_only=True):
-        assert read_settings(tmp_path / "l.db").target == 1.0
-    with sa.Labelling(rows, journal=tmp_path / "l.db", target=0.95, twice=0.1):
+        assert kept() == (1.0, 0.0)
+    with sa.Labelling(rows, journal=tmp_path / "l.db", target=0.95, second_opinion_share=0.1):
         pass
     for _ in range(2):
-        settings = read_settings(tmp_path / "l.db")
-        assert (settings.target, settings.twice) == (0.95, 0.1)
+        assert kept() == (0.95, 0.1)
         with sa.Labelling(rows, journal=tmp_path / "l.db") as job:  # left out, they stay
-            assert (job.target, job.journal.twice) == (0.95, 0.1)
-    with sa.Labelling(rows, journal=tmp_path / "l.db", twice=0.0) as job:
-        assert (job.target, read_settings(tmp_path / "l.db").twice) == (0.95, 0.0)
-    assert sa.Labelling(rows, labels=["a", "b"]).target == 0.99
+            assert (job.settings.target, job.settings.second_opinion_share) == (0.95, 0.1)
+    with sa.Labelling(rows, journal=tmp_path / "l.db", second_opinion_share=0.0) as job:
+        assert (job.settings.target, *kept()) == (0.95, 0.95, 0.0)
+    assert sa.Labelling(rows, labels=["a", "b"]).settings.target == 0.99
 
 
 def test_rows_that_came_or_went_are_told(tmp_path: Path) -> None:
@@ -114,13 +118,11 @@ def test_a_journal_whose_settings_have_another_layout_is_refused(tmp_path: Path)
     options = {"yes_no": False, "seed": 0}
     meta = {"kind": "labelling", "labels": ["a", "b"], "made": 1.0, "rows": "t.csv", "options": options}
     create_label_journal(path, meta)
-    wanted = (
-        r"the settings in .*old\.labels\.db have another layout, without yes_no, seed, read_options: another"
-    )
+    wanted = r"the settings in .*old\.labels\.db have another layout \(.*`read_options`\): another version"
     with pytest.raises(JournalMismatch, match=wanted):
         sa.Labelling([{"n": 1.0}], labels=["a", "b"], journal=path)
     with pytest.raises(JournalMismatch, match=wanted):
-        read_settings(path)
+        LabelJournal(path)
 
 
 def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def converse(job: Labelling, *lines: str) -> str:
 
 
 def test_a_conversation_in_plain_text():
-    job = Labelling(ROWS, labels=TEAMS, target=1.0, most=2)
+    job = Labelling(ROWS, labels=TEAMS, target=1.0, max_labels=2)
     first = job.ask("anna")
     heard = converse(job, "2", "s", "nonsense", "7", "= login", "= no such", "+ praise", "q")
     assert first.values["text"] in heard
@@ -50,7 +50,7 @@ def test_a_conversation_in_plain_text():
 
 
 def test_undo_and_none_and_the_end_of_input():
-    job = Labelling(ROWS, labels=TEAMS, target=1.0, most=1)
+    job = Labelling(ROWS, labels=TEAMS, target=1.0, max_labels=1)
     row = job.ask("anna").row
     converse(job, "n", "n", "u", "u", "u", "1")  # and nothing more: it stops by itself
     assert job.results()[row]["clicks"] >= 1
@@ -67,7 +67,7 @@ def test_yes_and_no_until_all_is_labelled():
 
 def test_outside_of_a_notebook_it_is_plain_text(monkeypatch, capsys):
     monkeypatch.setattr("builtins.input", lambda prompt: "q")
-    assert notebook.label_here(Labelling(ROWS, labels=TEAMS)) is None
+    assert notebook.label_interactively(Labelling(ROWS, labels=TEAMS)) is None
     assert "which of these?" in capsys.readouterr().out
 
 
@@ -75,8 +75,8 @@ def test_buttons_in_a_notebook(monkeypatch):
     pytest.importorskip("ipywidgets", reason="needs ipywidgets: pip install ipywidgets")
     monkeypatch.setattr(notebook, "in_notebook", lambda: True)
     evil = "<script>alert(1)</script>"
-    job = Labelling([*ROWS, {"text": evil}], labels=TEAMS, target=1.0, most=2)
-    panel = notebook.label_here(job, by="ben")
+    job = Labelling([*ROWS, {"text": evil}], labels=TEAMS, target=1.0, max_labels=2)
+    panel = notebook.label_interactively(job, by="ben")
     row, labels, (other, take), (skip, undo), trouble, progress = (
         part.children if i in (2, 3) else part for i, part in enumerate(panel.children)
     )

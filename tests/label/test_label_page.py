@@ -67,7 +67,7 @@ def labeller(tmp_path):
 @needs_chromium
 def test_answers_by_mouse_with_undo_and_a_new_label(labeller):
     rows, _ = tickets()
-    job = Labelling(rows, labels=list(TEAMS), target=1.0, most=2)
+    job = Labelling(rows, labels=list(TEAMS), target=1.0, max_labels=2)
     with Server(job) as server:
         labeller.open(server.address)
         assert "kept at once" in labeller.text("status")
@@ -113,7 +113,7 @@ def test_answers_by_mouse_with_undo_and_a_new_label(labeller):
 @needs_chromium
 def test_answers_by_keyboard_alone(labeller):
     rows, _ = tickets()
-    job = Labelling(rows, labels=list(TEAMS), target=1.0, most=2)
+    job = Labelling(rows, labels=list(TEAMS), target=1.0, max_labels=2)
     with Server(job) as server:
         labeller.open(server.address)
         first = labeller.question()
@@ -197,7 +197,7 @@ def test_yes_and_no_and_other_keys(labeller):
         labeller.key("z")
         assert labeller.question()["row"] == question["row"]
         labeller.choose("No")
-        assert job.progress().clicks == before + 1
+        assert job.progress().clicks == before  # what was taken back does not count
         for one in job.results():
             if one["label"] is not None and one["how"] != "accepted":
                 assert one["label"] == truth[one["row"]] or one["how"] == "believed"
@@ -295,7 +295,7 @@ def test_digits_from_the_command_to_the_labels_in_a_file(labeller, tmp_path):
 def test_it_looks_as_it_should(labeller, tmp_path):
     shots = Path(os.environ.get("SUPERARM_SHOTS", tmp_path))
     rows, truth = tickets(8)
-    job = Labelling(rows, labels=list(TEAMS), target=1.0, most=3)
+    job = Labelling(rows, labels=list(TEAMS), target=1.0, max_labels=3)
     for _ in range(70):
         question = job.ask()
         right = truth[question.row]
@@ -344,7 +344,7 @@ def test_hostile_rows_and_labels_are_only_text(labeller, tmp_path):
     ]
     rows = [{EVIL: text, "n": i} for i, text in enumerate(texts)]
     labels = [EVIL, "y" * 900, "🎉 party", "עברית", '"quoted" & <b>co</b>', "'", "</script>"]
-    job = Labelling(rows, labels=labels, target=1.0, most=7)
+    job = Labelling(rows, labels=labels, target=1.0, max_labels=7)
     with Server(job) as server:
         labeller.open(server.address)
         browser, seen = labeller.browser, set()
@@ -372,11 +372,11 @@ def test_hostile_rows_and_labels_are_only_text(labeller, tmp_path):
 
 
 @needs_chromium
-def test_several_people_disagree_and_one_settles(labeller, tmp_path):
+def test_several_people_disagree_and_one_has_the_last_word(labeller, tmp_path):
     rows, truth = tickets()
     people = tmp_path / "people.txt"
     people.write_text("# name token\nanna  the-token-of-anna\nben   the-token-of-ben\n", encoding="utf-8")
-    job = Labelling(rows, labels=list(TEAMS), target=1.0, twice=1.0, most=4)
+    job = Labelling(rows, labels=list(TEAMS), target=1.0, second_opinion_share=1.0, max_labels=4)
     with Server(job, token_file=people) as server:
         web = Web(server.port)
         assert web("GET", "/question")[0] == 401
@@ -412,9 +412,9 @@ def test_several_people_disagree_and_one_settles(labeller, tmp_path):
         assert "ben said" in told
         labeller.press("document.querySelector('#disagreements li button')")
         labeller.browser.wait(f"document.querySelectorAll('#disagreements li').length == {len(differ) - 1}")
-        assert job.results()[differ[0]["row"]]["how"] == "settled"
-        assert "settled" in labeller.text("status")
-        labeller.key("u")  # takes the settlement back, and asks
+        assert job.results()[differ[0]["row"]]["how"] == "final"
+        assert "is final: " in labeller.text("status")
+        labeller.key("u")  # takes the final label back, and asks
         assert "Taken back" in labeller.text("status")
         assert labeller.question()["row"] == differ[0]["row"]
         assert [one["row"] for one in job.disagreements()] == [one["row"] for one in differ]
@@ -469,7 +469,7 @@ def test_pictures_that_people_disagree_about_are_seen(labeller):
         labeller.browser.eval(f"{others}.value = '5'; {others}.dispatchEvent(new Event('change'))")
         labeller.browser.wait("document.querySelectorAll('#disagreements li').length == 0")
         labeller.wait()
-        assert (job.results()[3]["label"], job.results()[3]["how"]) == ("5", "settled")
+        assert (job.results()[3]["label"], job.results()[3]["how"]) == ("5", "final")
         assert "None: whoever answered" in labeller.text("no-disagreements")
         assert labeller.browser.complaints() == []
 
@@ -525,9 +525,9 @@ def test_the_server_is_closed_to_strangers_and_says_what_is_wrong():
         assert web("GET", "/picture?row=99999")[0] == 422
         assert web("POST", "/labels", {"name": "  "})[0] == 422
         assert web("POST", "/labels", {"name": "billing"})[0] == 422
-        assert web("POST", "/settle", {"row": -1, "label": "billing"})[0] == 422
-        assert web("POST", "/settle", {"row": 3, "label": "billing"})[0] == 200
-        assert server.job.results()[3]["how"] == "settled"
+        assert web("POST", "/final", {"row": -1, "label": "billing"})[0] == 422
+        assert web("POST", "/final", {"row": 3, "label": "billing"})[0] == 200
+        assert server.job.results()[3]["how"] == "final"
         undone = web("POST", "/undo", {})[1]
         assert (undone["undone"], undone["question"]["row"]) == (True, 3)
         assert server.job.results()[3]["label"] is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from label_jobs import WORDS, small_job, tickets, write_table
+from label_jobs import DIGITS, WORDS, digit_rows, small_job, tickets, write_table
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
@@ -14,7 +14,7 @@ from superarm.label.rows import LabelRows
 
 
 def test_after_none_the_next_best_of_the_same_row() -> None:
-    job = small_job(most=1)
+    job = small_job(max_labels=1)
     first = job.ask()
     assert first is not None
     job.answer(first, none=True)
@@ -45,7 +45,7 @@ def test_a_label_that_was_denied_is_not_shown_again(yes_no: bool) -> None:
 
 
 def test_a_row_that_no_label_fits_is_left() -> None:
-    job = small_job(most=2)
+    job = small_job(max_labels=2)
     first = job.ask()
     assert first is not None
     job.answer(first, none=True)  # the third label is the only one left: it is taken
@@ -96,10 +96,10 @@ def test_undo_skip_settle_and_disagreements() -> None:
     job.add_answers([{"row": question.row, "label": "c", "labels": ["a", "b", "c"], "by": "bob"}])
     (one,) = job.disagreements()
     assert [answer["label"] for answer in one["answers"]] == ["b", "c"]
-    job.settle(question.row, "c", by="cy")
+    job.set_final_label(question.row, "c", by="cy")
     assert job.disagreements() == []
     assert job.results()[question.row] | {"by": ""} == {
-        "row": question.row, "label": "c", "belief": 1.0, "clicks": 3, "how": "settled", "by": ""
+        "row": question.row, "label": "c", "belief": 1.0, "clicks": 2, "how": "final", "by": ""
     }  # fmt: skip
     again = job.undo("cy")  # takes the settlement back
     assert again is not None
@@ -123,12 +123,12 @@ def test_two_who_name_labels_that_were_not_shown_disagree() -> None:
     job.add_answers([{"row": 3, "by": "bob", "label": "b", "labels": ["c"]}])
     assert [one["row"] for one in job.disagreements()] == [3]
     for label in ("a", "b", "c"):  # the last word counts
-        job.settle(3, label)
+        job.set_final_label(3, label)
     assert job.results()[3]["label"] == "c"
 
 
 def test_a_share_is_asked_twice_of_somebody_else() -> None:
-    job = small_job(twice=1.0)
+    job = small_job(second_opinion_share=1.0)
     said: dict[int, set[str]] = {}
     for turn in range(400):
         name = ("ann", "bob")[turn % 2]
@@ -141,8 +141,64 @@ def test_a_share_is_asked_twice_of_somebody_else() -> None:
     assert len(said) == 40
 
 
+@pytest.mark.parametrize("gone", ["excluded", "undone"])
+def test_second_opinions_end_when_the_second_person_does_not_count(gone: str) -> None:
+    job = small_job(second_opinion_share=1.0)
+    job.answer(job.ask("bob"), label="a", by="bob")
+    if gone == "excluded":
+        job.exclude_person("bob")
+    else:
+        job.undo("bob")
+        job.skip(job.ask("bob"), by="bob")
+    asked: list[int] = []
+    while (question := job.ask("ann")) is not None:
+        asked.append(question.row)
+        job.answer(question, label="a", by="ann")
+        assert len(asked) <= 200
+    assert job.progress().finished
+    assert sum(asked.count(row) == 2 for row in range(40)) >= 39
+
+
+def test_what_was_taken_back_is_no_click_and_no_audit() -> None:
+    rows = digit_rows(300)
+    job = sa.Labelling(rows, labels=DIGITS, target=0.9)
+    while (question := job.ask()) is not None and not question.audit:
+        job.answer(question, label=rows.truth[question.row])
+    assert question is not None
+    before = job.progress()
+    job.answer(question, label=rows.truth[question.row])
+    assert (job.progress().clicks, job.progress().audits) == (before.clicks + 1, before.audits + 1)
+    again = job.undo()
+    assert (job.progress().clicks, job.progress().audits) == (before.clicks, before.audits)
+    assert job.people()[""]["clicks"] == before.clicks
+    assert job.results()[question.row]["clicks"] == 0
+    job.answer(again, label=rows.truth[question.row])
+    assert (job.progress().clicks, job.progress().audits) == (before.clicks + 1, before.audits + 1)
+    job.undo()
+    job.skip(job.ask())
+    assert job.people()[""]["clicks"] == job.progress().clicks == before.clicks
+
+
+def test_an_answer_counts_once_and_its_row_must_be_there() -> None:
+    job = small_job()
+    answer = {"row": 3, "label": "a", "by": "ann"}
+    assert job.add_answers([answer, dict(answer), answer | {"by": "bob"}]) == 2
+    assert job.add_answers([answer]) == 0
+    assert job.progress().clicks == 2
+    for row in (-1, 40, 99, "3", 1.5, None):
+        with pytest.raises(InvalidInput, match="row of Labelling must be a number from 0 to 39"):
+            job.add_answers([{"row": row, "label": "a"}])
+    with pytest.raises(InvalidInput, match="answer of Labelling must be one with label or labels"):
+        job.add_answers([{"row": 3}])
+    with pytest.raises(
+        InvalidInput, match="answer of Labelling must be a dict with row, and some of by, label"
+    ):
+        job.add_answers([{"row": 3, "lable": "a"}])
+    assert job.progress().clicks == 2
+
+
 def test_a_row_asked_again_can_be_skipped() -> None:
-    job = small_job(twice=1.0)
+    job = small_job(second_opinion_share=1.0)
     asked = []
     while (question := job.ask("ann")) is not None and len(asked) < 300:
         asked.append(question.row)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import superarm as sa
-from superarm.label.plan import SHORTEST_ROUND
+from superarm.label.planner import MIN_ROUND
 from superarm.label.rows import LabelRows
 from superarm.label.simulation import simulated_answer
 
@@ -46,11 +46,11 @@ def act(job: sa.Labelling, truth: list[str | None], random: np.random.Generator)
     if chance < 0.04:
         job.undo(by)
     elif chance < 0.06:
-        job.settle(number := int(random.integers(len(truth))), str(truth[number]), by)
+        job.set_final_label(number := int(random.integers(len(truth))), str(truth[number]), by)
     elif chance < 0.07:
         job.add_label(f"label {job.journal.seq}", by)
     elif chance < 0.08 and len(job.label_names) > len(LABELS):
-        job.retire_label(job.label_names[-1], by)
+        job.disable_label(job.label_names[-1], by)
     elif (question := job.ask(by)) is not None:
         if chance < 0.15:
             job.skip(question, by)
@@ -61,7 +61,7 @@ def act(job: sa.Labelling, truth: list[str | None], random: np.random.Generator)
 @pytest.mark.parametrize(
     "options",
     [
-        {"target": 0.9, "twice": 0.2},
+        {"target": 0.9, "second_opinion_share": 0.2},
         pytest.param({"target": 0.95}, marks=pytest.mark.slow),
         pytest.param({"target": 0.95, "yes_no": True}, marks=pytest.mark.slow),
         pytest.param({"target": 1.0}, marks=pytest.mark.slow),
@@ -71,7 +71,7 @@ def test_numbers_and_questions_do_not_depend_on_stopping(options: dict[str, Any]
     rows, journal, random = made_up(200), tmp_path / "rows.labels.db", np.random.default_rng(1)
     for begun in range(8):
         with sa.Labelling(rows, labels=LABELS, journal=journal, **options) as job:
-            for _ in range(int(random.integers(1, 5 * SHORTEST_ROUND))):
+            for _ in range(int(random.integers(1, 5 * MIN_ROUND))):
                 act(job, rows.truth, random)
             before = told(job)
             job._open.clear()  # what is open is not in the journal, and not shown after it

@@ -58,7 +58,7 @@ def test_the_told_share_of_wrong_clicks_is_the_true_one(target: float, twice: fl
     x = random.normal(size=(300, 4))
     truth = (x[:, 0] > 0) + 2 * (x[:, 1] > 0)
     rows = [{f"x{i}": v for i, v in enumerate(row)} for row in x.tolist()]
-    job = sa.Labelling(rows, labels=list("abcd"), target=target, twice=twice)
+    job = sa.Labelling(rows, labels=list("abcd"), target=target, second_opinion_share=twice)
     assert job.people() == {}
     clicks, wrong = {"ann": 0, "bob": 0}, 0
     for turn in range(2_000):
@@ -89,16 +89,19 @@ def test_no_number_of_clicks_is_told_while_only_doubts_are_left(target: float) -
         label = random.integers(4) if random.random() < 0.3 else truth[question.row]
         job.answer(question, label="abcd"[label])
         now = job.progress()
-        outlooks.append(now.outlook)
+        outlooks.append(now.remaining_text)
         if now.clicks_left:
             assert now.clicks_left <= 2 * np.count_nonzero(~job.state.done)
-            assert now.outlook == f"about {now.clicks_left} click{'s' if now.clicks_left > 1 else ''} left"
+            assert (
+                now.remaining_text
+                == f"about {now.clicks_left} click{'s' if now.clicks_left > 1 else ''} left"
+            )
         elif now.clicks >= 50 and not now.finished:
-            assert now.outlook in now.sentence
+            assert now.remaining_text in now.sentence
     assert outlooks[9] == "clicks left: too early to say"
     assert outlooks[-1] == ""
     assert outlooks.count("about 1 click left") < 10
-    told = "clicks left: no number can be told, doubtful rows are asked about until enough is sure"
+    told = "clicks left: cannot be estimated yet, doubtful rows are asked about until enough is sure"
     assert outlooks.count(told) > 100
 
 
@@ -143,3 +146,16 @@ def test_a_table_with_text(tmp_path: Path) -> None:
     model = job.model()
     assert model.predict([{"text": "invoice please", "site": "Rome"}])[0] == "billing"
     assert list(job.labels().columns) == ["row", "label", "belief", "clicks", "how", "by"]
+
+
+def test_clicks_a_row_are_drawn() -> None:
+    pytest.importorskip("altair")
+    rows = digit_rows(60)
+    job = sa.Labelling(rows, labels=DIGITS, target=1.0)
+    simulate_labeller(job, rows.truth)
+    chart = job.plot().to_dict()
+    [values] = chart["datasets"].values()
+    points = [(point["clicks"], point["clicks a row"]) for point in values]
+    assert points == job.curve()
+    assert points[-1][0] == job.progress().clicks
+    assert chart["encoding"]["x"]["title"] == "clicks so far"

@@ -109,7 +109,7 @@ def test_an_answer_against_the_data_is_believed_and_told(table):
     right = table.game.label in table.game.shown
     label = table.game.label
     table.press("no" if right else "yes")
-    assert f"The data say it was {label}; it believes you all the same." in table.text("message")
+    assert f"The data say it was {label}; it learns from your answer all the same." in table.text("message")
 
 
 @needs_chromium

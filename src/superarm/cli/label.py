@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from superarm.label.app import LabellingServer
     from superarm.label.rows import LabelRows
 
-MOST_NAMED = 10  # labels of a column that are listed
+MAX_LISTED = 10  # labels of a column that are listed
 
 
 def label(
@@ -41,20 +41,28 @@ def label(
         ),
     ] = None,
     target: Annotated[
-        float,
-        typer.Option(help="The share of labels that shall be right; 1 looks at every row.", min=0.5, max=1.0),
-    ] = 0.99,
+        float | None,
+        typer.Option(
+            help="The share of labels that shall be right; 1 looks at every row. A new journal's is 0.99.",
+            min=0.5,
+            max=1.0,
+        ),
+    ] = None,
     yes_no: Annotated[
-        bool, typer.Option("--yes-no", help="Ask only for yes or no, about a few labels at once.")
-    ] = False,
-    most: Annotated[int, typer.Option(help="Labels of a question, at most.", min=1, max=9)] = 5,
+        bool | None, typer.Option("--yes-no", help="Ask only for yes or no, about a few labels at once.")
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option(help="Labels of a question, at most. A new journal's is 5.", min=1, max=9)
+    ] = None,
     show: Annotated[str | None, typer.Option(help="The columns that people see: subject,body.")] = None,
     twice: Annotated[
-        float,
+        float | None,
         typer.Option(
-            help="The share of rows asked about twice, of two people where there are.", min=0.0, max=1.0
+            help="The share of rows asked about twice, of two people where there are. A new journal's is 0.",
+            min=0.0,
+            max=1.0,
         ),
-    ] = 0.0,
+    ] = None,
     answers: Annotated[
         str | None,
         typer.Option(
@@ -66,7 +74,9 @@ def label(
         typer.Option(help="The share of wrong clicks of the labeller that is played.", min=0.0, max=0.5),
     ] = 0.0,
     column_options: opt.ColumnOptions = opt.ColumnOptions(),  # noqa: B008  (the options in its fields)
-    seed: Annotated[int, typer.Option(help="For the order of rows.", min=0)] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="For the order of rows. A new journal's is 0.", min=0)
+    ] = None,
     keys: Annotated[
         str | None, typer.Option(help="Other keys on the page: none=0,skip=x,undo=z,yes=j,no=n.")
     ] = None,
@@ -88,6 +98,8 @@ def label(
     click, and rows that it is sure of are not asked about, but for a share that checks it (audits): the end is told
     with the share of wrong labels and its interval. Stop and go on at any time; nothing is lost.
 
+    What is left out is as in the journal (**--target**, **--yes-no**, **--most**, **--show**, **--twice**, **--seed**).
+
     One label is right for each row: several right ones at once, and trees of labels, are not for this tool.
 
     Example: **superarm label tickets.csv --labels teams.txt --target 0.98**. Try it with **superarm label digits**;
@@ -97,10 +109,9 @@ def label(
     from superarm.errors import InvalidInput
 
     need("label")
-    from superarm.journal.store import journal_exists
     from superarm.label import Labelling
     from superarm.label.app import LabellingServer
-    from superarm.label.journal import read_settings
+    from superarm.label.journal import LabelJournal
     from superarm.label.rows import LabelRows
 
     is_simulated = answers is not None
@@ -109,33 +120,32 @@ def label(
     if is_simulated and journal is not None:
         wanted = "left out with --answers: a simulation keeps nothing"
         raise InvalidInput.must("--journal", "superarm label", wanted, journal)
-    where = None if is_simulated else journal or default_journal(rows)
     read_options, names = column_options.as_arguments, None
     if labels is not None and Path(labels).is_file():
         names = read_labels(Path(labels))
     elif labels is not None:
         read_options["label"] = labels
-    if where is not None and journal_exists(where):
-        read_options = read_settings(where).read_options | read_options
-    table = LabelRows.read(rows, **{"answers": answers, **read_options})
-    if is_simulated:
-        _check_truth(table, names, f"column {answers!r}", f"only labels of {labels}")
-    if names is None and "label" not in read_options and (is_simulated or table.name == "digits"):
-        names = sorted({truth for truth in table.truth if truth is not None}, key=_natural_order)
     server = None
     if not is_simulated:
         server = LabellingServer(port, host=host, token_file=token_file, keys=_parse_keys(keys))
-    with Labelling(
-        table,
-        labels=names,
-        journal=where,
-        target=target,
-        yes_no=yes_no,
-        most=most,
-        show=split_commas(show),
-        twice=twice,
-        seed=seed,
-    ) as job:
+    with LabelJournal(None if is_simulated else journal or default_journal(rows)) as opened:
+        read_options = (opened.saved.read_options if opened.saved else {}) | read_options
+        table = LabelRows.read(rows, **{"answers": answers, **read_options})
+        if is_simulated:
+            _check_truth(table, names, f"column {answers!r}", f"only labels of {labels}")
+        if names is None and "label" not in read_options and (is_simulated or table.name == "digits"):
+            names = sorted({truth for truth in table.truth if truth is not None}, key=_natural_order)
+        job = Labelling(
+            table,
+            labels=names,
+            journal=opened,
+            target=target,
+            yes_no=yes_no,
+            max_labels=most,
+            show=None if show is None else split_commas(show),
+            second_opinion_share=twice,
+            seed=seed,
+        )
         if not as_json:
             _describe(job)
         if server is None:
@@ -180,32 +190,41 @@ def _parse_keys(text: str | None) -> dict[str, str]:
 
 
 def _describe(job: Labelling) -> None:
-    """Tell what the rows and labels are, and what may be wrong with them."""
+    """Tell what the rows, labels and settings are, what has changed, and what may be wrong with them."""
     from superarm.data.cells import MISSING_WORDS
 
-    rows = job.rows
+    rows, saved = job.rows, job.journal.saved
     if rows.columns is not None:
         for line in opt.column_lines(rows.columns, len(job.label_names)):
             print_note(line)
     if rows.n_skipped:
         print_note(f"{rows.n_skipped:,} files of {rows.name} skipped: hidden, or neither pictures nor .txt")
     if counts := Counter(label for label in rows.labels if label is not None):
-        listed = ", ".join(f"{label} ({count:,})" for label, count in counts.most_common(MOST_NAMED))
-        others = f", and {len(counts) - MOST_NAMED:,} more" if len(counts) > MOST_NAMED else ""
+        listed = ", ".join(f"{label} ({count:,})" for label, count in counts.most_common(MAX_LISTED))
+        others = f", and {len(counts) - MAX_LISTED:,} more" if len(counts) > MAX_LISTED else ""
         print_note(f"labels in the table: {listed}{others}; {rows.labels.count(None):,} rows without")
         gaps = [label for label in counts if label.lower() in MISSING_WORDS]
         if gaps:
             remedy = "if they mean that there is none, empty those cells"
             print_note(f"WARNING: taken as labels: {', '.join(gaps)}; {remedy}")
-    copies = len(rows) - len(rows.keys)
-    same = f", {copies:,} of them copies of others, which are asked about once" if copies else ""
+    n_duplicates = len(rows) - len(rows.keys)
+    same = f", {n_duplicates:,} of them copies of others, which are asked about once" if n_duplicates else ""
     print_note(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
     contradictions = sum(label is None for label in rows.label_by_item().values())
-    if contradictions and job.journal.is_new:
+    if contradictions and saved is None:
         fault = "rows whose copies have other labels in the table"
         print_note(f"WARNING: {fault}: {contradictions:,}; they are asked about")
     if change := job.journal.rows_changed():
         print_note(change)
+    for name, option in (
+        ("target", "--target"),
+        ("second_opinion_share", "--twice"),
+        ("max_labels", "--most"),
+    ):
+        new = getattr(job.settings, name)
+        if saved is not None and getattr(saved, name) != new:
+            print_note(f"{option} was {getattr(saved, name):g}, and is {new:g} from now on")
+    print_note(f"target: {job.settings.target:g} of the labels right")
 
 
 def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
@@ -213,7 +232,7 @@ def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
     from superarm.label.simulation import simulate_labeller
 
     with progress_bar(len(job.rows.keys), "rows", quiet=as_json) as tick:
-        outcome = simulate_labeller(job, job.rows.truth, wrong=wrong_clicks, progress=tick)
+        outcome = simulate_labeller(job, job.rows.truth, wrong=wrong_clicks, on_progress=tick)
     if as_json:
         print(json.dumps(outcome))
         return
@@ -221,7 +240,7 @@ def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
     low, high = progress.interval or (0.0, 1.0)
     wrong = f"{100 * (progress.wrong or 0.0):.2f} % [{100 * low:.2f}, {100 * high:.2f}]"
     print_table(
-        f"{job.rows.name}: {outcome['rows']:,} rows, {outcome['n_labels']} labels, target {job.target:g}",
+        f"{job.rows.name}: {outcome['rows']:,} rows, {outcome['n_labels']} labels, target {job.settings.target:g}",
         ["", "value"],
         [
             ["clicks a row", f"{outcome['clicks_per_row']:.3f}"],

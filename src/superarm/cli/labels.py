@@ -16,7 +16,7 @@ from superarm.cli.output import check_output, print_note
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
-    from superarm.label.journal import LabelSettings
+    from superarm.label.journal import LabelJournal
 
 app = App(
     no_args_is_help=True,
@@ -25,7 +25,8 @@ app = App(
 )
 
 Rows = Annotated[
-    str | None, typer.Option(help="Where the rows are now; left out, where they were, or beside the journal.")
+    str | None,
+    typer.Option(help="Where the rows are now; left out, beside the journal, or else where they were."),
 ]
 Journal = Annotated[str, typer.Argument(help="What superarm label keeps: FILE.labels.db, or postgresql://….")]
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -54,23 +55,27 @@ def export(
     """Write the labels: each row with label, belief, clicks, how it was found and by whom.
 
     A row without a label was neither asked about nor sure enough, or none fits. how is: named (somebody said it),
-    confirmed (twice), excluded (all others were), believed (sure enough without being named), settled, file (the table
+    confirmed (twice), excluded (all others were), believed (sure enough without being named), final, file (the table
     had it), none fits, accepted (nobody was asked; not before enough audits).
 
     Example: **superarm labels export tickets.csv.labels.db --output labelled.csv --model team.npz**
     """
     from superarm.errors import InvalidInput
-    from superarm.label.formats import ANSWERS, export_labels
+    from superarm.label.formats import ANSWERS, check_format, export_labels
+    from superarm.label.journal import LabelJournal
 
     if output is None and model is None:
         raise InvalidInput("superarm labels export needs --output or --model")
     if output is not None and model is not None and output.resolve() == model.resolve():
         raise InvalidInput.must("--model", "superarm labels export", "another file than --output", str(model))
-    settings, place = find_labelling(journal, rows)
-    endings = TABLES if format_ is None else ()
-    check_output(output, "labels export", force=force, inputs=[place], endings=endings)
-    check_output(model, "labels export", force=force, inputs=[place], option="--model")
-    with open_labelling(journal, settings, place, read_only=True) as job:
+    if format_ is not None:
+        check_format(format_)
+    with LabelJournal(journal, read_only=True) as opened:
+        place = opened.find_rows(rows)
+        endings = TABLES if format_ is None else ()
+        check_output(output, "labels export", force=force, inputs=[place], endings=endings)
+        check_output(model, "labels export", force=force, inputs=[place], option="--model")
+        job = _open_labelling(opened, place)
         if output is not None and format_ is not None:
             what = "answers" if format_ == ANSWERS else "labels"
             print_note(f"{export_labels(job, output, format_):,} {what} written to {output}")
@@ -100,11 +105,13 @@ def import_(
 
     Example: **superarm labels import tickets.csv.labels.db export.json --format label-studio**
     """
-    from superarm.label.formats import import_answers
-    from superarm.label.importing import import_into
+    from superarm.label.formats import check_format, read_answers
+    from superarm.label.importing import import_answers
+    from superarm.label.journal import LabelJournal
 
-    with open_labelling(journal, *find_labelling(journal, rows)) as job:
-        print_note(str(import_into(job, import_answers(file, format_, question))))
+    check_format(format_)
+    with _open_labelling(LabelJournal(journal), rows) as job:
+        print_note(str(import_answers(job, read_answers(file, format_, question))))
         print_note(str(job.progress()))
 
 
@@ -119,11 +126,11 @@ def change(
         tuple[str, str] | None,
         typer.Option(metavar="OLD INTO", help="OLD INTO: all rows of OLD become INTO."),
     ] = None,
-    retire: Annotated[
+    disable: Annotated[
         str | None, typer.Option(help="A label that is gone; its rows are asked about again.")
     ] = None,
-    leave_out: Annotated[str | None, typer.Option(help="A person whose answers count no more.")] = None,
-    take_in: Annotated[str | None, typer.Option(help="A person whose answers count again.")] = None,
+    exclude: Annotated[str | None, typer.Option(help="A person whose answers count no more.")] = None,
+    include: Annotated[str | None, typer.Option(help="A person whose answers count again.")] = None,
     erase: Annotated[str | None, typer.Option(help="A person whose answers are erased, for good.")] = None,
     rows: Rows = None,
 ) -> None:
@@ -132,64 +139,40 @@ def change(
     Example: **superarm labels change tickets.csv.labels.db --merge "sign in" login**
     """
     from superarm.errors import InvalidInput
+    from superarm.label.journal import LabelJournal
 
-    options = (add, rename, merge, retire, leave_out, take_in, erase)
+    options = (add, rename, merge, disable, exclude, include, erase)
     n_given = sum(option is not None for option in options)
     if n_given != 1:
-        wanted = "one of --add, --rename, --merge, --retire, …"
-        raise InvalidInput.must("change", "superarm labels", wanted, n_given)
+        wanted = "one change at a time: --add, --rename, --merge, --disable, --exclude, --include or --erase"
+        raise InvalidInput.must("options", "superarm labels change", wanted, f"{n_given} of them")
     if erase is not None:
         from superarm.label.erase import erase_person
 
         print_note(f"{erase_person(journal, erase):,} answers of {erase} erased")
         return
-    with open_labelling(journal, *find_labelling(journal, rows)) as job:
+    with _open_labelling(LabelJournal(journal), rows) as job:
         if add is not None:
             job.add_label(add)
         elif rename is not None:
             job.rename_label(*rename)
         elif merge is not None:
             job.merge_labels(*merge)
-        elif retire is not None:
-            job.retire_label(retire)
-        elif leave_out is not None:
-            job.leave_out(leave_out)
-        elif take_in is not None:
-            job.take_in(take_in)
+        elif disable is not None:
+            job.disable_label(disable)
+        elif exclude is not None:
+            job.exclude_person(exclude)
+        elif include is not None:
+            job.include_person(include)
         print_note(f"labels: {', '.join(job.label_names)}")
         print_note(str(job.progress()))
 
 
-def find_labelling(journal: str, rows: str | None) -> tuple[LabelSettings, str]:
-    """What the labelling in a journal was made for, and where its rows are: as said, beside it, or where they were."""
-    from superarm._extras import need
-    from superarm.errors import InvalidInput
-
-    need("label")
-    from superarm.label.journal import read_settings
-
-    settings = read_settings(journal)
-    places = (Path(journal).parent / Path(settings.rows).name, Path(settings.rows))
-    place = rows or next((str(path) for path in places if path.exists()), settings.rows)
-    if place != "digits" and not Path(place).exists():
-        raise InvalidInput(
-            f"the rows of {journal} are not there any more: {settings.rows}; --rows says where they are"
-        )
-    return settings, place
-
-
-def open_labelling(journal: str, settings: LabelSettings, rows: str, *, read_only: bool = False) -> Labelling:
-    """The labelling in a journal, on its rows; people are told if those have changed."""
+def _open_labelling(journal: LabelJournal, rows: str | None) -> Labelling:
+    """Open the labelling in a journal, and tell if its rows have changed."""
     from superarm.label import Labelling
-    from superarm.label.rows import LabelRows
 
-    job = Labelling(
-        LabelRows.read(rows, **settings.read_options),
-        journal=journal,
-        yes_no=settings.yes_no,
-        seed=settings.seed,
-        read_only=read_only,
-    )
+    job = Labelling.resume(journal, rows)
     if change := job.journal.rows_changed():
         print_note(change)
     return job
@@ -198,9 +181,9 @@ def open_labelling(journal: str, settings: LabelSettings, rows: str, *, read_onl
 def _write_table(job: Labelling, output: Path) -> None:
     """The table as it was, with what was found beside it."""
     from superarm._files import write_atomically
-    from superarm.label.names import export_names
+    from superarm.label.rows import added_column_names
 
-    names = export_names(job.rows.cells[0])
+    names = added_column_names(job.rows.cells[0])
     rows = [
         job.rows.cells[result["row"]] | {names[name]: value for name, value in result.items()}
         for result in job.results()

@@ -23,8 +23,8 @@ def play(
     from contextlib import suppress
     from functools import partial
 
-    from superarm.play.app import GamePage
+    from superarm.play.app import GameHandler
     from superarm.play.app import play as serve
 
     with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(serve(GamePage(), port, partial(print_address, "Ctrl-C ends it.", browser)))
+        asyncio.run(serve(GameHandler(), port, partial(print_address, "Ctrl-C ends it.", browser)))

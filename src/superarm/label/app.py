@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from superarm._types import Cell, JsonObject
 from superarm.errors import InvalidInput
-from superarm.label.names import FILE, check_person
+from superarm.label.answers import TABLE_AS_PERSON, check_person
 from superarm.label.question import Question, word_weights
 from superarm.service.http.admission import OPEN, PERSON
 from superarm.service.http.pages import favicon, page_of
@@ -25,10 +25,20 @@ if TYPE_CHECKING:
 OWNER = "superarm label"
 # what a key does; "labels" has one for each button, in their order
 KEYS = {"labels": "123456789", "none": "n", "yes": "y", "no": "n", "skip": "s", "undo": "u", "search": "/"}
-MOST_TEXT = 20_000  # characters of one value that a page shows
-MOST_INLINE = 1 << 16  # bytes of a picture that comes with its question
-MOST_DISAGREEMENTS = 100  # that a page shows
-PROGRESS = ("rows", "labelled", "clicks", "target", "wrong", "interval", "outlook", "finished", "curve")
+MAX_TEXT = 20_000  # characters of one value that a page shows
+MAX_INLINE = 1 << 16  # bytes of a picture that comes with its question
+MAX_DISAGREEMENTS = 100  # that a page shows
+PROGRESS = (
+    "rows",
+    "labelled",
+    "clicks",
+    "target",
+    "wrong",
+    "interval",
+    "remaining_text",
+    "finished",
+    "curve",
+)
 
 
 class AnswerRequest(Strict):
@@ -52,8 +62,8 @@ class NewLabel(Strict):
     name: str
 
 
-class SettleRequest(Strict):
-    """What a row is, whatever was said before."""
+class FinalLabelRequest(Strict):
+    """The label of a row, whatever was said before."""
 
     row: int
     label: str
@@ -72,7 +82,7 @@ class PeopleTokens(Tokens):
         file: the file.
     """
 
-    line = f"a name without spaces and commas, not {FILE!r}, and a token"
+    line = f"a name without spaces and commas, not {TABLE_AS_PERSON!r}, and a token"
     owner = OWNER
 
     def is_holder(self, word: str) -> bool:
@@ -89,7 +99,7 @@ class PeopleTokens(Tokens):
         return self._holder(header) or ""
 
 
-class LabellingPage:
+class LabellingHandler:
     """What the routes do.
 
     Args:
@@ -141,12 +151,12 @@ class LabellingPage:
                 "answers": conflict["answers"],
                 "picture": pictures,
             }
-            for conflict in conflicts[:MOST_DISAGREEMENTS]
+            for conflict in conflicts[:MAX_DISAGREEMENTS]
         ]
         return {"count": len(conflicts), "rows": rows}
 
-    def settle(self, person: str, request: SettleRequest) -> JsonObject:
-        self.job.settle(request.row, request.label, by=person)
+    def set_final_label(self, person: str, request: FinalLabelRequest) -> JsonObject:
+        self.job.set_final_label(request.row, request.label, by=person)
         return self.disagreements()
 
     # ---------------------------------------------------------------- what the page shows
@@ -182,20 +192,27 @@ class LabellingPage:
         if picture is None:
             return None
         content, media_type = picture
-        return {"kind": media_type, "data": content} if len(content) <= MOST_INLINE else {}
+        return {"kind": media_type, "data": content} if len(content) <= MAX_INLINE else {}
 
 
 ROUTES = (
-    Route("GET", "/", OPEN, LabellingPage.page),
+    Route("GET", "/", OPEN, LabellingHandler.page),
     Route("GET", "/favicon.ico", OPEN, favicon),
-    Route("GET", "/question", PERSON, LabellingPage.question, needs_person=True),
-    Route("POST", "/answer", PERSON, LabellingPage.answer, request_type=AnswerRequest, needs_person=True),
-    Route("POST", "/skip", PERSON, LabellingPage.skip, request_type=SkipRequest, needs_person=True),
-    Route("POST", "/undo", PERSON, LabellingPage.undo, needs_person=True),
-    Route("POST", "/labels", PERSON, LabellingPage.add_label, request_type=NewLabel, needs_person=True),
-    Route("GET", "/picture", PERSON, LabellingPage.picture, request_type=PictureQuery),
-    Route("GET", "/disagreements", PERSON, LabellingPage.disagreements),
-    Route("POST", "/settle", PERSON, LabellingPage.settle, request_type=SettleRequest, needs_person=True),
+    Route("GET", "/question", PERSON, LabellingHandler.question, needs_person=True),
+    Route("POST", "/answer", PERSON, LabellingHandler.answer, request_type=AnswerRequest, needs_person=True),
+    Route("POST", "/skip", PERSON, LabellingHandler.skip, request_type=SkipRequest, needs_person=True),
+    Route("POST", "/undo", PERSON, LabellingHandler.undo, needs_person=True),
+    Route("POST", "/labels", PERSON, LabellingHandler.add_label, request_type=NewLabel, needs_person=True),
+    Route("GET", "/picture", PERSON, LabellingHandler.picture, request_type=PictureQuery),
+    Route("GET", "/disagreements", PERSON, LabellingHandler.disagreements),
+    Route(
+        "POST",
+        "/final",
+        PERSON,
+        LabellingHandler.set_final_label,
+        request_type=FinalLabelRequest,
+        needs_person=True,
+    ),
 )
 
 
@@ -225,8 +242,8 @@ class LabellingServer:
 
     async def serve(self, job: Labelling, on_ready: Callable[[str], object]) -> None:
         """Serve the page of a labelling until cancelled; ``on_ready`` gets its address."""
-        page = LabellingPage(job, self._keys)
-        await serve_page(ROUTES, page, self._listener, on_ready, self._tokens)
+        handler = LabellingHandler(job, self._keys)
+        await serve_page(ROUTES, handler, self._listener, on_ready, self._tokens)
 
 
 def export_command(job: Labelling) -> str | None:
@@ -242,9 +259,9 @@ def _texts(values: Mapping[str, Cell]) -> list[tuple[str, str]]:
 
 def _text(value: Cell) -> str:
     text = str(value)
-    if len(text) <= MOST_TEXT:
+    if len(text) <= MAX_TEXT:
         return text
-    return f"{text[:MOST_TEXT]}… (the first {MOST_TEXT:,} of {len(text):,} characters)"
+    return f"{text[:MAX_TEXT]}… (the first {MAX_TEXT:,} of {len(text):,} characters)"
 
 
 def _checked_keys(changed: Mapping[str, str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing
+from glob import escape
 from pathlib import Path
 
 from superarm._files import BESIDE_JOURNAL, sync
@@ -11,25 +12,25 @@ from superarm.errors import InvalidInput
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.journal_files import FileLock, discard
 from superarm.journal.store import is_url, open_store
-from superarm.label.journal import create_label_journal, read_settings
-from superarm.label.names import FILE, check_known_person
+from superarm.label.answers import TABLE_AS_PERSON, check_known_person
+from superarm.label.journal import LabelJournal, create_label_journal
 
 
 def erase_person(journal: str | Path, person: str) -> int:
-    """Write a journal anew without one person's answers and name; how many answers that were.
+    """Write a journal anew without one person's answers and name, and return how many answers that were.
 
     Nobody may be working on it. Labels that the person has added stay, without the name.
     """
     if is_url(journal):
-        wanted = "a file (in a database, leave the person's answers out)"
+        wanted = "a file (in a database, exclude the person)"
         raise InvalidInput.must("JOURNAL", "superarm labels change --erase", wanted, "a database")
-    read_settings(journal)  # it is one
+    LabelJournal(journal, read_only=True).close()  # it is one
     path = Path(journal).resolve()
-    new = path.with_name(f".{path.name}.erasing")
+    new, leftovers = path.with_name(f".{path.name}.erasing"), f"*.{escape(path.name)}.erasing*"
     open_store(path).close()  # all of it is in the file itself, not in its log
     lock = FileLock(path)
     try:
-        discard(*path.parent.glob(f"*.{path.name}.erasing*"))  # what a crash has left
+        discard(*path.parent.glob(leftovers))  # what a crash has left
         with closing(open_store(path, read_only=True)) as old:
             events, n_erased, people = _without(person, old.events())
             check_known_person(person, people, "--erase", "superarm labels change")
@@ -44,13 +45,13 @@ def erase_person(journal: str | Path, person: str) -> int:
                 part.replace(name)
         sync(path.parent)
     finally:
-        discard(*path.parent.glob(f"*.{path.name}.erasing*"))
+        discard(*path.parent.glob(leftovers))
         lock.close()
     return n_erased
 
 
 def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, set[str]]:
-    """The events that stay, how many answers do not, and who has a name."""
+    """Return the events that stay, how many answers do not, and who has a name."""
     remaining: list[Event] = []
     new_seq: dict[int, int] = {}  # of events that stay: they are numbered anew
     n_erased, people = 0, set[str]()
@@ -72,7 +73,7 @@ def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, se
             body = AnswerBody(about=new_seq[body.about], by=body.by)
         remaining.append(Event.new(event.time, event.kind, body, event.id))
         new_seq[event.seq] = len(remaining)
-    return remaining, n_erased, people - {FILE, ""}
+    return remaining, n_erased, people - {TABLE_AS_PERSON, ""}
 
 
 def _files_beside(path: Path) -> list[Path]:

@@ -5,15 +5,15 @@ prodigy        JSONL: tasks with text, and label or options and accept; answer i
 argilla        JSON: records with fields, suggestions and responses (submitted, discarded, draft)
 answers        JSONL, our own: row, by, labels (those shown), hit, label, final
 
-What somebody has said is written as such, what was only accepted as a suggestion. Each task carries a mark, in meta or
-metadata: source is superarm, and row, label and by are those of the export. So a label that comes back as it was
-written is no new answer; what somebody accepts, changes or rejects there is theirs.
+What people have said is written as such, what was only accepted as a suggestion. Each task carries its provenance, in
+meta or metadata: source is superarm, and row, label and by are those of the export. So a label that comes back as it
+was written is no new answer; what a person accepts, changes or rejects there is theirs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any
 from superarm._files import write_atomically
 from superarm._types import Cell, JsonObject
 from superarm.errors import InvalidInput, at_row
-from superarm.label.names import FILE, check_label, check_person
+from superarm.journal.events import AnswerBody
+from superarm.label.answers import TABLE_AS_PERSON, check_person
+from superarm.label.label_set import check_label
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
@@ -37,54 +39,41 @@ PRODIGY_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class ImportedAnswer:
-    """What somebody said about one row in another tool, or another journal.
+    """An answer about one row in another tool, or another journal.
 
     Attributes:
         values: what the tool shows of the row, by name.
-        shown: labels that were suggested or offered.
-        label: the one that was chosen; None: none of those shown, or nothing at all if none were.
-        by: who said so; empty if the tool does not tell.
+        body: the answer: labels that were suggested or offered, and the one that was chosen; None: none of those
+            offered, or nothing at all if none were.
         time: when, in seconds since 1970; 0 if the tool does not tell.
-        hit: whether the right one is among those shown; None if the tool does not tell.
-        final: whether it settles the row.
         unchanged: whether it is a label of our export, as it was written: nobody's answer.
         row: its number in the table of that export; None in files of others.
     """
 
     values: dict[str, Cell]
-    shown: tuple[str, ...] = ()
-    label: str | None = None
-    by: str = ""
+    body: AnswerBody
     time: float = 0.0
-    hit: bool | None = None
-    final: bool = False
     unchanged: bool = False
     row: int | None = None
 
 
-def import_answers(path: str | Path, format: str, question: str | None = None) -> Iterator[ImportedAnswer]:
-    """The answers in an export of another tool, in the order of the file.
+def read_answers(path: str | Path, format: str, question: str | None = None) -> Iterator[ImportedAnswer]:
+    """Read the answers in an export of another tool, in the order of the file.
 
     Args:
         path: the file.
         format: label-studio, prodigy, argilla or answers.
         question: which one, where the file has several (``from_name`` in Label Studio).
     """
-    read_task, _ = _functions(format)
+    read_task, _ = check_format(format)
     for number, task in enumerate(_read_tasks(Path(path))):
         owner = at_row(str(path), number)
         if not isinstance(task, dict):
             raise InvalidInput.must("task", owner, "an object", task)
-        mark = _find_mark(task)
+        provenance = _find_provenance(task)
         try:
-            for answer in read_task(TaskReader(question, owner, mark), task):
-                yield replace(
-                    answer,
-                    shown=tuple(dict.fromkeys(map(check_label, answer.shown))),
-                    label=None if answer.label is None else check_label(answer.label),
-                    by=check_person(answer.by.strip(), owner),
-                    row=mark["row"] if mark else None,
-                )
+            for answer in read_task(TaskReader(question, owner, provenance), task):
+                yield replace(answer, row=provenance["row"] if provenance else None)
         except InvalidInput:
             raise
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -92,12 +81,12 @@ def import_answers(path: str | Path, format: str, question: str | None = None) -
 
 
 def export_labels(job: Labelling, path: str | Path, format: str) -> int:
-    """Write the labels as another tool reads them, or people's answers; how many there are."""
-    _, write_tasks = _functions(format)
+    """Write the labels as another tool reads them, or people's answers, and return how many there are."""
+    _, write_tasks = check_format(format)
     if format == ANSWERS:
         rows = [(plain_values(job, answer["row"], ()), answer) for answer in _people_answers(job)]
     else:
-        rows = [(plain_values(job, result["row"], job.show), result) for result in job.results()]
+        rows = [(plain_values(job, result["row"], job.settings.show), result) for result in job.results()]
     text = write_tasks(rows)
     write_atomically(path, lambda file: file.write(text.encode()))
     return sum(format == ANSWERS or result["label"] is not None for _, result in rows)
@@ -108,37 +97,37 @@ def export_labels(job: Labelling, path: str | Path, format: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TaskReader:
-    """Reads the answers in one task.
+    """Reads the answers in one task of a file.
 
     Attributes:
         question: which one, where there are several.
         owner: the task, for messages.
-        mark: what our export says of the row; empty in files of others.
+        provenance: what our export says of the row; empty in files of others.
     """
 
     question: str | None
     owner: str
-    mark: JsonObject
+    provenance: JsonObject
 
     def label_studio(self, task: JsonObject) -> Iterator[ImportedAnswer]:
         annotations = task.get("annotations", ())
-        if "label" in self.mark and not annotations:
-            yield ImportedAnswer(task["data"], unchanged=True)
+        if "label" in self.provenance and not annotations:
+            yield ImportedAnswer(task["data"], self._answer(), unchanged=True)
         for annotation in annotations:
             by, time = _annotator(annotation), _annotation_time(annotation)
             if annotation.get("was_cancelled"):
-                yield ImportedAnswer(task["data"], by=by, time=time)
+                yield ImportedAnswer(task["data"], self._answer(by), time)
                 continue
             prediction = annotation.get("prediction")
             predictions = [prediction] if prediction else task.get("predictions", ())
             shown = [choice for result in predictions for choice in self._choices(result)]
             label = self._single(self._choices(annotation), "choices")
             is_ours = any(part.get("id") == SOURCE for part in annotation.get("result", ()))
-            unchanged = is_ours and label == self.mark.get("label")
-            yield ImportedAnswer(task["data"], tuple(shown), label, by, time, unchanged=unchanged)
+            unchanged = is_ours and label == self.provenance.get("label")
+            yield ImportedAnswer(task["data"], self._answer(by, shown, label), time, unchanged)
 
     def _choices(self, annotation: JsonObject) -> list[str]:
-        """The labels in an annotation or a prediction of Label Studio."""
+        """Return the labels in an annotation or a prediction of Label Studio."""
         choices_by: dict[str, list[str]] = {}
         for part in annotation.get("result", ()):
             if part["type"] == "choices" and self.question in (None, part["from_name"]):
@@ -147,9 +136,9 @@ class TaskReader:
 
     def prodigy(self, task: JsonObject) -> Iterator[ImportedAnswer]:
         values = {name: task[name] for name in task if name not in PRODIGY_KEYS and not name.startswith("_")}
-        values |= {} if self.mark else task.get("meta", {})
-        if self.mark and "answer" not in task:
-            yield ImportedAnswer(values, unchanged=True)
+        values |= {} if self.provenance else task.get("meta", {})
+        if self.provenance and "answer" not in task:
+            yield ImportedAnswer(values, self._answer(), unchanged=True)
             return
         answer, chosen = task["answer"], [str(label) for label in task.get("accept", ())]
         if answer not in ("accept", "reject", "ignore"):
@@ -163,12 +152,12 @@ class TaskReader:
         label = self._single(chosen, "accept") if answer == "accept" else None
         by = str(task.get("_annotator_id") or task.get("_session_id") or "")
         time = float(task.get("_timestamp") or 0)
-        same_person = by in ("", _single_person(self.mark))
-        unchanged = bool(self.mark) and not time and same_person and label == self.mark["label"]
-        yield ImportedAnswer(values, tuple(shown), label, by, time, unchanged=unchanged)
+        same_person = by in ("", _single_person(self.provenance))
+        unchanged = bool(self.provenance) and not time and same_person and label == self.provenance["label"]
+        yield ImportedAnswer(values, self._answer(by, shown, label), time, unchanged)
 
     def argilla(self, record: JsonObject) -> Iterator[ImportedAnswer]:
-        values = {**({} if self.mark else record.get("metadata", {})), **record["fields"]}
+        values = {**({} if self.provenance else record.get("metadata", {})), **record["fields"]}
         responses = {
             name: many for name, many in record.get("responses", {}).items() if self.question in (None, name)
         }
@@ -177,19 +166,29 @@ class TaskReader:
             {name: _as_list(suggestions[name]["value"]) for name in responses if name in suggestions}
         )
         given = self._only(responses)
-        if "label" in self.mark and not given:
-            yield ImportedAnswer(values, unchanged=True)
+        if "label" in self.provenance and not given:
+            yield ImportedAnswer(values, self._answer(), unchanged=True)
         for response in given:
             by = str(response.get("user_id") or "")
             if (response.get("status") or "submitted") == "submitted":
                 label = self._single(_as_list(response["value"]), "value")
-                yield ImportedAnswer(values, tuple(shown), label, by)
+                yield ImportedAnswer(values, self._answer(by, shown, label))
             else:
-                yield ImportedAnswer(values, by=by)
+                yield ImportedAnswer(values, self._answer(by))
 
     def answers(self, answer: JsonObject) -> Iterator[ImportedAnswer]:
-        shown, hit, final = _as_list(answer["labels"]), bool(answer["hit"]), bool(answer["final"])
-        yield ImportedAnswer(answer["row"], tuple(shown), answer["label"], answer["by"], hit=hit, final=final)
+        body = self._answer(answer["by"], _as_list(answer["labels"]), answer["label"])
+        body.hit, body.final = bool(answer["hit"]), bool(answer["final"])
+        yield ImportedAnswer(answer["row"], body)
+
+    def _answer(self, by: str = "", labels: Sequence[str] = (), label: str | None = None) -> AnswerBody:
+        """Return an answer, its names checked; without labels it says nothing."""
+        return AnswerBody(
+            about=0,
+            by=check_person(by.strip(), self.owner),
+            labels=list(dict.fromkeys(map(check_label, labels))),
+            label=None if label is None else check_label(label),
+        )
 
     def _single(self, chosen: list[str], field: str) -> str | None:
         if len(chosen) > 1:
@@ -198,23 +197,23 @@ class TaskReader:
         return chosen[0] if chosen else None
 
     def _only(self, by_question: dict[str, list[Any]]) -> list[Any]:
-        """What there is for the only question."""
+        """Return what there is for the only question."""
         if len(by_question) > 1:
             raise InvalidInput.must("--question", self.owner, f"one of {', '.join(by_question)}", None)
         return next(iter(by_question.values()), [])
 
 
-def _find_mark(task: JsonObject) -> JsonObject:
-    """The mark of a task that we have written; empty in all others."""
+def _find_provenance(task: JsonObject) -> JsonObject:
+    """Return the provenance of a task that we have written; empty of all others."""
     for name in ("meta", "metadata"):
-        mark = task.get(name)
-        if isinstance(mark, dict) and mark.get("source") == SOURCE and isinstance(mark.get("row"), int):
-            return mark
+        found = task.get(name)
+        if isinstance(found, dict) and found.get("source") == SOURCE and isinstance(found.get("row"), int):
+            return found
     return {}
 
 
 def _annotator(annotation: JsonObject) -> str:
-    """Who changed it last, or else gave it, in Label Studio."""
+    """Return who changed an annotation of Label Studio last, or else gave it."""
     by, editor = annotation.get("completed_by"), annotation.get("updated_by")
     if editor is not None and editor != (by["id"] if isinstance(by, dict) else by):
         by = editor
@@ -231,7 +230,7 @@ def _as_list(value: object) -> list[str]:
 
 
 def _read_tasks(path: Path) -> list[object]:
-    """All of a JSON list, or one of each line."""
+    """Return all objects of a JSON list, or one of each line."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -251,7 +250,7 @@ def _read_tasks(path: Path) -> list[object]:
 def _write_label_studio(rows: Exported) -> str:
     tasks = []
     for values, result in rows:
-        task: JsonObject = {"data": values, "meta": _mark(result)}
+        task: JsonObject = {"data": values, "meta": _provenance(result)}
         value = {"choices": [result["label"]]}
         choice = {"from_name": "label", "to_name": "row", "type": "choices", "value": value}
         if result["how"] == "accepted":
@@ -265,7 +264,7 @@ def _write_label_studio(rows: Exported) -> str:
 def _write_prodigy(rows: Exported) -> str:
     tasks = []
     for values, result in rows:
-        task = {"text": values_text(values), "label": result["label"], "meta": _mark(result)}
+        task = {"text": values_text(values), "label": result["label"], "meta": _provenance(result)}
         if result["how"] == "accepted":
             tasks.append(task | {"score": result["belief"]})
         elif result["label"] is not None:
@@ -279,7 +278,7 @@ def _write_argilla(rows: Exported) -> str:
     for values, result in rows:
         suggestion = {"value": result["label"], "score": result["belief"], "agent": SOURCE}
         record = {"id": str(result["row"]), "fields": {name: str(value) for name, value in values.items()}}
-        record |= {"metadata": _mark(result), "responses": {}, "vectors": {}}
+        record |= {"metadata": _provenance(result), "responses": {}, "vectors": {}}
         record["suggestions"] = {} if result["label"] is None else {"label": suggestion}
         records.append(record)
     return json.dumps(records, ensure_ascii=False)
@@ -288,26 +287,18 @@ def _write_argilla(rows: Exported) -> str:
 def _write_answers(rows: Exported) -> str:
     tasks = []
     for values, answer in rows:
-        mark = {"source": SOURCE, "row": answer["row"]}
-        tasks.append(answer | {"row": values, "meta": mark})
+        tasks.append(answer | {"row": values, "meta": {"source": SOURCE, "row": answer["row"]}})
     return _json_lines(tasks)
 
 
 def _people_answers(job: Labelling) -> list[JsonObject]:
-    """People's answers that count, oldest first, in the names that labels have now."""
+    """Return people's answers that count, oldest first, in the names that labels have now."""
     state, names = job.state, job.state.label_set.names
     answers = [(answer, item) for item in state.answers for answer in state.valid_answers(item)]
     return [
-        {
-            "row": int(job.rows.first_row[item]),
-            "by": answer.by,
-            "labels": [names[label] for label in answer.shown],
-            "hit": answer.hit,
-            "label": names[answer.label] if answer.label >= 0 else None,
-            "final": answer.final,
-        }
+        {"row": int(job.rows.first_row[item]), **answer.in_names(names)}
         for answer, item in sorted(answers, key=lambda pair: pair[0].seq)
-        if answer.by != FILE  # those the table has
+        if answer.by != TABLE_AS_PERSON
     ]
 
 
@@ -315,19 +306,19 @@ def _json_lines(tasks: list[JsonObject]) -> str:
     return "".join(json.dumps(task, ensure_ascii=False) + "\n" for task in tasks)
 
 
-def _mark(result: JsonObject) -> JsonObject:
-    """What tells a task of ours from others; without a label if the row has none."""
+def _provenance(result: JsonObject) -> JsonObject:
+    """Return what tells a task of ours from others; without a label if the row has none."""
     return {"source": SOURCE} | {name: value for name, value in result.items() if value is not None}
 
 
 def _single_person(result: JsonObject) -> str:
-    """Who has said it, if it was one person; else empty."""
+    """Return who has said it, if it was one person; else empty."""
     by = str(result.get("by", ""))
-    return "" if "," in by or by == FILE else by
+    return "" if "," in by or by == TABLE_AS_PERSON else by
 
 
-def plain_values(job: Labelling, row: int, columns: tuple[str, ...]) -> JsonObject:
-    """What a row holds in some columns (none: in all), as JSON has words for it."""
+def plain_values(job: Labelling, row: int, columns: Sequence[str]) -> JsonObject:
+    """Return what a row holds in some columns (none: in all), in the types of JSON."""
     values = job.rows.values(row, columns)
     return {
         name: value if isinstance(value, str | int | float | bool) else str(value)
@@ -336,7 +327,7 @@ def plain_values(job: Labelling, row: int, columns: tuple[str, ...]) -> JsonObje
 
 
 def values_text(values: JsonObject) -> str:
-    """What people see of a row in lines of text: the only value, or names and values."""
+    """Return what people see of a row in lines of text: the only value, or names and values."""
     if len(values) == 1:
         return str(next(iter(values.values())))
     return "\n".join(f"{name}: {value}" for name, value in values.items())
@@ -351,8 +342,8 @@ FORMATS: dict[str, Functions] = {
 }
 
 
-def _functions(format: str) -> Functions:
-    """That read a task of a format, and write all tasks."""
+def check_format(format: str) -> Functions:
+    """Return the functions that read a task of a format, and write all tasks; an error if there is no such format."""
     if format not in FORMATS:
         wanted = f"one of {', '.join(FORMATS)}"
         raise InvalidInput.must("--format", "superarm labels", wanted, format, choices=FORMATS)

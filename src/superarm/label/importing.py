@@ -7,15 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from superarm._types import Cell, JsonObject
+from superarm._types import Cell
 from superarm.data.cells import is_missing
+from superarm.journal.events import AnswerBody
 from superarm.label.formats import ImportedAnswer, plain_values, values_text
 from superarm.label.pictures import MEDIA_TYPES
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
 
-UPLOADED = re.compile(r"^[0-9a-f]{8}-")  # what Label Studio puts before the name of a file
+UPLOAD_PREFIX = re.compile(r"^[0-9a-f]{8}-")  # what Label Studio puts before the name of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +24,11 @@ class ImportCounts:
     """What came of an import.
 
     Attributes:
-        answers: that were taken over.
-        empty: that say nothing: skipped, discarded, drafts; or none of all the labels that there are.
-        unknown: about rows that are not in the table.
-        unchanged: labels of our own export, as they were written.
-        new_labels: that were not there before.
+        answers: how many were taken over.
+        empty: how many say nothing: skipped, discarded, drafts; or none of all the labels that there are.
+        unknown: how many are about rows that are not in the table.
+        unchanged: how many are labels of our own export, as they were written.
+        new_labels: labels that were not there before.
     """
 
     answers: int
@@ -49,30 +50,29 @@ class ImportCounts:
         return "; ".join(parts)
 
 
-def import_into(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportCounts:
+def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportCounts:
     """Put answers into a labelling, oldest first; labels that are new are added."""
     finder, names = RowFinder(job), dict.fromkeys(job.label_names)
-    accepted: list[JsonObject] = []
+    accepted: list[tuple[int, AnswerBody]] = []
     empty = unknown = unchanged = 0
     for answer in sorted(answers, key=lambda answer: answer.time):
-        row = finder.find(answer.values, answer.row)
-        mentioned = [*answer.shown, *([] if answer.label is None else [answer.label])]
+        row, body = finder.find(answer.values, answer.row), answer.body
+        mentioned = [*(body.labels or ()), *([] if body.label is None else [body.label])]
         if answer.unchanged:
             unchanged += 1
         elif row is None:
             unknown += 1
         else:
             names |= dict.fromkeys(mentioned)
-            is_none = answer.label is None and answer.hit is None
+            is_none = body.label is None and body.hit is None
             if is_none and (not mentioned or names.keys() <= set(mentioned)):
                 empty += 1  # nothing, or none of all labels
             else:
-                content = {"label": answer.label, "labels": list(answer.shown), "hit": answer.hit}
-                accepted.append({"row": row, "by": answer.by, "final": answer.final, **content})
+                accepted.append((row, body))
     new_labels = tuple(name for name in names if name not in job.label_names)
     for name in new_labels:
         job.add_label(name)
-    return ImportCounts(job.add_answers(accepted), empty, unknown, unchanged, new_labels)
+    return ImportCounts(job.import_bodies(accepted), empty, unknown, unchanged, new_labels)
 
 
 class RowFinder:
@@ -81,12 +81,12 @@ class RowFinder:
     def __init__(self, job: Labelling) -> None:
         rows = range(len(job.rows))
         self._cells = [{name: _comparable(cell) for name, cell in row.items()} for row in job.rows.cells]
-        self._texts = [_comparable(values_text(plain_values(job, row, job.show))) for row in rows]
+        self._texts = [_comparable(values_text(plain_values(job, row, job.settings.show))) for row in rows]
         self._row_of_text = {self._texts[row]: row for row in reversed(rows)}
         self._rows_by_columns: dict[tuple[str, ...], dict[tuple[str, ...], int]] = {}
 
     def find(self, shown: dict[str, Cell], exported_row: int | None = None) -> int | None:
-        """The row that agrees with what another tool shows: the exported one, else the first; None if none does."""
+        """Return the row that agrees with what another tool shows: the exported one, else the first; or None."""
         columns = tuple(name for name in self._cells[0] if name in shown)
         values = tuple(_comparable(shown[name]) for name in columns)
         texts = [_comparable(v) for v in shown.values() if isinstance(v, str) and v.strip()]
@@ -103,7 +103,7 @@ class RowFinder:
         return next((row for row in candidates if row is not None), None)
 
     def _rows_by(self, columns: tuple[str, ...]) -> dict[tuple[str, ...], int]:
-        """The first row with each combination of values of these columns."""
+        """Return the first row with each combination of values of these columns."""
         if columns not in self._rows_by_columns:
             first_row: dict[tuple[str, ...], int] = {}
             for row, cells in enumerate(self._cells):
@@ -113,10 +113,10 @@ class RowFinder:
 
 
 def _comparable(value: Cell) -> str:
-    """A value, as it is compared; of a picture's address, the file's name as it was before an upload."""
+    """Return a value as it is compared; of a picture's address, the file's name as it was before an upload."""
     if is_missing(value):
         return ""
     text = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
     if not text.lower().endswith(tuple(MEDIA_TYPES)):
         return text
-    return UPLOADED.sub("", text.rpartition("/")[2])
+    return UPLOAD_PREFIX.sub("", text.rpartition("/")[2])

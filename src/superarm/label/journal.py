@@ -1,19 +1,21 @@
 """The journal of a labelling: events of `superarm.journal`. (projector.py says what each of them does.)
 
-    ANSWER      somebody answered about the item whose key is the event's id
+    ANSWER      a person answered about the item whose key is the event's id
     CORRECTION  an answer was taken back (``about`` is its number)
-    CHANGE      labels or people have changed; or the rows of the table, or the target
+    CHANGE      labels or people have changed; or the rows of the table, or the settings
 
-What a labelling was made for is in the journal's meta: kind "labelling", labels, and the options that must stay.
+What a labelling was made for is in the journal's meta: kind "labelling", and its settings.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import ValidationError, convert
+from msgspec.structs import asdict
 
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
@@ -22,54 +24,13 @@ from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Even
 from superarm.journal.snapshots import made_by
 from superarm.journal.store import Snapshot, Store, create_journal, is_url, journal_exists, open_store
 from superarm.label.rows import LabelRows
+from superarm.label.settings import FIXED, LabelSettings
 
 KIND = "labelling"
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSettings:
-    """What a labelling is made for.
-
-    Attributes:
-        labels: those to begin with; None takes the journal's.
-        yes_no, seed: what must stay as it is.
-        target, twice: those of the last time.
-        rows, read_options: where the rows are, and how they are read.
-        keys: of the items; None in a journal that was never opened.
-    """
-
-    labels: list[str] | None
-    yes_no: bool
-    seed: int
-    target: float = 0.99
-    twice: float = 0.0
-    rows: str = ""
-    read_options: JsonObject = field(default_factory=dict)
-    keys: list[str] | None = None
-
-
-def read_settings(where: str | Path) -> LabelSettings:
-    """What the labelling in a journal was made for, and last opened with."""
-    if not journal_exists(where):
-        raise InvalidInput(f"no such journal: {where}")
-    with closing(open_store(where, read_only=True)) as store:
-        meta = store.meta()
-        if meta.get("kind") != KIND:
-            got = f"that of a {meta.get('kind')}"
-            raise JournalMismatch.must("journal", "superarm label", "the journal of a labelling", got)
-        names = ("labels", "yes_no", "seed", "rows", "read_options")
-        if missing := [name for name in names if name not in meta]:
-            fault = f"the settings in {where} have another layout, without {', '.join(missing)}"
-            raise JournalMismatch(f"{fault}: another version of superarm made it; begin a new journal")
-        settings = {name: meta[name] for name in names}
-        for event in store.changes():
-            if event.body["what"] in ("target", "rows"):
-                settings |= {name: value for name, value in event.body.items() if name != "what"}
-    return LabelSettings(**settings)
-
-
 def create_label_journal(where: str | Path, meta: JsonObject) -> None:
-    """A new journal, without events."""
+    """Create a journal without events."""
     if not is_url(where) and Path(f"{where}-mark").exists():
         raise JournalMismatch(
             f"{where} was deleted, but {where}-mark is still there: delete both to begin anew"
@@ -77,85 +38,110 @@ def create_label_journal(where: str | Path, meta: JsonObject) -> None:
     create_journal(where, meta, Snapshot(0, meta["made"], {}, {}, made_by()))
 
 
+def read_settings(store: Store) -> tuple[LabelSettings, list[str] | None]:
+    """Return the settings of the labelling in a journal, as they are now, and the keys of its items."""
+    meta, keys = store.meta(), None
+    if meta.get("kind") != KIND:
+        got = f"that of a {meta.get('kind')}"
+        raise JournalMismatch.must("journal", "superarm label", "the journal of a labelling", got)
+    for event in store.changes():
+        if event.body["what"] == "settings":
+            meta |= event.body
+        elif event.body["what"] == "rows":
+            keys = event.body["keys"]
+    try:
+        return convert(meta, LabelSettings), keys
+    except ValidationError as error:
+        fault = f"the settings in {store.name} have another layout ({error})"
+        raise JournalMismatch(f"{fault}: another version of superarm made it; begin a new journal") from error
+
+
 class LabelJournal:
     """Events in their order, in a store or in memory.
 
     Args:
         where: a file or an address; None keeps them in memory.
-        rows: the rows of the table as it is now.
-        settings: what the labelling is for.
-        target, twice: those of now; None keeps what the journal has.
         read_only: write nothing, and leave it to others: it may be in use.
 
     Attributes:
-        labels: those that it began with.
-        target, twice: those of now.
-        is_new: whether there was no journal before.
-        n_added, n_gone: how many items are new since the last time, and how many are not there any more.
+        saved: the settings that it was last opened with; None of a new one.
+        n_added: how many items are new since the last time.
+        n_gone: how many items are not there any more.
         seq: the number of the last event that was read.
     """
 
-    def __init__(
-        self,
-        where: str | Path | None,
-        rows: LabelRows,
-        settings: LabelSettings,
-        target: float | None = None,
-        twice: float | None = None,
-        *,
-        read_only: bool = False,
-    ) -> None:
-        self.where, self.seq, self.n_added, self.n_gone = where, 0, 0, 0
+    def __init__(self, where: str | Path | None, *, read_only: bool = False) -> None:
+        self.where, self.read_only, self.seq, self.n_added, self.n_gone = where, read_only, 0, 0, 0
         self.store: Store | None = None
+        self.saved: LabelSettings | None = None
+        self._keys: list[str] | None = None
         self._memory: list[Event] = []
         self._is_closed = False
-        self.is_new = where is None or not journal_exists(where)
-        if self.is_new:
-            if read_only:
-                raise InvalidInput(f"no such journal: {where}")
-            if settings.labels is None or len(settings.labels) < 2:
-                wanted = "given: a file with a label a line, or a column that holds at least two"
-                raise InvalidInput.must("labels", "superarm label", wanted, settings.labels)
-            self.labels = settings.labels
-        saved = settings if where is None or self.is_new else read_settings(where)
-        self.target = saved.target if target is None else target
-        self.twice = saved.twice if twice is None else twice
         if where is None:
             return
-        if self.is_new:
-            meta = {"kind": KIND, "made": time.time(), "labels": settings.labels, "seed": settings.seed}
-            meta |= {"yes_no": settings.yes_no, "rows": rows.name, "read_options": rows.read_options}
-            create_label_journal(where, meta)
-        self.store = open_store(where, read_only=read_only)
-        try:
-            self._compare(saved, settings, rows)
-        except BaseException:
-            self.close()
-            raise
+        if journal_exists(where):
+            with closing(open_store(where, read_only=True)) as store:  # no lock before it is known what it is
+                self.saved, self._keys = read_settings(store)
+            self.store = open_store(where, read_only=read_only)
+        elif read_only:
+            raise InvalidInput(f"no such journal: {where}")
 
-    def _compare(self, saved: LabelSettings, settings: LabelSettings, rows: LabelRows) -> None:
-        """Refuse options that must stay as they were; find rows that came or went; keep what is new."""
-        for name in ("yes_no", "seed"):
-            if getattr(settings, name) != getattr(saved, name):
-                wanted = f"{getattr(saved, name)!r}, which {self.where} was made for"
-                raise JournalMismatch.must(name, "superarm label", wanted, getattr(settings, name))
-        self.labels = saved.labels or []
-        old_keys, keys = set(saved.keys or ()), set(rows.keys)
-        if saved.keys is not None:
+    def find_rows(self, rows: str | None = None) -> str:
+        """Return where the rows are: as said, beside the journal, or else where they were when it was made."""
+        if self.saved is None:
+            raise InvalidInput(f"no such journal: {self.where}")
+        made_with = self.saved.rows
+        places = (Path(str(self.where)).parent / Path(made_with).name, Path(made_with))
+        place = rows or next((str(path) for path in places if path.exists()), made_with)
+        if place != "digits" and not Path(place).exists():
+            fault = f"the rows of {self.where} are not there any more: {made_with}"
+            raise InvalidInput(f"{fault}; --rows says where they are")
+        return place
+
+    def begin(self, rows: LabelRows, labels: list[str] | None, options: JsonObject) -> LabelSettings:
+        """Return the settings of the labelling, and keep what is new in them.
+
+        Args:
+            rows: of the table as it is now.
+            labels: the labels to begin with; an existing journal keeps its own.
+            options: other settings; those that are left out are as in the journal.
+        """
+        saved = self.saved
+        if saved is None:
+            if labels is None or len(labels) < 2:
+                wanted = "given: a file with a label a line, or a column that holds at least two"
+                raise InvalidInput.must("labels", "superarm label", wanted, labels)
+            fixed = {"labels": labels, "rows": rows.name, "read_options": rows.read_options}
+            settings = LabelSettings(**{"yes_no": False, "seed": 0, **fixed, **options})
+            if self.where is not None:
+                create_label_journal(self.where, {"kind": KIND, "made": time.time()} | asdict(settings))
+                self.store = open_store(self.where)
+        else:
+            settings = saved.changed(options)
+            for name in FIXED:
+                if getattr(settings, name) != getattr(saved, name):
+                    remedy = "another --journal begins anew"
+                    wanted = f"{getattr(saved, name)!r}, which {self.where} was made with ({remedy})"
+                    raise JournalMismatch.must(name, "superarm label", wanted, getattr(settings, name))
+        if self.store is not None:
+            self._compare_rows(rows)
+            if saved is not None and saved != settings and not self.read_only:
+                self.change({"what": "settings", **options})
+        return settings
+
+    def _compare_rows(self, rows: LabelRows) -> None:
+        """Count rows that came or went, and keep which there are; refuse a table that has none of them."""
+        old_keys, keys = set(self._keys or ()), set(rows.keys)
+        if self._keys is not None:
             self.n_added, self.n_gone = len(keys - old_keys), len(old_keys - keys)
         if old_keys and not keys & old_keys:
-            raise JournalMismatch(
-                f"none of the rows of {self.where} is in {rows.name}: it is that of another table"
-            )
-        if self.store is None or self.store.read_only:
-            return
-        if keys != old_keys:
+            fault = f"none of the rows of {self.where} is in {rows.name}"
+            raise JournalMismatch(f"{fault}: it is that of another table")
+        if keys != old_keys and not self.read_only:
             self.change({"what": "rows", "keys": rows.keys})
-        if (self.target, self.twice) != (saved.target, saved.twice):
-            self.change({"what": "target", "target": self.target, "twice": self.twice})
 
     def rows_changed(self) -> str:
-        """What has become of the table since the last time, for people; empty if it is as it was."""
+        """Return a sentence on what has become of the table since the last time; empty if it is as it was."""
         if not self.n_added and not self.n_gone:
             return ""
         change = (
@@ -165,17 +151,17 @@ class LabelJournal:
 
     # ------------------------------------------------------------ writing and reading
 
-    def answer(self, answers: Sequence[tuple[str, AnswerBody]]) -> None:
-        """Keep answers, each about the item with a key."""
+    def answer(self, answers: Iterable[tuple[str, AnswerBody]]) -> None:
+        """Append answers, each about the item with a key."""
         now = time.time()
         self._append([Event.new(now, ANSWER, body, key) for key, body in answers])
 
     def take_back(self, key: str, seq: int, by: str) -> None:
-        """Keep that an answer does not hold."""
+        """Append that an answer does not hold any more."""
         self._append([Event.new(time.time(), CORRECTION, AnswerBody(about=seq, by=by), key)])
 
     def change(self, change: JsonObject) -> None:
-        """Keep a change."""
+        """Append a change."""
         self._append([Event.new(time.time(), CHANGE, change)])
 
     def _append(self, events: list[Event]) -> None:
@@ -185,13 +171,13 @@ class LabelJournal:
             for event in events:
                 event.seq = len(self._memory) + 1
                 self._memory.append(event)
-        elif self.store.read_only:
+        elif self.read_only:
             raise InvalidInput.must("read_only", "Labelling", "False to answer or change anything", True)
         else:
             self.store.append(events)
 
     def new_events(self) -> list[Event]:
-        """The events that were not read yet: also those of other processes."""
+        """Return the events that were not read yet: also those of other processes."""
         if self.store is None:
             events = self._memory[self.seq :]
         else:
@@ -206,3 +192,9 @@ class LabelJournal:
         if self.store is not None:
             self.store.close()
             self.store = None
+
+    def __enter__(self) -> LabelJournal:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

@@ -1,6 +1,6 @@
-"""The labels of a labelling: some are added, renamed, merged or retired while people work.
+"""The labels of a labelling: some are added, renamed, merged or disabled while people work.
 
-A label keeps its number for good. One that was merged or retired is not live any more, and another may take its name.
+A label keeps its number for good. One that was merged or disabled is not live any more, and another may take its name.
 """
 
 from __future__ import annotations
@@ -10,14 +10,33 @@ from collections.abc import Sequence
 import numpy as np
 
 from superarm._types import Array
-from superarm.label.belief import Answer
+from superarm.errors import InvalidInput
+from superarm.label.answers import MAX_NAME, Answer, is_single_line
+from superarm.label.settings import OWNER
+
+
+def check_label(text: str) -> str:
+    """Return a label's name, without spaces around it."""
+    name = str(text).strip()
+    if not name or not is_single_line(name):
+        wanted = f"a name of at most {MAX_NAME:,} characters on one line"
+        raise InvalidInput.must("label", OWNER, wanted, text)
+    return name
+
+
+def check_labels(labels: Sequence[str]) -> list[str]:
+    """Return the names of the labels to begin with."""
+    names = [check_label(label) for label in labels]
+    if len(set(names)) != len(names) or len(names) < 2:
+        raise InvalidInput.must("labels", OWNER, "at least two distinct names", names)
+    return names
 
 
 class LabelSet:
     """Labels by name and by number.
 
     Args:
-        names: of those to begin with.
+        names: of the labels to begin with.
 
     Attributes:
         names: of all labels, by number.
@@ -33,44 +52,44 @@ class LabelSet:
         self.merged_into = list(range(len(names)))
 
     def live_names(self) -> list[str]:
-        """Of the labels that may be given."""
+        """Return the names of the labels that may be given."""
         return [name for name, live in zip(self.names, self.live, strict=True) if live]
 
     # ------------------------------------------------------------ changes
 
-    def retired_number(self, name: str) -> int | None:
-        """The number of a label that was retired under this name; None if there is none."""
+    def disabled_number(self, name: str) -> int | None:
+        """Return the number of the label that was disabled under a name; None if there is none."""
         number = self.numbers.get(name)
         if number is None or self.names[number] != name or self.merged_into[number] != number:
             return None
         return number
 
     def add(self, name: str) -> None:
-        """A new label."""
+        """Add a new label."""
         self.numbers[name] = len(self.names)
         self.merged_into.append(len(self.names))
         self.names.append(name)
         self.live = np.append(self.live, True)
 
     def rename(self, old: str, new: str) -> None:
-        """A label has another name; the old one still means it, until another label takes it."""
+        """Give a label another name; the old name still means it, until another label takes it."""
         number = self.numbers[new] = self.numbers[old]
         self.names[number] = new
 
-    def retire(self, name: str) -> None:
-        """A label may not be given any more."""
+    def disable(self, name: str) -> None:
+        """Let a label not be given any more."""
         self.live[self.numbers[name]] = False
 
     def merge(self, name: str, into: str) -> None:
-        """A label has become another."""
-        self.retire(name)
+        """Let a label become another."""
+        self.disable(name)
         old, new = self.numbers[name], self.numbers[into]
         self.merged_into = [new if number == old else number for number in self.merged_into]
 
     # ------------------------------------------------------------ what was said before a change
 
     def current_probabilities(self, p: Array) -> Array:
-        """Probabilities of the labels of some time before, for those of now."""
+        """Return probabilities of the labels of an earlier time for the labels of now."""
         k = len(self.names)
         if p.shape[1] < k:
             p = np.concatenate([p, np.full((len(p), k - p.shape[1]), 1.0 / k)], axis=1)
@@ -85,7 +104,7 @@ class LabelSet:
         return p
 
     def current_answer(self, answer: Answer) -> Answer | None:
-        """An answer, in the labels of now; None if all that it speaks of are gone."""
+        """Return an answer in the labels of now; None if none of the labels in it is live."""
         if self.live.all():
             return answer
         into = self.merged_into

@@ -1,11 +1,13 @@
-"""The model of a labelling: it learns from each item whose label was found.
+"""The model of a labelling: it learns from each item whose label was found, by 2-fold cross-fitting.
 
-An item teaches once with its label (again if that changes), and with it N_REPLAYS items of before, drawn at random: the
-model learns as from several passes, without waiting for one. Each item also teaches one of two smaller models: what
-the other one says of it does not come from its own answers.
+An item is learnt once with its label (again if that changes), and with it N_REPLAYS earlier items, drawn at random: so
+the model learns as from several passes, without waiting for one. Each item is also in one of two folds, from which a
+smaller model each learns: what the model of the other fold predicts for the item does not come from its own answers.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,72 +18,93 @@ from superarm.learners import SetLogit
 from superarm.losses import softmax
 from superarm.native.randomness import uniform_number
 
-N_REPLAYS, FEWEST_TO_REPLAY = 2, 50
+N_REPLAYS, MIN_ITEMS_TO_REPLAY = 2, 50
 NO_LABEL = -1
 
 
 class LabelModel:
-    """A learner of all items, and two of a half of them each.
+    """A learner of all items, and one of each fold.
 
     Args:
         features: of the items.
         n_labels: how many labels there are.
-        labels: of each item, the number of its label as of now: one that was taken back teaches no more.
-        seed: for halves and replays.
+        labels: of each item, the number of its label as of now: one that was taken back is not learnt any more.
+        seed: for folds and replays.
 
     Attributes:
-        half_of: the half (0 or 1) that each item teaches.
-        n_half_lessons: how many lessons each half has had.
-        n_lessons: how many the learner of all items has had.
+        fold_of: the fold (0 or 1) of each item.
+        n_updates: how many updates the learner of all items has had.
+        n_fold_updates: how many updates the learner of each fold has had.
     """
 
     def __init__(self, features: Rows, n_labels: int, labels: Array, seed: int) -> None:
         n = len(features)
         self.features, self._labels, self._seed = features, labels, seed
-        self.learner, *self._halves = (
+        self.learner, *self._fold_learners = (
             SetLogit(n_labels=n_labels, n_features=features.layout.n_features, seed=seed) for _ in range(3)
         )
-        self.half_of = np.random.default_rng((seed, 4)).integers(0, 2, n)
-        self.n_lessons, self.n_half_lessons = 0, [0, 0]
-        self._taught: list[int] = []
-        self._taught_as = np.full(n, NO_LABEL, np.int32)
+        self.fold_of = np.random.default_rng((seed, 4)).integers(0, 2, n)
+        self.n_updates, self.n_fold_updates = 0, [0, 0]
+        self._learnt_items: list[int] = []
+        self._learnt_label = np.full(n, NO_LABEL, np.int32)
 
     def add_label(self) -> None:
-        """One more than before."""
-        for learner in (self.learner, *self._halves):
+        """Add one label to those that there are."""
+        for learner in (self.learner, *self._fold_learners):
             learner.add_labels(1)
 
     def probabilities(self, items: Array) -> Array:
-        """Of each label, for some items."""
+        """Return the probability of each label, for some items."""
         return softmax(self.learner.scores(self.features.take(items)))
 
-    def half_probabilities(self, half: int, items: Array) -> Array:
-        """The same, of the learner of a half."""
-        return softmax(self._halves[half].scores(self.features.take(items)))
+    def fold_probabilities(self, fold: int, items: Array) -> Array:
+        """Return the probability of each label for some items, by the learner of one fold."""
+        return softmax(self._fold_learners[fold].scores(self.features.take(items)))
 
-    def untaught_probabilities(self, item: int) -> Array:
-        """The same, of a learner that has not learnt from the item."""
+    def out_of_fold_probabilities(self, item: int) -> Array:
+        """Return the probability of each label for an item, by a learner that has not learnt from it."""
         items = np.array([item])
-        if self._taught_as[item] == NO_LABEL:
+        if self._learnt_label[item] == NO_LABEL:
             return self.probabilities(items)
-        return self.half_probabilities(1 - int(self.half_of[item]), items)
+        return self.fold_probabilities(1 - int(self.fold_of[item]), items)
 
-    def teach(self, item: int, label: int) -> None:
-        """Learn from an item, and from some of before; nothing if it was learnt with this label already."""
-        if self._taught_as[item] == label:
+    def learn(self, item: int, label: int) -> None:
+        """Learn from an item, and from some earlier ones; nothing if it was learnt with this label already."""
+        if self._learnt_label[item] == label:
             return
-        if self._taught_as[item] == NO_LABEL:
-            self._taught.append(item)
-        self._taught_as[item] = label
+        if self._learnt_label[item] == NO_LABEL:
+            self._learnt_items.append(item)
+        self._learnt_label[item] = label
         self._update(item)
-        for draw in range(N_REPLAYS if len(self._taught) > FEWEST_TO_REPLAY else 0):
-            number = uniform_number(self._seed, self.n_lessons, draw)
-            self._update(self._taught[int(number * len(self._taught))])
+        n_items = len(self._learnt_items)
+        for draw in range(N_REPLAYS if n_items > MIN_ITEMS_TO_REPLAY else 0):
+            number = uniform_number(self._seed, self.n_updates, draw)
+            self._update(self._learnt_items[int(number * n_items)])
 
     def _update(self, item: int) -> None:
-        label, half = int(self._taught_as[item]), int(self.half_of[item])
+        label, fold = int(self._learnt_label[item]), int(self.fold_of[item])
         if self._labels[item] == label:  # else it was taken back
-            for learner in (self.learner, self._halves[half]):
+            for learner in (self.learner, self._fold_learners[fold]):
                 learner.update(Decision.given(self.features.row(item), [label]), label=label)
-            self.n_lessons += 1
-            self.n_half_lessons[half] += 1
+            self.n_updates += 1
+            self.n_fold_updates[fold] += 1
+
+
+@dataclass(slots=True)
+class ModelTrial:
+    """A first question about an item: its answers tell whether the model's prediction was right.
+
+    Attributes:
+        label: the one that the model predicted.
+        logit_doubt: the model's doubt in it.
+        is_audit: whether the item was drawn at random from those that would have been accepted unasked.
+        prior: the probability of each label, by a model that has not learnt from the item; None where it is not needed
+            any more.
+        n_updates: how many updates the model behind the prior had had.
+    """
+
+    label: int
+    logit_doubt: float
+    is_audit: bool
+    prior: Array | None
+    n_updates: int

@@ -20,7 +20,7 @@ HELP = "s skip, u undo, = NAME any label, + NAME a new one, q stop"
 PICTURE_WIDTH = 224
 
 
-def label_here(job: Labelling, by: str = "") -> Any:
+def label_interactively(job: Labelling, by: str = "") -> Any:
     """Answer questions here and now.
 
     Args:
@@ -55,14 +55,14 @@ def label_in_text(
         if line in ("", "q"):
             break
         try:
-            question = _obey(job, question, line, by)
+            question = _run_command(job, question, line, by)
         except SuperarmError as error:
             write(str(error))
     write(job.progress().sentence)
 
 
-def _obey(job: Labelling, question: Question, line: str, by: str) -> Question | None:
-    """Do what was typed; the next question."""
+def _run_command(job: Labelling, question: Question, line: str, by: str) -> Question | None:
+    """Run the command that was typed, and return the next question."""
     word, name = line.lower(), line[1:].strip()
     if word == "u":
         return job.undo(by) or question
@@ -126,7 +126,7 @@ class Panel:
         self._other = ipywidgets.Combobox(
             placeholder="another label: find it, or add it", layout=self._layout
         )
-        take = self._button("Take it", self._answer_other)
+        take = self._button("Use this label", self._answer_other)
         self._skip = self._button("Skip", lambda question: job.skip(question, by))
         undo = ipywidgets.Button(description="Undo")
         undo.on_click(lambda _: self._show(job.undo(by) or self._question))

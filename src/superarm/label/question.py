@@ -14,8 +14,10 @@ from superarm.errors import FeedbackError
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
 
-BUSY_SECONDS = 600.0  # how long a question waits for its answer before its row may go to somebody else
-MOST_WORDS = 60  # of a text that are weighed
+QUESTION_TIMEOUT = (
+    600.0  # seconds that a question waits for its answer before its row may go to somebody else
+)
+MAX_WORDS = 60  # of a text that are weighed
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,8 @@ class Question:
         id: of this question.
         row: its number in the table, from 0.
         values: what people see of it, by column.
-        labels: those that are believed in most, best first.
-        beliefs: in each of them.
+        labels: the most probable ones, best first.
+        beliefs: the probability of each of them.
         yes_no: whether to say if it is one of these, instead of which.
         audit: whether it would have been accepted unasked. (People should not know: they would look more closely.)
     """
@@ -41,27 +43,27 @@ class Question:
     audit: bool
 
 
-def choose_labels(belief: Array, showable: Array, most: int, yes_no: bool) -> Array:
-    """Numbers of those that are believed in most; of yes or no, the set whose belief is nearest to one half.
+def choose_labels(belief: Array, showable: Array, max_labels: int, yes_no: bool) -> Array:
+    """Return the numbers of the labels to show: the most probable; of yes or no, the set nearest to one half.
 
     Args:
         belief: in each label.
-        showable: whether it may be shown.
-        most: how many are.
-        yes_no: how it is asked.
+        showable: whether each label may be shown.
+        max_labels: how many are shown at most.
+        yes_no: whether the question is answered with yes or no.
     """
     order = np.argsort(-belief, kind="stable")
     order = order[showable[order]]
     if not yes_no:
-        return order[:most]
-    candidates = order[: min(most, len(order) - 1)]  # of all labels, a yes says nothing
+        return order[:max_labels]
+    candidates = order[: min(max_labels, len(order) - 1)]  # of all labels, a yes says nothing
     return candidates[: int(np.abs(np.cumsum(belief[candidates]) - 0.5).argmin()) + 1]
 
 
 def word_weights(job: Labelling, question: Question) -> dict[str, list[tuple[str, float]]]:
-    """By how much each of the first words of a row's texts raises the log-probability of the best label.
+    """Return by how much each of the first words of a row's texts raises the log-probability of the best label.
 
-    By column; found by leaving out one word after the other.
+    By column; it is found by leaving out one word after the other.
     """
     columns = job.rows.columns
     if columns is None or not question.labels:
@@ -72,7 +74,7 @@ def word_weights(job: Labelling, question: Question) -> dict[str, list[tuple[str
         if kind != "text" or name not in question.values:
             continue
         words = str(cells[name] or "").split()
-        for i, word in enumerate(words[:MOST_WORDS]):
+        for i, word in enumerate(words[:MAX_WORDS]):
             variants.append(cells | {name: " ".join(words[:i] + words[i + 1 :])})
             left_out.append((name, word))
     if not left_out:
@@ -97,25 +99,25 @@ Reply = tuple[str | None, bool, bool | None] | None  # label, none and yes; None
 
 
 class OpenQuestions:
-    """The question that each person has before them, and the one that they answered last."""
+    """The question that each person has before them, and the last one that they replied to."""
 
     def __init__(self) -> None:
         self._by_person: dict[str, _OpenQuestion] = {}
         self._last_reply: dict[str, tuple[str, Reply]] = {}  # of each person, with the question's id
 
     def add(self, by: str, question: Question, item: int) -> None:
-        """Somebody is asked about an item."""
+        """Add a question about an item that a person is asked."""
         self._by_person[by] = _OpenQuestion(question, item, time.monotonic())
 
     def get(self, by: str) -> Question | None:
-        """What somebody has not answered yet; questions that nobody has answered for long are taken back."""
-        oldest = time.monotonic() - BUSY_SECONDS
+        """Return the open question of a person; questions that have been open for too long are dropped."""
+        oldest = time.monotonic() - QUESTION_TIMEOUT
         self._by_person = {who: entry for who, entry in self._by_person.items() if entry.since >= oldest}
         entry = self._by_person.get(by)
         return entry and entry.question
 
     def find(self, by: str, question: Question | str, reply: Reply) -> Question | None:
-        """The question that somebody replies to (or its id); an error if it is not the one that they have.
+        """Return the question (or the one with this id) that a person replies to; an error if it is not open for them.
 
         None if it is their last reply, sent again: a client does so when the response was lost.
         """
@@ -129,18 +131,18 @@ class OpenQuestions:
         raise FeedbackError(f"question {id_} is not open here: {fault}; ask again")
 
     def items(self) -> set[int]:
-        """Those that somebody is asked about."""
+        """Return the items of all open questions."""
         return {entry.item for entry in self._by_person.values()}
 
     def close(self, by: str, reply: Reply) -> None:
-        """Somebody has answered, or skipped."""
+        """Close the question of a person who has answered, or skipped it."""
         self._last_reply[by] = self._by_person.pop(by).question.id, reply
 
     def take_back(self, by: str, item: int) -> None:
-        """Somebody's reply does not hold; nobody else need answer about the item any more."""
+        """Forget the last reply of a person, and close all questions about its item."""
         self._last_reply.pop(by, None)
         self._by_person = {who: entry for who, entry in self._by_person.items() if entry.item != item}
 
     def clear(self) -> None:
-        """Forget what is open: labels have changed."""
+        """Close all questions: labels have changed."""
         self._by_person.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,51 +10,121 @@ import numpy as np
 from superarm._extras import need
 from superarm._types import Array, Frame, JsonObject
 from superarm.decisions import Decision
-from superarm.label.belief import Answer, possible_labels
-from superarm.label.names import FILE
-from superarm.label.plan import Plan
-from superarm.label.progress import FIRST_CLICKS, Progress
+from superarm.label.answers import TABLE_AS_PERSON, Answer
+from superarm.label.belief import possible_labels
+from superarm.label.planner import QuestionPlanner
 from superarm.label.rows import LabelRows
-from superarm.label.state import State
+from superarm.label.settings import LabelSettings
+from superarm.label.state import LabellingState
 from superarm.label.wrong_labels import WrongLabels
 from superarm.learners import SetLogit
 
+FIRST_CLICKS = 50  # before anything is estimated
 CURVE_POINTS = 40
 RECENT = 200  # items that tell how many clicks a row takes now
 
 
-class Results:
-    """The part of a `Labelling` that tells what came out."""
+@dataclass(frozen=True, slots=True)
+class LabellingProgress:
+    """How far the work has come.
 
-    rows: LabelRows
-    state: State
-    plan: Plan
-    wrong_labels: WrongLabels
+    Attributes:
+        rows: of the table.
+        labelled: rows that have a label: asked about, or accepted (none before there were enough audits).
+        rows_asked: rows that people were asked about.
+        clicks: answers so far; those that were taken back do not count.
+        audits: how many rows were asked about that would have been accepted unasked.
+        target: the share of labels that shall be right.
+        wrong: the estimated share of wrong labels among those that there are; None before anything can be said.
+        interval: of it, at 95 %.
+        clicks_left: how many clicks are still needed, about; None before it can be estimated, and if it cannot be.
+        finished: whether there is nothing more to ask; ``wrong`` and ``interval`` say whether the target is met.
+        curve: (clicks so far, clicks a row) for each stretch of the work.
+    """
+
+    rows: int
+    labelled: int
+    rows_asked: int
+    clicks: int
+    audits: int
     target: float
-    seed: int
-    show: tuple[str, ...]
+    wrong: float | None
+    interval: tuple[float, float] | None
+    clicks_left: int | None
+    finished: bool
+    curve: list[tuple[int, float]]
 
-    def progress(self) -> Progress:
-        """How far the work has come."""
-        state, copies = self.state, self.rows.copies
-        clicks, finished = int(state.clicks.sum()), self.plan.is_finished()
-        rows_asked = int(copies[state.done & (state.label >= 0)].sum())
-        accepted = self.plan.accepted_items()
-        labelled = rows_asked + int(copies[accepted].sum())
+    @property
+    def sentence(self) -> str:
+        """All of it in one line."""
+        parts = [f"{self.labelled:,} of {self.rows:,} labelled"]
+        if self.wrong is not None and self.interval is not None:
+            low, high = (100 * end for end in self.interval)
+            parts.append(f"{100 * self.wrong:.1f} % wrong [{low:.1f}, {high:.1f}]")
+        audits = f", {self.audits:,} of them audits" if self.audits else ""
+        text = ", ".join([*parts, f"{self.clicks:,} clicks{audits}"])
+        rest = self.rows - self.labelled
+        if self.clicks_left is None and self.clicks >= FIRST_CLICKS:
+            return f"{text}; {self.remaining_text}"
+        if self.finished or self.clicks_left is None or not rest:
+            return text
+        return f"{text}; the remaining {rest:,} would take about {self.clicks_left:,}"
+
+    @property
+    def remaining_text(self) -> str:
+        """How much there is still to do, in words; empty at the end."""
+        if self.finished:
+            return ""
+        if self.clicks_left is not None:
+            return f"about {self.clicks_left:,} click{'s' * (self.clicks_left != 1)} left"
+        if self.clicks < FIRST_CLICKS:
+            return "clicks left: too early to say"
+        return "clicks left: cannot be estimated yet, doubtful rows are asked about until enough is sure"
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+class LabellingResults:
+    """What the answers of a labelling come to; `Labelling` asks the questions.
+
+    Args:
+        rows: what is labelled.
+        settings: of the labelling.
+    """
+
+    def __init__(self, rows: LabelRows, settings: LabelSettings) -> None:
+        self.rows, self.settings = rows, settings
+        self.state = LabellingState(rows.features(len(settings.labels)), settings)
+        self.estimator = WrongLabels(self.state, rows.rows_per_item, settings.target)
+        self.planner = QuestionPlanner(self.state, self.estimator)
+
+    @property
+    def label_names(self) -> list[str]:
+        """The labels that may be given."""
+        return self.state.label_set.live_names()
+
+    def progress(self) -> LabellingProgress:
+        """Return how far the work has come."""
+        state, rows_per_item = self.state, self.rows.rows_per_item
+        clicks, finished = int(state.clicks.sum()), self.planner.is_finished()
+        rows_asked = int(rows_per_item[state.done & (state.label >= 0)].sum())
+        accepted = self.planner.accepted_items()
+        labelled = rows_asked + int(rows_per_item[accepted].sum())
         wrong, interval, clicks_left = None, None, None
         if clicks >= FIRST_CLICKS or finished:
-            low, high = self.wrong_labels.interval(accepted)
+            low, high = self.estimator.interval(accepted)
             if labelled:
-                wrong = min(1.0, self.wrong_labels.n_wrong(accepted) / labelled)
+                wrong = min(1.0, self.estimator.n_wrong(accepted) / labelled)
                 interval = float(low / labelled), float(min(1.0, high / labelled))
             clicks_left = 0 if finished else self._clicks_left()
-        return Progress(
+        return LabellingProgress(
             rows=len(self.rows),
             labelled=labelled,
             rows_asked=rows_asked,
             clicks=clicks,
             audits=state.n_audits,
-            target=self.target,
+            target=self.settings.target,
             wrong=wrong,
             interval=interval,
             clicks_left=clicks_left,
@@ -62,34 +133,35 @@ class Results:
         )
 
     def _clicks_left(self) -> int | None:
-        """Until enough items were asked about, at the rate of the last ones; None if they were, and doubts remain."""
-        state, estimate, audit_share = self.state, self.wrong_labels.estimate, self.plan.audit_share
+        """Return how many clicks are left at the rate of the last items; None if only doubts are left."""
+        state, items_left = self.state, self.estimator.estimate.items_left
+        audit_share = self.planner.audit_share
         learnt = max(1, len(state.done_order))
-        recent = state.done_order[-min(RECENT, -(-learnt // 4)) :]
-        extra = float(state.clicks[recent].mean()) - 1.0 if recent else 0.0  # beyond one click an item
+        recent = state.items_by_time()[-min(RECENT, -(-learnt // 4)) :]
+        extra = float(state.clicks[recent].mean()) - 1.0 if len(recent) else 0.0  # beyond one click an item
 
         def clicks_for(items: float) -> float:
             return items + extra * learnt * float(np.log1p(items / learnt))  # fewer and fewer, like 1 / items
 
         clicks = clicks_for(int(np.count_nonzero(~state.done)))
-        if self.target < 1.0:
-            if estimate.items_left is None:
+        if self.settings.target < 1.0:
+            if items_left is None:
                 return None
-            needed = clicks_for(estimate.items_left / (1.0 - audit_share))
-            clicks = min(clicks, max(needed, self.wrong_labels.n_audits_missing() / audit_share))
+            needed = clicks_for(items_left / (1.0 - audit_share))
+            clicks = min(clicks, max(needed, self.estimator.n_audits_missing() / audit_share))
         return max(1, round(clicks)) if clicks > 0.0 else None
 
     def people(self) -> dict[str, dict[str, float]]:
-        """Of each person, clicks and wrong_rate, the estimated share of them that are wrong."""
-        wrong = self.state.wrong_answers
+        """Return the clicks of each person, and wrong_rate, the estimated share of them that are wrong."""
         return {
-            name: {"clicks": clicks, "wrong_rate": round(wrong.wrong_share(name), 4)}
-            for name, clicks in wrong.answers.items()
+            name: {"clicks": clicks, "wrong_rate": round(self.state.wrong_answers.wrong_share(name), 4)}
+            for name, clicks in self.state.clicks_by.items()
+            if clicks
         }
 
     def curve(self, points: int = CURVE_POINTS) -> list[tuple[int, float]]:
-        """(Clicks so far, clicks a row) for parts of the work with as many rows each."""
-        clicks = self.state.clicks[self.state.done_order]
+        """Return (clicks so far, clicks a row) for parts of the work with as many rows each."""
+        clicks = self.state.clicks[self.state.items_by_time()]
         clicks = clicks[clicks > 0]  # those of the table cost none
         if not len(clicks):
             return []
@@ -98,23 +170,23 @@ class Results:
         return [(int(end), round(float(part.mean()), 4)) for end, part in zip(ends, parts, strict=True)]
 
     def results(self) -> list[JsonObject]:
-        """Of each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
-        if self.target >= 1.0:  # else the scores are those that progress() counts
-            self.wrong_labels.score(self.plan.order)
+        """Return for each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
+        if self.settings.target >= 1.0:  # else the scores are those that progress() counts
+            self.estimator.score(self.planner.order)
         items = np.arange(len(self.rows.keys))
-        accepted = set(self.plan.accepted_items().tolist())
-        wrong = self.wrong_labels.chances(items)
-        by_item = [self._item_result(item, item in accepted, float(wrong[item])) for item in items.tolist()]
+        accepted = set(self.planner.accepted_items().tolist())
+        errors = self.estimator.chances(items)
+        by_item = [self._item_result(item, item in accepted, float(errors[item])) for item in items.tolist()]
         return [{"row": row, **by_item[item]} for row, item in enumerate(self.rows.item_of_row)]
 
-    def _item_result(self, item: int, accepted: bool, wrong: float) -> JsonObject:
-        """Of an item whose label is accepted, or not, and whose label by the model has this chance to be wrong."""
+    def _item_result(self, item: int, accepted: bool, error_probability: float) -> JsonObject:
+        """Return the result of an item; ``accepted``, ``error_probability``: of its label by the model."""
         state, answers = self.state, self.state.valid_answers(item)
         if state.done[item]:
             label, belief = int(state.label[item]), 1.0 - float(state.doubt[item])
             how = _how(label, answers, state.label_set.live) if label >= 0 else "none fits"
         else:
-            label, belief = int(self.wrong_labels.model_label[item]), 1.0 - wrong
+            label, belief = int(self.estimator.model_label[item]), 1.0 - error_probability
             how = "accepted" if accepted else ""
         return {
             "label": state.label_set.names[label] if how and label >= 0 else None,
@@ -125,49 +197,35 @@ class Results:
         }
 
     def labels(self) -> Frame:
-        """The same as `results`, as a Polars frame."""
+        """Return `results` as a Polars frame."""
         need("logs")
         import polars
 
         return polars.DataFrame(self.results())
 
     def disagreements(self) -> list[JsonObject]:
-        """Rows about which not all answers can be true: row, values, label, answers (by, label, labels, hit)."""
+        """Return the rows about which not all answers can be true: row, values, label, answers (by, labels, hit, …)."""
         state, names = self.state, self.state.label_set.names
         conflicts = []
         for item in state.answers:
             answers = state.valid_answers(item)
-            settled = any(answer.final for answer in answers)
-            if (
-                not answers
-                or settled
-                or state.label[item] < 0
-                or possible_labels(answers, state.label_set.live).any()
-            ):
+            is_open = answers and not any(answer.final for answer in answers) and state.label[item] >= 0
+            if not is_open or possible_labels(answers, state.label_set.live).any():
                 continue
-            row = int(self.rows.first_row[item])
-            in_words = [
-                {
-                    "by": answer.by,
-                    "label": names[answer.label] if answer.label >= 0 else None,
-                    "labels": [names[label] for label in answer.shown],
-                    "hit": answer.hit,
-                }
-                for answer in answers
-            ]
-            values, label = self.rows.values(row, self.show), names[int(state.label[item])]
-            conflicts.append({"row": row, "values": values, "label": label, "answers": in_words})
+            row, label = int(self.rows.first_row[item]), names[int(state.label[item])]
+            conflict = {"row": row, "values": self.rows.values(row, self.settings.show), "label": label}
+            conflicts.append(conflict | {"answers": [answer.in_names(names) for answer in answers]})
         return conflicts
 
     def model(self, passes: int = 3) -> SetLogit:
-        """A learner of one's own, taught with all labels that there are, in several passes; its set size is 1."""
+        """Return a new learner that was taught with all labels that there are, in several passes; its set size is 1."""
         results = self.results()
         labels = [results[int(row)]["label"] for row in self.rows.first_row]
-        learner = SetLogit(labels=self.state.label_set.live_names(), seed=self.seed)
+        learner = SetLogit(labels=self.label_names, seed=self.settings.seed)
         if self.rows.columns is not None:
             learner.use_columns(self.rows.columns)
         labelled = np.array([item for item, label in enumerate(labels) if label is not None], np.int64)
-        random = np.random.default_rng(self.seed)
+        random = np.random.default_rng(self.settings.seed)
         for _ in range(passes):
             for item in random.permutation(labelled):
                 decision = Decision.given(self.state.model.features.row(int(item)), [labels[item]])
@@ -175,7 +233,7 @@ class Results:
         return learner
 
     def plot(self) -> Any:
-        """Clicks a row as the work goes on, as an Altair chart."""
+        """Return an Altair chart of clicks a row, as the work goes on."""
         need("plots")
         import altair
 
@@ -189,10 +247,10 @@ class Results:
 
 
 def _how(label: int, answers: list[Answer], live: Array) -> str:
-    """How the label of an item was found."""
+    """Return how the label of an item was found."""
     final = [answer for answer in answers if answer.final]
     if final:
-        return "file" if final[-1].by == FILE else "settled"
+        return "file" if final[-1].by == TABLE_AS_PERSON else "final"
     n_named = sum(
         answer.label == label or (bool(answer.hit) and answer.shown == (label,)) for answer in answers
     )

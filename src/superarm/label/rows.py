@@ -7,7 +7,7 @@ content: also in a file whose rows were moved, or to which some were added.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -24,8 +24,11 @@ from superarm.data.labels import parse_label_column
 from superarm.data.rows import AnyRow, Row, Rows
 from superarm.data.tables import TABLES, open_table, read_matrix
 from superarm.errors import InvalidInput
-from superarm.label.names import exported_columns
 from superarm.label.pictures import MEDIA_TYPES, picture_bytes, pixel_features
+
+# the columns that superarm labels export adds to a table
+EXPORT_COLUMNS = ("row", "label", "belief", "clicks", "how", "by")
+PREFIX = "superarm_"  # before such a name, where the table has a column of that name itself
 
 
 class LabelRows:
@@ -45,7 +48,7 @@ class LabelRows:
         keys: of the items.
         item_of_row: the item that each row is.
         first_row: the first row that each item is.
-        copies: how many rows each item stands for.
+        rows_per_item: how many rows each item stands for.
         columns: of the table that the model sees; None if there is none.
         read_options: how they were read, for the journal.
         n_skipped: files of a folder that are hidden, or neither pictures nor texts.
@@ -80,7 +83,7 @@ class LabelRows:
                 first_row.append(row)
             self.item_of_row[row] = self.item_of_key[key]
         self.keys, self.first_row = list(self.item_of_key), np.array(first_row, np.int64)
-        self.copies = np.bincount(self.item_of_row, minlength=len(self.keys)).astype(float)
+        self.rows_per_item = np.bincount(self.item_of_row, minlength=len(self.keys)).astype(float)
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -140,7 +143,7 @@ class LabelRows:
                 wanted = f"one of its columns {', '.join(content)}"
                 raise InvalidInput.must(option, name, wanted, column, choices=content)
         features = {column: cells for column, cells in content.items() if column not in (label, answers)}
-        shown = [column for column in features if column not in exported_columns(features)]
+        shown = [column for column in features if column not in find_added_columns(features)]
         n = len(next(iter(content.values())))
         return cls(
             name,
@@ -214,17 +217,17 @@ class LabelRows:
         table = {name: [cells[row] for row in self.first_row] for name, cells in self._features.items()}
         return self.columns.rows(table, self.name)
 
-    def check_columns(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Columns that people are to see; an error if there is none of that name."""
+    def check_columns(self, names: Sequence[str]) -> list[str]:
+        """Return the columns that people are to see; an error if there is none of that name."""
         columns = self.cells[0]
         for name in names:
             if name not in columns:
                 wanted = f"among {', '.join(columns)}"
                 raise InvalidInput.must("show", self.name, wanted, name, choices=columns)
-        return tuple(names)
+        return list(names)
 
-    def values(self, row: int, columns: tuple[str, ...]) -> dict[str, Cell]:
-        """What people see of a row: these columns, or all if there are none; vectors are nothing to look at."""
+    def values(self, row: int, columns: Sequence[str]) -> dict[str, Cell]:
+        """Return what people see of a row: these columns, or all if there are none; vectors are nothing to look at."""
         cells = self.cells[row]
         return {
             name: "" if is_missing(cells[name]) else cells[name]
@@ -239,6 +242,22 @@ class LabelRows:
         return picture_bytes(self.pictures[row])
 
 
+def added_column_names(columns: Collection[str]) -> dict[str, str]:
+    """Return what the columns that an export adds are called beside those of the table, which keep their names."""
+    names = {}
+    for name in EXPORT_COLUMNS:
+        names[name] = name
+        while names[name] in columns:
+            names[name] = PREFIX + names[name]
+    return names
+
+
+def find_added_columns(columns: Collection[str]) -> tuple[str, ...]:
+    """Return the columns that an export has added to a table; none of a table that is no such export."""
+    added = tuple(PREFIX + name if PREFIX + name in columns else name for name in EXPORT_COLUMNS)
+    return added if all(name in columns or name.endswith("label") for name in added) else ()
+
+
 def _is_digits(path: Path) -> bool:
     return str(path) == "digits" and not path.exists()
 
@@ -246,7 +265,7 @@ def _is_digits(path: Path) -> bool:
 def _find_columns(features: dict[str, list[Cell]], name: str, kinds: ColumnKinds | None) -> Columns:
     """What each column holds; ids and the like are taken only where there is nothing else."""
     reserved = outcome_columns(features)
-    reserved |= dict.fromkeys(exported_columns(features), "written by superarm labels export")
+    reserved |= dict.fromkeys(find_added_columns(features), "written by superarm labels export")
     columns = Columns.infer(features, reserved=reserved, kinds=kinds)
     if len(columns):
         return columns
@@ -280,7 +299,7 @@ def _check_no_columns(source: str, **options: object) -> None:
 
 
 def _decode(content: bytes, file: Path) -> str:
-    """A text, without the mark that some editors put first."""
+    """Return a text, without the byte order mark that some editors put first."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -28,7 +28,7 @@ class Count(Strict):
     count: int
 
 
-class GamePage:
+class GameHandler:
     """The context of the routes: the game that is on.
 
     Args:
@@ -73,15 +73,15 @@ class GamePage:
 
 
 ROUTES = (
-    Route("GET", "/", OPEN, GamePage.page),
+    Route("GET", "/", OPEN, GameHandler.page),
     Route("GET", "/favicon.ico", OPEN, favicon),
-    Route("GET", "/game", OPEN, GamePage.state),
-    Route("POST", "/game", OPEN, GamePage.restart),
-    Route("POST", "/answers", OPEN, GamePage.answer, request_type=Answer),
-    Route("POST", "/computer", OPEN, GamePage.computer, request_type=Count),
+    Route("GET", "/game", OPEN, GameHandler.state),
+    Route("POST", "/game", OPEN, GameHandler.restart),
+    Route("POST", "/answers", OPEN, GameHandler.answer, request_type=Answer),
+    Route("POST", "/computer", OPEN, GameHandler.computer, request_type=Count),
 )
 
 
-async def play(page: GamePage, port: int, on_ready: Callable[[str], object]) -> None:
+async def play(handler: GameHandler, port: int, on_ready: Callable[[str], object]) -> None:
     """Serve the page on the loopback address until cancelled; ``on_ready`` gets its address."""
-    await serve_page(ROUTES, page, Listener(port=port, owner="superarm play"), on_ready)
+    await serve_page(ROUTES, handler, Listener(port=port, owner="superarm play"), on_ready)

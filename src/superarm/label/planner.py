@@ -1,0 +1,206 @@
+"""QuestionPlanner: which item is asked about next, and when to stop.
+
+**Which item.** The one most likely to be wrong, of a sample: its question takes the most error away, and teaches most.
+A share of the questions are audits. With a target of 1 each item is asked about, in random order, and after that those
+whose answers are doubtful. Now and then the least credible answer is asked for again: without that, a person who is
+often wrong and a model that is too sure of itself could not be told apart.
+
+**Rounds.** In a round of clicks each item is scored once, some at each click, with the model of that time. At its end
+the estimates are made anew. So they depend on the last two rounds only: opening a journal repeats these, no more.
+
+**When to stop.** When the upper bound of wrong labels (wrong_labels.py) at one-sided 80 % is at most 1 - target; with a
+target of 1, when all items were asked about and the doubts add up to one in 1,000.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from superarm._types import Array
+from superarm.label.state import NOBODY, LabellingState
+from superarm.label.wrong_labels import WrongLabels
+
+AUDIT_SHARE, LATER_AUDIT_SHARE, MANY_AUDITS = 0.25, 0.1, 1_500
+EARLY_AUDITS = 0.15  # the share of audits that are asked while no item may be accepted yet
+SAMPLE = 64  # items among which the next is chosen
+FIRST_ITEMS = 50  # that are drawn at random before anything is estimated
+MIN_ROUND, MAX_SCORED = 10, 200  # clicks; items that are scored again at each click, in longer rounds
+MAX_WRONG_AT_1 = 1 / 1_000  # the share of wrong labels with a target of 1
+MIN_DOUBT = 0.01  # a doubt below it is no reason to ask a second time
+# how a recheck is scheduled: doubt at a high error rate, clicks for each, how many, clicks between two searches
+MIN_DOUBT_TO_SCHEDULE, CLICKS_PER_RECHECK, MAX_RECHECKS, CLICKS_BETWEEN_SEARCHES = 0.2, 50, 40, 10
+UNCLEAR = 0.02, 0.98  # an audit that leaves such a probability that the model was wrong is asked again
+MAX_ANSWERS = 5  # about one item, once its label was named
+MIN_SECOND_OPINIONS = 0.05  # the share of questions that are second opinions while there are some to ask for
+
+
+class QuestionPlanner:
+    """What to ask next.
+
+    Args:
+        state: what the answers say.
+        estimator: how many labels are wrong.
+
+    Attributes:
+        order: the items in random order.
+    """
+
+    def __init__(self, state: LabellingState, estimator: WrongLabels) -> None:
+        self.state, self.estimator, self._settings = state, estimator, state.settings
+        self._rows_per_item, seed = estimator.copies, state.settings.seed
+        n = len(self._rows_per_item)
+        self.order = np.random.default_rng((seed, 1)).permutation(n)
+        self._rank = np.argsort(self.order)
+        draws = np.random.default_rng((seed, 2)).random(n)
+        self._wants_second_opinion = draws < self._settings.second_opinion_share
+        self._is_enough = False  # labels are right, by the last estimate
+        self._round = max(MIN_ROUND, -(-n // MAX_SCORED))  # clicks
+        self._n_clicks, self._n_clicks_of_round = 0, 0
+        self._scheduled: dict[int, int] = {}  # rechecks: items, and how many clicks they had then
+
+    @property
+    def audit_share(self) -> float:
+        """The share of audits among the questions that are asked now."""
+        return AUDIT_SHARE if self.state.n_audits < MANY_AUDITS else LATER_AUDIT_SHARE
+
+    # ------------------------------------------------------------ rounds, and the end
+
+    def on_click(self, n_ahead: int) -> None:
+        """Score some more items after a click.
+
+        Args:
+            n_ahead: how many more clicks there are already: what these will make good need not be done.
+        """
+        self._n_clicks += 1
+        self._schedule_recheck()
+        if self._settings.target >= 1.0:  # every item is asked about
+            return
+        n, done = len(self.order), self._n_clicks_of_round
+        self._n_clicks_of_round += 1
+        if n_ahead <= 2 * self._round:
+            self.estimator.score(self.order[done * n // self._round : (done + 1) * n // self._round])
+        if self._n_clicks_of_round == self._round:
+            self._n_clicks_of_round = 0
+            if n_ahead <= self._round:
+                self._estimate()
+
+    def begin_round(self, n_ahead: int) -> None:
+        """Score all items, and make the estimates anew: much has changed at once."""
+        self._n_clicks_of_round = 0
+        if self._settings.target < 1.0 and n_ahead <= self._round:
+            self.estimator.score(self.order)
+            self._estimate()
+
+    def _estimate(self) -> None:
+        """Make the estimates anew. Before it is called the end, all items are scored with the model of now."""
+        estimator = self.estimator
+        self._is_enough = estimator.estimate_anew().is_reached and estimator.n_audits_missing() <= 0
+        if self._is_enough:
+            estimator.score(self.order)
+            self._is_enough = estimator.estimate_anew().is_reached
+
+    def is_finished(self) -> bool:
+        """Return whether enough labels are right."""
+        if self._second_opinions().any():
+            return False
+        if not self.state.done.all():
+            return self._is_enough
+        share = 1.0 - self._settings.target if self._settings.target < 1.0 else MAX_WRONG_AT_1
+        max_wrong = share * float(self._rows_per_item.sum())
+        return self.estimator.n_doubted() <= max_wrong or not self._recheck_priorities().any()
+
+    def accepted_items(self) -> Array:
+        """Return the items nobody was asked about whose labels are accepted: none before there were enough audits."""
+        items = np.flatnonzero(~self.state.done)
+        if self._settings.target >= 1.0 or self.estimator.n_audits_missing() > 0:
+            return items[:0]
+        if self.is_finished():
+            return items
+        return items[self.estimator.chances(items) < self.estimator.estimate.accept_below]
+
+    # ------------------------------------------------------------ the next item
+
+    def next_item(self, busy: set[int], by: str) -> tuple[int, bool] | None:
+        """Return the item to ask a person about, and whether it is an audit; None if there is none for them now.
+
+        Args:
+            busy: items that others are asked about.
+            by: who is asked.
+        """
+        state = self.state
+        random = np.random.default_rng((self._settings.seed, 3, self._n_clicks, len(busy)))
+        is_free = np.ones(len(self.order), bool)
+        is_free[list(busy)] = False
+        items = np.flatnonzero(~state.done & is_free)
+        priorities = np.where(is_free, self._recheck_priorities(), 0.0)
+        second = self._second_opinions(by) & is_free
+        share = max(self._settings.second_opinion_share, MIN_SECOND_OPINIONS)
+        if second.any() and (random.random() < share or not len(items)):
+            priorities[second] = np.inf
+        recheck = int(priorities.argmax())
+        if priorities[recheck] == np.inf or not len(items):
+            return (recheck, False) if priorities[recheck] > 0.0 else None
+        items = items[state.skips[items] == state.skips[items].min()]  # those that were skipped come last
+        if self._settings.target >= 1.0 or len(state.done_order) < min(FIRST_ITEMS, len(self.order) / 4):
+            return int(items[self._rank[items].argmin()]), False
+        if random.random() < self.audit_share:
+            item = self._audit(items, random)
+            if item is not None:
+                return item, True
+        sample = random.choice(items, min(SAMPLE, len(items)), replace=False)
+        expected_wrong = self.estimator.chances(sample) * self._rows_per_item[sample]
+        best = int(expected_wrong.argmax())
+        return (recheck if priorities[recheck] > expected_wrong[best] else int(sample[best])), False
+
+    def _audit(self, items: Array, random: np.random.Generator) -> int | None:
+        """Return one of the open items that would be accepted, at random."""
+        errors = self.estimator.chances(items)
+        accepted = items[errors < self.estimator.estimate.accept_below]
+        # while the doubts in what people said are too many to accept any: a few of those that come first, later
+        if not len(accepted) and random.random() < EARLY_AUDITS:
+            accepted = items[errors <= np.median(errors)]
+        return int(random.choice(accepted)) if len(accepted) else None
+
+    # ------------------------------------------------------------ questions about items that are done
+
+    def _recheck_priorities(self) -> Array:
+        """Return how urgent another question about each item is: how many rows are wrong; 0 if there is no reason.
+
+        Infinite are rechecks that are scheduled, and audits that contradict the model, and may have been a slip: all
+        estimates stand on audits.
+        """
+        state, (low, high) = self.state, UNCLEAR
+        again = state.done & (state.clicks < MAX_ANSWERS) & (state.skips == 0)
+        priorities = np.where(again & (state.doubt >= MIN_DOUBT), state.doubt * self._rows_per_item, 0.0)
+        priorities[again & state.audited & (low < state.check_error) & (state.check_error < high)] = np.inf
+        due = [
+            item
+            for item, n_clicks in self._scheduled.items()
+            if state.clicks[item] <= n_clicks and again[item]
+        ]
+        priorities[due] = np.inf
+        return priorities
+
+    def _schedule_recheck(self) -> None:
+        """Schedule a recheck of the least credible answer now and then: so people who are often wrong are found out."""
+        state, n_due = self.state, min(MAX_RECHECKS, self._n_clicks // CLICKS_PER_RECHECK)
+        if n_due <= len(self._scheduled) or self._n_clicks % CLICKS_BETWEEN_SEARCHES:
+            return
+        doubts = np.where(state.done, state.doubt_at_high_rate, 0.0)
+        doubts[list(self._scheduled)] = 0.0
+        item = int(doubts.argmax())
+        if doubts[item] >= MIN_DOUBT_TO_SCHEDULE:
+            self._scheduled[item] = int(state.clicks[item])
+
+    def _second_opinions(self, by: str | None = None) -> Array:
+        """Return for each item whether a second opinion is wanted; of ``by``, who must not have given the first.
+
+        Where only one person answers, it is the same.
+        """
+        state = self.state
+        wanted: Array = self._wants_second_opinion & state.done & (state.skips == 0)
+        wanted &= state.sole_person != NOBODY
+        people = state.active_people()
+        if by in people and len(people) > 1:
+            wanted &= state.sole_person != people[by]
+        return wanted
