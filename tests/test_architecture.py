@@ -61,7 +61,7 @@ FRAMEWORKS = {
     "onnx": {"onnx"},
     "typer": {"cli"},
     "httptools": {"service"},
-    "msgspec": {"_validation", "cli", "experiments", "journal", "service"},
+    "msgspec": {"_validation", "cli", "experiments", "journal", "label", "service"},
     "orjson": {"journal", "service"},
     "uvloop": {"service"},
     "psycopg": {"journal"},

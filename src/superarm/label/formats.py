@@ -206,9 +206,9 @@ class TaskReader:
 def _find_provenance(task: JsonObject) -> JsonObject:
     """Return the provenance of a task that we have written; empty of all others."""
     for name in ("meta", "metadata"):
-        found = task.get(name)
-        if isinstance(found, dict) and found.get("source") == SOURCE and isinstance(found.get("row"), int):
-            return found
+        meta = task.get(name)
+        if isinstance(meta, dict) and meta.get("source") == SOURCE and isinstance(meta.get("row"), int):
+            return meta
     return {}
 
 
