@@ -32,7 +32,7 @@ def test_clicks_are_kept_and_found_again(database):
         before = job.results()
     with sa.Labelling(ROWS, target=1.0, journal=url) as job:
         assert job.results() == before
-        assert job.progress().clicks == 3
+        assert job.progress().clicks == 2  # one was taken back
         assert sum(one["label"] is not None for one in before) == 2
         with sa.Labelling(ROWS, target=1.0, journal=url, read_only=True) as reader:
             assert reader.results() == before
