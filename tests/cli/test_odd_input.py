@@ -136,3 +136,36 @@ def test_one_sentence_each(
             assert "\n" not in line, f"superarm {' '.join(arguments)}: {line}"
         else:
             assert "Error" in line, f"superarm {' '.join(arguments)}: {line}"  # the parser's own
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ('port = "high"', "port of serve.toml must be what --port takes"),
+        ("set-size = [3]", "set-size of serve.toml must be what --set-size takes"),
+        ("colour = 1", "colour of serve.toml must be left out: there is no such option"),
+        ("[shadow]", "shadow of serve.toml must be"),
+        ("port = ", "must be a TOML file"),
+    ],
+)
+def test_a_bad_config_names_the_file_and_the_key(
+    line: str, sentence: str, place: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    (place / "serve.toml").write_text(line + "\n")
+    code, told = call(["serve", "--config", "serve.toml", "--journal", "new.db"], place, monkeypatch, capsys)
+    assert code == 2
+    assert sentence in told
+    assert not (place / "new.db").exists()
+
+
+def test_an_option_that_may_be_repeated_is_a_word_or_a_list_in_a_config(
+    place: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    for value in ('"nobody"', '["nobody"]'):
+        (place / "serve.toml").write_text(f'shadow = {value}\nlabels = "labels.txt"\nset-size = 1\n')
+        code, told = call(
+            ["serve", "--config", "serve.toml", "--journal", "new.db"], place, monkeypatch, capsys
+        )
+        assert code == 2
+        assert "nobody" in told
+        assert "iterable" not in told

@@ -33,7 +33,7 @@ def test_a_journal_of_a_released_format_is_read_and_goes_on(journal, tmp_path):
     assert found.sound, found.problems
     assert (found.events, found.erased) == (56, 1)
     looking = open_store(journal, read_only=True)
-    assert export(looking, tmp_path / "log.jsonl") == 32
+    assert export(looking, tmp_path / "log.jsonl") == (32, 1)
     looking.close()
     rows = list(Log(tmp_path / "log.jsonl"))
     assert sum(row.hit is not None for row in rows) == 19

@@ -56,11 +56,13 @@ def export(
 
     check_output(output, "export", force=force, endings=ENDINGS)
     with closing(open_store(journal, read_only=True)) as opened:
-        count = run(opened, output)
+        written, erased = run(opened, output)
     if as_json:
-        print_json({"journal": str(journal), "output": str(output), "decisions": count})
+        print_json({"journal": str(journal), "output": str(output), "decisions": written, "erased": erased})
     else:
-        print(f"{count:,} decisions written to {output}")
+        print(f"{written:,} decisions written to {output}")
+        if erased:
+            print(f"{erased:,} decisions left out, since their features were erased")
 
 
 def migrate(
@@ -169,7 +171,11 @@ def replay(
             )
         print(f"model: sha256 {done.sha256}" + (f", written to {output}" if output else ""))
     if not done.compared:
-        wider = "the journal has too few events" if done.start == 0 else "--from-start compares all events"
+        wider = "the journal has too few events"
+        if done.unchecked:
+            wider = "the content of its decisions was erased"
+        elif done.start:
+            wider = "--from-start compares all events"
         print(f"superarm: nothing was compared: {wider}", file=sys.stderr)
     if not done.sound:
         sys.exit(1)

@@ -83,12 +83,17 @@ def read_config(context: typer.Context, parameter: typer.CallbackParam, path: Pa
     defaults: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
+        if isinstance(value, dict):
+            raise InvalidInput.must(key, str(path), "an option, no table", value)
         if name not in known:
-            wanted = (
-                "left out: there is no such option" if not isinstance(value, dict) else "an option, no table"
-            )
-            raise InvalidInput.must(key, str(path), wanted, value)
-        defaults[name] = value
+            raise InvalidInput.must(key, str(path), "left out: there is no such option", value)
+        option: Any = known[name]
+        defaults[name] = [value] if option.multiple and not isinstance(value, list) else value
+        try:
+            option.process_value(context, defaults[name])
+        except (typer.BadParameter, TypeError, ValueError) as error:
+            wanted = f"what --{name.replace('_', '-')} takes ({getattr(error, 'message', error)})"
+            raise InvalidInput.must(key, str(path), wanted, value) from error
     context.default_map = {**defaults, **(context.default_map or {})}
     return path
 
