@@ -60,9 +60,9 @@ def results(store: Any) -> dict[str, Any]:
     import json
 
     found = {}
-    for path in (store.folder / "cells").glob("*.json"):
+    for path in (store.folder / "runs").glob("*.json"):
         outcome = json.loads(path.read_bytes())
-        found[path.stem] = (outcome["checkpoints"], outcome["counts"])
+        found[path.stem] = (outcome["trace"]["rounds"], outcome["trace"]["counts"])
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from superarm._extras import need
@@ -52,14 +52,10 @@ class Comparison:
 
     def table(self) -> polars.DataFrame:
         """A row for each learner: means over seeds, and half of their 95 % intervals."""
-        import polars as pl
-
         from superarm.report.stats import summary
         from superarm.report.traces import runs_frame
 
-        table = summary(runs_frame(self.runs)).drop("gamma")
-        scaling = pl.Series("scaling", [self.runs[name][0].scaling for name in table["learner"]])
-        return table.insert_column(table.get_column_index("set_size") + 1, scaling)
+        return summary(runs_frame(self.runs)).drop("gamma")
 
     def cells(self) -> tuple[str, list[str], list[list[str]]]:
         """A title, heads and rows of text, for reading."""
@@ -126,9 +122,10 @@ def compare(
             learners_by_seed = [
                 type(learner)(**learner.params | shared | {"seed": learner.seed + i}) for i in range(seeds)
             ]
-            runs[name] = tuple(
+            traces = [
                 simulate(run, source, rounds, seed=i, progress=tick) for i, run in enumerate(learners_by_seed)
-            )
+            ]
+            runs[name] = tuple(replace(trace, learner=name) for trace in traces)
     return Comparison(source.name, rounds, runs)
 
 

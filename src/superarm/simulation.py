@@ -110,6 +110,19 @@ class Trace:
         """Speed of the compiled loop, without making the data."""
         return float(self.rounds[-1] / self.seconds) if self.seconds else 0.0
 
+    def to_row(self) -> dict[str, Any]:
+        """Return the run as one row of a table: what was run, and its rates at the end."""
+        return {
+            "data": self.data,
+            "learner": self.learner,
+            "set_size": self.set_size,
+            "scaling": self.scaling,
+            "seed": self.seed,
+            "rounds": int(self.rounds[-1]),
+            **self.rates,
+            "seconds": self.seconds,
+        }
+
     def to_frame(self) -> polars.DataFrame:
         """A row per checkpoint: the round, and each rate up to it."""
         need("logs")

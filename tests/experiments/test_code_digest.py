@@ -34,17 +34,15 @@ def use(folder):
     return f"{folder / 'mine.py'}:Mine"
 
 
-def test_only_what_code_does_changes_the_hash(own):
+def test_a_users_file_and_those_beside_it_change_the_hash(own):
     text, helper = (own / "mine.py").read_text(), (own / "mine_helper.py").read_text()
     first = code_digest(use(own))
     assert first != code_digest("perceptron")
-    (own / "mine.py").write_text(text.replace("A learner.", "Another word.").replace("\n\n", "\n\n# why\n\n"))
-    assert code_digest(use(own)) == first
     (own / "mine.py").write_text(text.replace("return sa", "x = 1\n        return sa"))
     assert code_digest(use(own)) != first
     (own / "mine.py").write_text(text)
     assert code_digest(use(own)) == first
-    (own / "mine_helper.py").write_text(helper.replace("2.0", "3.0"))  # imported inside of a function
+    (own / "mine_helper.py").write_text(helper.replace("2.0", "3.0"))
     assert code_digest(use(own)) != first
 
 
@@ -69,6 +67,9 @@ def test_another_version_is_another_hash(monkeypatch):
         ("native/core.pyx", True),
         ("native/c/vectors.c", True),
         ("simulation.py", True),
+        ("losses.py", True),
+        ("groups.py", True),
+        ("parameters.py", True),
         ("data/encoding.py", True),
         ("report/page.py", False),
         ("native/core.c", False),  # generated
@@ -76,7 +77,7 @@ def test_another_version_is_another_hash(monkeypatch):
 )
 def test_our_code_that_a_run_passes_through_counts(tmp_path, monkeypatch, changed, counts):
     package = tmp_path / "superarm"
-    for name in ("learners/mcdbf.py", "native/core.pyx", "native/c/vectors.c", "simulation.py"):
+    for name in ("learners/mcdbf.py", "native/core.pyx", "native/c/vectors.c", *home.RUN_FILES):
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text("before")
     monkeypatch.setattr(home, "PACKAGE", package)
@@ -87,4 +88,5 @@ def test_our_code_that_a_run_passes_through_counts(tmp_path, monkeypatch, change
 
 
 def test_every_file_of_ours_is_there():
-    assert all((Path(home.PACKAGE) / name).is_dir() for name in home.RUN_CODE)
+    assert all((Path(home.PACKAGE) / name).is_dir() for name in home.RUN_FOLDERS)
+    assert all((Path(home.PACKAGE) / name).is_file() for name in home.RUN_FILES)

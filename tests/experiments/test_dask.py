@@ -90,7 +90,7 @@ learners = ["mc-dbf", "own.py:Slow", "own.py:Breaks"]
     summary = run(spec, there, engine="dask", address=address, progress=kill_one)
     assert killed
     assert workers[0].wait(20) == -signal.SIGKILL
-    assert (summary.ran, [f.cell.seed for f in summary.failures]) == (18, [1])
+    assert (summary.executed, [f.run.seed for f in summary.failures]) == (18, [1])
     assert "seed 1 breaks" in summary.failures[0].error
     monkeypatch.setenv("LAB_HURRY", "1")
     run(spec, here)
@@ -102,5 +102,5 @@ def test_no_scheduler_there(tmp_path, monkeypatch):
     monkeypatch.setattr(engines, "TIMEOUT", "1s")
     text = 'data = ["digits"]\nlearners = ["mc-dbf"]\nrounds = 10'
     spec = read_spec(write_spec(tmp_path, text))
-    with pytest.raises(InvalidInput, match="--address of --engine dask must be a running Dask scheduler's"):
+    with pytest.raises(InvalidInput, match="address of engine dask must be a running Dask scheduler's"):
         run(spec, Store(tmp_path / "s"), engine="dask", address="tcp://127.0.0.1:1")

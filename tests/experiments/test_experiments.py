@@ -39,7 +39,7 @@ learners = ["own.py:{name}"]
 def test_the_store_has_what_simulate_gives(tmp_path):
     store = Store(tmp_path / "s")
     summary = run(read_spec(small_spec(tmp_path)), store)
-    assert (summary.cells, summary.ran, summary.stored, summary.failures) == (15, 15, 0, ())
+    assert (summary.runs, summary.executed, summary.stored, summary.failures) == (15, 15, 0, ())
     runs, curves = store.frames("grid")
     assert len(runs) == 15
     row = runs.filter(
@@ -65,7 +65,7 @@ def test_nothing_runs_twice_and_any_number_of_processes_gives_the_same(tmp_path)
     assert results(one) == results(two)
     assert seen == [2000] * 15
     again = run(spec, two, jobs=2)
-    assert (again.ran, again.stored) == (0, 15)
+    assert (again.executed, again.stored) == (0, 15)
 
 
 def test_a_bigger_grid_runs_only_what_is_new(tmp_path):
@@ -73,7 +73,7 @@ def test_a_bigger_grid_runs_only_what_is_new(tmp_path):
     run(read_spec(small_spec(tmp_path)), store)
     narrow = small_spec(tmp_path)
     wider = narrow.read_text().replace('"banditron"', '{ use = "banditron", seeds = 5 }')
-    assert run(read_spec(write_spec(tmp_path, wider)), store).ran == 2
+    assert run(read_spec(write_spec(tmp_path, wider)), store).executed == 2
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -81,18 +81,18 @@ def test_a_cell_that_fails_is_recorded_and_stops_nobody(tmp_path, jobs):
     spec = read_spec(own_learner(tmp_path, "Breaks"))
     store = Store(tmp_path / "s")
     summary = run(spec, store, jobs=jobs)
-    assert (summary.ran, len(summary.failures), len(results(store))) == (4, 1, 3)
+    assert (summary.executed, len(summary.failures), len(results(store))) == (4, 1, 3)
     failure = summary.failures[0]
     assert failure.error == "RuntimeError: seed 1 breaks"
     assert "lab_learners" in failure.traceback or "own.py" in failure.traceback
-    assert len(store.failures([failure.cell.key])) == 1
-    assert run(spec, store, jobs=jobs).ran == 1  # a failure is not kept as a result
+    assert len(store.failures([failure.run.key])) == 1
+    assert run(spec, store, jobs=jobs).executed == 1  # a failure is not kept as a result
 
 
 def test_a_process_that_dies_takes_only_its_cell_with_it(tmp_path):
     store = Store(tmp_path / "s")
     summary = run(read_spec(own_learner(tmp_path, "Dies")), store, jobs=2)
-    assert [f.cell.seed for f in summary.failures] == [1]
+    assert [f.run.seed for f in summary.failures] == [1]
     assert "its process died" in summary.failures[0].error
     assert len(results(store)) == 3
 
@@ -107,10 +107,10 @@ def test_killed_and_resumed_equals_never_killed(tmp_path, monkeypatch, how):
         stderr=subprocess.PIPE,
         text=True,
     )
-    cells = tmp_path / "killed" / "cells"
+    finished = tmp_path / "killed" / "runs"
     deadline = time.monotonic() + 120
-    while not list(cells.glob("*.json")):
-        assert time.monotonic() < deadline, "no cell finished in two minutes"
+    while not list(finished.glob("*.json")):
+        assert time.monotonic() < deadline, "no run finished in two minutes"
         assert process.poll() is None, "it ended before anything was finished"
         time.sleep(0.02)
     os.killpg(process.pid, how)  # the group that this test has started, as a terminal's Ctrl-C does
@@ -118,7 +118,7 @@ def test_killed_and_resumed_equals_never_killed(tmp_path, monkeypatch, how):
     if how is signal.SIGINT:
         assert process.returncode in (130, -signal.SIGINT)  # 130 for a shell, both
         assert "the same command goes on" in told
-    kept = len(list(cells.glob("*.json")))
+    kept = len(list(finished.glob("*.json")))
     assert 1 <= kept < 4
     monkeypatch.setenv("LAB_HURRY", "1")  # from here on nobody has to catch it in the middle
     again = subprocess.run(
@@ -131,7 +131,7 @@ def test_killed_and_resumed_equals_never_killed(tmp_path, monkeypatch, how):
     assert f"4 runs, {kept} of them from before, 0 failed" in again.stderr
     run(read_spec(path), Store(tmp_path / "whole"))
     assert results(Store(tmp_path / "killed")) == results(Store(tmp_path / "whole"))
-    assert not list(cells.glob(".*.part")) or kept  # half a file is never taken for a result
+    assert not list(finished.glob(".*.part")) or kept  # half a file is never taken for a result
 
 
 @pytest.mark.slow
@@ -150,8 +150,8 @@ def test_processes_end_with_the_one_that_started_them(tmp_path):
     ]
     process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
-    while not list((tmp_path / "s" / "cells").glob("*.json")):
-        assert time.monotonic() < deadline, "no cell finished in two minutes"
+    while not list((tmp_path / "s" / "runs").glob("*.json")):
+        assert time.monotonic() < deadline, "no run finished in two minutes"
         time.sleep(0.05)
     process.kill()  # it alone, not its group
     process.wait()
@@ -189,7 +189,7 @@ learners = ["mc-dbf"]
     with pytest.raises(InvalidInput, match=r"experiment of .* must be one of \['sweep'\], got 'none'"):
         best_gammas(store, "none")
     user = sweep.replace("[0.02, 0.5]", '"best"\nbest_from = "sweep"')
-    assert run(read_spec(write_spec(tmp_path, user, "user")), store).ran == 0  # the very same cells
+    assert run(read_spec(write_spec(tmp_path, user, "user")), store).executed == 0  # the very same cells
 
 
 @pytest.mark.smoke
@@ -216,14 +216,14 @@ def test_the_command_fails_at_the_end_if_a_cell_failed(tmp_path):
     result = CliRunner().invoke(app, line)
     assert result.exit_code == 1
     assert "seed 1 on mine: RuntimeError: seed 1 breaks" in result.stderr
-    assert len(list((tmp_path / "out" / "cells").glob("*.json"))) == 3
+    assert len(list((tmp_path / "out" / "runs").glob("*.json"))) == 3
 
 
 def test_engines_that_are_refused(tmp_path):
     spec = read_spec(small_spec(tmp_path))
-    with pytest.raises(InvalidInput, match="--engine of superarm run must be local or dask, got 'cloud'"):
+    with pytest.raises(InvalidInput, match="engine of run must be local or dask, got 'cloud'"):
         run(spec, Store(tmp_path / "s"), engine="cloud")
-    with pytest.raises(InvalidInput, match="--address of --engine dask must be a scheduler's"):
+    with pytest.raises(InvalidInput, match="address of engine dask must be a scheduler's"):
         run(spec, Store(tmp_path / "s"), engine="dask")
 
 
@@ -238,11 +238,11 @@ def test_a_broken_result_file_is_named(tmp_path):
 def test_other_code_is_not_taken_for_the_same(tmp_path):
     from dataclasses import replace
 
-    from superarm.experiments.cells import run_cell
+    from superarm.experiments.runs import execute_run
 
-    cell = read_spec(small_spec(tmp_path)).cells()[0]
-    assert "must be the same as where the run was started" in run_cell(replace(cell, code="old")).error
-    assert "must be the same on every machine" in run_cell(replace(cell, content="old")).error
+    run = read_spec(small_spec(tmp_path)).runs()[0]
+    assert "must be the same as where the run was started" in execute_run(replace(run, code="old")).error
+    assert "must be the same on every machine" in execute_run(replace(run, data_digest="old")).error
 
 
 @pytest.mark.slow
@@ -268,7 +268,7 @@ def test_reproduce_quick_of_one_figure(tmp_path):
     assert ours == ["SOBA", "MC-DBF, m = 2", "MC-DBF, m = 4", "MC-DBF, m = 7"]
     assert paper == ["paper: SOBA", "paper: low m", "paper: medium m", "paper: high m"]
     assert table["data"].to_list()[:4] == ["synsep", "synnonsep", "digits", "mnist"]
-    best = json.loads((tmp_path / "experiments" / "fig6.json").read_text())["cells"]
+    best = json.loads((tmp_path / "experiments" / "fig6.json").read_text())["runs"]
     chosen = {(c["learner"], c["set_size"]): c["gamma"] for c in best}
     assert chosen["MC-DBF", 4] == table.filter(polars.col("data") == "synsep")["MC-DBF, m = 4"].item()
 

@@ -14,7 +14,7 @@ LEARNERS = Path(__file__).parents[1] / "lab_learners.py"
 
 
 def facts(spec, *names):
-    return {tuple(getattr(cell, n) for n in names) for cell in spec.cells()}
+    return {tuple(getattr(run, n) for n in names) for run in spec.runs()}
 
 
 def test_a_product(tmp_path):
@@ -48,8 +48,8 @@ set_sizes = [3]
 rounds = 300
 """
     spec = read_spec(write_spec(tmp_path, text))
-    cells = spec.cells()
-    found = {(c.data.name, c.learner, c.set_size, c.gamma, c.seed, c.rounds) for c in cells}
+    runs = spec.runs()
+    found = {(c.data, c.learner, c.set_size, c.gamma, c.seed, c.rounds) for c in runs}
     assert found == {
         *(
             (d, "a", 2, g, s, r)
@@ -59,7 +59,7 @@ rounds = 300
         ),
         *((d, "b", 3, None, s, 300) for d in ("digits", "synsep") for s in (3, 5)),
     }
-    assert {c.params for c in cells if c.learner == "b"} == {(("estimate", "set"), ("gamma", 0.5))}
+    assert {c.params for c in runs if c.learner == "b"} == {(("estimate", "set"), ("gamma", 0.5))}
 
 
 def test_quick_other_data_and_other_axes(tmp_path):
@@ -67,7 +67,7 @@ def test_quick_other_data_and_other_axes(tmp_path):
     assert facts(read_spec(path), "rounds") == {(2000,)}
     assert facts(read_spec(path, quick=True), "rounds", "seed") == {(10, 0)}
     other = read_spec(path).with_data(["synsep"]).with_axes(rounds=7, seeds=2)
-    assert facts(other, "rounds", "seed", "content") == {(7, s, "synsep 1") for s in (0, 1)}
+    assert facts(other, "rounds", "seed", "data_digest") == {(7, s, "synsep 1") for s in (0, 1)}
     own = 'data = [{ source = "digits", seeds = 3 }]\nlearners = [{ use = "pa", rounds = 9 }]'
     everywhere = read_spec(write_spec(tmp_path, own)).with_axes(rounds=7, seeds=2)
     assert facts(everywhere, "rounds", "seed") == {(7, 0), (7, 1)}
@@ -76,7 +76,7 @@ def test_quick_other_data_and_other_axes(tmp_path):
 def test_keys_are_made_of_what_decides_the_result(tmp_path):
     def keys(text):
         head = "rounds = 50\nset_sizes = [2]\n"
-        return [c.key for c in read_spec(write_spec(tmp_path, head + text)).cells()]
+        return [c.key for c in read_spec(write_spec(tmp_path, head + text)).runs()]
 
     base = keys('data = ["digits"]\nlearners = ["mc-dbf"]')
     assert len(base) == 1
@@ -112,14 +112,12 @@ rounds = 50
 data = [{ source = "mine.csv", label = "kind" }]
 learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
 """
-    cells = read_spec(write_spec(tmp_path, text)).cells()
-    assert [c.learner for c in cells] == ["own.py:Fine", "bold"]
-    assert cells[0].data.name == "mine"
-    before = cells[0].key
-    (tmp_path / "own.py").write_text(LEARNERS.read_text() + "\n# a remark\n")
-    assert read_spec(write_spec(tmp_path, text)).cells()[0].key == before
+    runs = read_spec(write_spec(tmp_path, text)).runs()
+    assert [c.learner for c in runs] == ["own.py:Fine", "bold"]
+    assert runs[0].data == "mine"
+    before = runs[0].key
     (tmp_path / "own.py").write_text(LEARNERS.read_text() + "\nCHANGED = True\n")
-    assert read_spec(write_spec(tmp_path, text)).cells()[0].key != before
+    assert read_spec(write_spec(tmp_path, text)).runs()[0].key != before
 
 
 @pytest.mark.parametrize(
@@ -149,6 +147,21 @@ learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
             'data = ["digits"]\nlearners = ["pa"]\n[[figures]]\nkind = "rounds"\nlog = "x"',
             5,
             r"log of .*, figures\[0\] must be a list, got 'x'",
+        ),
+        (
+            'data = ["digits"]\nlearners = ["pa"]\n[[figures]]\nkind = "rounds"\nlog = ["z"]',
+            5,
+            "log of .* must be a list of the axes x, y, got",
+        ),
+        (
+            'data = ["digits"]\nlearners = ["pa"]\n[[figures]]\nkind = "rounds"\nfinding = "final"',
+            5,
+            "finding of .* must be one of monotone, ratio, bound, got 'final'",
+        ),
+        (
+            'data = ["digits"]\nlearners = ["pa"]\nscaling = "none"',
+            3,
+            "scaling of PA must be one of .*, got 'none'",
         ),
         ('data = ["digits"]\nlearners = ["mc-bdf"]', 2, "got 'mc-bdf'; did you mean 'mc-dbf'"),
         (
@@ -216,7 +229,7 @@ learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
 def test_mistakes_are_told_with_their_line(tmp_path, text, line, message):
     path = write_spec(tmp_path, text)
     with pytest.raises(InvalidInput, match=message) as error:
-        read_spec(path).cells()
+        read_spec(path).runs()
     assert f"line {line}:" in str(error.value)
 
 
@@ -233,8 +246,22 @@ def test_the_shipped_specs_are_whole():
     for name, path in specs.items():
         spec = read_spec(path)
         assert spec.figures, name
-        assert spec.cells(lambda data, learner, m: 0.1), name
-    figure3 = read_spec(specs["fig3"]).cells(lambda data, learner, m: 0.1)
+        assert spec.runs(lambda data, learner, m: 0.1), name
+    figure3 = read_spec(specs["fig3"]).runs(lambda data, learner, m: 0.1)
     # the paper's million rounds; five of its ten runs, so that all figures take ten minutes (--seeds 10 has the others)
     assert {c.rounds for c in figure3} == {1_000_000}
     assert {c.seed for c in figure3} == set(range(5))
+
+
+def test_a_scaling_for_all_learners_that_set_none(tmp_path):
+    text = """
+rounds = 10
+scaling = "standard"
+data = ["digits"]
+learners = ["mc-dbf", { use = "mc-dbf:scaling=unit", name = "unit" }]
+"""
+    runs = read_spec(write_spec(tmp_path, text)).runs()
+    assert [dict(run.params)["scaling"] for run in runs] == ["standard", "unit"]
+    plain = read_spec(write_spec(tmp_path, text.replace('scaling = "standard"', ""))).runs()
+    assert plain[0].key != runs[0].key
+    assert plain[1].key == runs[1].key

@@ -16,11 +16,12 @@ from typer.testing import CliRunner
 from superarm.cli.app import app
 from superarm.errors import InvalidInput
 from superarm.experiments import DEMO, Experiment, Store, read_spec, run
-from superarm.experiments.cells import Failed
+from superarm.experiments.runs import RunFailure
 from superarm.experiments.spec import Figure
 from superarm.report import write_report
 from superarm.report.chart import log_ticks
 from superarm.report.figures import charts
+from superarm.report.findings import findings
 from superarm.report.stats import differences, half_width, summary, with_interval, with_series
 from superarm.report.theme import DASHES, INK, PALETTE
 
@@ -41,7 +42,6 @@ learners = [
 kind = "gamma"
 title = "Over gamma"
 paper = "The paper says so."
-finding = "best-gamma"
 [[figures]]
 kind = "rounds"
 title = "Over rounds"
@@ -51,7 +51,8 @@ log = ["x", "y"]
 kind = "set-size"
 title = "Over m"
 learners = ["MC-DBF"]
-together = true
+one_chart = true
+finding = "monotone"
 """
 
 
@@ -113,7 +114,7 @@ def test_summary_and_series(store):
     assert len(table) == 2 * (9 + 3 + 1)
     names = set(with_series(runs)["series"])
     assert {"MC-DBF, m = 4, γ = 0.2", "SOBA, γ = 0.05", "Perceptron"} <= names
-    assert "digits, MC-DBF, γ = 0.2" in set(with_series(runs, axis="set_size", together=True)["series"])
+    assert "digits, MC-DBF, γ = 0.2" in set(with_series(runs, axis="set_size", one_chart=True)["series"])
 
 
 # ---------------------------------------------------------------- files
@@ -155,7 +156,7 @@ def test_the_page_is_alone_and_says_everything(page):
     assert not re.search(r"""(src|href)=["'](https?:)?//""", text)
     assert "A report&#x27;s &lt;grid&gt; &amp; more" in text
     assert "The paper says so." in text
-    for part in ("What came out", "digits: the best of 3 values", "numpy: ", "cpu: ", "seeds = 3"):
+    for part in ("What came out", "MC-DBF, γ = 0.05", "numpy: ", "cpu: ", "seeds = 3"):
         assert part in text, part
 
 
@@ -163,11 +164,11 @@ def test_failures_and_gaps_are_told(tmp_path):
     store = Store(tmp_path / "s")
     spec = read_spec(small_spec(tmp_path))
     run(spec, store)
-    keys = sorted(p for p in (store.folder / "cells").iterdir())
-    cell = next(one for one in store.experiment("grid").cells if one.key == keys[0].stem)
+    keys = sorted(p for p in (store.folder / "runs").iterdir())
+    cell = next(one for one in store.experiment("grid").runs if one.key == keys[0].stem)
     for path in keys[:2]:
         path.unlink()
-    store.put(Failed(cell, "RuntimeError: no"))
+    store.put(RunFailure(cell, "RuntimeError: no"))
     text = write_report(store.folder, tmp_path / "out", files=False).read_text()
     assert "1 failed: RuntimeError: no" in text
     assert "1 have not run yet" in text
@@ -185,7 +186,7 @@ def test_the_command_and_what_it_refuses(store, tmp_path):
 def test_an_experiment_without_results_has_a_page(tmp_path):
     store = Store(tmp_path / "s")
     run(read_spec(small_spec(tmp_path)), store)
-    for path in (store.folder / "cells").iterdir():
+    for path in (store.folder / "runs").iterdir():
         path.unlink()
     assert "15 have not run yet" in write_report(store.folder, files=False).read_text()
 
@@ -194,88 +195,83 @@ def test_the_demo_spec_is_whole():
     spec = read_spec(DEMO)
     names = {one.name for one in spec.learners}
     assert all(set(figure.learners) <= names for figure in spec.figures)
-    assert len(spec.cells()) == 14 * 2 * 5
+    assert len(spec.runs()) == 14 * 2 * 5
 
 
-@pytest.mark.slow
 def test_theory_figures(tmp_path):
     text = """
-rounds = 2000
+rounds = 200
 seeds = 2
 set_sizes = [2]
-gammas = [0.1]
+gammas = [0.1, 0.2]
 data = ["synsep"]
-learners = [{ use = "mc-dbf", name = "MC-DBF" }]
+learners = [{ use = "mc-dbf", name = "MC-DBF" }, { use = "perceptron", name = "Perceptron" }]
 [[figures]]
 kind = "bound"
 y = "miss_rate"
 finding = "bound"
 [[figures]]
-kind = "price"
+kind = "second-moment"
 """
     store = Store(tmp_path / "s")
     run(read_spec(write_spec(tmp_path, text)), store)
-    page = write_report(store.folder)
-    names = {p.stem for p in (page.parent / "figures").iterdir()}
-    assert names == {"grid-1-synsep", "grid-2-gamma", "grid-2-k"}
-    assert "the bound is at least" in page.read_text()
+    page = write_report(store.folder, files=False).read_text()
+    runs, curves = store.frames("grid")
+    experiment = store.experiment("grid")
+    bound, moments = charts(experiment, experiment.spec_file.figures, runs, curves, experiment.learners)
+    assert [chart.name for chart in (*bound, *moments)] == ["grid-1-synsep", "grid-2-gamma", "grid-2-k"]
+    series = {point["series"] for point in points(bound[0])}
+    gammas = ("m = 2, γ = 0.1", "m = 2, γ = 0.2")  # the Perceptron has no gamma, and so no bound
+    assert series == {
+        *(f"{name}, {gamma}" for name in ("MC-DBF", "bound") for gamma in gammas),
+        *("Perceptron, m = 2", "all rounds are misses"),
+    }
+    assert "MC-DBF with m = 2 has" in page
+    assert "the bound is at least" in page
+    assert "Perceptron with m = 2 has" not in page
 
 
 # ---------------------------------------------------------------- findings
 
 
-@pytest.mark.parametrize(
-    ("finding", "words"),
-    [
-        ("final", "digits: error after 3,000 rounds, least first"),
-        ("ratio", "SOBA has error"),
-        ("gap", "digits: error minus that of SOBA after 3,000 rounds. MC-DBF, m = 2: "),
-        ("monotone", "m = 7"),
-    ],
-)
+@pytest.mark.parametrize(("finding", "words"), [("ratio", "SOBA has error"), ("monotone", "m = 7")])
 def test_findings_in_words(store, finding, words):
-    from superarm.report.findings import findings
+    runs, _ = store.frames("grid")
+    runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
+    sentences = findings(Figure("rounds", finding=finding), runs, "SOBA")
+    assert sentences[0].startswith("digits: ")
+    assert words in sentences[0]
+    assert findings(Figure("rounds"), runs, "SOBA") == []
+
+
+@pytest.mark.parametrize("finding", ["monotone", "ratio"])
+def test_findings_are_about_what_the_figure_shows(store, finding):
+    """The numbers of a figure of shown misses are shown misses, whatever the sentence."""
+
+    def sentences(y, frame):
+        return findings(Figure("rounds", y=y, finding=finding), frame, "SOBA")
 
     runs, _ = store.frames("grid")
     runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
-    said = findings(store.experiment("grid"), Figure("rounds", finding=finding), runs)
-    assert len(said) == 2
-    assert said[0].startswith("digits: ")
-    assert words in said[0]
-
-
-@pytest.mark.parametrize("finding", ["final", "gap", "monotone", "ratio", "best-gamma"])
-def test_findings_are_about_what_the_figure_shows(store, finding):
-    """The numbers of a figure of shown misses are shown misses, whatever the sentence."""
-    from superarm.report.findings import findings
-
-    def said(y, frame):
-        return findings(store.experiment("grid"), Figure("rounds", y=y, finding=finding), frame)
-
-    runs, _ = store.frames("grid")
-    if finding != "best-gamma":
-        runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
     swapped = runs.rename({"error_rate": "a", "shown_miss_rate": "error_rate"}).rename(
         {"a": "shown_miss_rate"}
     )
-    shown, errors = said("shown_miss_rate", runs), said("error_rate", swapped)
-    assert shown != said("error_rate", runs)
+    shown, errors = sentences("shown_miss_rate", runs), sentences("error_rate", swapped)
+    assert shown != sentences("error_rate", runs)
     assert [one.replace("miss rate of the shown set", "error") for one in shown] == errors
     assert all("miss rate of the shown set" in one for one in shown)
 
 
-def test_a_rise_and_a_fall_with_m_are_told_apart(store):
-    from superarm.report.findings import findings
-
-    def said(errors):
-        runs = polars.DataFrame({"data": ["d"] * 3, "set_size": [1, 2, 3], "error_rate": errors})
-        return findings(store.experiment("grid"), Figure("set-size", finding="monotone"), runs)[0]
-
-    assert (
-        said([0.1, 0.2, 0.3])
-        == "d: yes, the error grows with every step of m, from 0.100 with m = 1 to 0.300 with m = 3."
+def test_a_rise_and_a_fall_with_m_are_told_apart_for_each_learner():
+    rows = [("a", m, error) for m, error in zip((1, 2, 3), (0.1, 0.2, 0.3), strict=True)]
+    rows += [("b", m, error) for m, error in zip((1, 2, 3), (0.1, 0.4, 0.2), strict=True)]
+    runs = polars.DataFrame(
+        [{"data": "d", "learner": l, "set_size": m, "gamma": None, "error_rate": e} for l, m, e in rows]
     )
-    assert "it does not grow at m = 3" in said([0.1, 0.4, 0.3])
+    assert findings(Figure("set-size", finding="monotone"), runs, None) == [
+        "d: the error of a grows with every step of m: from 0.100 with m = 1 to 0.300 with m = 3.",
+        "d: the error of b does not grow at m = 3: from 0.100 with m = 1 to 0.200 with m = 3.",
+    ]
 
 
 # ---------------------------------------------------------------- tables and charts
@@ -307,8 +303,22 @@ def test_the_papers_table_stands_beside_ours():
     rows += [("MC-DBF", m, g) for m in (2, 4, 7) for g in (0.1, 0.5)] + [("SetLogit", 2, None)]
     runs = polars.DataFrame(
         [
-            {"data": data, "learner": learner, "set_size": m, "gamma": gamma, "rounds": 10, "seconds": 1.0}
-            | {"error_rate": gamma or 0.0, "miss_rate": 0.1, "shown_miss_rate": 0.1, "seed": 0}
+            {
+                "data": data,
+                "learner": learner,
+                "set_size": m,
+                "gamma": gamma,
+                "rounds": 10,
+                "seconds": 1.0,
+                "scaling": "unit",
+            }
+            | {
+                "scaling": "unit",
+                "error_rate": gamma or 0.0,
+                "miss_rate": 0.1,
+                "shown_miss_rate": 0.1,
+                "seed": 0,
+            }
             for data in ("cifar10-vgg16", "synsep")
             for learner, m, gamma in rows
         ],
@@ -323,7 +333,8 @@ def test_the_papers_table_stands_beside_ours():
 
 def test_a_learner_without_gamma_is_a_level_line_in_the_gamma_figure(store):
     runs, curves = store.frames("grid")
-    chart = charts(store.experiment("grid"), runs, curves, store.experiment("grid").learners)[0][0]
+    experiment = store.experiment("grid")
+    chart = charts(experiment, experiment.spec_file.figures, runs, curves, experiment.learners)[0][0]
     level = [p for p in points(chart) if p["series"] == "Perceptron"]
     own = runs.filter((polars.col("data") == "digits") & (polars.col("learner") == "Perceptron"))
     assert [p["x"] for p in level] == [0.05, 0.8]
@@ -350,8 +361,8 @@ def test_no_chart_has_more_than_eight_curves():
         ]
         frame = polars.DataFrame(rows, infer_schema_length=None)
         names = (*learners, "alone")
-        experiment = Experiment("e", "E", 0, "", (Figure(kind),), None, names, ("d",), ())
-        found = charts(experiment, frame, frame, experiment.learners)[0]
+        experiment = Experiment("e", "", ())
+        found = charts(experiment, [Figure(kind)], frame, frame, names)[0]
         series = [{p["series"] for p in points(chart)} for chart in found]
         assert max(map(len, series)) <= MAX_CURVES == 8
         assert len({chart.name for chart in found}) == len(found)

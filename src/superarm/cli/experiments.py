@@ -14,7 +14,7 @@ from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from superarm.experiments import Spec, Store
-    from superarm.experiments.cells import Failed
+    from superarm.experiments.runs import RunFailure
 
 
 Jobs = Annotated[int, typer.Option(help="Processes on this machine; 0: one for each core.", min=0)]
@@ -35,7 +35,8 @@ def run(
     """Run a grid: data x learners x set sizes x gammas x seeds.
 
     Finished runs are kept as they finish. Break it off at any time, by Ctrl-C or worse: the same
-    command goes on with what is missing.
+    command goes on with what is missing. Learners scale rows as each does by itself, unless the spec
+    has **scaling**.
 
     Example: **superarm run grid.toml --jobs 2**
     """
@@ -50,13 +51,13 @@ def run(
 
 def execute(
     specs: list[Spec], store: Store, *, jobs: int, engine: str = "local", address: str | None = None
-) -> list[Failed]:
+) -> list[RunFailure]:
     """Run specs one after another; all failures."""
     import os
 
     from superarm.experiments import run as run_spec
 
-    failures: list[Failed] = []
+    failures: list[RunFailure] = []
     for spec in specs:
         try:
             processes = jobs or os.cpu_count() or 1
@@ -66,13 +67,13 @@ def execute(
             raise
         failures += summary.failures
         print_note(
-            f"{summary.name}: {summary.cells} runs, {summary.stored} of them from before, "
+            f"{summary.name}: {summary.runs} runs, {summary.stored} of them from before, "
             f"{len(summary.failures)} failed, {summary.seconds:.0f} s"
         )
     return failures
 
 
-def finish(store: Store, failures: list[Failed], *, report: bool) -> None:
+def finish(store: Store, failures: list[RunFailure], *, report: bool) -> None:
     """Tables, report, and the exit code."""
 
     store.write_tables()
@@ -84,8 +85,8 @@ def finish(store: Store, failures: list[Failed], *, report: bool) -> None:
         print(f"results are in {store.folder}")
     if failures:
         for failure in failures[:5]:
-            cell = failure.cell
-            where = f"{cell.learner}, m = {cell.set_size}, seed {cell.seed} on {cell.data.name}"
+            run = failure.run
+            where = f"{run.learner}, m = {run.set_size}, seed {run.seed} on {run.data}"
             print_note(f"failed: {where}: {failure.error}")
         print_note(f"{len(failures)} failed in all; details in {store.folder / 'failed'}")
         raise typer.Exit(1)
@@ -142,7 +143,7 @@ def reproduce(
             names.insert(0, source)
     if data is not None:
         sources = data.split(",")  # experiments about one data set stay with it
-        specs = {name: s.with_data(sources) if s.open_to_data else s for name, s in specs.items()}
+        specs = {name: s.with_data(sources) if s.data_replaceable else s for name, s in specs.items()}
     ready = [
         specs[name].with_axes(rounds=rounds, seeds=seeds)
         for name in sorted(names, key=lambda n: specs[n].order)

@@ -1,7 +1,7 @@
-"""Experiments: a spec file -> cells -> an engine -> a store of results.
+"""Experiments: a spec file -> runs -> an engine -> a store of results.
 
 toml.py, spec.py    the spec file, checked
-cells.py            one run: its key (code_digest.py: the hash of its code) and its result
+runs.py             one run: its key (code_digest.py: the hash of its code) and its result
 engines.py, run.py  the runs that are missing, in processes or on a cluster
 store.py            results on disk, and as tables
 """

@@ -10,8 +10,8 @@ import polars as pl
 
 from superarm._progress import Progress, ticking
 from superarm.errors import InvalidInput
-from superarm.experiments.cells import Cell, Failed
-from superarm.experiments.engines import run_cells
+from superarm.experiments.engines import execute_runs
+from superarm.experiments.runs import RunFailure
 from superarm.experiments.spec import BestGamma, Spec, read_spec
 from superarm.experiments.store import Experiment, Store
 
@@ -24,10 +24,10 @@ class RunSummary:
     """What a run did."""
 
     name: str
-    cells: int
-    ran: int
+    runs: int
+    executed: int
     stored: int
-    failures: tuple[Failed, ...]
+    failures: tuple[RunFailure, ...]
     seconds: float
 
 
@@ -40,7 +40,7 @@ def run(
     address: str | None = None,
     progress: Progress = None,
 ) -> RunSummary:
-    """Run the cells of a spec that the store has not yet.
+    """Execute the runs of a spec that the store does not have yet.
 
     Args:
         spec: from `read_spec`.
@@ -51,34 +51,20 @@ def run(
         progress: ``True`` for a bar; or what is called with the number of rounds done since the last call.
     """
     began = time.monotonic()
-    cells = spec.cells(best_gammas(store, spec.best_from) if spec.best_from else None)
-    store.put_experiment(_experiment(spec, cells))
-    unique = {cell.key: cell for cell in cells}  # some differ in their names only
-    missing = [cell for cell in unique.values() if not store.has(cell.key)]
-    rounds = sum(cell.rounds for cell in missing)
-    failures: list[Failed] = []
+    runs = spec.runs(best_gammas(store, spec.best_from) if spec.best_from else None)
+    store.put_experiment(Experiment(spec.name, spec.file.text, tuple(runs)))
+    unique = {run.key: run for run in runs}  # some differ in their names only
+    missing = [run for run in unique.values() if not store.has(run.key)]
+    rounds = sum(run.rounds for run in missing)
+    failures: list[RunFailure] = []
     with ticking(progress, rounds, f"rounds of {spec.name}") as tick:
-        for result in run_cells(missing, engine=engine, jobs=jobs, address=address) if missing else ():
+        for result in execute_runs(missing, engine=engine, jobs=jobs, address=address) if missing else ():
             store.put(result)
-            if isinstance(result, Failed):
+            if isinstance(result, RunFailure):
                 failures.append(result)
-            tick(result.cell.rounds)
+            tick(result.run.rounds)
     stored, seconds = len(unique) - len(missing), time.monotonic() - began
     return RunSummary(spec.name, len(unique), len(missing), stored, tuple(failures), seconds)
-
-
-def _experiment(spec: Spec, cells: list[Cell]) -> Experiment:
-    return Experiment(
-        name=spec.name,
-        title=spec.title,
-        order=spec.order,
-        spec=spec.file.text,
-        figures=spec.figures,
-        reference=spec.reference,
-        learners=tuple(entry.name for entry in spec.learners),
-        data=tuple(entry.name for entry in spec.data),
-        cells=tuple(cells),
-    )
 
 
 def best_gammas(store: Store, name: str) -> BestGamma:

@@ -1,4 +1,4 @@
-"""A spec file: data x learners x set sizes x gammas x seeds, (docs/experiments.md).
+"""A spec file: data x learners x set sizes x gammas x seeds (docs/experiments.md).
 
 Everything is checked before anything runs; an error names the key and its line.
 """
@@ -13,7 +13,7 @@ from msgspec import Meta, Struct, structs
 
 from superarm._validation import KeyPath
 from superarm.errors import SuperarmError, must
-from superarm.experiments.cells import Cell, Data, open_stream
+from superarm.experiments.runs import Run, open_stream
 from superarm.experiments.toml import TomlFile
 from superarm.learners import Learner
 from superarm.learners.registry import parameters, parse
@@ -22,7 +22,9 @@ from superarm.simulation import RATES
 from superarm.streams import NAMES, Stream
 from superarm.streams.catalog import identity
 
-FIGURE_KINDS = ("rounds", "gamma", "set-size", "bound", "price")
+FIGURE_KINDS = ("rounds", "gamma", "set-size", "bound", "second-moment")
+FINDINGS = ("monotone", "ratio", "bound")
+AXES = ("x", "y")
 BEST = "best"  # gammas = "best": of each learner, data and m, from the experiment named by best_from
 
 BestGamma = Callable[[str, str, int], float]  # (data, learner, set size) -> gamma
@@ -92,15 +94,21 @@ class Figure(Struct, frozen=True, forbid_unknown_fields=True):
     paper: str | None = None  # what the paper says
     note: str | None = None
     log: tuple[str, ...] = ()  # axes that are logarithmic
-    together: bool = False  # all data in one chart
+    one_chart: bool = False  # for all data
     learners: tuple[str, ...] = ()  # only these; none: all
     set_sizes: tuple[int, ...] = ()
     finding: str | None = None
 
     def __post_init__(self) -> None:
-        for name, value, choices in (("kind", self.kind, FIGURE_KINDS), ("y", self.y, RATES)):
+        for name, value, choices in (
+            ("kind", self.kind, FIGURE_KINDS),
+            ("y", self.y, RATES),
+            ("finding", self.finding, (None, *FINDINGS)),
+        ):
             if value not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(choices)}")
+                raise ValueError(f"{name} must be one of {', '.join(filter(None, choices))}")
+        if not set(self.log) <= set(AXES):
+            raise ValueError(f"log must be a list of the axes {', '.join(AXES)}")
 
 
 class SpecFile(Axes, frozen=True, kw_only=True):
@@ -113,7 +121,8 @@ class SpecFile(Axes, frozen=True, kw_only=True):
     figures: tuple[Figure, ...] = ()
     best_from: str | None = None
     reference: str | None = None  # the learner that others are compared with
-    open_to_data: bool = True  # whether it makes sense on any data; fig6 is about SYNSEP
+    scaling: str | None = None  # of learners that set none; None: each as it does by itself
+    data_replaceable: bool = True  # whether it makes sense on any data; fig6 is about SYNSEP
     quick: Axes = Axes()
 
 
@@ -137,53 +146,62 @@ class Spec(SpecFile, frozen=True, kw_only=True):
         data, learners = (tuple(e.updated(axes) for e in entries) for entries in (self.data, self.learners))
         return structs.replace(self.updated(axes), data=data, learners=learners)
 
-    def cells(self, best: BestGamma | None = None) -> list[Cell]:
+    def runs(self, best: BestGamma | None = None) -> list[Run]:
         """All runs, each checked by making its learner."""
-        cells: dict[str, Cell] = {}
+        runs: dict[str, Run] = {}
         for i, entry in enumerate(self.data):
-            data = Data(entry.source, entry.name, entry.label, entry.first_labels)
-            stream, content = self._open(i, data)
+            stream, data_digest = self._open(i, entry)
             for learner in self.learners:
                 axes: Axes = self.updated(entry).updated(learner)
                 cls, _ = parse(learner.use)
+                scaling = {} if self.scaling is None else {"scaling": self.scaling}
                 sizes = (1,) if cls.single_label else axes.set_sizes
                 for m in sizes or (1,):
-                    for gamma in self._gammas(axes, cls, data, learner, m, best):
+                    for gamma in self._gammas(axes, cls, entry, learner, m, best):
                         for seed in axes.seed_numbers:
-                            cell = Cell(
-                                data=data,
-                                content=content,
+                            run = Run(
+                                data=entry.name,
+                                source=entry.source,
+                                label=entry.label,
+                                first_labels=entry.first_labels,
+                                data_digest=data_digest,
                                 learner=learner.name,
-                                use=learner.use,
-                                params=tuple(sorted(learner.params.items())),
+                                learner_spec=learner.use,
+                                params=tuple(sorted((scaling | learner.params).items())),
                                 set_size=m,
                                 gamma=gamma,
                                 seed=seed,
                                 rounds=axes.rounds or 100_000,
                             )
-                            cell = self._with_key(cell, stream, learner)
-                            cells[f"{cell.key} {cell.learner} {cell.data.name}"] = cell
-        return list(cells.values())
+                            run = self._with_key(run, stream, learner)
+                            runs[f"{run.key} {run.learner} {run.data}"] = run
+        return list(runs.values())
 
-    def _open(self, i: int, data: Data) -> tuple[Stream, str]:
+    def _open(self, i: int, data: DataEntry) -> tuple[Stream, str]:
         try:
-            content = identity(data.source)
-            return open_stream(data, content), content
+            data_digest = identity(data.source)
+            return open_stream(data.source, data.label, data.first_labels, data_digest), data_digest
         except SuperarmError as error:
             raise self.file.error(("data", i, "source"), error) from error
 
-    def _with_key(self, cell: Cell, stream: Stream, entry: LearnerEntry) -> Cell:
+    def _with_key(self, run: Run, stream: Stream, entry: LearnerEntry) -> Run:
         try:
-            return cell.with_key(stream)
+            return run.with_key(stream)
         except SuperarmError as error:
             parameter = str(error).partition(" ")[0]
-            key = {"set_size": "set_sizes", "gamma": "gammas"}.get(parameter, "use")
-            in_entry = getattr(entry, key) is not None
+            key = {"set_size": "set_sizes", "gamma": "gammas", "scaling": "scaling"}.get(parameter, "use")
+            in_entry = getattr(entry, key, None) is not None
             keys: KeyPath = ("learners", self.learners.index(entry), key) if in_entry else (key,)
-            raise self.file.error(keys, f"{error} ({entry.name} on {cell.data.name})") from error
+            raise self.file.error(keys, f"{error} ({entry.name} on {run.data})") from error
 
     def _gammas(
-        self, axes: Axes, cls: type[Learner], data: Data, entry: LearnerEntry, m: int, best: BestGamma | None
+        self,
+        axes: Axes,
+        cls: type[Learner],
+        data: DataEntry,
+        entry: LearnerEntry,
+        m: int,
+        best: BestGamma | None,
     ) -> tuple[float | None, ...]:
         if "gamma" not in parameters(cls) or "gamma" in entry.params:
             return (None,)
@@ -221,7 +239,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
         repeated = [name for name in names if names.count(name) > 1]
         if repeated:
             raise file.error((key,), f"the name {repeated[0]!r} is used twice; give one of them name = ...")
-        if not names and {figure.kind for figure in spec.figures} != {"price"}:
+        if not names and {figure.kind for figure in spec.figures} != {"second-moment"}:
             raise file.error((key,), f"{key} is missing or empty")
     if spec.reference is not None and spec.reference not in learners:
         raise file.must(

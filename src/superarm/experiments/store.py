@@ -1,48 +1,59 @@
-"""Results on disk: a file for each finished cell, written whole or not at all.
+"""Results on disk: a file for each finished run, written whole or not at all.
 
-DIR/cells/KEY.json          a finished cell
-DIR/failed/KEY.json         a cell that failed, with its error; it runs again next time
-DIR/experiments/NAME.json   which cells an experiment is made of, its spec and its figures
+DIR/runs/KEY.json           a finished run
+DIR/failed/KEY.json         a run that failed, with its error; it is executed again next time
+DIR/experiments/NAME.json   which runs an experiment is made of, and its spec
 DIR/runs.parquet, curves.parquet    everything, as tables (made from the files above)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from superarm._files import write_atomically
 from superarm.errors import InvalidInput
-from superarm.experiments.cells import FORMAT, Cell, Failed, Finished, Result, canonical_json
-from superarm.experiments.spec import Figure
-from superarm.simulation import RATES
+from superarm.experiments.runs import FORMAT, Run, RunFailure, RunResult, canonical_json
+from superarm.experiments.spec import SpecFile
+from superarm.experiments.toml import TomlFile
+from superarm.simulation import Trace
 
-Stored = TypeVar("Stored", "Experiment", Finished, Failed)
+Stored = TypeVar("Stored", "Experiment", RunResult, RunFailure)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Experiment:
     """A spec as it was run: everything that a report needs beside the results."""
 
     name: str
-    title: str
-    order: int
-    spec: str  # the file itself
-    figures: tuple[Figure, ...]
-    reference: str | None
-    learners: tuple[str, ...]
-    data: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    spec: str  # the text of its file
+    runs: tuple[Run, ...]
+
+    @cached_property
+    def spec_file(self) -> SpecFile:
+        """The keys of the spec."""
+        return TomlFile(self.name, self.spec).read(SpecFile)
+
+    @property
+    def title(self) -> str:
+        return self.spec_file.title or self.name
+
+    @property
+    def learners(self) -> list[str]:
+        """The names of its learners, in the order of the spec."""
+        return list(dict.fromkeys(run.learner for run in self.runs))
 
     @property
     def keys(self) -> list[str]:
-        """The keys of its cells, each once."""
-        return list(dict.fromkeys(cell.key for cell in self.cells))
+        """The keys of its runs, each once."""
+        return list(dict.fromkeys(run.key for run in self.runs))
 
 
 class Store:
@@ -52,15 +63,15 @@ class Store:
         self.folder = Path(folder)
 
     def has(self, key: str) -> bool:
-        return self._file("cells", key).exists()
+        return self._file("runs", key).exists()
 
-    def put(self, result: Result) -> None:
-        """Keep a result; a finished cell replaces its earlier failure."""
-        failure = self._file("failed", result.cell.key)
-        if isinstance(result, Failed):
+    def put(self, result: RunResult | RunFailure) -> None:
+        """Keep a result; that of a finished run replaces its earlier failure."""
+        failure = self._file("failed", result.run.key)
+        if isinstance(result, RunFailure):
             _write(failure, result)
         else:
-            _write(self._file("cells", result.cell.key), result)
+            _write(self._file("runs", result.run.key), result)
             failure.unlink(missing_ok=True)
 
     def put_experiment(self, experiment: Experiment) -> None:
@@ -69,7 +80,7 @@ class Store:
     def experiments(self) -> list[Experiment]:
         """All experiments, in their order."""
         experiments = [_read(path, Experiment) for path in (self.folder / "experiments").glob("*.json")]
-        return sorted(experiments, key=lambda experiment: (experiment.order, experiment.name))
+        return sorted(experiments, key=lambda experiment: (experiment.spec_file.order, experiment.name))
 
     def experiment(self, name: str) -> Experiment:
         path = self._file("experiments", name)
@@ -78,29 +89,29 @@ class Store:
             raise InvalidInput.must("experiment", str(self.folder), f"one of {names}", name)
         return _read(path, Experiment)
 
-    def finished(self, keys: Iterable[str]) -> list[Finished]:
-        """The results of those cells that have one."""
-        paths = [self._file("cells", key) for key in keys]
-        return [_read(path, Finished) for path in paths if path.exists()]
+    def finished(self, keys: Iterable[str]) -> list[RunResult]:
+        """The results of those runs that have one."""
+        paths = [self._file("runs", key) for key in keys]
+        return [_read(path, RunResult) for path in paths if path.exists()]
 
-    def failures(self, keys: Iterable[str]) -> list[Failed]:
+    def failures(self, keys: Iterable[str]) -> list[RunFailure]:
         paths = [self._file("failed", key) for key in keys]
-        return [_read(path, Failed) for path in paths if path.exists()]
+        return [_read(path, RunFailure) for path in paths if path.exists()]
 
     def frames(self, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """An experiment's runs (a row for each cell) and curves (a row for each checkpoint)."""
+        """An experiment's runs (a row for each) and curves (a row for each checkpoint)."""
         experiment = self.experiment(name)
-        by_key = {result.cell.key: result for result in self.finished(experiment.keys)}
-        # its own names for learner and data, not those of the first run
-        results = [(cell, by_key[cell.key]) for cell in experiment.cells if cell.key in by_key]
-        runs = pl.DataFrame([_run(*pair) for pair in results], infer_schema_length=None)
+        by_key = {result.run.key: result for result in self.finished(experiment.keys)}
+        # results of equal runs are shared: the names of learner and data are those of this experiment
+        results = [replace(by_key[run.key], run=run) for run in experiment.runs if run.key in by_key]
         if not results:
-            return runs, pl.DataFrame()
-        runs = runs.with_columns(pl.col("gamma").cast(pl.Float64))
-        return runs, pl.concat(_curve(*pair) for pair in results)
+            return pl.DataFrame(), pl.DataFrame()
+        runs = pl.DataFrame([_row(result) for result in results], infer_schema_length=None)
+        curves = pl.concat(curve_frame(_named_trace(result), result.run.gamma) for result in results)
+        return runs.with_columns(pl.col("gamma").cast(pl.Float64)), curves
 
     def write_tables(self) -> None:
-        """runs.parquet and curves.parquet, of all experiments."""
+        """Write runs.parquet and curves.parquet, of all experiments."""
         frames: dict[str, list[pl.DataFrame]] = {"runs": [], "curves": []}
         for experiment in self.experiments():
             for name, frame in zip(frames, self.frames(experiment.name), strict=True):
@@ -115,57 +126,50 @@ class Store:
         return self.folder / folder / f"{name}.json"
 
 
-def _run(cell: Cell, result: Finished) -> dict[str, Any]:
-    """The row of a run."""
-    rounds, counts = result.checkpoints[-1], result.counts[-1]
+def _named_trace(result: RunResult) -> Trace:
+    return replace(result.trace, learner=result.run.learner, data=result.run.data)
+
+
+def _row(result: RunResult) -> dict[str, Any]:
+    """Return a run as one row of a table."""
+    run = result.run
     return {
-        "data": cell.data.name,
-        "learner": cell.learner,
-        "set_size": cell.set_size,
-        "gamma": cell.gamma,
-        "seed": cell.seed,
-        "rounds": cell.rounds,
-        "key": cell.key,
-        "k": result.labels,
-        "d": result.features,
-        "seconds": result.seconds,
-        **{rate: count / rounds for rate, count in zip(RATES, counts, strict=True)},
-        "use": cell.use,
-        "params": canonical_json(dict(cell.params)),
-        "source": cell.data.source,
+        **_named_trace(result).to_row(),
+        "gamma": run.gamma,
+        "key": run.key,
+        "k": result.n_labels,
+        "d": result.n_features,
+        "learner_spec": run.learner_spec,
+        "params": canonical_json(dict(run.params)),
+        "source": run.source,
         **{f"version_{name}": number for name, number in result.versions.items()},
         **asdict(result.machine),
     }
 
 
-def _curve(cell: Cell, result: Finished) -> pl.DataFrame:
-    """The rows of a run's checkpoints."""
-    columns = zip(*result.counts, strict=True)
-    rates = {
-        rate: [count / n for count, n in zip(column, result.checkpoints, strict=True)]
-        for rate, column in zip(RATES, columns, strict=True)
-    }
-    return pl.DataFrame({"round": result.checkpoints} | rates).with_columns(
-        data=pl.lit(cell.data.name),
-        learner=pl.lit(cell.learner),
-        set_size=pl.lit(cell.set_size),
-        seed=pl.lit(cell.seed),
-        gamma=pl.lit(cell.gamma, pl.Float64),
+def curve_frame(trace: Trace, gamma: float | None = None) -> pl.DataFrame:
+    """Return the checkpoints of a run as rows, with what tells them from those of other runs."""
+    return trace.to_frame().with_columns(
+        data=pl.lit(trace.data),
+        learner=pl.lit(trace.learner),
+        set_size=pl.lit(trace.set_size),
+        seed=pl.lit(trace.seed),
+        gamma=pl.lit(gamma, pl.Float64),
     )
 
 
-def _write(path: Path, content: Result | Experiment) -> None:
+def _write(path: Path, content: RunResult | RunFailure | Experiment) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = msgspec.json.encode({"format": FORMAT, **asdict(content)})
+    text = msgspec.json.encode({"format": FORMAT, **asdict(content)}, enc_hook=np.ndarray.tolist)
     write_atomically(path, lambda file: file.write(text))
 
 
 def _read(path: Path, kind: type[Stored]) -> Stored:
-    """What a file holds; its format is looked at before anything else."""
+    """Return what a file holds; its format is looked at before anything else."""
     try:
         content = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
         if content.get("format") == FORMAT:
-            return msgspec.convert(content, kind)
+            return msgspec.convert(content, kind, dec_hook=lambda _, numbers: np.array(numbers))
     except msgspec.MsgspecError as error:
         raise InvalidInput.must("content", str(path), "JSON, as superarm wrote it", str(error)) from error
     wanted = f"{FORMAT}: run again, into another directory"

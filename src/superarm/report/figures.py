@@ -13,7 +13,7 @@ from superarm.experiments.store import Experiment
 from superarm.report.chart import Axis, Chart, LineStyle, line_chart
 from superarm.report.stats import with_interval, with_series
 from superarm.report.theme import DASHES, PALETTE
-from superarm.report.theory_charts import bound_chart, price_charts
+from superarm.report.theory_charts import bound_chart, second_moment_charts
 
 RATE_LABELS = {
     "error_rate": "error rate (share of rounds)",
@@ -31,15 +31,24 @@ MAX_CURVES = 8  # in one chart; more cannot be told apart
 
 
 def charts(
-    experiment: Experiment, runs: pl.DataFrame, curves: pl.DataFrame, learners: Sequence[str]
+    experiment: Experiment,
+    figures: Sequence[Figure],
+    runs: pl.DataFrame,
+    curves: pl.DataFrame,
+    learners: Sequence[str],
 ) -> list[list[Chart]]:
-    """The charts of each figure that an experiment asks for; ``learners`` are all of the report, for their colours."""
-    several = len(experiment.figures) > 1
+    """Return the charts of each figure; ``learners`` are all of the report, for their colours."""
     return [
-        _charts_of(figure, f"{experiment.name}-{i}" if several else experiment.name, experiment,
-                   curves if figure.kind in ("rounds", "bound") else runs, runs, learners)
-        for i, figure in enumerate(experiment.figures, 1)
-    ]  # fmt: skip
+        _charts_of(
+            figure,
+            experiment.name if len(figures) == 1 else f"{experiment.name}-{i}",
+            experiment,
+            curves if figure.kind in ("rounds", "bound") else runs,
+            runs,
+            learners,
+        )
+        for i, figure in enumerate(figures, 1)
+    ]
 
 
 def select_runs(figure: Figure, frame: pl.DataFrame) -> pl.DataFrame:
@@ -58,17 +67,17 @@ def _charts_of(
     runs: pl.DataFrame,
     learners: Sequence[str],
 ) -> list[Chart]:
-    """The charts of one figure: one for each data set, unless they are drawn together."""
-    if figure.kind == "price":
-        return price_charts(name)
+    """The charts of one figure: one for each data set, or one for all."""
+    if figure.kind == "second-moment":
+        return second_moment_charts(name)
     frame = select_runs(figure, frame) if len(frame) else frame
     if not len(frame):
         return []
     if figure.kind == "gamma":
-        frame = _with_level_lines(frame)
-    in_order = pl.col("learner").cast(pl.Enum(experiment.learners))
+        frame = _with_constant_lines(frame)
+    in_order = pl.col("learner").cast(pl.Enum(list(learners)))
     frame = frame.sort(in_order, "set_size", "gamma", maintain_order=True)
-    if figure.together:
+    if figure.one_chart:
         return list(curve_charts(name, figure.title or experiment.title, figure, frame, learners))
     by_data: list[Chart] = []
     for data in dict.fromkeys(frame["data"].to_list()):
@@ -80,12 +89,12 @@ def _charts_of(
     return by_data
 
 
-def _with_level_lines(runs: pl.DataFrame) -> pl.DataFrame:
-    """For an axis of gammas: learners that have none get a level line from end to end."""
+def _with_constant_lines(runs: pl.DataFrame) -> pl.DataFrame:
+    """Give learners without a gamma a constant line, from end to end of the axis of gammas."""
     ends = runs.group_by("data").agg(pl.col("gamma").min().alias("0"), pl.col("gamma").max().alias("1"))
     ends = ends.unpivot(["0", "1"], index="data", value_name="gamma").drop("variable").unique()
-    level = runs.filter(pl.col("gamma").is_null()).drop("gamma").join(ends, on="data")
-    return pl.concat([runs, level.select(runs.columns)]).filter(pl.col("gamma").is_not_null())
+    constant = runs.filter(pl.col("gamma").is_null()).drop("gamma").join(ends, on="data")
+    return pl.concat([runs, constant.select(runs.columns)]).filter(pl.col("gamma").is_not_null())
 
 
 def curve_charts(
@@ -95,7 +104,7 @@ def curve_charts(
     if not len(frame):
         return
     column = X_COLUMNS[figure.kind]
-    frame = with_series(frame, axis=column, together=figure.together)
+    frame = with_series(frame, axis=column, one_chart=figure.one_chart)
     for subtitle, part in _split(frame, column):
         file_name = f"{name}-{_slug(subtitle)}" if subtitle else name
         table = part.with_columns(pl.col(column).alias("x"))
@@ -129,7 +138,7 @@ def _chart(name: str, title: str, figure: Figure, frame: pl.DataFrame, learners:
     curves = dict(frame.select("series", "learner").unique(maintain_order=True).iter_rows())
     table = with_interval(frame, ["series", "x"], figure.y)
     x_log = "x" in figure.log or figure.kind == "gamma"
-    y_log = "y" in figure.log or _is_squeezed(table, figure.kind)
+    y_log = "y" in figure.log or _needs_log_axis(table, figure.kind)
     if figure.kind == "rounds":
         table = _thin(table, x_log)
     x = Axis(X_LABELS[figure.kind], log=x_log, whole=figure.kind == "set-size")
@@ -160,8 +169,8 @@ def curve_styles(curves: Mapping[str, str], learners: Sequence[str]) -> dict[str
     }
 
 
-def _is_squeezed(table: pl.DataFrame, kind: str) -> bool:
-    """Whether an axis from 0 on would press the curves to its bottom."""
+def _needs_log_axis(table: pl.DataFrame, kind: str) -> bool:
+    """Return whether curves would lie at the bottom of an axis that begins at 0."""
     means = table.filter(pl.col("x") == pl.col("x").max())["mean"] if kind == "rounds" else table["mean"]
     least, most = float(means.min()), float(means.max())  # type: ignore[arg-type]
     return most < 0.1 if kind == "rounds" else least < most / 50.0

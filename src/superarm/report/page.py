@@ -11,7 +11,7 @@ from string import Template
 
 import vl_convert
 
-from superarm.experiments.cells import Failed
+from superarm.experiments.runs import RunFailure
 from superarm.experiments.spec import Figure
 from superarm.experiments.store import Experiment
 from superarm.report.chart import Chart
@@ -36,7 +36,7 @@ class Section:
     figures: list[FigureView]
     tables: list[TableView]
     provenance: dict[str, str]  # versions and machines
-    failures: list[Failed]
+    failures: list[RunFailure]
     missing: int
 
 
@@ -50,7 +50,7 @@ def page(title: str, intro: str, sections: Sequence[Section]) -> str:
         f"<nav>{links}</nav>\n" if len(sections) > 1 else ""
     )
     body += "\n".join(_section(section, alone=len(sections) == 1) for section in sections)
-    charts = {chart.name: chart.spec for s in sections for drawn in s.figures for chart in drawn.charts}
+    charts = {chart.name: chart.spec for s in sections for view in s.figures for chart in view.charts}
     content = {"charts": charts, "light": LIGHT, "dark": DARK, "ink": INK}
     return Template((Path(__file__).parent / "page.html").read_text(encoding="utf-8")).substitute(
         title=_escape(title),
@@ -67,23 +67,23 @@ def _section(section: Section, *, alone: bool) -> str:
         parts.append(f"<h2>{_escape(experiment.title)}</h2>")
     if section.failures or section.missing:
         parts.append(_missing_runs(section))
-    for drawn in section.figures:
-        figure = drawn.figure
+    for view in section.figures:
+        figure = view.figure
         if figure.title:
             parts.append(f"<h3>{_escape(figure.title)}</h3>")
         if figure.note:
             parts.append(f"<p>{_escape(figure.note)}</p>")
         if figure.paper:
             parts.append(f'<div class="said"><b>The paper says</b>{_escape(figure.paper)}</div>')
-        if drawn.findings:
-            items = "".join(f"<li>{_escape(sentence)}</li>" for sentence in drawn.findings)
+        if view.findings:
+            items = "".join(f"<li>{_escape(sentence)}</li>" for sentence in view.findings)
             parts.append(f'<div class="said"><b>What came out</b><ul>{items}</ul></div>')
-        parts.append(f'<div class="charts">{"".join(_chart(chart) for chart in drawn.charts)}</div>')
-    for i, view in enumerate(section.tables):
-        shown = " open" if i == 0 and len(view.frame) <= 12 else ""
-        links = f'<a href="tables/{view.name}.csv">CSV</a> <a href="tables/{view.name}.md">Markdown</a>'
+        parts.append(f'<div class="charts">{"".join(_chart(chart) for chart in view.charts)}</div>')
+    for i, table in enumerate(section.tables):
+        shown = " open" if i == 0 and len(table.frame) <= 12 else ""
+        links = f'<a href="tables/{table.name}.csv">CSV</a> <a href="tables/{table.name}.md">Markdown</a>'
         parts.append(
-            f"<details{shown}><summary>{_escape(view.title)}</summary>{to_html(view.frame)}"
+            f"<details{shown}><summary>{_escape(table.title)}</summary>{to_html(table.frame)}"
             f'<span class="quiet">{links}</span></details>'
         )
     parts.append(f"<details><summary>The spec</summary><pre>{_escape(experiment.spec)}</pre></details>")

@@ -37,19 +37,19 @@ def with_interval(frame: pl.DataFrame, by: list[str], value: str) -> pl.DataFram
     )
 
 
-def with_series(frame: pl.DataFrame, *, axis: str = "round", together: bool = False) -> pl.DataFrame:
+def with_series(frame: pl.DataFrame, *, axis: str = "round", one_chart: bool = False) -> pl.DataFrame:
     """Name each curve by what tells it from the others: learner, m, gamma, data.
 
     Args:
         frame: with columns data, learner, set_size and gamma.
         axis: the column that curves run over, which is no part of their names.
-        together: all data in one chart.
+        one_chart: whether all data are in one chart.
     """
     varies = {
         "set_size": pl.col("set_size").n_unique().over("learner") > 1,
         "gamma": pl.col("gamma").n_unique().over("data", "learner", "set_size") > 1,
     }
-    name = (pl.col("data") + ", " if together else pl.lit("")) + pl.col("learner")
+    name = (pl.col("data") + ", " if one_chart else pl.lit("")) + pl.col("learner")
     for column, symbol in (("set_size", "m"), ("gamma", "γ")):
         if column != axis:
             part = pl.format(f", {symbol} = {{}}", column)
@@ -58,8 +58,8 @@ def with_series(frame: pl.DataFrame, *, axis: str = "round", together: bool = Fa
 
 
 def summary(runs: pl.DataFrame) -> pl.DataFrame:
-    """A row for each data set, learner, m and gamma."""
-    by = ["data", "learner", "set_size", "gamma", "rounds"]
+    """A row for each data set, learner, m, scaling and gamma."""
+    by = ["data", "learner", "set_size", "scaling", "gamma", "rounds"]
     groups = runs.group_by(by, maintain_order=True)
     table = groups.agg(pl.len().alias("runs"))
     for rate in RATES:

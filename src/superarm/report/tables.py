@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from superarm.experiments.spec import Figure
 from superarm.experiments.store import Experiment
 from superarm.report.stats import differences, summary
 
@@ -38,17 +40,18 @@ class TableView:
     frame: pl.DataFrame
 
 
-def tables(experiment: Experiment, runs: pl.DataFrame) -> list[TableView]:
-    """Best gammas where they are searched, differences where there is a reference, and all rates."""
+def tables(experiment: Experiment, figures: Sequence[Figure], runs: pl.DataFrame) -> list[TableView]:
+    """Return the best gammas where a figure is about them, differences from the reference, and all rates."""
     if not len(runs):
         return []
     frames: list[tuple[str, str, pl.DataFrame]] = []
-    if any(figure.finding == "best-gamma" for figure in experiment.figures):
+    if any(figure.kind == "gamma" for figure in figures):
         title = "The best γ of each learner, by its error (the paper's Table 1)"
         frames.append(("best-gammas", title, _best_gammas(runs)))
-    if experiment.reference is not None:
-        title = f"Error minus that of {experiment.reference}, seed by seed, with 95 % intervals"
-        frames.append(("differences", title, differences(runs, experiment.reference)))
+    reference = experiment.spec_file.reference
+    if reference is not None:
+        title = f"Error minus that of {reference}, seed by seed, with 95 % intervals"
+        frames.append(("differences", title, differences(runs, reference)))
     frames.append(("rates", "All rates: mean and half of the 95 % interval", summary(runs)))
     return [
         TableView(f"{experiment.name}-{suffix}", title, frame)

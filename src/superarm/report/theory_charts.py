@@ -1,4 +1,4 @@
-"""Charts of what can be computed instead of simulated: Theorem 6's bound, and the price of one update."""
+"""Charts of what can be computed instead of simulated: Theorem 6's bound, and the second moment of one update."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from superarm.theory import second_moment, theorem6_bound
 from superarm.theory.estimates import ESTIMATES
 
 IN_TOP = 0.9
-TRIVIAL = "all rounds are misses"
+ALL_MISSES = "all rounds are misses"
 
 
 def bound_floor(k: int, m: int, gamma: float, rounds: int) -> float:
@@ -31,58 +31,63 @@ def bound_chart(
     """Misses of the top set against rounds, with the least that the bound can be."""
     k = int(runs.filter(pl.col("data") == title)["k"][0])
     curves = curves.with_columns((pl.col("miss_rate") * pl.col("round")).alias("misses"))
-    sizes = sorted(set(curves["set_size"].to_list()))
+    pairs = list(curves.select("set_size", "gamma").unique(maintain_order=True).iter_rows())
+    several_gammas = curves["gamma"].drop_nulls().n_unique() > 1
     tables, styles = [], dict[str, LineStyle]()
     for (learner, m, gamma), part in curves.group_by(["learner", "set_size", "gamma"], maintain_order=True):
         misses = with_interval(part, ["round"], "misses").rename({"round": "x"})
         rounds = misses["x"].to_list()
-        floor = [bound_floor(k, int(m), float(gamma), r) for r in rounds]
-        dash = DASHES[sizes.index(m) % len(DASHES)]
-        colour = PALETTE[learners.index(str(learner)) % len(PALETTE)]
-        measured, bound = f"{learner}, m = {m}", f"bound, m = {m}"
-        tables += [_named(misses, measured), _named(_exact(rounds, floor), bound)]
-        styles |= {measured: LineStyle(colour, dash), bound: LineStyle(INK, dash)}
-    tables.append(_named(_exact(rounds, list(map(float, rounds))), TRIVIAL))
+        dash = DASHES[pairs.index((m, gamma)) % len(DASHES)]
+        suffix = f", m = {m}" + (f", γ = {gamma:g}" if several_gammas and gamma is not None else "")
+        tables.append(_named(misses, f"{learner}{suffix}"))
+        styles[f"{learner}{suffix}"] = LineStyle(PALETTE[learners.index(str(learner)) % len(PALETTE)], dash)
+        if gamma is not None and f"bound{suffix}" not in styles:  # the theorem is about learners with a gamma
+            floor = [bound_floor(k, int(m), float(gamma), r) for r in rounds]
+            tables.append(_named(_exact(rounds, floor), f"bound{suffix}"))
+            styles[f"bound{suffix}"] = LineStyle(INK, dash)
+    tables.append(_named(_exact(rounds, list(map(float, rounds))), ALL_MISSES))
     spec = line_chart(
         pl.concat(tables, how="diagonal_relaxed"),
         x=Axis("rounds", log=True),
         y=Axis("misses of the top set (rounds)", log=True),
-        styles=styles | {TRIVIAL: LineStyle(GREY, DASHES[0])},
+        styles=styles | {ALL_MISSES: LineStyle(GREY, DASHES[0])},
     )
     spec["description"] = f"{title}: misses of the top set and the least that Theorem 6's bound can be."
     return Chart(name, title, spec)
 
 
-def price_charts(name: str) -> list[Chart]:
+def second_moment_charts(name: str) -> list[Chart]:
     """E|U~|^2 against gamma (k = 10), and against k (gamma = 0.1)."""
     gammas = np.geomspace(0.01, 1.0, 25).round(5).tolist()
     labels = [5, 6, 8, 10, 15, 20, 30, 50, 70, 100, 150, 200]
     over_gamma = {
-        (m, estimate): _exact(gammas, [_price(10, m, gamma, estimate) for gamma in gammas])
+        (m, estimate): _exact(gammas, [_mean_second_moment(10, m, gamma, estimate) for gamma in gammas])
         for estimate in ESTIMATES
         for m in (2, 7)
     }
     over_k = {
-        (m, estimate): _exact(labels, [_price(k, m, 0.1, estimate) for k in labels])
+        (m, estimate): _exact(labels, [_mean_second_moment(k, m, 0.1, estimate) for k in labels])
         for estimate in ESTIMATES
         for m in (2, 4)
     }
     return [
-        _price_chart(
+        _second_moment_chart(
             f"{name}-gamma", "Against γ, for k = 10 labels", "γ, the share of exploration", over_gamma
         ),
-        _price_chart(f"{name}-k", "Against the number of labels, γ = 0.1", "k, the number of labels", over_k),
+        _second_moment_chart(
+            f"{name}-k", "Against the number of labels, γ = 0.1", "k, the number of labels", over_k
+        ),
     ]
 
 
-def _price(k: int, m: int, gamma: float, estimate: str) -> float:
+def _mean_second_moment(k: int, m: int, gamma: float, estimate: str) -> float:
     """E|U~|^2 with y in the top set on nine rounds of ten, the belief of the minimum-variance estimate."""
     inside, outside = (second_moment(k, m, gamma, estimate, in_top=in_top) for in_top in (True, False))
     return float(IN_TOP * inside + (1.0 - IN_TOP) * outside)
 
 
-def _price_chart(name: str, title: str, x: str, tables: dict[tuple[int, str], pl.DataFrame]) -> Chart:
-    """The price of each (set size, estimate): colours tell the size, dashes the estimate."""
+def _second_moment_chart(name: str, title: str, x: str, tables: dict[tuple[int, str], pl.DataFrame]) -> Chart:
+    """Draw the second moment of each (set size, estimate): colours tell the size, dashes the estimate."""
     sizes = list(dict.fromkeys(m for m, _ in tables))
     styles = {
         f"{estimate}, m = {m}": LineStyle(PALETTE[sizes.index(m)], DASHES[ESTIMATES.index(estimate)])

@@ -9,6 +9,7 @@ import polars as pl
 
 from superarm.errors import InvalidInput
 from superarm.experiments.spec import Figure
+from superarm.experiments.store import curve_frame
 from superarm.report.chart import Chart, offline
 from superarm.report.figures import curve_charts
 from superarm.simulation import RATES, Trace
@@ -36,23 +37,14 @@ def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
     """A rate against rounds: a line for each name, with the 95 % interval of its runs."""
     if y not in RATES:
         raise InvalidInput.must("y", "plot", f"one of {', '.join(RATES)}", y, choices=RATES)
-    frames = [
-        trace.to_frame().with_columns(
-            data=pl.lit(trace.data),
-            learner=pl.lit(name),
-            set_size=pl.lit(trace.set_size),
-            gamma=pl.lit(None, pl.Float64),
-        )
-        for name, traces in runs.items()
-        for trace in traces
-    ]
+    curves = pl.concat(curve_frame(trace) for traces in runs.values() for trace in traces)
     data = next(iter(runs.values()))[0].data
     figure = Figure("rounds", y=y, log=("x",))
-    return as_altair(list(curve_charts(data, _title(runs, y), figure, pl.concat(frames), list(runs))))
+    return as_altair(list(curve_charts(data, _title(runs, y), figure, curves, list(runs))))
 
 
 def _title(runs: Mapping[str, Sequence[Trace]], y: str) -> str:
-    """Who did what on which data, and how it ended."""
+    """Return a title that names the learners, the data, and the best rate at the end."""
     first = next(iter(runs.values()))[0]
     sizes = {trace.set_size for traces in runs.values() for trace in traces}
     shown = f", m = {first.set_size}" if len(sizes) == 1 else ""
@@ -65,20 +57,6 @@ def _title(runs: Mapping[str, Sequence[Trace]], y: str) -> str:
 
 
 def runs_frame(runs: Mapping[str, Sequence[Trace]]) -> pl.DataFrame:
-    """A row for each run, as the store's."""
-    rows = [
-        {
-            "data": trace.data,
-            "learner": name,
-            "set_size": trace.set_size,
-            "gamma": None,
-            "scaling": trace.scaling,
-            "seed": trace.seed,
-            "rounds": int(trace.rounds[-1]),
-            **trace.rates,
-            "seconds": trace.seconds,
-        }
-        for name, traces in runs.items()
-        for trace in traces
-    ]
-    return pl.DataFrame(rows, schema_overrides={"gamma": pl.Float64})
+    """Return a row for each run, as the store does; names of learners tell their gammas."""
+    rows = [trace.to_row() for traces in runs.values() for trace in traces]
+    return pl.DataFrame(rows).with_columns(gamma=pl.lit(None, pl.Float64))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -56,21 +55,23 @@ def write_report(
 
 def _section(store: Store, experiment: Experiment, learners: list[str]) -> Section:
     runs, curves = store.frames(experiment.name)
-    experiment = replace(experiment, figures=experiment.figures or _default_figures(runs))
+    figures = experiment.spec_file.figures or _default_figures(runs)
     failures = store.failures(experiment.keys)
-    figures = [
-        FigureView(figure, drawn, findings(experiment, figure, runs))
-        for figure, drawn in zip(experiment.figures, charts(experiment, runs, curves, learners), strict=True)
+    views = [
+        FigureView(figure, of_figure, findings(figure, runs, experiment.spec_file.reference))
+        for figure, of_figure in zip(
+            figures, charts(experiment, figures, runs, curves, learners), strict=True
+        )
     ]
     missing = len(experiment.keys) - len({*runs["key"]} if len(runs) else ()) - len(failures)
-    return Section(experiment, figures, tables(experiment, runs), _provenance(runs), failures, missing)
+    return Section(experiment, views, tables(experiment, figures, runs), _provenance(runs), failures, missing)
 
 
 def _default_figures(runs: pl.DataFrame) -> tuple[Figure, ...]:
     """For a spec that asks for none: error against rounds, and against gamma and m where they vary."""
     figures = [Figure("rounds", title="Error against rounds", log=("x",))]
     if len(runs) and runs["gamma"].drop_nulls().n_unique() > 1:
-        figures.append(Figure("gamma", title="Error against γ", finding="best-gamma"))
+        figures.append(Figure("gamma", title="Error against γ"))
     if len(runs) and runs["set_size"].n_unique() > 1:
         figures.append(Figure("set-size", title="Error against m"))
     return tuple(figures)
@@ -92,7 +93,7 @@ def _provenance(runs: pl.DataFrame) -> dict[str, str]:
 
 
 def _intro(sections: list[Section]) -> str:
-    n_runs = sum(len(s.experiment.cells) for s in sections)
+    n_runs = sum(len(s.experiment.runs) for s in sections)
     return (
         "Each round a learner sees a row, shows m of k labels, and is told one bit: whether the right "
         "label was among them. The error rate is the share of rounds so far whose top label was wrong. "
@@ -108,12 +109,12 @@ def _intro(sections: list[Section]) -> str:
 def _write_files(section: Section, output: Path) -> None:
     for folder in ("figures", "tables"):
         (output / folder).mkdir(exist_ok=True)
-    for view in section.tables:
-        (output / "tables" / f"{view.name}.csv").write_text(view.frame.write_csv(), encoding="utf-8")
-        text = f"**{view.title}**\n\n{to_markdown(view.frame)}"
-        (output / "tables" / f"{view.name}.md").write_text(text, encoding="utf-8")
-    for drawn in section.figures:
-        for chart in drawn.charts:
+    for table in section.tables:
+        (output / "tables" / f"{table.name}.csv").write_text(table.frame.write_csv(), encoding="utf-8")
+        text = f"**{table.title}**\n\n{to_markdown(table.frame)}"
+        (output / "tables" / f"{table.name}.md").write_text(text, encoding="utf-8")
+    for figure_view in section.figures:
+        for chart in figure_view.charts:
             for kind, content in _rendered(chart).items():
                 (output / "figures" / f"{chart.name}.{kind}").write_bytes(content)
 
