@@ -67,7 +67,7 @@ def test_best_gammas_need_results(tmp_path):
     store = Store(tmp_path / "s")
     text = 'data = ["digits"]\nlearners = ["perceptron"]\nrounds = 20'
     run(read_spec(write_spec(tmp_path, text)), store)
-    for path in (store.folder / "cells").iterdir():
+    for path in (store.folder / "runs").iterdir():
         path.unlink()
     with pytest.raises(InvalidInput, match="one with results: run grid first"):
         best_gammas(store, "grid")

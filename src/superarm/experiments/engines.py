@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from superarm._extras import need
@@ -37,7 +40,11 @@ def _local(runs: Sequence[Run], jobs: int) -> Iterator[RunResult | RunFailure]:
     options: dict[str, Any] = {"n_jobs": jobs, "batch_size": 1, "pre_dispatch": jobs}
     options |= {"return_as": "generator_unordered", "idle_worker_timeout": IDLE_SECONDS}
     try:
-        for result in Parallel(**options)(delayed(execute_run)(run) for run in runs):
+        with (
+            _interrupts_ignored()
+        ):  # processes that are started in here never see Ctrl-C: their parent ends them
+            results = Parallel(**options)(delayed(execute_run)(run) for run in runs)
+        for result in results:
             del waiting[result.run.key]
             yield result
     except TerminatedWorkerError:
@@ -46,6 +53,19 @@ def _local(runs: Sequence[Run], jobs: int) -> Iterator[RunResult | RunFailure]:
                 yield from Parallel(**options)([delayed(execute_run)(run)])
             except TerminatedWorkerError:
                 yield RunFailure(run, PROCESS_DIED)
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C for a moment; only the main thread of Python can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _dask(runs: Sequence[Run], address: str) -> Iterator[RunResult | RunFailure]:
