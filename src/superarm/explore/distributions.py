@@ -121,13 +121,13 @@ class Mixture(SetDistribution):
 
     @classmethod
     def certain(cls, eligible: Iterable[Label], labels: Iterable[Label]) -> Mixture:
-        """Return the distribution that always shows these labels."""
+        """Return the distribution that always shows these ``labels`` of the ``eligible`` ones."""
         shown = frozenset(labels)
         return cls(eligible, len(shown), [(shown, 1.0)])
 
     @classmethod
     def dilute(cls, eligible: Iterable[Label], top: Iterable[Label], gamma: float) -> Mixture:
-        """Return the distribution of the dilute draw around a top set."""
+        """Return the distribution of the dilute draw from ``eligible`` around ``top``, with this ``gamma``."""
         labels = frozenset(top)
         return cls(eligible, len(labels), (), 1.0, labels, gamma) if labels else cls.certain(eligible, ())
 

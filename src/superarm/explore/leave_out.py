@@ -10,6 +10,7 @@ that are ``tied`` with the last rank, or if they are fewer, those that are not (
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
 from typing import Any
@@ -73,8 +74,8 @@ def intervals_hit(sums: Sequence[float], most: int) -> list[tuple[list[int], flo
     stretches = []
     for low, high in pairwise(cuts):
         u = (low + high) / 2
-        hit = [i for j in range(most) for i in range(len(sums)) if edges[i] <= u + j < edges[i + 1]]
-        stretches.append((hit, high - low))
+        numbers = [bisect_right(edges, u + j) - 1 for j in range(most)]
+        stretches.append(([i for i in numbers if i < len(sums)], high - low))
     return stretches
 
 

@@ -1,4 +1,4 @@
-"""PlainRule: a rule of your own in plain Python. Slower than a compiled one, and as exact.
+"""PlainRule: the base of rules in plain Python. Slower than a compiled one, and as exact.
 
 Compiled code calls `choose` with the interpreter, once for each decision (docs/extend.md, with what that
 costs, and how to compile a rule).
@@ -22,7 +22,7 @@ from superarm.native.rule import RuleKernel
 
 
 class DrawContext(NamedTuple):
-    """What a set is chosen from.
+    """The input of `PlainRule.choose`.
 
     Attributes:
         scores: of the labels that may be shown.
@@ -40,12 +40,12 @@ class DrawContext(NamedTuple):
     memory: Array
 
     def uniform(self, draw: int) -> float:
-        """Number ``draw`` of this round's uniforms in [0, 1): the same whenever it is asked for."""
+        """Return number ``draw`` of this round's uniforms in [0, 1): the same in every call."""
         return uniform_number(self.seed, self.round, draw)
 
 
 class Choice(NamedTuple):
-    """What `PlainRule.choose` gives back.
+    """The result of `PlainRule.choose`.
 
     Attributes:
         shown: positions in ``context.scores``, in the order of the draw.
@@ -78,20 +78,20 @@ class PlainRule(Rule):
         """Choose a set. It must be a pure function of ``context``: it moves nothing."""
 
     def largest(self, n: int, m: int) -> int:
-        """The most labels that `choose` may show of n, where m are asked for."""
+        """Return the most labels that `choose` may show of n, where m are asked for."""
         return m
 
     def log_size(self, n: int, m: int) -> int:
-        """The most numbers that `choose` may write to its draw log, where m of n labels are asked for."""
+        """Return the most numbers that `choose` may write to its draw log, where m of n labels are asked for."""
         return 0
 
     def on_decided(self, draw_state: Array, draw_log: Array) -> None:
-        """A decision was made: move ``draw_state`` by what `choose` wrote down, ``draw_log``."""
+        """Move ``draw_state`` after a decision, by what `choose` wrote down, ``draw_log``."""
 
     def on_feedback(self, draw_state: Array, memory: Array, draw_log: Array, hit: bool) -> None:
-        """An answer, ``hit``, has come, and was learnt from: move ``draw_state`` and ``memory``.
+        """Move ``draw_state`` and ``memory`` after an answer, ``hit``, was learnt from.
 
-        ``draw_log`` is what `choose` wrote down; it is empty for a set that somebody else chose.
+        ``draw_log`` is what `choose` wrote down; it is empty for a set that another system chose.
         """
 
     # ------------------------------------------------------------ for compiled code
@@ -104,10 +104,10 @@ class PlainRule(Rule):
         """Whether answers move it."""
         return type(self).on_feedback is not PlainRule.on_feedback
 
-    def checked(
+    def choose_checked(
         self, scores: Array, m: int, seed: int, round_: int, draw_state: Array, memory: Array
     ) -> tuple[list[int], list[int], float, float, Array]:
-        """`choose`, checked: shown, top, the logarithms of both probabilities, the draw log.
+        """Call `choose` and check its result.
 
         Args:
             scores: of the labels that may be shown.
@@ -116,16 +116,19 @@ class PlainRule(Rule):
             round_: whose draws they are.
             draw_state: numbers that deciding has moved.
             memory: numbers that answers have moved.
+
+        Returns:
+            The shown positions, the top ones, the logarithms of both probabilities, and the draw log.
         """
         owner, n = f"{type(self).__name__}.choose", len(scores)
-        best = np.argsort(-scores, kind="stable")[:m].tolist()
+        top = np.argsort(-scores, kind="stable")[:m].tolist()
         shown, probability, ordered, written = self.choose(
             DrawContext(scores, m, seed, round_, draw_state, memory)
         )
-        chosen, most = [int(i) for i in shown], self.largest(n, m)
-        if not 1 <= len(chosen) <= most or len({*chosen} & {*range(n)}) != len(chosen):
+        chosen, max_size = [int(i) for i in shown], self.largest(n, m)
+        if not 1 <= len(chosen) <= max_size or len({*chosen} & {*range(n)}) != len(chosen):
             raise InvalidInput.must(
-                "shown", owner, f"at most {most} distinct positions of {n}, at least one", chosen
+                "shown", owner, f"at most {max_size} distinct positions of {n}, at least one", chosen
             )
         ordered = probability if ordered is None else ordered
         for parameter, value in (("probability", probability), ("ordered", ordered)):
@@ -136,4 +139,4 @@ class PlainRule(Rule):
             raise InvalidInput.must(
                 "draw_log", owner, f"at most {self.log_size(n, m)} numbers, as log_size says", written
             )
-        return chosen, best, log(ordered), log(probability), draw_log
+        return chosen, top, log(ordered), log(probability), draw_log

@@ -1,4 +1,4 @@
-"""Rules by the names that records, logs and spec files use; and what a recorded decision was drawn from."""
+"""Rules by the names that records, logs and spec files use, and the distribution behind a recorded decision."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from superarm.explore.rule import Rule
 
 
 def rules() -> dict[str, type[Rule]]:
-    """All rules that are known by now, by name."""
+    """Return all rule classes that have been imported, by name."""
     import superarm.explore  # its own rules, at least
 
     assert superarm.explore
     by_name: dict[str, type[Rule]] = {}
-    waiting = list(Rule.__subclasses__())
-    while waiting:
-        cls = waiting.pop()
+    unseen = list(Rule.__subclasses__())
+    while unseen:
+        cls = unseen.pop()
         if "name" in vars(cls):
             by_name[cls.name] = cls
-        waiting += cls.__subclasses__()
+        unseen += cls.__subclasses__()
     return by_name
 
 
 def rule_from(data: dict[str, Any], owner: str) -> Rule:
-    """The rule that `to_dict` gave as ``data``; ``owner`` is whose it is, for messages."""
+    """Return the rule that `Rule.to_dict` gave as ``data``; ``owner`` is whose it is, for messages."""
     known = rules()
     params = {key: value for key, value in data.items() if key != "name"}
     if data.get("name") not in known:
@@ -42,7 +42,7 @@ def rule_from(data: dict[str, Any], owner: str) -> Rule:
 
 
 def distribution_of(decision: Decision, labels: Sequence[Label] | None = None) -> SetDistribution | None:
-    """The distribution that a decision was drawn from, where its rule was recorded.
+    """Return the distribution that a decision was drawn from; ``None`` where its rule was not recorded.
 
     Args:
         decision: of a learner or a rule, or from a log.

@@ -59,7 +59,7 @@ cdef class PlainRuleKernel(RuleKernel):
         cdef Py_ssize_t i
         scores = np.empty(context.n, np.float32)
         memcpy(<float*><size_t>scores.ctypes.data, context.scores, context.n * sizeof(float))
-        shown, top, draw.logp_ordered, draw.logp_set, log = self.rule.checked(
+        shown, top, draw.logp_ordered, draw.logp_set, log = self.rule.choose_checked(
             scores, context.m, self.seed, context.round, _array(context.draw_state, self.n_draw_state), self.memory
         )
         for i in range(len(shown)):
