@@ -5,13 +5,14 @@ import subprocess
 import sys
 from functools import partial
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.native.ledger import Ledger
+from superarm.native.answered_rounds import AnsweredRounds
 
 ROUNDS = st.integers(0, 60)
 
@@ -23,38 +24,41 @@ ROUNDS = st.integers(0, 60)
 @settings(max_examples=300)
 def test_answered_is_a_set(adds, restart):
     """Against a plain set, through ranges, repetitions, and saving in between."""
-    answered, plain = Ledger(), set()
+    answered, plain = AnsweredRounds(), set()
     for i, item in enumerate(adds):
         if isinstance(item, tuple):
             start, stop = sorted(item)
-            answered.add_range(start, stop)
+            answered.add_many(np.arange(start, stop))
             plain |= set(range(start, stop))
         else:
             answered.add(item)
             plain.add(item)
         if i == restart:
-            answered = Ledger(answered.low, bytes.fromhex(answered.later.hex()))
+            answered = AnsweredRounds(answered.start, bytes.fromhex(answered.bits.hex()))
         assert {t for t in range(70) if t in answered} == plain
-        low = next(t for t in range(200) if t not in plain)
-        assert answered.low == low
+        first_open = next(t for t in range(200) if t not in plain)
+        assert (answered.start, answered.count) == (first_open // 8 * 8, len(plain))
+        assert answered.first_of(np.arange(first_open, 70)) == min(
+            plain - set(range(first_open)), default=None
+        )
 
 
 def test_answers_in_order_take_no_memory():
-    answered = Ledger()
+    answered = AnsweredRounds()
     for t in range(10_000):
         answered.add(t)
-    assert (answered.low, bytes(answered.later)) == (10_000, b"")
-    answered.add_range(10_000, 10**9)
-    assert (answered.low, bytes(answered.later)) == (10**9, b"")
+    assert (answered.start, bytes(answered.bits)) == (10_000, b"")
+    answered.add_many(np.arange(10_000, 1_000_002))
+    assert (answered.start, bytes(answered.bits)) == (1_000_000, b"\3")
 
 
 def test_an_open_round_costs_a_bit_a_round():
-    answered = Ledger()
-    answered.add_range(1, 80_001)
-    assert answered.low == 0
-    assert len(answered.later) <= 10_001
+    answered = AnsweredRounds()
+    answered.add_many(np.arange(1, 80_001))
+    assert answered.start == 0
+    assert len(answered.bits) <= 10_001
     answered.add(0)
-    assert (answered.low, bytes(answered.later)) == (80_001, b"")
+    assert (answered.start, bytes(answered.bits)) == (80_000, b"\1")
 
 
 # ---------------------------------------------------------------- Decision

@@ -39,7 +39,7 @@ def rewritten(path, **changes):
 def test_round_trip(model):
     learner = sa.load(model)
     assert learner.round == 21
-    assert learner.answered.low == 20
+    assert learner.answered.count == 20
     assert learner.labels == ("a", "b", "c")
     again = model.with_name("again.npz")
     learner.save(again)
@@ -155,9 +155,9 @@ def test_a_class_that_was_not_imported(model):
         sa.load(rewritten(model, **{"class": "NobodyHasIt", "file": "own_learner.py"}))
 
 
-def test_another_recipe(model):
-    with pytest.raises(ModelFileError, match=r"recipe of \w+ of .* must be \d+, as this superarm has"):
-        sa.load(rewritten(model, recipe=99))
+def test_another_state_version(model):
+    with pytest.raises(ModelFileError, match=r"state_version of \w+ of .* must be \d+, as this superarm has"):
+        sa.load(rewritten(model, state_version=99))
 
 
 def test_a_file_of_0_1(model):

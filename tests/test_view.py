@@ -14,7 +14,7 @@ from superarm import _progress as progress_module
 from superarm._progress import progress_bar, ticked
 from superarm.errors import InvalidInput
 from superarm.logs import Log, Policy, Writer, evaluate, survey, train
-from superarm.native.ledger import Ledger
+from superarm.native.answered_rounds import AnsweredRounds
 
 EVIL = "<img src=x onerror=alert(1)>"
 NAMES = [EVIL, "b&c", "d", "e", "f", "g", "h"]
@@ -72,7 +72,7 @@ def test_a_learner_in_a_notebook(learner):
 
 
 def test_how_many_rounds_were_answered():
-    answered, random = Ledger(), np.random.default_rng(0)
+    answered, random = AnsweredRounds(), np.random.default_rng(0)
     rounds = set()
     for round_ in random.permutation(200)[:120]:
         answered.add(int(round_))
@@ -86,7 +86,8 @@ def test_decisions_in_a_notebook(learner):
     assert "runner-up, explore = 0.2" in text
     assert f"{decisions[0].propensity:.4g}" in text
     assert str(decisions[0].labels[0]) in text
-    explored = next(one for one in decisions if set(one.labels) != set(one.top))
+    more = learner.decide_many(np.eye(7)[[0, 1, 2] * 20])
+    explored = next(one for one in more if set(one.labels) != set(one.top))
     assert "top set" in shown(explored)
     assert "15 decisions" in shown(decisions)
     assert "…" in shown(decisions)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from superarm.comparison import Comparison
     from superarm.decisions.decision import Decision
     from superarm.decisions.decisions import Decisions
-    from superarm.learners.algorithm import Algorithm
+    from superarm.learners.base import LearnerBase
     from superarm.logs import Evaluation, Log, Survey, Verdict
     from superarm.simulation import Trace
 
@@ -126,7 +126,7 @@ def sparkline(x: Any, y: Any, width: int = 220, height: int = 44) -> Markup:
 # ---------------------------------------------------------------- our objects
 
 
-def learner_html(learner: Algorithm) -> Markup:
+def learner_html(learner: LearnerBase) -> Markup:
     most = "at most " if learner.inputs.sizes_vary else ""
     sizes = ("n_labels", "labels", "n_features", "set_size")
     labels = first_few(learner.label_set.all())
@@ -135,14 +135,14 @@ def learner_html(learner: Algorithm) -> Markup:
         ("rows", _describe_rows(learner)),
         ("rounds", f"{learner.round:,} decided, {learner.answered.count:,} answered"),
     ]
-    for training in learner.notes.get("training", ()):
+    for training in learner.metadata.get("training", ()):
         files = first_few([*training["logs"].values()])
         pairs.append(("trained", f"on {training['rows']:,} rows of {files}, {training['passes']} times"))
     pairs += [(name, repr(value)) for name, value in learner.nondefault_params.items() if name not in sizes]
     return key_value_table(type(learner).__name__, pairs)
 
 
-def _describe_rows(learner: Algorithm) -> str:
+def _describe_rows(learner: LearnerBase) -> str:
     if learner.columns is not None:
         kinds = [f"{name} ({kind})" for name, kind in learner.columns.descriptions.items()]
         more = ", and more names as they come" if learner.columns.is_open else ""

@@ -47,7 +47,7 @@ def bits(path: Path) -> Any:
     return (
         {name: a.tobytes() for name, a in learner.core.state().items()},
         learner.round,
-        learner.answered.low,
+        learner.answered.count,
     )
 
 
@@ -256,7 +256,7 @@ def test_killed_at_any_time(model: Path, tmp_path: Path) -> None:
         time.sleep(wait)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        learnt = sa.load(model).answered.low
+        learnt = sa.load(model).answered.count
         assert learnt in (0, 20_000)
         result = learn_file(model, made, said)
         assert (result.learnt, result.before) == (20_000 - learnt, learnt)

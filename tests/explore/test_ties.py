@@ -197,11 +197,11 @@ def test_where_answers_come_at_once_nothing_is_pending() -> None:
     x = np.ones(3, np.float32)
     for i in range(5):
         learner.update(learner.decide(x), hit=bool(i % 2))
-        assert learner.cursor().rule_state[2] == 0.0
+        assert learner.cursor().draw_state[2] == 0.0
     open_ones = [learner.decide(x) for _ in range(400)]
-    assert learner.cursor().rule_state[2] == 300.0
+    assert learner.cursor().draw_state[2] == 300.0
     learner.update(open_ones[0], hit=False)
-    assert learner.cursor().rule_state[2] == 150.0
+    assert learner.cursor().draw_state[2] == 150.0
 
 
 def test_a_batch_goes_on_after_save_and_load(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_a_snapshot_that_does_not_fit_fails_like_every_write(drive):
     session = drive(max_journal_mb=1)
     for i, x in enumerate(rows(100)):
         session.decide(DecisionRequest(x, f"d{i}"))
-    session.learner.notes["ballast"] = "x" * 1_200_000
+    session.learner.metadata["ballast"] = "x" * 1_200_000
     with pytest.raises(JournalUnavailable):
         session.snapshot()
     for late in (
@@ -120,7 +120,7 @@ def test_a_snapshot_that_does_not_fit_fails_like_every_write(drive):
     ):
         with pytest.raises(JournalUnavailable):
             late()
-    session.learner.notes.clear()
+    session.learner.metadata.clear()
     session.recover()
     assert session.seq == 100
     session.decide(DecisionRequest(rows(1)[0], "late"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,8 @@ def test_a_cursor_is_a_value() -> None:
     learner.decide(rows()[0])
     cursor = learner.cursor()
     assert cursor.round == 1
-    assert sa.Cursor.from_dict(cursor.to_dict()) == cursor == cursor.copy()
-    other = cursor.copy()
+    other = sa.Cursor(cursor.round, cursor.draw_state)
+    assert other == cursor == copy.copy(cursor)
     learner.decide(rows()[1], cursor=other)
     assert (other.round, cursor.round, learner.round) == (2, 1, 1)
     assert other != cursor
@@ -165,9 +166,12 @@ def test_old_weights_in_the_present(named: bool, tmp_path: Any) -> None:
     late = [learner.decide(row(i)) for i in range(10, 20)]
     learner.update(late[0], hit=True)
     for name in ("old.npz", "new.npz"):
-        back = learner.rolled_back_to(sa.load(tmp_path / name))
+        snapshot = sa.load(tmp_path / name)
+        before = (snapshot.round, snapshot.labels, snapshot.answered.count)
+        back = learner.resume_from_snapshot(snapshot)
+        assert (snapshot.round, snapshot.labels, snapshot.answered.count) == before
         assert (back.round, back.labels, back.id) == (20, learner.labels, learner.id)
-        assert back.answered.low == learner.answered.low
+        assert back.answered.count == learner.answered.count
         for decision in late[1:]:
             back.update(decision, hit=False)
         with pytest.raises(sa.errors.FeedbackError, match="was answered before"):
@@ -183,3 +187,20 @@ def test_labels_added_before_the_first_row_are_decided_among() -> None:
     assert learner.decide([1.0, 0.0], eligible=["d"], cursor=learner.cursor()).labels == ["d"]
     learner.id = "another"
     assert learner.decide([1.0, 0.0], cursor=learner.cursor()).learner == "another"
+
+
+def test_the_first_texts_at_a_cursor_share_a_core(monkeypatch: Any) -> None:
+    """Until the learner itself has seen a text, or learnt something else."""
+    learner, built = sa.SetLogit(labels=LABELS, set_size=2, seed=1), []
+    learner.update(learner.decide({"age": 1.0}), hit=True)
+    make = type(learner).make_core
+    monkeypatch.setattr(type(learner), "make_core", lambda *args: built.append(1) or make(*args))
+    cursor, open_decision = learner.cursor(), learner.decide({"age": 3.0})
+    for i in range(5):
+        learner.decide({"age": 2.0, "text": f"card {i} not working at all"}, cursor=cursor)
+    assert len(built) == 1
+    learner.update(open_decision, hit=True)
+    text = {"age": 2.0, "text": "card not working at all"}
+    now = learner.decide(text, cursor=learner.cursor())
+    assert len(built) == 2
+    assert now.to_dict() == learner.decide(text).to_dict()

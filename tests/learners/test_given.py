@@ -102,9 +102,9 @@ def test_given_says_what_is_wrong(bad, message):
 
 def test_notes_travel_with_the_model(tmp_path):
     made = learner(5, 2)
-    made.notes["training"] = {"rows": 3}
+    made.metadata["training"] = {"rows": 3}
     made.save(tmp_path / "m.npz")
-    assert sa.load(tmp_path / "m.npz").notes == {"training": {"rows": 3}}
+    assert sa.load(tmp_path / "m.npz").metadata == {"training": {"rows": 3}}
 
 
 def test_a_batch_that_fails_midway_has_marked_what_it_learnt():

@@ -90,7 +90,7 @@ class IgnoresEligible(sa.MCSLP):
 
 class ForgetsOpenRounds(sa.Softmax):
     def save(self, path):
-        self.core.ledger.add_range(0, self.round)
+        self.core.answered.add_many(np.arange(self.round))
         super().save(path)
 
 
@@ -210,9 +210,9 @@ def test_an_open_decision_lasts_through_a_run(digits):
     first = learner.decide(X[0])
     learner.run(X[:100], y[:100])
     assert learner.round == 101
-    assert learner.core.ledger.low == 0
+    assert first.round not in learner.answered
     learner.update(first, hit=True)
-    assert learner.core.ledger.low == 101
+    assert learner.answered.count == 101
 
 
 def test_a_decision_keeps_its_own_copy_of_the_row():
@@ -340,3 +340,39 @@ def test_an_intercept_that_leaves_nothing_for_the_features(cls, intercept):
     with pytest.raises(InvalidInput, match=r"intercept of \w+ must be True, False or a number in \[0, 1\)"):
         cls(n_labels=3, n_features=2, intercept=intercept)
     cls(n_labels=3, n_features=2, intercept=0.99)
+
+
+def test_an_intercept_of_1_is_shown():
+    assert repr(sa.Softmax(n_labels=3, intercept=1.0)) == "Softmax(n_labels=3, intercept=1.0)"
+    assert repr(sa.Softmax(n_labels=3, intercept=True)) == "Softmax(n_labels=3)"
+
+
+@pytest.mark.parametrize(
+    "sizes", [np.zeros(9, np.intp), np.zeros(10, np.int32), np.zeros(20, np.intp)[::2], [0] * 10]
+)
+def test_sizes_of_a_run_are_checked(sizes):
+    """They are written by compiled code."""
+    learner = sa.SetLogit(n_labels=3, n_features=2)
+    with pytest.raises(InvalidInput, match="sizes of SetLogit must be a writable array of 10 intp numbers"):
+        learner.run(np.ones((10, 2), np.float32), np.zeros(10, int), sizes=sizes)
+    assert learner.round == 0
+
+
+@pytest.mark.parametrize(
+    ("params", "name"), [({"curves": 64}, "curves"), ({"explore": sa.explore.Cover(coverage=0.9)}, "explore")]
+)
+def test_other_parameters_that_have_no_place_for_what_was_learnt(params, name):
+    learner = sa.SetLogit(n_labels=4, n_features=2, set_size=2)
+    learner.update(learner.decide([1.0, 0.0]), hit=True)
+    with pytest.raises(
+        InvalidInput, match=f"{name} of SetLogit must be left as it is: what was learnt would have"
+    ):
+        learner.with_params(**params)
+
+
+def test_an_update_leaves_a_stored_decision_as_it_was():
+    learner = sa.SetLogit(n_labels=4, n_features=2, set_size=2)
+    stored = sa.Decision.from_dict(learner.decide([1.0, 0.0]).to_dict())
+    before = stored.draw_log
+    learner.update(stored, hit=True)
+    assert stored.draw_log == before

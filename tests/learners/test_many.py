@@ -13,9 +13,9 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm.data.rows import as_rows
-from superarm.decisions.decisions import Decisions
+from superarm.decisions.decisions import Decisions, DrawnSets
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.native.ledger import Ledger
+from superarm.native.answered_rounds import AnsweredRounds
 
 LABELS = ["ant", "bee", "cat", "dog", "eel"]
 SPECS = ["set-logit", "set-logit:uniform=0.2", "mc-dbf:gamma=0.3", "mc-dbf:estimate=minimum-variance"]
@@ -37,7 +37,7 @@ def pair(spec: str, **more: Any) -> list[Any]:
 
 def bits(learner: Any) -> Any:
     arrays = {name: array.tobytes() for name, array in learner.core.state().items()}
-    return arrays, learner.round, learner.answered.low, bytes(learner.answered.later)
+    return arrays, learner.round, learner.answered.start, bytes(learner.answered.bits)
 
 
 def answers(learner: Any, y: Any, decisions: Decisions) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def test_answers_that_never_come() -> None:
     assert bits(many) == bits(single)
     assert many.update_many(decisions[4:], pl.Series([True] * 16)) == 16
     assert many.update_many(decisions[np.array([2, 0])], [1, 0]) == 2
-    assert many.answered.low == 20
+    assert many.answered.count == 20
 
 
 def test_a_part_or_one_of_them() -> None:
@@ -177,13 +177,22 @@ def test_wrong_answers_are_refused_as_a_whole() -> None:
     assert learner.update_many(decisions[4:], [True] * 4) == 4
 
 
-def test_a_bad_row_stops_it() -> None:
+@pytest.mark.parametrize("coverage", [None, 0.8])
+def test_a_bad_row_moves_nothing(coverage: float | None) -> None:
     X, _ = data(10)
-    X[6, 2] = np.nan
-    learner = sa.SetLogit(labels=LABELS, set_size=2)
+    bad = X.copy()
+    bad[6, 2] = np.nan
+    learner, twin = (sa.SetLogit(labels=LABELS, set_size=2, coverage=coverage, seed=4) for _ in range(2))
+    twin.id = learner.id
     with pytest.raises(InvalidInput, match="x of SetLogit must be finite"):
-        learner.decide_many(X)
-    assert learner.round == 6
+        learner.decide_many(bad)
+    assert (learner.round, learner.n_features, learner.cursor()) == (0, None, twin.cursor())
+    learner.decide_many(X), twin.decide_many(X)
+    with pytest.raises(InvalidInput, match="x of SetLogit must be finite"):
+        learner.decide_many(bad)
+    assert (learner.round, learner.cursor()) == (10, twin.cursor())
+    for one, other in zip(learner.decide_many(X), twin.decide_many(X), strict=True):
+        assert one.to_dict() == other.to_dict()
 
 
 def test_labels_added_in_between() -> None:
@@ -210,13 +219,13 @@ def test_no_rows() -> None:
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 60), unique=True), st.lists(st.integers(0, 60), unique=True))
 def test_many_rounds_are_booked_as_one_by_one(first: list[int], then: list[int]) -> None:
-    many, single = Ledger(), Ledger()
+    many, single = AnsweredRounds(), AnsweredRounds()
     then = [r for r in then if r not in first]
     for rounds in (first, then):
         many.add_many(np.array(rounds, np.int64))
         for r in rounds:
             single.add(r)
-        assert (many.low, many.later) == (single.low, single.later)
+        assert (many.start, many.bits) == (single.start, single.bits)
     found = many.first_of(np.array(then[::-1], np.int64))
     assert found == (then[-1] if then else None)
     assert many.first_of(np.array([61, 70])) is None
@@ -323,7 +332,21 @@ def test_sizes_of_their_own() -> None:
     X, _ = data(6)
     learner = sa.MCDBF(labels=LABELS, set_size=2)
     made = [learner.decide(x, set_size=1 + i % 3) for i, x in enumerate(X)]
-    decisions = Decisions.from_list(made, [d.sets for d in made], as_rows(X, None, "it"), learner.label_set)
+    draws = DrawnSets.from_lists(
+        [d.sets for d in made],
+        [d.size for d in made],
+        [(d.log_ordered_propensity, d.log_propensity) for d in made],
+        [np.frombuffer(d.draw_log) for d in made],
+    )
+    decisions = Decisions(
+        rows=as_rows(X, None, "it"),
+        draws=draws,
+        eligible=None,
+        rule=learner.rule,
+        rounds=np.arange(6),
+        learner=learner.id,
+        label_set=learner.label_set,
+    )
     assert decisions.sizes.tolist() == [1, 2, 3, 1, 2, 3]
     assert [part.tolist() for part in decisions.labels] == [d.labels for d in made]
     assert decisions.set_size == 3

@@ -101,7 +101,7 @@ def test_a_failing_learn_leaves_all_as_it_was() -> None:
     with pytest.raises(WeightsOverflow, match="must stay finite"):
         learner.update(decision, hit=False)
     assert not learner.memory["W"].any()
-    assert learner.core.ledger.low == 0
+    assert learner.core.answered.count == 0
 
 
 def test_what_is_missing_is_named() -> None:

@@ -51,7 +51,7 @@ def twins(name, params, intercept, kind="dense"):
     width = (D // 2, D - D // 2) if kind == "mixed" else D
     fast = getattr(sa, name)(n_labels=K, n_features=width, seed=21, intercept=intercept, **params)
     own = {key: value for key, value in params.items() if key != "set_size"}
-    slow = getattr(naive, name)(K, D, m=fast.set_size, seed=21, bias=fast.bias, **own)
+    slow = getattr(naive, name)(K, D, m=fast.set_size, seed=21, bias=fast.intercepts[0], **own)
     return fast, slow
 
 

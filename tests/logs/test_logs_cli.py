@@ -232,7 +232,7 @@ def test_several_logs_at_once_or_one_after_another_give_the_same_model(slates, t
     X = np.random.default_rng(0).normal(size=(50, 2))
     np.testing.assert_array_equal(sa.load(both).scores(X), sa.load(two).scores(X))
     assert (sa.load(one).scores(X) != sa.load(two).scores(X)).any()
-    assert [list(note["logs"].values()) for note in sa.load(two).notes["training"]] == [
+    assert [list(note["logs"].values()) for note in sa.load(two).metadata["training"]] == [
         ["january.csv"],
         ["february.csv"],
     ]

@@ -87,7 +87,7 @@ def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
     best = seen[-1].hit_rate
     assert best.low - best.width / 2 < truth < best.high + best.width / 2
     learner.save(tmp_path / "model.npz")
-    (notes,) = sa.load(tmp_path / "model.npz").notes["training"]
+    (notes,) = sa.load(tmp_path / "model.npz").metadata["training"]
     assert (notes["logs"], notes["holdout"], notes["passes"]) == (
         log.fingerprints(),
         0.2,
@@ -360,7 +360,7 @@ def test_several_passes_are_kept_only_if_they_are_better():
             learner = sa.SetLogit(**summary.learner_params)
             result = train(log, learner, summary, passes=passes)
             losses[name, passes] = result.progress[-1].log_loss
-            assert learner.notes["training"][-1]["passes"] == result.passes
+            assert learner.metadata["training"][-1]["passes"] == result.passes
             assert [number for number, _ in result.tried] == ([1, 6] if passes == 6 else [])
             assert result.passes == passes if name == "clear" else 1
     assert losses["noisy", 6] == losses["noisy", 1]  # to the bit: one pass is what it was

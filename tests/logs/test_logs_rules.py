@@ -216,7 +216,7 @@ def test_policies_are_left_as_they_were(logged):
         Policy("top", learner=learner),
     ]
     evaluate(log, policies, summary, holdout=0.1)
-    assert (learner.round, learner.answered.low) == (before.round, before.answered.low)
+    assert (learner.round, learner.answered.count) == (before.round, before.answered.count)
     for name, was in before.core.state().items():
         np.testing.assert_array_equal(was, learner.core.state()[name], err_msg=name)
     now = rule.distribution([0.1] * K)

@@ -11,9 +11,8 @@ import pytest
 
 from superarm.decisions import Decision
 from superarm.explore import Boltzmann, Dilute, Greedy, RunnerUp, Uniform
-from superarm.native.core import Cursor
+from superarm.native.core import ScoresCore
 from superarm.native.randomness import uniform_number as uniform
-from superarm.native.scores import ScoresCore
 
 SEED = 7
 
@@ -210,10 +209,19 @@ def test_choosing_moves_nothing_and_what_moves_is_written_down(name: str) -> Non
         other.round = made.round + 1
         other.advance(numbers, np.array([0, len(numbers)]), 0, 1)
         assert cursor == one.cursor() == other.cursor()
-        assert Cursor.from_dict(cursor.to_dict()) == cursor
         if t % 2:
             for core, decision in ((one, live), (other, made)):
-                core.update(decision, s.astype(np.float32), core.all_labels, decision.sets, 1, True, -1, None)
+                core.update(
+                    decision,
+                    s.astype(np.float32),
+                    core.all_labels,
+                    decision.sets,
+                    1,
+                    decision.draw_log,
+                    True,
+                    -1,
+                    None,
+                )
 
 
 class NUMBERS:  # labels without names
@@ -255,16 +263,16 @@ def test_clock_and_pending() -> None:
     """t and M move when something can be left out; whatever is decided is pending, and answers halve it."""
     core = core_of(RunnerUp(), 4)
     decide(core, np.arange(4), m=4)
-    assert core.cursor().rule_state.tolist() == [0.0, 0.0, 1.0]
+    assert core.cursor().draw_state.tolist() == [0.0, 0.0, 1.0]
     made = [decide(core, np.arange(4), m=2) for _ in range(500)]
-    t, M, pending = core.cursor().rule_state
+    t, M, pending = core.cursor().draw_state
     cost = np.frombuffer(made[0].draw_log)[0]
     assert (t, pending) == (500.0, 300.0)
     assert pytest.approx(500 * cost) == M
     one = made[0]
     for left in (150.0, 75.0, 37.0):
-        core.update(one, np.zeros(4, np.float32), core.all_labels, one.sets, 2, False, -1, None)
-        assert core.cursor().rule_state[2] == left
+        core.update(one, np.zeros(4, np.float32), core.all_labels, one.sets, 2, one.draw_log, False, -1, None)
+        assert core.cursor().draw_state[2] == left
     assert core.state()["rule.answers"].tolist() == [3.0]
 
 

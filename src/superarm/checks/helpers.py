@@ -101,7 +101,7 @@ def label_weights(learner: Learner, labels: list[int]) -> list[bytes]:
 def fingerprint(learner: Learner) -> tuple[Any, ...]:
     """Return what was learnt, and the counters: a refused call must leave all of it unchanged."""
     learnt = {name: array for name, array in state_bytes(learner).items() if not name.startswith("rule.")}
-    return learnt, learner.round, learner.answered.low, bytes(learner.answered.later)
+    return learnt, learner.round, learner.answered.start, bytes(learner.answered.bits)
 
 
 @contextmanager

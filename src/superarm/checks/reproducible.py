@@ -36,7 +36,7 @@ def fused_equals_stepwise(make: LearnerFactory) -> None:
         drawn = run_rounds(stepwise, X, y, kind)
         expect(state_bytes(fused) == state_bytes(stepwise), f"{kind} run and decide/update differ in bits")
         expect(fused.round == stepwise.round == ROUNDS, "run counts other rounds than decide")
-        expect(fused.answered.low == stepwise.answered.low == ROUNDS, "run leaves rounds unanswered")
+        expect(fused.answered.count == stepwise.answered.count == ROUNDS, "run leaves rounds unanswered")
         missed = sum(label not in shown for label, shown in zip(y, drawn, strict=True))
         expect(counts[2] == missed, "run counts other shown misses than decide")
 

@@ -175,7 +175,7 @@ def _split(
     logs = source.fingerprints()
     splits = set[_Split]()
     for name, model in models.items():
-        trainings = [note for note in model.notes.get("training", ()) if logs.keys() & note["logs"].keys()]
+        trainings = [note for note in model.metadata.get("training", ()) if logs.keys() & note["logs"].keys()]
         splits |= {_Split(note["holdout"], note["seed"]) for note in trainings}
         if any(note["holdout"] == 0.0 for note in trainings):
             raise InvalidInput.must(name, source.name, "trained with rows kept out", "all rows were learnt")

@@ -69,7 +69,7 @@ def simulate(
     from superarm._progress import progress_bar
     from superarm.data.columns import Columns
     from superarm.groups import pooled
-    from superarm.learners.algorithm import SCALINGS
+    from superarm.learners.base import SCALINGS
     from superarm.learners.registry import make
     from superarm.simulation import simulate as run
     from superarm.streams import open_data, size_of

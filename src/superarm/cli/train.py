@@ -171,7 +171,7 @@ def _with_labels(model: Learner, labels: list[str] | int | None) -> Learner:
 
 def _learnt_before(source: Log, model: Learner) -> list[str]:
     """Logs that the model has learnt from already."""
-    learnt_logs = {sha for note in model.notes.get("training", ()) for sha in note["logs"]}
+    learnt_logs = {sha for note in model.metadata.get("training", ()) for sha in note["logs"]}
     return [
         f"{name} was learnt from before: its rows count twice"
         for sha, name in source.fingerprints().items()

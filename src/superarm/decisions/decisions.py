@@ -128,33 +128,6 @@ class Decisions:
         self.learner = learner
         self.label_set = label_set
 
-    @classmethod
-    def from_list(
-        cls, decisions: Sequence[Decision], sets: Sequence[Array], rows: Rows, label_set: Labels
-    ) -> Decisions:
-        """Decisions of one learner, live or restored, or given ones, as columns; all of ``label_set`` are eligible.
-
-        Args:
-            decisions: `Decision` objects.
-            sets: of each, label numbers: shown best first, as drawn, top.
-            rows: what is learnt from.
-            label_set: the labels of the learner.
-        """
-        return cls(
-            rows=rows,
-            draws=DrawnSets.from_lists(
-                sets,
-                [decision.size for decision in decisions],
-                [(d.log_ordered_propensity, d.log_propensity) for d in decisions],
-                [np.frombuffer(decision.draw_log) for decision in decisions],
-            ),
-            eligible=None,
-            rule=next((d.rule_ for d in decisions if not isinstance(d.rule_, dict)), None),
-            rounds=np.array([-1 if d.round is None else d.round for d in decisions], np.int64),
-            learner=decisions[0].learner,
-            label_set=label_set,
-        )
-
     def __len__(self) -> int:
         return len(self.draws.sizes)
 

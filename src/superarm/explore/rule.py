@@ -23,10 +23,9 @@ from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore.distributions import SetDistribution
 from superarm.native import loops
-from superarm.native.core import Cursor
-from superarm.native.ledger import Ledger
+from superarm.native.answered_rounds import AnsweredRounds
+from superarm.native.core import Cursor, ScoresCore
 from superarm.native.rule import RuleKernel
-from superarm.native.scores import ScoresCore
 from superarm.parameters import Parametrised, as_bit, check_int, parameters
 
 SUM_TOLERANCE = 0.01  # probabilities may be off by so much in sum: files have few digits
@@ -68,7 +67,7 @@ class Rule(Parametrised, ABC):
         self.round = 0
         self.id = uuid.uuid4().hex[:16]
         self._core: Any = None  # what decides where the rule is used alone, after the first decision
-        self._answered = Ledger()
+        self._answered = AnsweredRounds()
 
     # ------------------------------------------------------------ what a rule defines
 
@@ -223,10 +222,12 @@ class Rule(Parametrised, ABC):
         rows = None if x is None else as_rows(x, None, self.owner)
         if rows is not None and len(rows) != len(s):
             raise self.invalid("x", f"{len(s)} rows, as scores has", f"{len(rows)}")
-        done, *draws = loops.decide_many(core, Rows(s), numbers, None, m)
+        cursor, start = core.cursor(), self.round
+        done, *draws = loops.decide_many(core, Rows(s), numbers, None, m, cursor)
         if done < len(s):
             raise core.rule.take_error()
-        self.round, start = core.round, self.round
+        core.move_to(cursor)
+        self.round = core.round
         return Decisions(
             rows=rows,
             draws=DrawnSets(*draws),
@@ -275,12 +276,13 @@ class Rule(Parametrised, ABC):
             raise FeedbackError.must("decision", owner, f"of this rule ({self.id})", decision.learner)
         if decision.round in self._answered:
             raise FeedbackError.answered_before(owner, decision.round)
+        log = decision.draw_log
         if decision.label_set is None and decision.rule is not None:  # it was stored
-            decision.draw_log = self.draw_log_from(decision.rule).tobytes()
+            log = self.draw_log_from(decision.rule).tobytes()
         sets = (decision.labels, decision.drawn, decision.top)
         numbers = np.concatenate([core.label_set.numbers(part, "labels", owner) for part in sets])
         row = np.zeros(core.k, np.float32)
-        core.update(decision, row, core.all_labels, numbers, decision.set_size, bit, -1, None)
+        core.update(decision, row, core.all_labels, numbers, decision.set_size, log, bit, -1, None)
         self._answered.add(decision.round)
         self.warn_if_broken(core.rule)
 

@@ -71,7 +71,7 @@ class OperatorSettings(Struct):
         elif what == "rollback":
             if change["to"] not in [info.seq for info in store.snapshots()]:
                 raise InvalidRequest.must("to", "change", "the event of a kept snapshot", change["to"])
-            return learner.rolled_back_to(learner_from(store.snapshot(change["to"]).parts["model"]))
+            return learner.resume_from_snapshot(learner_from(store.snapshot(change["to"]).parts["model"]))
         return learner
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from superarm.explore.rule import Rule
-from superarm.learners.families import AnySetLearner
+from superarm.learners.families import LabelLearner
 from superarm.learners.setlogit import LikelihoodLearner, LikelihoodParams
 
 
-class AveragedSoftmax(LikelihoodLearner, AnySetLearner):
+class AveragedSoftmax(LikelihoodLearner, LabelLearner):
     """SetLogit's update with every label told: the ceiling for learners of bits.
 
     Args:
@@ -24,4 +24,4 @@ class AveragedSoftmax(LikelihoodLearner, AnySetLearner):
     def __init__(
         self, *, explore: Rule | dict[str, Any] | None = None, **common: Unpack[LikelihoodParams]
     ) -> None:
-        super().__init__(explore=explore, **common)  # type: ignore[call-arg]  # AnySetLearner takes explore
+        super().__init__(explore=explore, **common)  # type: ignore[call-arg]  # AnyRuleLearner takes explore

@@ -17,4 +17,4 @@ class Banditron(BanditLearner):
     name = "banditron"
 
     def make_core(self, layout: Layout) -> Core:
-        return BanditronCore(**self.core_parts(layout))
+        return BanditronCore(**self.core_args(layout))

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.rows import stack
+from superarm.data.rows import Rows, stack
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import EligibleLabels
+from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import FeedbackError
-from superarm.learners.algorithm import Algorithm
-from superarm.learners.feedback import answered_before, checked_answer, mark_taught, update_error
+from superarm.learners.base import LearnerBase
+from superarm.learners.feedback import (
+    CheckedAnswer,
+    answered_before,
+    checked_answer,
+    mark_answered,
+    update_error,
+)
 from superarm.native import loops
 from superarm.parameters import as_bit
 
@@ -21,7 +27,16 @@ if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
 
-class Answers(NamedTuple):
+class Batch(NamedTuple):
+    """Decisions as compiled code learns from them, in columns."""
+
+    rows: Rows
+    eligible: EligibleLabels
+    draws: DrawnSets
+    rounds: Array  # -1 where somebody else chose the set
+
+
+class AnswerColumns(NamedTuple):
     """Answers to some of many decisions."""
 
     which: Array  # the numbers of the decisions that were answered
@@ -29,8 +44,40 @@ class Answers(NamedTuple):
     labels: Array  # the numbers of the right labels; -1 where only a bit came
 
 
+def learn_batch(
+    learner: Learner, batch: Batch, answers: AnswerColumns, interleaved: tuple[Any, ...] | None = None
+) -> tuple[int, int]:
+    """Learn from one answer after the other, and mark the rounds that were learnt.
+
+    Args:
+        learner: the learner.
+        batch: the decisions.
+        answers: to some of them, in this order.
+        interleaved: as in `superarm.native.loops.update_many`.
+
+    Returns:
+        How many were learnt, and why it stopped there (0 if it went to the end).
+    """
+    which, core = answers.which, learner.core
+    hits = answers.hits.view(np.uint8)
+    done, status = loops.update_many(
+        core,
+        batch.rows,
+        which,
+        *batch.eligible,
+        *batch.draws,
+        batch.rounds,
+        hits,
+        answers.labels,
+        interleaved,
+    )
+    rounds = batch.rounds[which[:done]]
+    core.answered.add_many(rounds[rounds >= 0])
+    return done, status
+
+
 def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int:
-    """Learn from the answers to many decisions; how many there were."""
+    """Learn from the answers to many decisions; return how many there were."""
     is_list = isinstance(decisions, Sequence) and not isinstance(decisions, str)
     if not is_list and not isinstance(decisions, Decisions):
         wanted = "Decisions, as decide_many gives them"
@@ -42,7 +89,7 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
     return learn(learner, decisions, answers)
 
 
-def _learn_from_columns(learner: Learner, decisions: Decisions, answers: Answers) -> int:
+def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerColumns) -> int:
     """Learn from decisions of `decide_many`."""
     rounds = decisions.round[answers.which]
     if decisions.learner != learner.id or rounds.max() >= learner.round or rounds.min() < 0:
@@ -51,13 +98,17 @@ def _learn_from_columns(learner: Learner, decisions: Decisions, answers: Answers
     _check_rounds(learner, rounds)
     eligible = _eligible(learner, decisions)
     if answers.labels[0] >= 0:
-        if decisions.eligible is not None or learner.inputs.growth:
+        if decisions.eligible is not None or learner.inputs.label_additions:
             _check_labels(learner, eligible, answers)
         answers = answers._replace(hits=_hits(decisions, answers))
-    return _learn(learner, decisions, eligible, answers)
+    assert decisions.rows is not None
+    batch = Batch(decisions.rows, eligible, decisions.draws, decisions.round)
+    done, status = learn_batch(learner, batch, answers)
+    _raise_if_stopped(learner, batch, answers, done, status)
+    return done
 
 
-def _learn_from_list(learner: Learner, decisions: Sequence[Decision], answers: Answers) -> int:
+def _learn_from_list(learner: Learner, decisions: Sequence[Decision], answers: AnswerColumns) -> int:
     """Learn from Decision objects: live, stored or given ones."""
     answered = [decisions[i] for i in answers.which]
     hits, labels = answers.hits.tolist(), [None] * len(answered)
@@ -66,52 +117,47 @@ def _learn_from_list(learner: Learner, decisions: Sequence[Decision], answers: A
     triples = list(zip(answered, hits, labels, strict=True))
     checked = [checked_answer(learner, decision, hit, label) for decision, hit, label in triples]
     _check_distinct(learner, answered)
-    one_at_a_time = type(learner).prepare_given is not Algorithm.prepare_given
+    one_at_a_time = type(learner).prepare_given is not LearnerBase.prepare_given
     if one_at_a_time and any(decision.round is None for decision in answered):
         for decision, hit, label in triples:
             learner.update(decision, hit=hit, label=label)
         return len(answered)
-    sets, rows = [one.sets for one in checked], stack([one.row for one in checked], learner.inputs.layout)
-    batch = Decisions.from_list(answered, sets, rows, learner.label_set)
-    all_labels = learner.inputs.all_labels
-    alike = all(one.eligible is all_labels for one in checked)
-    eligible = (
-        EligibleLabels(all_labels) if alike else EligibleLabels.by_row([one.eligible for one in checked])
-    )
-    each = Answers(np.arange(len(checked)), np.array([one.hit for one in checked]), answers.labels)
-    return _learn(learner, batch, eligible, each, answered)
-
-
-def _learn(
-    learner: Learner,
-    decisions: Decisions,
-    eligible: EligibleLabels,
-    answers: Answers,
-    answered: Sequence[Decision] = (),
-) -> int:
-    """Learn from one row after the other; those that were learnt are marked, also if a later one fails.
-
-    ``answered`` are the decisions as objects, where given ones remember who has learnt from them.
-    """
-    which, core, rows = answers.which, learner.core, decisions.rows
-    assert rows is not None
-    hits = answers.hits.view(np.uint8)
-    done, status = loops.update_many(
-        core, rows, which, *eligible, *decisions.draws, decisions.round, hits, answers.labels
-    )
-    rounds = decisions.round[which[:done]]
-    core.ledger.add_many(rounds[rounds >= 0])
+    batch = _stack(learner, checked)
+    each = AnswerColumns(np.arange(len(checked)), np.array([one.hit for one in checked]), answers.labels)
+    done, status = learn_batch(learner, batch, each)
     for decision in answered[:done]:
         if decision.round is None:
-            mark_taught(learner, decision)
+            mark_answered(learner, decision)
+    _raise_if_stopped(learner, batch, each, done, status)
+    return done
+
+
+def _stack(learner: Learner, checked: Sequence[CheckedAnswer]) -> Batch:
+    """Return checked decisions, one by one, as columns."""
+    decisions, all_labels = [one.decision for one in checked], learner.inputs.all_labels
+    if all(one.eligible is all_labels for one in checked):
+        eligible = EligibleLabels(all_labels)
+    else:
+        eligible = EligibleLabels.by_row([one.eligible for one in checked])
+    draws = DrawnSets.from_lists(
+        [one.sets for one in checked],
+        [one.size for one in checked],
+        [(decision.log_ordered_propensity, decision.log_propensity) for decision in decisions],
+        [np.frombuffer(one.draw_log) for one in checked],
+    )
+    rounds = np.array([-1 if d.round is None else d.round for d in decisions], np.int64)
+    return Batch(stack([one.row for one in checked], learner.inputs.layout), eligible, draws, rounds)
+
+
+def _raise_if_stopped(learner: Learner, batch: Batch, answers: AnswerColumns, done: int, status: int) -> None:
     if status:
-        round_ = int(decisions.round[which[done]])
-        raise update_error(learner, status, rows.row(which[done]), None if round_ < 0 else round_)
-    return int(done)
+        at = answers.which[done]
+        round_ = int(batch.rounds[at])
+        raise update_error(learner, status, batch.rows.row(at), None if round_ < 0 else round_)
 
 
-def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> Answers:
-    """The ``hits`` or ``labels`` to ``count`` decisions, checked; missing ones left out."""
+def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColumns:
+    """Return the ``hits`` or ``labels`` to ``count`` decisions, checked; missing ones are left out."""
     owner = learner.owner
     kind = "hit" if labels is None else "label"
     if (hits is None) == (labels is None) or kind not in learner.feedback:
@@ -139,12 +185,12 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> Answers:
         got = f"{n} answers to {count} decisions"
         raise FeedbackError.must("answers", owner, "one for each decision, None where none came", got)
     if labels is None:
-        return Answers(which, np.array(numbers, bool), np.full(len(which), -1, np.intp))
-    return Answers(which, np.zeros(len(which), bool), np.array(numbers, np.intp))
+        return AnswerColumns(which, np.array(numbers, bool), np.full(len(which), -1, np.intp))
+    return AnswerColumns(which, np.zeros(len(which), bool), np.array(numbers, np.intp))
 
 
 def _check_distinct(learner: Learner, decisions: Sequence[Decision]) -> None:
-    """No decision may be answered twice in one call."""
+    """Refuse two answers to one decision in one call."""
     seen = set[int]()
     for decision in decisions:
         key = -1 - id(decision) if decision.round is None else decision.round
@@ -154,7 +200,7 @@ def _check_distinct(learner: Learner, decisions: Sequence[Decision]) -> None:
 
 
 def _check_rounds(learner: Learner, rounds: Array) -> None:
-    again = None if learner.core is None else learner.core.ledger.first_of(rounds)
+    again = None if learner.core is None else learner.core.answered.first_of(rounds)
     if again is None and not (np.diff(rounds) > 0).all() and len(np.unique(rounds)) != len(rounds):
         values, counts = np.unique(rounds, return_counts=True)
         again = int(values[counts > 1][0])
@@ -163,16 +209,16 @@ def _check_rounds(learner: Learner, rounds: Array) -> None:
 
 
 def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:
-    """The labels that could be shown, those of the time of each decision."""
+    """Return the labels that could be shown at the time of each decision."""
     if decisions.eligible is not None:
         return decisions.eligible
     inputs = learner.inputs
-    if not inputs.growth:
+    if not inputs.label_additions:
         return EligibleLabels(inputs.all_labels)
     return EligibleLabels.by_row([inputs.labels_at(int(round_)) for round_ in decisions.round])
 
 
-def _check_labels(learner: Learner, eligible: EligibleLabels, answers: Answers) -> None:
+def _check_labels(learner: Learner, eligible: EligibleLabels, answers: AnswerColumns) -> None:
     none = learner.inputs.none_number
     for i, number in zip(answers.which, answers.labels, strict=True):
         if number != none and number not in eligible.of_row(i):
@@ -180,8 +226,8 @@ def _check_labels(learner: Learner, eligible: EligibleLabels, answers: Answers) 
             raise FeedbackError.must("labels", learner.owner, "eligible labels", wrong)
 
 
-def _hits(decisions: Decisions, answers: Answers) -> Array:
-    """Whether each label was among the shown ones."""
+def _hits(decisions: Decisions, answers: AnswerColumns) -> Array:
+    """Return whether each label was among the shown ones."""
     drawn = decisions.draws
     starts, sizes = drawn.starts[:-1] + drawn.sizes, drawn.sizes
     pairs = zip(answers.which, answers.labels, strict=True)
@@ -191,8 +237,8 @@ def _hits(decisions: Decisions, answers: Answers) -> Array:
 # ---------------------------------------------------------------- runs
 
 
-def check_run(learner: Learner, n: int, y: Any, visit: Any) -> tuple[Array, Array]:
-    """Label and row numbers that compiled code can trust."""
+def check_run(learner: Learner, n: int, y: Any, visit: Any, sizes: Any) -> tuple[Array, Array]:
+    """Return label and row numbers, checked for compiled code; check ``sizes``, which it fills."""
     try:
         y = np.ascontiguousarray(y, np.int64)
     except (TypeError, ValueError) as error:
@@ -203,4 +249,10 @@ def check_run(learner: Learner, n: int, y: Any, visit: Any) -> tuple[Array, Arra
         raise learner.invalid("y", f"{n} label numbers below n_labels = {k}", y)
     if visit.ndim != 1 or (len(visit) and not 0 <= visit.min() <= visit.max() < n):
         raise learner.invalid("visit", f"row numbers below {n}", visit)
+    if sizes is not None and not (
+        isinstance(sizes, np.ndarray)
+        and (sizes.dtype, sizes.shape) == (np.intp, visit.shape)
+        and sizes.flags.carray
+    ):
+        raise learner.invalid("sizes", f"a writable array of {len(visit)} intp numbers", sizes)
     return y, visit

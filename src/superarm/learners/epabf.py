@@ -52,4 +52,4 @@ class EPABF(BanditLearner):
         self.C = check_number("C", self.owner, C, 0.0)
 
     def make_core(self, layout: Layout) -> Core:
-        return EPABFCore(**self.core_parts(layout), C=self.C, variant=VARIANTS.index(self.variant))
+        return EPABFCore(**self.core_args(layout), C=self.C, variant=VARIANTS.index(self.variant))

@@ -1,14 +1,14 @@
 """The families of learners, by what they are told and by how their sets are chosen.
 
-LabelLearner        told the label of every row; shows its top set
-AnySetLearner       the same, and any rule may choose the sets
+AnyRuleLearner      any rule of superarm.explore may choose its sets
+LabelLearner        the same, and it is told the label of every row
 BanditLearner       one bit about one label, drawn around its best one
 ExploringLearner    its sets by a word or a number, by a promised coverage, or by any rule
 """
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 from superarm.explore.cover import Cover, check_coverage
 from superarm.explore.dilute import Dilute
@@ -16,28 +16,19 @@ from superarm.explore.greedy import Greedy
 from superarm.explore.registry import rule_from
 from superarm.explore.rule import Rule
 from superarm.explore.runner_up import RunnerUp, check_explore
-from superarm.learners.algorithm import CommonParams
+from superarm.learners.base import CommonParams
 from superarm.learners.learner import Learner
 from superarm.parameters import check_number, check_share
 
 
-class LabelLearner(Learner):
-    """A learner with full information: it shows its top set, and is told the label."""
-
-    feedback = ("label",)
-
-    def make_rule(self) -> Rule:
-        return Greedy()
-
-
-class AnySetParams(CommonParams, total=False):
-    """What a learner passes on to `AnySetLearner`."""
+class AnyRuleParams(CommonParams, total=False):
+    """The parameters that a learner passes on to `AnyRuleLearner`."""
 
     explore: Rule | dict[str, Any] | None
 
 
-class AnySetLearner(LabelLearner):
-    """A learner with full information whose update does not ask which set was shown: any rule may choose it.
+class AnyRuleLearner(Learner):
+    """A learner whose update does not depend on which rule chose the set.
 
     Args:
         set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most that
@@ -45,20 +36,28 @@ class AnySetLearner(LabelLearner):
         explore: the rule that chooses the sets, of `superarm.explore`; by default the best labels are shown.
     """
 
+    default_rule: ClassVar[type[Rule]] = Greedy
+
     def __init__(
         self, *, explore: Rule | dict[str, Any] | None = None, **common: Unpack[CommonParams]
     ) -> None:
         set_size = common.pop("set_size", None)
         super().__init__(**common)
-        rule = self._use_rule(Greedy() if explore is None else explore, set_size)
+        rule = self._use_rule(self.default_rule() if explore is None else explore, set_size)
         self.explore = None if explore is None else rule
 
     def make_rule(self) -> Rule:
-        return Greedy() if self.explore is None else self.explore
+        return self.default_rule() if self.explore is None else self.explore
+
+
+class LabelLearner(AnyRuleLearner):
+    """A learner with full information: it is told the label of every row."""
+
+    feedback = ("label",)
 
 
 class BanditParams(CommonParams, total=False):
-    """What a learner passes on to `BanditLearner`."""
+    """The parameters that a learner passes on to `BanditLearner`."""
 
     gamma: float
 

@@ -13,19 +13,20 @@ from superarm.errors import FeedbackError, WeightsOverflow
 from superarm.parameters import as_bit
 
 if TYPE_CHECKING:
-    from superarm.learners.algorithm import Algorithm
+    from superarm.learners.base import LearnerBase
 
 SCORE_FAILED = 1  # as in native/core.pyx
 
 
-class Answer(NamedTuple):
-    """What the core's `update` takes."""
+class CheckedAnswer(NamedTuple):
+    """The arguments of the core's `update`."""
 
     decision: Decision
     row: Any
     eligible: Array
     sets: Array
     size: int
+    draw_log: bytes
     hit: bool
     label: int
     likelihood: Array | None
@@ -35,9 +36,9 @@ class Answer(NamedTuple):
 
 
 def checked_answer(
-    learner: Algorithm, decision: Decision, hit: Any = None, label: Any = None, likelihood: Any = None
-) -> Answer:
-    """A checked answer, in numbers."""
+    learner: LearnerBase, decision: Decision, hit: Any = None, label: Any = None, likelihood: Any = None
+) -> CheckedAnswer:
+    """Return an answer to a decision, checked, in numbers."""
     _check_feedback(learner, decision, hit, label, likelihood)
     row, sets, eligible = _core_inputs(learner, decision)
     number = -1
@@ -47,10 +48,11 @@ def checked_answer(
     if decision.round is None:
         learner.prepare_given(decision, len(eligible))
     likelihood = None if likelihood is None else _likelihood(learner, likelihood)
-    return Answer(decision, row, eligible, sets, decision.size, bool(hit), number, likelihood)
+    log = draw_log_of(learner, decision)
+    return CheckedAnswer(decision, row, eligible, sets, decision.size, log, bool(hit), number, likelihood)
 
 
-def _check_feedback(learner: Algorithm, decision: Any, hit: Any, label: Any, likelihood: Any) -> None:
+def _check_feedback(learner: LearnerBase, decision: Any, hit: Any, label: Any, likelihood: Any) -> None:
     owner = learner.owner
     if not isinstance(decision, Decision):
         raise FeedbackError.must("decision", owner, "a Decision", decision)
@@ -72,52 +74,54 @@ def _check_feedback(learner: Algorithm, decision: Any, hit: Any, label: Any, lik
         if decision.learner != learner.id or decision.round >= learner.round:
             whose = f"one of learner {decision.learner}, round {decision.round}"
             raise FeedbackError.must("decision", owner, f"its own (learner {learner.id})", whose)
-        again = decision.round in learner.core.ledger
+        again = decision.round in learner.core.answered
     if again:
         raise answered_before(learner, decision.round)
 
 
-def answered_before(learner: Algorithm, round_: int | None) -> FeedbackError:
+def answered_before(learner: LearnerBase, round_: int | None) -> FeedbackError:
+    """Return the error of a second answer to the decision of a round, or to a given set."""
     return FeedbackError.answered_before(learner.owner, round_)
 
 
-def _core_inputs(learner: Algorithm, decision: Decision) -> tuple[Any, Array, Array]:
-    """Row, sets and eligible labels as the core reads them."""
+def _core_inputs(learner: LearnerBase, decision: Decision) -> tuple[Any, Array, Array]:
+    """Return row, sets and eligible labels of a decision as the core reads them."""
     row, sets, eligible = decision.row, decision.sets, decision.eligible_
     if decision.label_set is None:  # it was stored, or is somebody else's: labels, not numbers
         label_set, owner = learner.label_set, learner.owner
         drawn_and_top = [label_set.numbers(part, "decision", owner) for part in sets[1:] if part]
         sets = np.concatenate([drawn_and_top[0], *drawn_and_top])
         eligible = None if eligible is None else np.sort(label_set.numbers(eligible, "decision", owner))
-        row, decision.draw_log = None, draw_log_of(learner, decision)
+        row = None
     if row is None or type(decision.x) is dict:
-        row = learner.inputs.row(decision.x)
+        row = learner.inputs.encode_row(decision.x)
         learner.ensure_core()
     return row, sets, learner.inputs.labels_at(decision.round) if eligible is None else eligible
 
 
-def draw_log_of(learner: Algorithm, decision: Decision) -> bytes:
-    """What a decision wrote down for its rule; of a stored one, the part that moves the rule."""
+def draw_log_of(learner: LearnerBase, decision: Decision) -> bytes:
+    """Return what the rule wrote down at a decision; of a stored one, the part that moves the rule."""
     if decision.label_set is not None or decision.round is None or decision.rule is None:
-        return bytes(decision.draw_log)
+        log: bytes = decision.draw_log
+        return log
     try:
         return np.array(learner.rule.draw_log_from(decision.rule), np.float64).tobytes()
     except (KeyError, TypeError, ValueError) as error:
         raise learner.invalid("rule of decision", f"as {learner.rule} wrote it", decision.rule) from error
 
 
-def _label_number(learner: Algorithm, decision: Decision, label: Any, eligible: Array) -> int:
+def _label_number(learner: LearnerBase, decision: Decision, label: Any, eligible: Array) -> int:
     number = learner.label_set.number(label)
     if number is None:
         raise learner.invalid("label", "a known label", label)
-    limited = decision.eligible_ is not None or learner.inputs.growth
+    limited = decision.eligible_ is not None or learner.inputs.label_additions
     if limited and number not in eligible and number != learner.inputs.none_number:
         raise FeedbackError.must("label", learner.owner, "one of the eligible labels", label)
     return number
 
 
-def _likelihood(learner: Algorithm, likelihood: Any) -> Array:
-    """k numbers, none below 0 and one above it."""
+def _likelihood(learner: LearnerBase, likelihood: Any) -> Array:
+    """Return k numbers, checked: none below 0, at least one above it."""
     wanted = f"{learner.n_labels} numbers of at least 0, one for each label, not all of them 0"
     try:
         numbers = np.array(likelihood, np.float64)
@@ -129,17 +133,12 @@ def _likelihood(learner: Algorithm, likelihood: Any) -> Array:
     return numbers
 
 
-def mark_answered(learner: Algorithm, decision: Decision) -> None:
-    """Keep in mind that a decision has been answered."""
+def mark_answered(learner: LearnerBase, decision: Decision) -> None:
+    """Remember that a decision has been answered: a given one by itself, others in the learner."""
     if decision.round is None:
-        mark_taught(learner, decision)
+        decision.learnt_by = (*decision.learnt_by, learner.id)
     else:
-        learner.core.ledger.add(decision.round)
-
-
-def mark_taught(learner: Algorithm, decision: Decision) -> None:
-    """A decision that somebody else made remembers who has learnt from it."""
-    decision.learnt_by = (*decision.learnt_by, learner.id)
+        learner.core.answered.add(decision.round)
 
 
 # ---------------------------------------------------------------- errors
@@ -149,8 +148,8 @@ def _values(row: Any) -> Array:
     return np.concatenate([row.dense, row.values]) if isinstance(row, Row) else row
 
 
-def pending_error(learner: Algorithm) -> BaseException | None:
-    """What a learner or a rule in plain Python has raised while compiled code ran; it is then over."""
+def pending_error(learner: LearnerBase) -> BaseException | None:
+    """Take the exception that a learner or a rule in plain Python raised while compiled code ran, or None."""
     cores = [learner.core, learner.trial_core]
     for part in (part for core in cores if core is not None for part in (core, core.rule)):
         if getattr(part, "error", None) is not None:
@@ -159,8 +158,8 @@ def pending_error(learner: Algorithm) -> BaseException | None:
     return None
 
 
-def score_error(learner: Algorithm, row: Any) -> BaseException:
-    """Why scores are not finite: the row, the weights, or what a learner in plain Python has raised."""
+def score_error(learner: LearnerBase, row: Any) -> BaseException:
+    """Return why scores are not finite: the row, the weights, or what a learner in plain Python has raised."""
     error = pending_error(learner)
     if error is not None:
         return error
@@ -172,8 +171,8 @@ def score_error(learner: Algorithm, row: Any) -> BaseException:
     )
 
 
-def update_error(learner: Algorithm, status: int, row: Any, round_: int | None) -> BaseException:
-    """Why an update was not made."""
+def update_error(learner: LearnerBase, status: int, row: Any, round_: int | None) -> BaseException:
+    """Return why an update was not made."""
     error = pending_error(learner)
     if error is not None:
         return error

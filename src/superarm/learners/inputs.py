@@ -1,4 +1,4 @@
-"""Inputs: what rows and labels mean to a learner: layout, names of columns, labels, who is eligible.
+"""InputSchema: what rows and labels mean to a learner: layout, names of columns, labels, which are eligible.
 
 The layout of rows is fixed by the first one (or by rows with names, or a model file). After that, a single
 row of the other kind and the same width is as good, and a matrix of the other kind is refused.
@@ -24,7 +24,7 @@ from superarm.errors import InvalidInput
 from superarm.parameters import check_int
 
 
-class Inputs:
+class InputSchema:
     """What rows and labels mean.
 
     Attributes:
@@ -32,12 +32,12 @@ class Inputs:
         label_set: the labels.
         layout: of rows; ``None`` before the first one.
         columns: what they are, if rows have names.
-        notices: of the last row with names, what is not as declared: a sentence for each column.
-        warned: columns of which that was said.
-        n_features: how wide rows are, (dense, sparse) if they have both parts; ``None`` if nobody said.
+        column_warnings: of the last row with names, what is not as declared: a sentence for each column.
+        warned: the columns that a warning was given about.
+        n_features: how wide rows are, (dense, sparse) if they have both parts; ``None`` if that is not known.
         all_labels, showable: the numbers of all labels, and of those that may be shown.
-        growth: (round, labels before) for each time that labels were added.
-        notes: JSON-ready facts that travel with the model file.
+        label_additions: (round, labels before) for each time that labels were added.
+        metadata: JSON-ready facts that travel with the model file.
         sizes_vary: set_size is the most that is shown, and may be all labels.
     """
 
@@ -48,11 +48,11 @@ class Inputs:
         self.n_features = self._width(n_features)
         self.layout: Layout | None = None
         self.columns: Columns | None = None
-        self.notices: dict[str, str] = {}
+        self.column_warnings: dict[str, str] = {}
         self.warned: set[str] = set()
         self.none_number: int | None = None  # the number of a label that may be the truth, but is never shown
-        self.growth: list[tuple[int, int]] = []
-        self.notes: dict[str, Any] = {}
+        self.label_additions: list[tuple[int, int]] = []
+        self.metadata: dict[str, Any] = {}
         self.use_labels(label_set)
 
     def _width(self, n_features: Any) -> int | tuple[int, int] | None:
@@ -69,7 +69,7 @@ class Inputs:
     # ------------------------------------------------------------ labels
 
     def use_labels(self, label_set: Labels, none_number: int | None = None) -> None:
-        """These are the labels; number ``none_number`` is not to be shown."""
+        """Take these labels; the one of number ``none_number`` is never shown."""
         self.label_set = label_set
         self.none_number = self.none_number if none_number is None else none_number
         self.all_labels = np.arange(label_set.count)
@@ -78,12 +78,12 @@ class Inputs:
         )
 
     @property
-    def default_size(self) -> int:
+    def default_set_size(self) -> int:
         """The set_size if none is given: where sizes vary, all labels; else one."""
         return self.label_set.count if self.sizes_vary else 1
 
-    def size(self, size: Any) -> int:
-        """A checked set_size."""
+    def check_set_size(self, size: Any) -> int:
+        """Return a set_size, checked."""
         m = check_int("set_size", self.owner, size, 1)
         if self.single_label and m != 1:
             raise self.invalid("set_size", "1 (its theory knows no larger sets)", m)
@@ -93,8 +93,8 @@ class Inputs:
             raise self.invalid("set_size", f"below n_labels = {self.label_set.count}", m)
         return m
 
-    def eligible(self, labels: Iterable[Label]) -> Array:
-        """The numbers of eligible labels, increasing."""
+    def eligible_numbers(self, labels: Iterable[Label]) -> Array:
+        """Return the numbers of eligible labels, increasing."""
         numbers = np.sort(self.label_set.numbers(labels, "eligible", self.owner))
         if not len(numbers):
             raise self.invalid("eligible", "distinct labels, at least one", labels)
@@ -106,7 +106,11 @@ class Inputs:
         """The numbers of eligible labels for n rows of a batch: one list for all, or one for each."""
         given = list(eligible) if isinstance(eligible, Iterable) and not isinstance(eligible, str) else []
         several = bool(given) and not isinstance(given[0], str) and isinstance(given[0], Iterable)
-        each = [self.eligible(labels) for labels in given] if several else [self.eligible(eligible)]
+        each = (
+            [self.eligible_numbers(labels) for labels in given]
+            if several
+            else [self.eligible_numbers(eligible)]
+        )
         if several and len(each) != n:
             raise self.invalid("eligible", f"one list, or one for each of {n} rows", f"{len(each)} lists")
         if not self.sizes_vary and any(len(numbers) < m for numbers in each):
@@ -116,18 +120,20 @@ class Inputs:
         return EligibleLabels.by_row(each) if several else EligibleLabels(each[0])
 
     def labels_at(self, round_: int | None) -> Array:
-        """The labels that there were at a round."""
-        earlier = [k for start, k in self.growth if round_ is not None and round_ < start]
+        """Return the numbers of the labels that there were at a round."""
+        earlier = [k for start, k in self.label_additions if round_ is not None and round_ < start]
         return self.all_labels[: earlier[0]] if earlier else self.all_labels
 
     # ------------------------------------------------------------ rows
 
-    def row(self, x: Any, *, grow: bool = True) -> Any:
-        """A checked copy of one row as compiled code reads it; ``grow`` makes room for new names."""
+    def encode_row(self, x: Any, *, grow: bool = True) -> Any:
+        """Return a checked copy of one row as compiled code reads it; ``grow`` makes room for new names."""
         named = named_row(x)
         if named is not None:
-            columns, self.notices = self._columns_for([named]), {}
-            row = columns.row(named, self.owner, grow=grow, k=self.label_set.count, notices=self.notices)
+            columns, self.column_warnings = self._columns_for([named]), {}
+            row = columns.row(
+                named, self.owner, grow=grow, k=self.label_set.count, notices=self.column_warnings
+            )
             if self.layout is None or (columns.text_width or 0) != self.layout.width:  # the first text
                 self.set_layout(columns.layout)
             return row
@@ -139,13 +145,15 @@ class Inputs:
         assert self.layout is not None
         return conform_row(row, self.layout, self.owner)
 
-    def rows(self, X: Any, *, grow: bool = True) -> Rows:
-        """A checked matrix, which may share its memory with X; columns that are not as declared are warned of."""
+    def encode_rows(self, X: Any, *, grow: bool = True) -> Rows:
+        """Return a checked matrix, which may share its memory with X; warn of columns that are not as declared."""
         if isinstance(X, list) and not X and self.layout is not None:
             return stack([], self.layout)
         if is_named_rows(X) and not self._is_matrix(X):
-            columns, self.notices = self._columns_for(X), {}
-            rows = columns.rows(X, self.owner, grow=grow, k=self.label_set.count, notices=self.notices)
+            columns, self.column_warnings = self._columns_for(X), {}
+            rows = columns.rows(
+                X, self.owner, grow=grow, k=self.label_set.count, notices=self.column_warnings
+            )
             if columns.layout != self.layout:
                 self.set_layout(columns.layout)
             self.warn()
@@ -159,9 +167,9 @@ class Inputs:
             raise self.invalid("X", wanted, rows.layout.kind)
         return rows
 
-    def copied_rows(self, X: Any) -> Rows:
-        """A matrix that nobody else can change."""
-        rows = self.rows(X)
+    def encode_owned_rows(self, X: Any) -> Rows:
+        """Return a checked matrix that shares no memory with X."""
+        rows = self.encode_rows(X)
         # a list or a data frame shares nothing with its matrix
         shares_nothing = not isinstance(X, np.ndarray | Rows | tuple) and not hasattr(X, "tocsr")
         return rows if shares_nothing else rows.copy()
@@ -176,7 +184,7 @@ class Inputs:
         return Layout(*self.n_features) if isinstance(self.n_features, tuple) else layout
 
     def example_row(self) -> Any:
-        """A row that would be taken: zeros, or no names."""
+        """Return a row that is valid: zeros, or no names."""
         if self.columns is not None:
             return {}
         layout = self.layout
@@ -206,7 +214,7 @@ class Inputs:
             if is_frame(X) and len(X) >= ENOUGH_ROWS and self.n_features is None:
                 columns = Columns.infer(X)
                 self.use_columns(columns)
-                self.notices |= {
+                self.column_warnings |= {
                     name: f"column {name!r} is taken for {columns.left_out[name]}; it is left out (columns=)"
                     for name in columns.likely_ids
                 }
@@ -237,18 +245,18 @@ class Inputs:
         self.set_layout(columns.layout)
 
     def warn(self) -> None:
-        """Say of columns that are not what was declared, once each."""
-        for name, sentence in self.notices.items():
+        """Warn of columns that are not as declared, once of each."""
+        for name, sentence in self.column_warnings.items():
             if name not in self.warned:
                 self.warned.add(name)
                 warnings.warn(f"{self.owner}: {sentence}", ColumnWarning, stacklevel=4)
 
     def checkpoint(self) -> Any:
-        """What `rollback` needs to undo a first row, or new names."""
+        """Return what `rollback` needs to undo a first row, or new names."""
         return None if self.columns is None else self.columns.checkpoint(), self.n_features, self.layout
 
     def rollback(self, checkpoint: Any) -> None:
-        """As if the rows since then had not come."""
+        """Forget the names and the layout that rows since ``checkpoint`` brought."""
         columns, self.n_features, self.layout = checkpoint
         if columns is None:
             self.columns = None

@@ -2,7 +2,7 @@
 
     inputs    what rows and labels mean (inputs.py)
     rule      how sets are chosen, in words (superarm.explore)
-    core      the rule and the algorithm in compiled code (superarm.native), and the ledger of answered rounds
+    core      the rule and the algorithm in compiled code (superarm.native), and the record of answered rounds
 
 algorithm.py is what a subclass defines (docs/extend.md); feedback.py and batch_feedback.py say which answers can be
 taken; model_files.py is about model files and copies.
@@ -30,7 +30,7 @@ from superarm.errors import ModelFileError
 from superarm.explore.cover import Cover
 from superarm.explore.rule import Rule
 from superarm.learners import batch_feedback, feedback, model_files
-from superarm.learners.algorithm import SCALINGS, Algorithm
+from superarm.learners.base import SCALINGS, LearnerBase
 from superarm.losses import softmax
 from superarm.native import loops
 from superarm.native.core import Core, Cursor
@@ -38,7 +38,7 @@ from superarm.native.scaling import Unit
 from superarm.parameters import check_int
 
 
-class Learner(Algorithm):
+class Learner(LearnerBase):
     """The API of every learner.
 
     Args:
@@ -69,15 +69,14 @@ class Learner(Algorithm):
         scaling: str | None = None,
     ) -> None:
         label_set = Labels.of(n_labels, labels, self.owner)
-        self.inputs = self.inputs_class(self.owner, label_set, n_features, single_label=self.single_label)
+        self.inputs = self.schema_class(self.owner, label_set, n_features, single_label=self.single_label)
         self.core = None
-        self._size = self.inputs.size(1 if set_size is None else set_size)
-        self._id = uuid.uuid4().hex[:16]
+        self._set_size = self.inputs.check_set_size(1 if set_size is None else set_size)
+        self.id = uuid.uuid4().hex[:16]
         self.seed = check_int("seed", self.owner, seed, 0)
         self.intercept = intercept
         if not isinstance(intercept, int | float) or not 0.0 <= intercept <= 1e6:
             raise self.invalid("intercept", "True, False or a number from 0 to 10^6", intercept)
-        self.bias = 0.1 if intercept is True else float(intercept)
         self.scaling = scaling
         if scaling not in (None, *SCALINGS):
             raise self.invalid("scaling", f"one of {', '.join(SCALINGS)}, or None", scaling)
@@ -109,12 +108,12 @@ class Learner(Algorithm):
             decision = core.decide_fast(x, cursor)
             if type(decision) is Decision:
                 return decision
-        numbers = self.inputs.showable if eligible is None else self.inputs.eligible(eligible)
-        m = self._size if set_size is None else self.inputs.size(set_size)
+        numbers = self.inputs.showable if eligible is None else self.inputs.eligible_numbers(eligible)
+        m = self._set_size if set_size is None else self.inputs.check_set_size(set_size)
         checkpoint = self.inputs.checkpoint()
         try:
             named = named_row(x)
-            row = self.inputs.row(x if named is None else named)
+            row = self.inputs.encode_row(x if named is None else named)
             now = self.ensure_core() if cursor is None else self.core_for_cursor(cursor)
             shown = row if named is None else plain_row(named)
             decision = self._with_coverage(now, coverage, now.decide, row, shown, numbers, m, cursor)
@@ -126,7 +125,7 @@ class Learner(Algorithm):
             raise
         if cursor is not None:
             self.inputs.rollback(checkpoint)
-        elif self.inputs.notices:
+        elif self.inputs.column_warnings:
             self.inputs.warn()
         return decision  # type: ignore[no-any-return]
 
@@ -159,7 +158,7 @@ class Learner(Algorithm):
         self.rule.warn_if_broken(self.core.rule)
 
     def cursor(self) -> Cursor:
-        """Where it stands: its next round, and what deciding moves in its rule. A copy."""
+        """Return a copy of its position: the next round, and the part of its rule's state that deciding moves."""
         core = self.core
         if core is None:
             k = self.n_labels
@@ -168,11 +167,14 @@ class Learner(Algorithm):
         return cursor
 
     def advance(self, decision: Decision) -> None:
-        """Move as if it had made this decision of its own: what `decide` does, but for choosing the set."""
+        """Move as if it had made this decision of its own at a cursor: what `decide` does, but for choosing the set.
+
+        Give it each decision once, in any order of rounds: like a decision itself, a second call moves it again.
+        """
         if not isinstance(decision, Decision) or decision.learner != self.id or decision.round is None:
             raise self.invalid("decision", f"its own (learner {self.id})", decision)
         if self.core is None or self.columns is not None:
-            self.inputs.row(decision.x)
+            self.inputs.encode_row(decision.x)
         core, log = self.ensure_core(), np.frombuffer(feedback.draw_log_of(self, decision))
         core.round = max(core.round, decision.round + 1)
         core.advance(log, np.array([0, len(log)]), 0, 1)
@@ -195,18 +197,29 @@ class Learner(Algorithm):
             set_size: how many to show; with a promised coverage, the most.
             coverage: another promise, for this time.
         """
-        rows, m = self.inputs.copied_rows(X), self._size if set_size is None else self.inputs.size(set_size)
-        core, candidates = self.ensure_core(), EligibleLabels(self.inputs.showable)
-        if eligible is not None:
-            candidates = self.inputs.eligible_by_row(eligible, len(rows), m)
-        rounds = np.arange(core.round, core.round + len(rows))
-        done, *draws = self._with_coverage(core, coverage, loops.decide_many, core, rows, *candidates, m)
-        if done < len(rows):
-            raise feedback.score_error(self, rows.row(done))
+        before, checkpoint = self.core, self.inputs.checkpoint()
+        m = self._set_size if set_size is None else self.inputs.check_set_size(set_size)
+        try:
+            rows = self.inputs.encode_owned_rows(X)
+            core, eligible_labels = self.ensure_core(), EligibleLabels(self.inputs.showable)
+            if eligible is not None:
+                eligible_labels = self.inputs.eligible_by_row(eligible, len(rows), m)
+            cursor = core.cursor()
+            done, *draws = self._with_coverage(
+                core, coverage, loops.decide_many, core, rows, *eligible_labels, m, cursor
+            )
+            if done < len(rows):
+                raise feedback.score_error(self, rows.row(done))
+        except Exception:
+            self.inputs.rollback(checkpoint)
+            self.core = before
+            raise
+        rounds = np.arange(core.round, cursor.round)
+        core.move_to(cursor)
         return Decisions(
             rows=rows,
             draws=DrawnSets(*draws),
-            eligible=None if candidates.numbers is self.inputs.all_labels else candidates,
+            eligible=None if eligible_labels.numbers is self.inputs.all_labels else eligible_labels,
             rule=self.rule,
             rounds=rounds,
             learner=self.id,
@@ -248,12 +261,12 @@ class Learner(Algorithm):
             How many rounds had a wrong top label, a miss of the top set, a miss of the shown set; and how many labels
             were shown in all.
         """
-        rows = self.inputs.rows(X)
-        y, visit = batch_feedback.check_run(self, len(rows), y, visit)
+        rows = self.inputs.encode_rows(X)
+        y, visit = batch_feedback.check_run(self, len(rows), y, visit, sizes)
         core, counts = self.ensure_core(), np.zeros(4, np.int64)
         before = core.round
         done, status = loops.run(core, rows, y, visit, counts, sizes)
-        core.ledger.add_range(before, before + done)
+        core.answered.add_many(np.arange(before, before + done))
         if status:
             raise feedback.update_error(self, status, rows.row(visit[done]), core.round)
         self.rule.warn_if_broken(core.rule)
@@ -263,7 +276,7 @@ class Learner(Algorithm):
 
     def scores(self, X: Any) -> Array:
         """The scores of all labels for every row of X, by which labels are ranked."""
-        rows = self.inputs.rows(X, grow=False)
+        rows = self.inputs.encode_rows(X, grow=False)
         out = np.zeros((len(rows), self.n_labels), np.float32)
         self.ensure_core().scores(rows, out)
         fine = np.isfinite(out).all(axis=1)
@@ -273,7 +286,7 @@ class Learner(Algorithm):
 
     def rank(self, x: Any) -> list[Label]:
         """All labels that can be shown for one row ``x``, best first."""
-        row = self.inputs.row(x, grow=False)
+        row = self.inputs.encode_row(x, grow=False)
         return self.label_set.decode(self._ranked(stack([row], self.inputs.layout))[0])
 
     def predict(self, X: Any) -> Array:
@@ -292,7 +305,7 @@ class Learner(Algorithm):
             coverage: as many as this coverage needs, by its threshold as it is: a list of arrays. The default
                 of a learner with a promise is its own, unless a size is asked for.
         """
-        size = self.set_size if set_size is None else self.inputs.size(set_size)
+        size = self.set_size if set_size is None else self.inputs.check_set_size(set_size)
         if coverage is None and (set_size is not None or not isinstance(self.rule, Cover)):
             return self.label_set.decode_array(self._ranked(X)[:, :size])
         rule, showable = self._coverage_rule(coverage), self.inputs.showable
@@ -317,32 +330,30 @@ class Learner(Algorithm):
         answered, as decisions among the labels of that time.
         """
         label_set, before, old = self.label_set.extended(labels, self.owner), self.n_labels, self.core
-        if old is not None and self.couples_labels:
+        if old is not None and self.fixed_labels:
             raise self.invalid("labels", "left as they are: its matrix couples all labels", labels)
-        self.inputs.growth.append((self.round, before))
+        self.inputs.label_additions.append((self.round, before))
         self.inputs.use_labels(label_set)
-        self.trial_core = None
-        if self.inputs.sizes_vary and self._size == before:  # all labels stay all labels
-            self._size = self.n_labels
+        if self.inputs.sizes_vary and self._set_size == before:  # all labels stay all labels
+            self._set_size = self.n_labels
         if old is not None:
             self.core = self.rebuild_core(old)
             self.on_labels_added(before)
 
     def with_params(self, **params: Any) -> Learner:
-        """A copy with other parameters; all that it has learnt stays."""
+        """Return a copy with other parameters; all that it has learnt stays."""
         return model_files.with_params(self, params)
 
-    def rolled_back_to(self, old: Learner) -> Learner:
-        """``old``, an earlier copy, in the present: its weights; rounds, answers, labels and names go on."""
-        model_files.bring_up_to_date(old, self)
-        return old
+    def resume_from_snapshot(self, old: Learner) -> Learner:
+        """Return a copy of ``old``, a snapshot of this learner, with the rounds, answers, labels and columns of now."""
+        return model_files.resume_from_snapshot(self, old)
 
-    def never_show(self, number: int) -> None:
-        """The label of this number may be the truth, but is never shown (before the first row)."""
+    def set_none_label(self, number: int) -> None:
+        """Never show the label of this number, which may be the truth (before the first row)."""
         self.inputs.use_labels(self.label_set, number)
 
     def use_columns(self, columns: Columns | dict[str, Any] | str | PathLike[str]) -> None:
-        """Rows have these columns: before the first row, or the same with new ones at the end.
+        """Declare the columns of rows: before the first row, or the same with new ones at the end.
 
         Args:
             columns: what `Columns.infer` gave; or a file of columns, or a model file.
@@ -356,7 +367,7 @@ class Learner(Algorithm):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Learner:
-        """The model that `save` wrote to ``path``."""
+        """Return the model that `save` wrote to ``path``."""
         learner = load(path)
         if not isinstance(learner, cls):
             raise ModelFileError.must("class", str(path), cls.__name__, learner.owner)
@@ -383,7 +394,7 @@ class Learner(Algorithm):
         model_files.set_state(self, values)
 
     def rule_now(self) -> Rule:
-        """A copy of its rule as it stands now, budget and all: to be asked alone, on anybody's scores."""
+        """Return a copy of its rule in its present state, for use without the learner, on any scores."""
         return copy.copy(self.rule) if self.core is None else self.rule.resumed(self.core.rule, self.round)
 
 

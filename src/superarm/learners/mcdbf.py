@@ -29,7 +29,7 @@ from superarm.data.rows import Layout
 from superarm.decisions import Decision
 from superarm.explore.dilute import Dilute
 from superarm.explore.rule import Rule
-from superarm.learners.algorithm import CommonParams
+from superarm.learners.base import CommonParams
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
@@ -81,7 +81,7 @@ class MCDBF(Learner):
 
     def make_core(self, layout: Layout) -> Core:
         return MCDBFCore(
-            **self.core_parts(layout),
+            **self.core_args(layout),
             gamma=self.gamma,
             estimate=self.estimate,
             gate=self.gate,

@@ -11,14 +11,16 @@ from __future__ import annotations
 from typing import Unpack
 
 from superarm.data.rows import Layout
-from superarm.learners.algorithm import CommonParams
-from superarm.learners.families import LabelLearner
+from superarm.explore.greedy import Greedy
+from superarm.explore.rule import Rule
+from superarm.learners.base import CommonParams
+from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.full_information import MCSLPCore
 from superarm.parameters import check_number
 
 
-class MCSLP(LabelLearner):
+class MCSLP(Learner):
     """MC-SLP, the full-information twin of MC-DBF.
 
     Args:
@@ -27,6 +29,7 @@ class MCSLP(LabelLearner):
     """
 
     name = "mc-slp"
+    feedback = ("label",)
 
     def __init__(
         self,
@@ -39,5 +42,8 @@ class MCSLP(LabelLearner):
         self.gate = bool(gate)
         self.margin = check_number("margin", self.owner, margin, 0.0)
 
+    def make_rule(self) -> Rule:
+        return Greedy()
+
     def make_core(self, layout: Layout) -> Core:
-        return MCSLPCore(**self.core_parts(layout), gate=self.gate, margin=self.margin)
+        return MCSLPCore(**self.core_args(layout), gate=self.gate, margin=self.margin)

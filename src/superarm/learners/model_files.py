@@ -1,7 +1,8 @@
-"""Learners to model files and back: the parameters, the ledger, and every array of the core."""
+"""Learners to model files and back: the parameters, the answered rounds, and every array of the core."""
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Iterable
 from os import PathLike
@@ -12,47 +13,82 @@ from superarm import _files, native
 from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.rows import Layout
-from superarm.errors import ModelFileError
-from superarm.learners.algorithm import copy_state
+from superarm.errors import InvalidInput, ModelFileError
+from superarm.learners.base import copy_state
 from superarm.parameters import parameters
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
+CORES = ("core", "trial_core", "_trial_key")  # attributes that a copy makes anew
 STATE = "state."  # what the names of the core's arrays begin with
 
 
-def bring_up_to_date(old: Learner, now: Learner) -> None:
-    """Let an earlier copy of a learner go on from now: rounds, answers, labels and columns are today's."""
-    missing = now.n_labels - old.n_labels
+def resume_from_snapshot(now: Learner, old: Learner) -> Learner:
+    """Return a copy of ``old``, an earlier copy of ``now``, with the rounds, answers, labels and columns of ``now``."""
+    new = copy.deepcopy(old)
+    missing = now.n_labels - new.n_labels
     if missing > 0:
-        old.add_labels(missing if now.labels is None else list(now.labels[-missing:]))
+        new.add_labels(missing if now.labels is None else list(now.labels[-missing:]))
     if now.core is None or now.inputs.layout is None:
-        return
+        return new
     if now.columns is not None:  # names keep the places that later rows gave them
-        old.use_columns(now.columns)
-    elif old.inputs.layout is None:  # it had seen no row
-        old.inputs.set_layout(now.inputs.layout)
-    old.inputs.growth = list(now.inputs.growth)
-    core = old.ensure_core()
+        new.use_columns(now.columns)
+    elif new.inputs.layout is None:  # it had seen no row
+        new.inputs.set_layout(now.inputs.layout)
+    new.inputs.label_additions = list(now.inputs.label_additions)
+    core = new.ensure_core()
     core.round = now.core.round
-    core.ledger.restore(now.core.ledger.low, now.core.ledger.later)
+    core.answered.restore(now.core.answered.start, now.core.answered.bits)
+    return new
 
 
 def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
-    """The same learner with other parameters: all that it has learnt stays."""
-    new = type(learner)(**{**learner.params, **params})
-    new.id, new.inputs.growth = learner.id, list(learner.inputs.growth)
-    new.notes.update(learner.notes)
-    if learner.core is not None and learner.inputs.layout is not None:
-        new.inputs.columns = None if learner.columns is None else learner.columns.copy()
-        new.inputs.set_layout(learner.inputs.layout)
-        core = new.ensure_core()
-        memory = learner.memory_to_json()
-        if memory is not None:
-            new.memory_from_json(memory, learner.core.state())
-        copy_state(learner.core, core)
+    """Return the same learner with other parameters: all that it has learnt stays."""
+    columns = None if learner.columns is None else learner.columns.copy()
+    try:
+        new = _make(
+            type(learner),
+            {**learner.params, **params},
+            learner.id,
+            learner.inputs.label_additions,
+            learner.metadata,
+            columns,
+            learner.inputs.layout,
+        )
+        if learner.core is not None:
+            core, memory = new.ensure_core(), learner.memory_to_json()
+            if memory is not None:
+                new.memory_from_json(memory, learner.core.state())
+            copy_state(learner.core, core)
+    except ValueError as error:
+        if isinstance(error, InvalidInput):
+            raise
+        wanted = f"left as it is: what was learnt would have no place ({error})"
+        raise learner.invalid(" and ".join(params), wanted, ", ".join(map(repr, params.values()))) from error
     return new
+
+
+def _make(
+    cls: type[Learner],
+    params: dict[str, Any],
+    id_: str,
+    label_additions: Iterable[tuple[int, int]],
+    metadata: dict[str, Any],
+    columns: Columns | None,
+    layout: Layout | None,
+) -> Learner:
+    """Return a learner that knows its rows and labels, and has learnt nothing yet."""
+    learner = cls(**params)
+    learner.id, inputs = id_, learner.inputs
+    inputs.label_additions = [(int(start), int(k)) for start, k in label_additions]
+    inputs.metadata.update(metadata)
+    inputs.columns = columns
+    if layout is not None:
+        if inputs.n_features not in (None, layout.n_features):
+            raise ValueError("layout")
+        inputs.set_layout(layout)
+    return learner
 
 
 def write(learner: Learner, path: str | PathLike[str]) -> None:
@@ -63,15 +99,15 @@ def write(learner: Learner, path: str | PathLike[str]) -> None:
         "class": learner.owner,
         "module": type(learner).__module__,
         "file": Path(home.__file__).name if home is not None and home.__file__ else None,
-        "recipe": learner.recipe,
+        "state_version": learner.state_version,
         "cpu": native.cpu_level(),
         "params": learner.params,
         "layout": inputs.layout,
         "round": learner.round,
-        "growth": inputs.growth,
+        "label_additions": inputs.label_additions,
         "id": learner.id,
-        "answered": [0, ""] if core is None else [core.ledger.low, core.ledger.later.hex()],
-        "notes": learner.notes,
+        "answered": [0, ""] if core is None else [core.answered.start, core.answered.bits.hex()],
+        "metadata": learner.metadata,
         "memory": learner.memory_to_json(),
         "columns": None if inputs.columns is None else inputs.columns.to_dict(),
     }
@@ -80,7 +116,7 @@ def write(learner: Learner, path: str | PathLike[str]) -> None:
 
 
 def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
-    """The model in a file, of a class that is known by now."""
+    """Return the model in a file; its class must have been imported."""
     header, content = _files.read_model(path)
     arrays = {name.removeprefix(STATE): array for name, array in content.items() if name.startswith(STATE)}
     known = {cls.__name__: cls for cls in _subclasses(root)}
@@ -93,25 +129,29 @@ def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
             sub for sub in _subclasses(root) if (sub.__module__, sub.__name__) == (header["module"], name)
         )
         *_, cls = (known[header["class"]], *same)  # of two with one name, that of the same module
-        if header["recipe"] != cls.recipe:
-            wanted = f"{cls.recipe}, as this superarm has (train it anew, or use the superarm that made it)"
-            raise ModelFileError.must(f"recipe of {cls.__name__}", str(path), wanted, header["recipe"])
+        if header["state_version"] != cls.state_version:
+            wanted = (
+                f"{cls.state_version}, as this superarm has (train it anew, or use the superarm that made it)"
+            )
+            raise ModelFileError.must(
+                f"state_version of {cls.__name__}", str(path), wanted, header["state_version"]
+            )
         own, params = parameters(cls), dict(header["params"])
-        learner = cls(**{name: value for name, value in params.items() if name in own or value is not None})
-        learner.id = str(header["id"])
-        inputs = learner.inputs
-        inputs.growth = [(int(start), int(k)) for start, k in header["growth"]]
-        inputs.notes.update(header.get("notes", {}))
-        if header.get("columns") is not None:
-            inputs.columns = Columns.from_dict(header["columns"])
-        if header["layout"] is not None:
-            layout = Layout(*header["layout"])
-            if inputs.n_features not in (None, layout.n_features):
-                raise ValueError("layout")
-            inputs.set_layout(layout)
-            low, later = header["answered"]
-            answered = low, bytes.fromhex(later)
-            _restore(learner, arrays, int(header["round"]), answered, header.get("memory"))
+        known_params = {key: value for key, value in params.items() if key in own or value is not None}
+        columns, layout = header["columns"], header["layout"]
+        learner = _make(
+            cls,
+            known_params,
+            str(header["id"]),
+            header["label_additions"],
+            header["metadata"],
+            None if columns is None else Columns.from_dict(columns),
+            None if layout is None else Layout(*layout),
+        )
+        if layout is not None:
+            start, bits = header["answered"]
+            answered = int(start), bytes.fromhex(bits)
+            _restore(learner, arrays, int(header["round"]), answered, header["memory"])
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, ModelFileError):
             raise
@@ -129,11 +169,11 @@ def _subclasses(cls: type[Learner]) -> Iterable[type[Learner]]:
 
 
 def get_state(learner: Learner) -> dict[str, Any]:
-    """All of it but what compiled code points at."""
-    values = {name: value for name, value in vars(learner).items() if name not in ("core", "trial_core")}
+    """Return all of it but what compiled code points at."""
+    values = {name: value for name, value in vars(learner).items() if name not in CORES}
     core = learner.core
     if core is not None:
-        answered = core.ledger.low, bytes(core.ledger.later)
+        answered = core.answered.start, bytes(core.answered.bits)
         values["core"] = (core.state(), core.round, answered, learner.memory_to_json())
     return values
 
@@ -163,4 +203,4 @@ def _restore(
             raise ValueError(name)
     core.restore(state)
     core.round = round_
-    core.ledger.restore(*answered)
+    core.answered.restore(*answered)

@@ -50,4 +50,4 @@ class Newtron(BanditLearner):
         return Boltzmann(gamma=self.gamma, alpha=self.alpha)
 
     def make_core(self, layout: Layout) -> Core:
-        return NewtronCore(**self.core_parts(layout), alpha=self.alpha, beta=self.beta, D=self.D)
+        return NewtronCore(**self.core_args(layout), alpha=self.alpha, beta=self.beta, D=self.D)

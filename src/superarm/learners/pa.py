@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from superarm.data.rows import Layout
-from superarm.learners.families import AnySetLearner, AnySetParams
+from superarm.learners.families import AnyRuleParams, LabelLearner
 from superarm.native.core import Core
 from superarm.native.full_information import PACore
 from superarm.parameters import check_choice, check_number
@@ -26,7 +26,7 @@ from superarm.parameters import check_choice, check_number
 VARIANTS = ("PA", "PA-I", "PA-II")
 
 
-class PA(AnySetLearner):
+class PA(LabelLearner):
     """Exact multiclass passive-aggressive.
 
     Args:
@@ -41,11 +41,11 @@ class PA(AnySetLearner):
         *,
         variant: str = "PA-I",
         C: float = 1.0,
-        **common: Unpack[AnySetParams],
+        **common: Unpack[AnyRuleParams],
     ) -> None:
         super().__init__(**common)
         self.variant = check_choice("variant", self.owner, variant, VARIANTS)
         self.C = check_number("C", self.owner, C, 0.0)
 
     def make_core(self, layout: Layout) -> Core:
-        return PACore(**self.core_parts(layout), C=self.C, variant=VARIANTS.index(self.variant))
+        return PACore(**self.core_args(layout), C=self.C, variant=VARIANTS.index(self.variant))

@@ -6,12 +6,12 @@ if y^ != y:  W_y += x,  W_y^ -= x
 from __future__ import annotations
 
 from superarm.data.rows import Layout
-from superarm.learners.families import AnySetLearner
+from superarm.learners.families import LabelLearner
 from superarm.native.core import Core
 from superarm.native.full_information import PerceptronCore
 
 
-class Perceptron(AnySetLearner):
+class Perceptron(LabelLearner):
     """The multiclass perceptron, which is told every label.
 
     >>> import superarm as sa
@@ -24,4 +24,4 @@ class Perceptron(AnySetLearner):
     name = "perceptron"
 
     def make_core(self, layout: Layout) -> Core:
-        return PerceptronCore(**self.core_parts(layout))
+        return PerceptronCore(**self.core_args(layout))

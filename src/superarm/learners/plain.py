@@ -18,23 +18,20 @@ of. What you keep in ``memory`` must be arrays, or values that JSON knows: it is
 from __future__ import annotations
 
 import copy
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from superarm._types import Array
 from superarm.data.rows import Layout
 from superarm.errors import WeightsOverflow
-from superarm.explore.rule import Rule
 from superarm.explore.runner_up import RunnerUp
-from superarm.learners.algorithm import CommonParams
-from superarm.learners.learner import Learner
+from superarm.learners.families import AnyRuleLearner
 from superarm.native.core import Core
 from superarm.native.python_core import PythonCore
-from superarm.native.scaling import Scaling, Standard, Unit
 
 
-class PlainLearner(Learner):
+class PlainLearner(AnyRuleLearner):
     """The base class of learners in plain Python: define `begin`, `score` and `learn`.
 
     Args:
@@ -50,14 +47,8 @@ class PlainLearner(Learner):
 
     feedback = ("hit",)
     learns_from_given = True
-    moves_ineligible = True  # nobody knows what `learn` does
-
-    def __init__(
-        self, *, explore: Rule | dict[str, Any] | None = None, **common: Unpack[CommonParams]
-    ) -> None:
-        set_size = common.pop("set_size", None)
-        super().__init__(**common)
-        self.explore = self._use_rule(RunnerUp() if explore is None else explore, set_size)
+    moves_ineligible = True  # `learn` may change anything
+    default_rule = RunnerUp
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -95,16 +86,9 @@ class PlainLearner(Learner):
 
     # ------------------------------------------------------------ the learner around it
 
-    def make_rule(self) -> Rule:
-        return self.explore
-
-    def make_scaling(self, layout: Layout) -> Scaling:
-        d, width, numbers = layout
-        if self.scaling is None:
-            return Scaling(d, width)
-        return (
-            Unit(d, width, 0.0) if self.scaling == "unit" else Standard(d, width, 0.0, 0.0, numbers=numbers)
-        )
+    @property
+    def intercepts(self) -> tuple[float, float]:
+        return 0.0, 0.0
 
     @property
     def effective_scaling(self) -> str:
@@ -116,7 +100,7 @@ class PlainLearner(Learner):
         if not isinstance(memory, dict):
             raise TypeError(f"begin() of {self.owner} must return a dict, got {memory!r}")
         self._memory = memory  # of a core that may stay a trial (`decide` at a cursor)
-        return PythonCore(**self.core_parts(layout), score=self._scored, learn=self._learn, memory=memory)
+        return PythonCore(**self.core_args(layout), score=self._scored, learn=self._learn, memory=memory)
 
     def rebuild_core(self, old: Core) -> Core:
         """A core that goes on from ``old``; arrays with a place for each label, or feature, grow, if `begin` makes

@@ -24,10 +24,10 @@ def names() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
     offered = [value for value in vars(learners).values() if isinstance(value, type)]
     classes = [cls for cls in offered if issubclass(cls, Learner) and cls not in (Learner, Scores)]
     classes_by_name = {name: (cls, fixed) for cls in classes for name, fixed in cls.command_names().items()}
-    return dict(sorted(classes_by_name.items(), key=lambda item: (*_rank(item[1][0]), item[0])))
+    return dict(sorted(classes_by_name.items(), key=lambda item: (*_table_order(item[1][0]), item[0])))
 
 
-def _rank(cls: type[Learner]) -> tuple[bool, bool]:
+def _table_order(cls: type[Learner]) -> tuple[bool, bool]:
     return "hit" in cls.feedback, not cls.single_label
 
 

@@ -18,14 +18,13 @@ from superarm.data.rows import LARGEST, Layout, Rows
 from superarm.data.tables import is_named_rows, named_row, records
 from superarm.decisions import Decision
 from superarm.explore.rule import Rule
-from superarm.learners.algorithm import CommonParams
+from superarm.learners.base import CommonParams
 from superarm.learners.families import ExploringLearner
-from superarm.learners.inputs import Inputs
-from superarm.native.core import Core, Cursor
-from superarm.native.scores import ScoresCore
+from superarm.learners.inputs import InputSchema
+from superarm.native.core import Core, Cursor, ScoresCore
 
 
-class ScoreInputs(Inputs):
+class ScoreSchema(InputSchema):
     """Rows of scores, by label."""
 
     def use_labels(self, label_set: Labels, none_number: int | None = None) -> None:
@@ -33,10 +32,10 @@ class ScoreInputs(Inputs):
         self.layout = Layout(label_set.count, 0)
         self.n_features = label_set.count
 
-    def row(self, x: Any, *, grow: bool = True) -> Any:
+    def encode_row(self, x: Any, *, grow: bool = True) -> Any:
         named = named_row(x)
         if named is None:
-            return super().row(x, grow=grow)
+            return super().encode_row(x, grow=grow)
         s = np.full(self.label_set.count, -LARGEST, np.float32)  # those without a score come last
         for label, score in named.items():
             number = self.label_set.number_of_text(label)
@@ -51,16 +50,16 @@ class ScoreInputs(Inputs):
     def example_row(self) -> Any:
         return {str(label): 0.0 for label in self.label_set.all()}
 
-    def rows(self, X: Any, *, grow: bool = True) -> Rows:
+    def encode_rows(self, X: Any, *, grow: bool = True) -> Rows:
         if not is_named_rows(X):
-            return super().rows(X, grow=grow)
+            return super().encode_rows(X, grow=grow)
         named = list(records(X))
         for x in named:
             if len(x) != self.label_set.count:
                 raise self.invalid(
                     "X", f"scores of all {self.label_set.count} labels in every row", f"{len(x)}"
                 )
-        return Rows(np.stack([self.row(x) for x in named]))
+        return Rows(np.stack([self.encode_row(x) for x in named]))
 
 
 class Scores(ExploringLearner):
@@ -84,7 +83,7 @@ class Scores(ExploringLearner):
     """
 
     name = "scores"
-    inputs_class = ScoreInputs
+    schema_class = ScoreSchema
 
     def __init__(
         self,

@@ -19,12 +19,11 @@ from superarm.data.cells import to_python
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.explore.rule import Rule
-from superarm.learners.algorithm import CommonParams
+from superarm.learners.base import CommonParams
 from superarm.learners.families import ExploringLearner
 from superarm.learners.learner import Learner
 from superarm.losses import softmax
 from superarm.native.core import Core
-from superarm.native.scaling import Scaling, Standard, Unit
 from superarm.native.setlogit import SetLogitCore
 from superarm.parameters import check_int, check_number, check_share
 
@@ -57,7 +56,7 @@ class LikelihoodLearner(Learner):
             32,768 labels: none). The sparse part stays linear.
     """
 
-    recipe = 4
+    state_version = 4
     own_scaling = "standard"
     moves_ineligible = True  # its softmax runs over all labels: the right one need not be eligible
     step: float | None
@@ -86,8 +85,10 @@ class LikelihoodLearner(Learner):
             return 0
         if self.curves is not None:
             return self.curves
-        growth = self.inputs.growth
-        labels = growth[0][1] if growth else self.n_labels  # labels added later change nothing
+        label_additions = self.inputs.label_additions
+        labels = (
+            label_additions[0][1] if label_additions else self.n_labels
+        )  # labels added later change nothing
         return CURVES if labels <= MOST_CURVED else 0
 
     @property
@@ -95,20 +96,13 @@ class LikelihoodLearner(Learner):
         """The step size of the dense part."""
         return self.step or (STEP_CURVED if self.n_curved else STEP_DENSE)
 
-    def make_scaling(self, layout: Layout) -> Scaling:
-        d, width, numbers = layout
-        own = self.intercept is not True
-        dense, sparse = (float(self.intercept) if own else bias for bias in (BIAS_DENSE, BIAS_SPARSE))
-        if self.effective_scaling == "unit":
-            return Unit(d, width, bias=dense if d else sparse)
-        return Standard(
-            d,
-            width,
-            bias=dense,
-            sparse_bias=sparse,
-            forget=self.forget,
-            numbers=numbers,
-        )
+    @property
+    def scaling_forget(self) -> float:  # type: ignore[override]
+        return self.forget
+
+    @property
+    def intercepts(self) -> tuple[float, float]:
+        return (BIAS_DENSE, BIAS_SPARSE) if self.intercept is True else super().intercepts
 
     def make_core(self, layout: Layout) -> Core:
         d, width, _ = layout
@@ -120,32 +114,29 @@ class LikelihoodLearner(Learner):
             )
         sparse_step = STEP_SPARSE * self.n_labels**0.5
         return SetLogitCore(
-            **self.core_parts(layout),
-            d=d,
-            width=width,
+            **self.core_args(layout),
             seed=self.seed,
             step=self._step,
             sparse_step=sparse_step if d or not self.step else self.step,
             share=MIX_DENSE if d else MIX_SPARSE,
             revive=REVIVE_MIXED if layout.mixed else REVIVE_SPARSE if width else REVIVE_DENSE,
             curves=self.n_curved,
-            bias=BIAS_DENSE if self.intercept is True else float(self.intercept),
+            bias=self.intercepts[0],
             forget=self.forget,
             false_yes=self.false_yes,
             false_no=self.false_no,
-            none=-1 if self.inputs.none_number is None else self.inputs.none_number,
-            sees_label=self.feedback == ("label",),
+            none_label=-1 if self.inputs.none_number is None else self.inputs.none_number,
         )
 
     def on_labels_added(self, before: int) -> None:
-        self.core.grown(before)  # new labels are tried first
+        self.core.on_labels_added(before)  # new labels are tried first
 
-    def anneal(self, left: float, passes: int) -> None:
+    def anneal(self, remaining: float, passes: int) -> None:
         """Several passes pay for more curves, and for a step that shrinks to nothing."""
         if passes > 1 and self.core is None and self.curves is None and self.n_labels <= MOST_CURVED // 4:
             self.curves = CURVES_TRAINED
         elif passes > 1 and self.core is not None:  # steps of the sparse part shrink anyway
-            self.core.step = self._step * left
+            self.core.step = self._step * remaining
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of every label for every row of X: a column for each, none_label's among them."""
@@ -213,5 +204,5 @@ class SetLogit(LikelihoodLearner, ExploringLearner):
             number = self.label_set.number(none_label)
             if number is None:
                 raise self.invalid("none_label", "one of the labels", none_label)
-            self.never_show(number)
+            self.set_none_label(number)
         self.set_exploration(explore, coverage, uniform, set_size)

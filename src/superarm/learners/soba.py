@@ -47,7 +47,7 @@ class SOBA(BanditLearner):
         super().__init__(**common)
         self.matrix = check_choice("matrix", self.owner, matrix, MATRICES)
         self.a = check_number("a", self.owner, a, 0.0)
-        self.moves_ineligible = self.couples_labels = self.matrix == "full"  # by A^-1
+        self.moves_ineligible = self.fixed_labels = self.matrix == "full"  # by A^-1
         if self.n_features is not None:
             self._check_memory(self.n_features if isinstance(self.n_features, int) else sum(self.n_features))
 
@@ -58,7 +58,7 @@ class SOBA(BanditLearner):
     def make_core(self, layout: Layout) -> Core:
         self._check_memory(layout.d + layout.width)
         cls = SOBADiagonalCore if self.matrix == "diagonal" else SOBAFullCore
-        return cls(**self.core_parts(layout), a=self.a)
+        return cls(**self.core_args(layout), a=self.a)
 
     def _check_memory(self, n_features: int) -> None:
         size = self.n_labels * (n_features + 16)

@@ -9,14 +9,14 @@ from typing import Any, Unpack
 
 from superarm._types import Array
 from superarm.data.rows import Layout
-from superarm.learners.families import AnySetLearner, AnySetParams
+from superarm.learners.families import AnyRuleParams, LabelLearner
 from superarm.losses import softmax
 from superarm.native.core import Core
 from superarm.native.full_information import SoftmaxCore
 from superarm.parameters import check_number
 
 
-class Softmax(AnySetLearner):
+class Softmax(LabelLearner):
     """Softmax regression by stochastic gradient steps.
 
     Args:
@@ -29,13 +29,13 @@ class Softmax(AnySetLearner):
         self,
         *,
         step: float = 1.0,
-        **common: Unpack[AnySetParams],
+        **common: Unpack[AnyRuleParams],
     ) -> None:
         super().__init__(**common)
         self.step = check_number("step", self.owner, step, 0.0)
 
     def make_core(self, layout: Layout) -> Core:
-        return SoftmaxCore(**self.core_parts(layout), step=self.step)
+        return SoftmaxCore(**self.core_args(layout), step=self.step)
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of every label for every row of X."""

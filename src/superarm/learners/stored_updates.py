@@ -11,40 +11,36 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.rows import Rows, stack
-from superarm.decisions import Decision
+from superarm.data.rows import stack
 from superarm.decisions.decisions import DrawnSets, EligibleLabels, flatten
 from superarm.errors import SuperarmError
+from superarm.learners.batch_feedback import AnswerColumns, Batch, learn_batch
 from superarm.learners.feedback import answered_before, update_error
 from superarm.learners.learner import Learner
-from superarm.native import loops
-from superarm.native.core import Core
 
 
-class Stored(Protocol):
+class StoredDecision(Protocol):
     """A decision that was stored."""
-
-    decision: Decision | None  # itself, if this process made it
 
     @property
     def body(self) -> Any:
         """What is kept of it: fields as in `Decision.to_dict`, and ``k``, how many labels there were."""
 
     def row(self) -> Any:
-        """The row that it was made for."""
+        """Return the row that it was made for."""
 
     def draw_log(self, learner: Learner) -> Array:
-        """What its rule wrote down, or at least the part that moves the rule."""
+        """Return what its rule wrote down, or at least the part that moves the rule."""
 
 
 class StoredAnswer(NamedTuple):
     """The answer to a stored decision."""
 
-    stored: Stored
+    stored: StoredDecision
     row: Any  # where rows have names: what these mean may change with the next row; else None
     hit: bool
     label: int  # its number; -1 where only a bit came
-    decisions_before: int  # that came before it
+    decisions_before: int  # how many decisions came before it
 
 
 class StoredUpdates:
@@ -59,102 +55,67 @@ class StoredUpdates:
         self._next_round = 0
         self._logs: list[Array] = []
         self._answers: list[StoredAnswer] = []
-        self._all_live = True
-        self._batch: tuple[Rows, EligibleLabels, DrawnSets, Array] | None = None
 
-    def add_decision(self, decision: Stored) -> None:
-        """The learner made this decision."""
+    def add_decision(self, decision: StoredDecision) -> None:
+        """Take a decision that the learner made."""
         learner = self.learner
         if learner.core is None or learner.columns is not None:
-            learner.inputs.row(decision.row())
+            learner.inputs.encode_row(decision.row())
         self._next_round = max(self._next_round, decision.body.round + 1)
         self._logs.append(decision.draw_log(learner))
 
-    def add_answer(self, decision: Stored, hit: bool, label: str | None) -> None:
-        """The world answered: the bit, and the right label where the learner is to hear it."""
-        live, learner = decision.decision, self.learner
-        if live is None or live.label_set is not learner.label_set or type(live.x) is dict:
-            self._all_live = False
-        row = None if learner.columns is None else self._row(decision)
+    def add_answer(self, decision: StoredDecision, hit: bool, label: str | None) -> None:
+        """Take an answer: the bit, and the right label where the learner is to hear it."""
+        row = None if self.learner.columns is None else self._row(decision)
         number = -1 if label is None else self.number[label]
         self._answers.append(StoredAnswer(decision, row, hit, number, len(self._logs)))
 
     def apply(self) -> dict[int, str]:
-        """Move and teach the learner; why some answers, by their number, could not be learnt."""
-        learner, refused = self.learner, dict[int, str]()
-        if not self._logs and not self._answers:
+        """Move the learner and let it learn; return why some answers, by their number, could not be learnt."""
+        learner, answers, refused = self.learner, self._answers, dict[int, str]()
+        if not self._logs and not answers:
             return refused
         core = learner.ensure_core()
         core.round = max(core.round, self._next_round)
-        logs = flatten(self._logs, np.float64)
-        learn = self._learn_live if self._all_live else self._learn_stored
-        start = counted = 0
-        while start < len(self._answers):
-            done, status = learn(core, start, logs, counted)
-            start += done
-            counted = self._answers[min(start, len(self._answers) - 1)].decisions_before
-            if status:
-                stored = self._answers[start].stored
-                error = update_error(learner, status, self._row(stored), stored.body.round)
-                if not isinstance(error, SuperarmError):
-                    raise error
-                refused[start] = str(error)
-                start += 1
+        logs, counted = flatten(self._logs, np.float64), 0
+        if answers:
+            batch, which = self._batch(), np.arange(len(answers))
+            hits = np.array([answer.hit for answer in answers])
+            labels = np.array([answer.label for answer in answers], np.intp)
+            before = np.array([answer.decisions_before for answer in answers], np.intp)
+            start = 0
+            while start < len(answers):
+                rest = AnswerColumns(which[start:], hits[start:], labels[start:])
+                done, status = learn_batch(learner, batch, rest, (*logs, counted, before[start:]))
+                start += done
+                counted = int(before[min(start, len(answers) - 1)])
+                if status:
+                    stored = answers[start].stored
+                    error = update_error(learner, status, self._row(stored), stored.body.round)
+                    if not isinstance(error, SuperarmError):
+                        raise error
+                    refused[start] = str(error)
+                    start += 1
         core.advance(*logs, counted, len(self._logs))
         self._clear()
         return refused
 
-    def _learn_live(self, core: Core, start: int, logs: tuple[Array, Array], counted: int) -> tuple[int, int]:
-        """Learn from answers about decisions that are at hand: how many were done, and why it stopped."""
-        every = self.learner.inputs.all_labels
-        for i, answer in enumerate(self._answers[start:]):
-            decision: Any = answer.stored.decision
-            if answer.decisions_before > counted:
-                core.advance(*logs, counted, answer.decisions_before)
-                counted = answer.decisions_before
-            if decision.round in core.ledger:
-                raise answered_before(self.learner, decision.round)
-            eligible = every if decision.eligible_ is None else decision.eligible_
-            numbers = decision.sets, decision.size
-            status = core.update(decision, decision.row, eligible, *numbers, answer.hit, answer.label, None)
-            if status:
-                return i, status
-            core.ledger.add(decision.round)
-        return len(self._answers) - start, 0
-
-    def _learn_stored(
-        self, core: Core, start: int, logs: tuple[Array, Array], counted: int
-    ) -> tuple[int, int]:
-        """Learn from answers about decisions of which only records are left, in one compiled loop."""
-        if self._batch is None:
-            self._batch = self._stacked(core)
-        rows, eligible, columns, rounds = self._batch
-        answers, which = self._answers[start:], np.arange(start, len(self._answers))
-        hits = np.array([answer.hit for answer in answers], np.uint8)
-        labels = np.array([answer.label for answer in answers], np.intp)
-        interleaved = (*logs, counted, np.array([answer.decisions_before for answer in answers], np.intp))
-        done, status = loops.update_many(
-            core, rows, which, *eligible, *columns, rounds, hits, labels, interleaved
-        )
-        core.ledger.add_many(rounds[start : start + done])
-        return done, status
-
-    def _stacked(self, core: Core) -> tuple[Rows, EligibleLabels, DrawnSets, Array]:
-        """The decisions that were answered, in columns."""
+    def _batch(self) -> Batch:
+        """Return the decisions that were answered, in columns."""
         layout, bodies = self.learner.inputs.layout, [answer.stored.body for answer in self._answers]
         assert layout is not None
         rounds = np.array([body.round for body in bodies], np.int64)
-        again = core.ledger.first_of(rounds)
+        again = self.learner.answered.first_of(rounds)
         if again is not None:
             raise answered_before(self.learner, again)
         rows = [self._row(a.stored) if a.row is None else a.row for a in self._answers]
-        return stack(rows, layout), self._eligible(bodies), self._columns(bodies), rounds
+        return Batch(stack(rows, layout), self._eligible(bodies), self._draws(bodies), rounds)
 
-    def _row(self, decision: Stored) -> Any:
+    def _row(self, decision: StoredDecision) -> Any:
         row = decision.row()
-        return self.learner.inputs.row(row) if type(row) is dict else row
+        return self.learner.inputs.encode_row(row) if type(row) is dict else row
 
-    def _columns(self, bodies: list[Any]) -> DrawnSets:
+    def _draws(self, bodies: list[Any]) -> DrawnSets:
         sets = [
             np.array([self.number[label] for label in (*body.labels, *body.drawn, *body.top)], np.intp)
             for body in bodies
@@ -164,13 +125,13 @@ class StoredUpdates:
         return DrawnSets.from_lists(sets, [len(body.labels) for body in bodies], log_probs, logs)
 
     def _eligible(self, bodies: list[Any]) -> EligibleLabels:
-        """The labels that could be shown: the eligible ones, or all that there were."""
-        every = self.learner.inputs.all_labels
-        if all(body.eligible is None and body.k == len(every) for body in bodies):
-            return EligibleLabels(every)
+        """Return the labels that could be shown: the eligible ones, or all that there were."""
+        all_labels = self.learner.inputs.all_labels
+        if all(body.eligible is None and body.k == len(all_labels) for body in bodies):
+            return EligibleLabels(all_labels)
         return EligibleLabels.by_row(
             [
-                every[: body.k]
+                all_labels[: body.k]
                 if body.eligible is None
                 else np.sort([self.number[label] for label in body.eligible])
                 for body in bodies

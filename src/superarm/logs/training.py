@@ -122,7 +122,7 @@ def train(
         "passes": best,
         "rows": counts["learnt"],
     }
-    learner.notes["training"] = [*learner.notes.get("training", ()), notes]
+    learner.metadata["training"] = [*learner.metadata.get("training", ()), notes]
     hits = np.array([record.hit for record in run.judging], np.float64)
     rate = (counts["hits"] + 1.0) / (
         counts["learnt"] + 2.0

@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from superarm.native.ledger cimport Ledger
+from superarm.native.answered_rounds cimport AnsweredRounds
 from superarm.native.linear cimport Weights
 from superarm.native.rows cimport RowBlock
 from superarm.native.rule cimport RuleKernel
@@ -10,11 +10,11 @@ from superarm.native.types cimport Answer, Draw, DrawContext, Features, Round, R
 
 
 cdef class Cursor:
-    """Where a learner stands: its next round, and what deciding moves in its rule."""
+    """The position of a learner: its next round, and the part of its rule's state that deciding moves."""
 
     cdef public int64_t round
-    cdef readonly object rule_state
-    cdef double* draw_state
+    cdef readonly object draw_state  # an array
+    cdef double* draw_state_data
 
 
 cdef class DecisionBase:
@@ -40,7 +40,7 @@ cdef class Core(Stage):
     cdef readonly Py_ssize_t k
     cdef readonly Scaling scaling
     cdef readonly RuleKernel rule
-    cdef readonly Ledger ledger
+    cdef readonly AnsweredRounds answered
     cdef public int64_t round  # the next one
     cdef float* s  # scores of all labels
     cdef float* eligible_scores
@@ -52,6 +52,7 @@ cdef class Core(Stage):
     cdef Py_ssize_t* top
     cdef Py_ssize_t prepared_n, prepared_m  # what was prepared last
     cdef public bint sees_label  # in the fused loop
+    cdef readonly int64_t n_updates  # since the core was made
     # what Python around it wants to find in every decision
     cdef public object decision_class, label_set, id, explore_rule
     cdef public object all_labels, showable  # arrays of label numbers

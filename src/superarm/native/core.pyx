@@ -29,40 +29,28 @@ cdef int NOT_FAST = -1
 
 
 cdef class Cursor:
-    """Where a learner stands: its next round, and what deciding moves in its rule.
+    """The position of a learner: its next round, and the part of its rule's state that deciding moves.
 
     A decision that is made with a ``cursor`` moves the cursor, and not the learner.
 
     Args:
         round: the next round.
-        rule_state: what deciding moves in the rule.
+        draw_state: what deciding moves in the rule.
     """
 
-    def __init__(self, int64_t round, rule_state=()):
+    def __init__(self, int64_t round, draw_state=()):
         self.round = round
-        self.rule_state = np.array(rule_state, np.float64)
-        self.draw_state = <double*>np.PyArray_DATA(self.rule_state)
-
-    def to_dict(self):
-        """JSON-ready values."""
-        return {"round": self.round, "rule": self.rule_state.tolist()}
-
-    @classmethod
-    def from_dict(cls, data):
-        """The cursor that `to_dict` gave as ``data``."""
-        return cls(data["round"], data["rule"])
-
-    def copy(self):
-        return Cursor(self.round, self.rule_state)
+        self.draw_state = np.array(draw_state, np.float64)
+        self.draw_state_data = <double*>np.PyArray_DATA(self.draw_state)
 
     def __eq__(self, other):
-        return isinstance(other, Cursor) and self.to_dict() == other.to_dict()
+        return isinstance(other, Cursor) and repr(self) == repr(other)
 
     def __repr__(self):
-        return f"Cursor(round={self.round}, rule_state={self.rule_state.tolist()})"
+        return f"Cursor(round={self.round}, draw_state={self.draw_state.tolist()})"
 
     def __reduce__(self):
-        return Cursor, (self.round, self.rule_state)
+        return Cursor, (self.round, self.draw_state)
 
 
 cdef class DecisionBase:
@@ -92,7 +80,7 @@ cdef class Core(Stage):
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
         self.k, self.scaling, self.rule = k, scaling, rule
         self.stages |= {"scaling": scaling, "rule": rule}
-        self.ledger, self.round, self.set_size = Ledger(), 0, 1
+        self.answered, self.round, self.set_size = AnsweredRounds(), 0, 1
         self.s = <float*>self.scratch("s", k, np.float32)
         self.eligible_scores = <float*>self.scratch("eligible_scores", k, np.float32)
         self.drawn = <Py_ssize_t*>self.scratch("drawn", k, np.intp)
@@ -107,11 +95,11 @@ cdef class Core(Stage):
         """Fill s with the scores that rank the labels."""
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
-        """Update the state; False, and nothing done, if a weight might overflow."""
+        """Update the state. Return False, and do nothing, if a weight might overflow."""
         return True
 
     cdef bint reads_scores(self, const Round* round) noexcept nogil:
-        """Whether `learn` will look at the scores; where it will not, a late update computes none."""
+        """Return whether `learn` looks at the scores; where it does not, a late update computes none."""
         return True
 
     cdef void prefetch_weights(self, const Row* row) noexcept nogil:
@@ -162,6 +150,7 @@ cdef class Core(Stage):
                 return UPDATE_REFUSED
         if not self.learn(round, answer):
             return UPDATE_REFUSED
+        self.n_updates += 1
         self.scaling.update_stats(round.row)
         self.rule.on_feedback(draw_log, n_log, answer)
         return 0
@@ -181,13 +170,18 @@ cdef class Core(Stage):
     # ------------------------------------------------------------ one decision
 
     def cursor(self):
-        """Where it stands: a copy."""
+        """Return a copy of its position."""
         cdef Cursor cursor = Cursor(self.round, np.zeros(self.rule.n_draw_state))
-        memcpy(cursor.draw_state, self.rule.draw_state, self.rule.n_draw_state * sizeof(double))
+        memcpy(cursor.draw_state_data, self.rule.draw_state, self.rule.n_draw_state * sizeof(double))
         return cursor
 
+    def move_to(self, Cursor cursor):
+        """Take over the position of a cursor of its own."""
+        self.round = cursor.round
+        memcpy(self.rule.draw_state, cursor.draw_state_data, self.rule.n_draw_state * sizeof(double))
+
     def decide_fast(self, x, cursor=None):
-        """The decision for a plain dense row, with nothing asked for; ``None`` if it is not that simple."""
+        """Return the decision for a plain dense row, with all labels eligible; ``None`` if `Learner.decide` must look."""
         if not (self.plain_dense_rows and np.PyArray_CheckExact(x) and np.PyArray_TYPE(x) == np.NPY_FLOAT32):
             return None
         if np.PyArray_NDIM(x) != 1 or np.PyArray_DIM(x, 0) != self.scaling.d or not np.PyArray_ISCARRAY_RO(x):
@@ -195,12 +189,12 @@ cdef class Core(Stage):
         cdef np.npy_intp d = self.scaling.d
         row = np.PyArray_EMPTY(1, &d, np.NPY_FLOAT32, 0)
         memcpy(np.PyArray_DATA(row), np.PyArray_DATA(x), d * sizeof(float))
-        if cursor is not None and (type(cursor) is not Cursor or (<Cursor>cursor).rule_state.shape[0] != self.rule.n_draw_state):
+        if cursor is not None and (type(cursor) is not Cursor or (<Cursor>cursor).draw_state.shape[0] != self.rule.n_draw_state):
             return None
         return self.decide(row, row, self.showable, self.set_size, cursor)
 
     def decide(self, row, x, eligible, Py_ssize_t m, Cursor cursor):
-        """A decision of m of the ``eligible`` labels (an increasing array); an int that says why there is none.
+        """Return a decision of m of the ``eligible`` labels (an increasing array), or an int that says why there is none.
 
         Args:
             row: as compiled code reads it: a dense row, or with ``dense``, ``indices`` and ``values``.
@@ -213,7 +207,7 @@ cdef class Core(Stage):
         cdef Draw draw
         cdef Py_ssize_t n = np.PyArray_DIM(eligible, 0)
         cdef int64_t round = self.round if cursor is None else cursor.round
-        cdef double* draw_state = self.rule.draw_state if cursor is None else cursor.draw_state
+        cdef double* draw_state = self.rule.draw_state if cursor is None else cursor.draw_state_data
         read_row(row, &read)
         self.ensure_prepared(n, m)
         self.last_decision = None
@@ -254,22 +248,24 @@ cdef class Core(Stage):
     # ------------------------------------------------------------ one answer
 
     def update_fast(self, decision, hit):
-        """Learn from a bit about its own decision: 0, or why not; -1 if it is not that simple."""
+        """Learn from a bit about a decision of its own. Return 0, why not, or -1 if `Learner.update` must look."""
         if not (self.plain_dense_rows and self.takes_hit) or type(decision) is not self.decision_class:
             return NOT_FAST
         cdef DecisionBase own = <DecisionBase>decision
         if (hit is not True and hit is not False) or own.label_set is not self.label_set or own.learner != self.id:
             return NOT_FAST
-        if type(own.row) is not np.ndarray or own.round >= self.round or self.ledger.has(own.round):
+        if type(own.row) is not np.ndarray or own.round >= self.round or self.answered.has(own.round):
             return NOT_FAST
         eligible = self.all_labels if own.eligible_ is None else own.eligible_
-        cdef int status = self.update(own, own.row, eligible, own.sets, own.size, hit, -1, None)
+        cdef int status = self.update(own, own.row, eligible, own.sets, own.size, own.draw_log, hit, -1, None)
         if status == 0:
-            self.ledger.mark(own.round)
+            self.answered.mark(own.round)
         return status
 
-    def update(self, DecisionBase decision, row, eligible, sets, Py_ssize_t size, bint hit, Py_ssize_t label, likelihood):
-        """Learn from an answer about a checked decision; 0, or why not.
+    def update(
+        self, DecisionBase decision, row, eligible, sets, Py_ssize_t size, bytes draw_log, bint hit, Py_ssize_t label, likelihood
+    ):
+        """Learn from an answer about a checked decision. Return 0, or why not.
 
         Args:
             decision: the decision.
@@ -277,6 +273,7 @@ cdef class Core(Stage):
             eligible: label numbers that could be shown, increasing.
             sets: an array of label numbers: shown best first, as drawn, top.
             size: how many were shown.
+            draw_log: what the rule wrote down.
             hit: the bit.
             label: the label's number, or -1.
             likelihood: float64 numbers, one for each label; or ``None``.
@@ -284,7 +281,7 @@ cdef class Core(Stage):
         cdef Row read
         cdef Round round
         cdef Answer answer
-        cdef const char* draw_log = decision.draw_log
+        cdef const char* log = draw_log
         read_row(row, &read)
         round.row = &read
         round.eligible, round.n = intp_data(eligible), np.PyArray_DIM(eligible, 0)
@@ -297,7 +294,7 @@ cdef class Core(Stage):
         self.ensure_prepared(round.n, size)
         cdef bint scores_ready = decision is self.last_decision and decision.row is row
         self.last_decision = None
-        return self.learn_step(&round, &answer, scores_ready, <const double*>draw_log, len(decision.draw_log) // sizeof(double))
+        return self.learn_step(&round, &answer, scores_ready, <const double*>log, len(draw_log) // sizeof(double))
 
     # ------------------------------------------------------------ many
 
@@ -329,3 +326,16 @@ cdef class LinearCore(Core):
 
     cdef void prefetch_weights(self, const Row* row) noexcept nogil:
         self.weights.prefetch(row)
+
+
+cdef class ScoresCore(Core):
+    """A core whose rows are scores, one for each label, that come from elsewhere: only its rule learns."""
+
+    def __init__(self, Py_ssize_t k, RuleKernel rule):
+        Core.__init__(self, k, Scaling(k, 0), rule)
+
+    cdef void score(self, const Features* x, float* s) noexcept nogil:
+        memcpy(s, x.x, self.k * sizeof(float))
+
+    cdef bint reads_scores(self, const Round* round) noexcept nogil:
+        return False  # a row of an earlier time may have scores of fewer labels

@@ -13,10 +13,6 @@ from superarm.native.types cimport Answer, Round
 cdef class PerceptronCore(LinearCore):
     """if y^ != y:  W_y += x,  W_y^ -= x"""
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
-        LinearCore.__init__(self, k, scaling, rule)
-        self.sees_label = True
-
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
         if round.top[0] == answer.label:
             return True
@@ -35,7 +31,7 @@ cdef class SoftmaxCore(LinearCore):
 
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double step):
         LinearCore.__init__(self, k, scaling, rule)
-        self.sees_label, self.step = True, step
+        self.step = step
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
         cdef Py_ssize_t i
@@ -53,7 +49,7 @@ cdef class MCSLPCore(LinearCore):
 
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, bint gate, double margin):
         LinearCore.__init__(self, k, scaling, rule)
-        self.sees_label, self.gate, self.margin = True, gate, margin
+        self.gate, self.margin = gate, margin
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
         cdef Py_ssize_t i, m = round.top_size
@@ -85,7 +81,7 @@ cdef class PACore(LinearCore):
 
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double C, int variant):
         LinearCore.__init__(self, k, scaling, rule)
-        self.sees_label, self.C, self.variant = True, C, variant
+        self.C, self.variant = C, variant
         self.losses = <double*>self.scratch("losses", k, "float64")
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:

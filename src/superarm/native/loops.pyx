@@ -4,13 +4,12 @@ They give the same bits as single calls: the steps are the same machine code.
 """
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 cimport numpy as np
 
 from superarm.native.arrays cimport intp_data
-from superarm.native.core cimport Core
+from superarm.native.core cimport Core, Cursor
 from superarm.native.ranking cimport best_first, contains
 from superarm.native.rows cimport RowBlock
 from superarm.native.rule cimport advance
@@ -20,9 +19,34 @@ import numpy as np
 
 np.import_array()
 
+cdef Py_ssize_t CHUNK = 2**14  # numbers
+
+
+cdef class GrowingArray:
+    """Numbers of 8 bytes that are written one after the other, into chunks."""
+
+    cdef object dtype, chunk
+    cdef list chunks
+    cdef void* data  # the chunk at hand
+    cdef Py_ssize_t used, capacity  # of it
+
+    def __init__(self, dtype):
+        self.dtype, self.chunks, self.chunk = dtype, [], np.empty(0, dtype)
+
+    cdef int reserve(self, Py_ssize_t n) except -1:
+        """Make room for n more numbers side by side."""
+        self.chunks.append(self.chunk[: self.used])
+        self.capacity, self.used = max(n, CHUNK), 0
+        self.chunk = np.empty(self.capacity, self.dtype)
+        self.data = np.PyArray_DATA(self.chunk)
+        return 0
+
+    def whole(self):
+        return np.concatenate([*self.chunks, self.chunk[: self.used]])
+
 
 def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts, sizes=None):
-    """Rounds over rows[visit], answered from y: how many were done, and why it stopped.
+    """Run rounds over rows[visit], answered from y. Return how many were done, and why it stopped (0: at the end).
 
     Args:
         core: of the learner.
@@ -32,7 +56,7 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
         counts: gets errors, misses, shown misses, and labels shown.
         sizes: gets (intp) how many labels each round showed, less than 0 if the right one was not among them.
     """
-    cdef Py_ssize_t i, at, following, n = visit.shape[0], m = core.set_size, among
+    cdef Py_ssize_t i, at, following, n = visit.shape[0], m = core.set_size, n_eligible
     cdef const Py_ssize_t* order = intp_data(visit)
     cdef const Py_ssize_t* label = intp_data(y)
     cdef const Py_ssize_t* eligible = intp_data(core.showable)
@@ -43,10 +67,10 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
     cdef Round round
     cdef Answer answer
     cdef int status = 0
-    among = len(core.showable)
-    core.ensure_prepared(among, m)
+    n_eligible = len(core.showable)
+    core.ensure_prepared(n_eligible, m)
     core.last_decision = None
-    round.row, round.eligible, round.n, round.given = &row, eligible, among, False
+    round.row, round.eligible, round.n, round.given = &row, eligible, n_eligible, False
     round.drawn, round.top = core.drawn, core.top
     answer.likelihood, answer.label = NULL, -1
     i = 0
@@ -56,7 +80,7 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
             rows.at(at, &row)
             rows.prefetch_row(following)
             status = core.decide_step(
-                &row, eligible, among, m, core.round, core.rule.draw_state, core.draw_log, &draw
+                &row, eligible, n_eligible, m, core.round, core.rule.draw_state, core.draw_log, &draw
             )
             if status:
                 break
@@ -82,94 +106,76 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
     return i, status
 
 
-def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_t m):
-    """A decision for every row: (how many were fine, sets, where each begins, sizes, log_probs, logs, where each begins).
+def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_t m, Cursor cursor):
+    """Decide for every row, at a cursor.
 
     Args:
-        core: of the learner.
+        core: of the learner, which stays as it is.
         rows: the rows.
         eligible: label numbers, increasing; for all rows, or one list after the other.
         starts: where the list of each row begins, and the end of the last; ``None`` if there is one list.
         m: how many to show.
+        cursor: where to begin; it is moved.
+
+    Returns:
+        How many rows could be decided, and the fields of `superarm.decisions.decisions.DrawnSets`.
     """
-    cdef Py_ssize_t i = 0, n = rows.n, among = eligible.shape[0], room = 0, log_room = 0, used = 0, written = 0
-    cdef const Py_ssize_t* labels = intp_data(eligible)
+    cdef Py_ssize_t i = 0, n = rows.n, n_eligible = eligible.shape[0], length
+    cdef const Py_ssize_t* all_lists = intp_data(eligible)
+    cdef const Py_ssize_t* labels = all_lists
     cdef const Py_ssize_t* start = NULL if starts is None else intp_data(starts)
     cdef Row row, ahead
     cdef Draw draw
-    cdef int status = 0
     set_starts, log_starts, sizes = np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp), np.zeros(n, np.intp)
     log_probs = np.empty((n, 2))
     cdef Py_ssize_t* set_start = <Py_ssize_t*>np.PyArray_DATA(set_starts)
     cdef Py_ssize_t* log_start = <Py_ssize_t*>np.PyArray_DATA(log_starts)
     cdef Py_ssize_t* size = <Py_ssize_t*>np.PyArray_DATA(sizes)
     cdef double* log_prob = <double*>np.PyArray_DATA(log_probs)
-    cdef Py_ssize_t* sets = NULL
-    cdef double* logs = NULL
-    cdef void* more
-    cdef bint full = False
+    cdef GrowingArray sets = GrowingArray(np.intp), logs = GrowingArray(np.float64)
+    cdef Py_ssize_t* shown
+    cdef double* log
     core.last_decision = None
-    try:
-        while i < n and not status:
+    with nogil:
+        while i < n:
             if start != NULL:
-                labels, among = intp_data(eligible) + start[i], start[i + 1] - start[i]
-            core.ensure_prepared(among, m)
-            with nogil:
-                while True:
-                    if used + 3 * core.rule.largest(among, m) > room:
-                        room = max(2 * room, 3 * core.rule.largest(among, m) * (64 if n > 64 else n))
-                        more = realloc(sets, room * sizeof(Py_ssize_t))
-                        full = more == NULL
-                        if full:
-                            break
-                        sets = <Py_ssize_t*>more
-                    if written + core.rule.log_size(among, m) > log_room:
-                        log_room = max(2 * log_room, core.rule.log_size(among, m) + 16 * (64 if n > 64 else n))
-                        more = realloc(logs, log_room * sizeof(double))
-                        full = more == NULL
-                        if full:
-                            break
-                        logs = <double*>more
-                    rows.at(i, &row)
-                    status = core.decide_step(
-                        &row, labels, among, m, core.round, core.rule.draw_state, logs + written, &draw,
-                    )
-                    if status:
-                        break
-                    core.rule.on_decided(core.rule.draw_state, logs + written, draw.n_log)
-                    rows.at(min(i + 1, n - 1), &ahead)
-                    core.prefetch_weights(&ahead)
-                    rows.prefetch_row(min(i + 2, n - 1))  # the next one is on its way: rows come in order
-                    log_prob[2 * i], log_prob[2 * i + 1], size[i] = draw.logp_ordered, draw.logp_set, draw.size
-                    best_first(core.s, draw.drawn, draw.size, sets + used)
-                    memcpy(sets + used + draw.size, draw.drawn, draw.size * sizeof(Py_ssize_t))
-                    memcpy(sets + used + 2 * draw.size, draw.top, draw.top_size * sizeof(Py_ssize_t))
-                    used += 2 * draw.size + draw.top_size
-                    written += draw.n_log
-                    core.round += 1
-                    i += 1
-                    set_start[i], log_start[i] = used, written
-                    if i == n or (start != NULL and start[i + 1] - start[i] != among):
-                        break
-                    if start != NULL:
-                        labels = labels + among
-            if full:
-                raise MemoryError(f"decisions for {n} rows do not fit in memory")
-        flat, log = np.empty(used, np.intp), np.empty(written)
-        memcpy(np.PyArray_DATA(flat), sets, used * sizeof(Py_ssize_t))
-        memcpy(np.PyArray_DATA(log), logs, written * sizeof(double))
-    finally:
-        free(sets)
-        free(logs)
-    return i, flat, set_starts, sizes, log_probs, log, log_starts
+                labels, n_eligible = all_lists + start[i], start[i + 1] - start[i]
+            if n_eligible != core.prepared_n or m != core.prepared_m:
+                with gil:
+                    core.ensure_prepared(n_eligible, m)
+            if sets.used + 3 * core.rule.largest(n_eligible, m) > sets.capacity:
+                with gil:
+                    sets.reserve(3 * core.rule.largest(n_eligible, m))
+            if logs.used + core.rule.log_size(n_eligible, m) > logs.capacity:
+                with gil:
+                    logs.reserve(core.rule.log_size(n_eligible, m))
+            shown, log = <Py_ssize_t*>sets.data + sets.used, <double*>logs.data + logs.used
+            rows.at(i, &row)
+            if core.decide_step(&row, labels, n_eligible, m, cursor.round, cursor.draw_state_data, log, &draw):
+                break
+            core.rule.on_decided(cursor.draw_state_data, log, draw.n_log)
+            cursor.round += 1
+            rows.at(min(i + 1, n - 1), &ahead)
+            core.prefetch_weights(&ahead)
+            rows.prefetch_row(min(i + 2, n - 1))  # the next one is on its way: rows come in order
+            best_first(core.s, draw.drawn, draw.size, shown)
+            memcpy(shown + draw.size, draw.drawn, draw.size * sizeof(Py_ssize_t))
+            memcpy(shown + 2 * draw.size, draw.top, draw.top_size * sizeof(Py_ssize_t))
+            length = 2 * draw.size + draw.top_size
+            sets.used += length
+            logs.used += draw.n_log
+            log_prob[2 * i], log_prob[2 * i + 1], size[i] = draw.logp_ordered, draw.logp_set, draw.size
+            set_start[i + 1], log_start[i + 1] = set_start[i] + length, log_start[i] + draw.n_log
+            i += 1
+    return i, sets.whole(), set_starts, sizes, log_probs, logs.whole(), log_starts
 
 
 def update_many(
     Core core, RowBlock rows, np.ndarray which, np.ndarray eligible, starts, np.ndarray flat, np.ndarray set_starts,
     np.ndarray sizes, np.ndarray log_probs, np.ndarray log, np.ndarray log_starts, np.ndarray rounds, np.ndarray hits,
-    np.ndarray labels, interleaved=None,
+    np.ndarray right_labels, interleaved=None,
 ):
-    """Learn from the answers to the decisions ``which``, in this order: how many were done, and why it stopped.
+    """Learn from the answers to the decisions ``which``, in this order. Return how many were done, and why it stopped.
 
     Args:
         core: of the learner.
@@ -179,11 +185,11 @@ def update_many(
         flat, set_starts, sizes, log_probs, log, log_starts: what `decide_many` gave.
         rounds: of all decisions (int64); below 0 where somebody else chose the set.
         hits: a bit (uint8) for each of ``which``.
-        labels: a label's number for each of ``which``, or -1.
+        right_labels: a label's number for each of ``which``, or -1.
         interleaved: decisions that were made between the answers: (log, log_starts, the first, and how many come before each
             answer), or ``None``.
     """
-    cdef Py_ssize_t i = 0, at, begin, n = which.shape[0], among = eligible.shape[0], m = 0, counted = 0
+    cdef Py_ssize_t i = 0, at, begin, n = which.shape[0], n_eligible = eligible.shape[0], m, counted = 0
     cdef const Py_ssize_t* before = NULL
     cdef const Py_ssize_t* decided_end = NULL
     cdef const double* decided_log = NULL
@@ -196,8 +202,9 @@ def update_many(
     cdef const Py_ssize_t* log_start = intp_data(log_starts)
     cdef const Py_ssize_t* size = intp_data(sizes)
     cdef const Py_ssize_t* sets = intp_data(flat)
-    cdef const Py_ssize_t* label = intp_data(labels)
-    cdef const Py_ssize_t* every = intp_data(eligible)
+    cdef const Py_ssize_t* label = intp_data(right_labels)
+    cdef const Py_ssize_t* all_lists = intp_data(eligible)
+    cdef const Py_ssize_t* labels = all_lists
     cdef const double* log_prob = <const double*>np.PyArray_DATA(log_probs)
     cdef const double* logs = <const double*>np.PyArray_DATA(log)
     cdef const int64_t* round_number = <const int64_t*>np.PyArray_DATA(rounds)
@@ -208,36 +215,31 @@ def update_many(
     cdef int status = 0
     core.last_decision = None
     round.row, answer.likelihood = &row, NULL
-    while i < n and not status:
-        at = order[i]
-        m = size[at]
-        if start != NULL:
-            among = start[at + 1] - start[at]
-        core.ensure_prepared(among, m)
-        with nogil:
-            while True:
-                rows.at(at, &row)
-                begin = set_start[at]
-                round.eligible, round.n = every + (0 if start == NULL else start[at]), among
-                round.drawn, round.m = sets + begin + m, m
-                round.top, round.top_size = sets + begin + 2 * m, set_start[at + 1] - begin - 2 * m
-                round.logp_ordered, round.logp_set = log_prob[2 * at], log_prob[2 * at + 1]
-                round.given = round_number[at] < 0
-                answer.hit, answer.label = hit[i], label[i]
-                if i + 1 < n:
-                    rows.prefetch_row(order[min(i + 2, n - 1)])
-                    rows.at(order[i + 1], &ahead)
-                    core.prefetch_weights(&ahead)
-                if before != NULL:
-                    advance(core.rule, decided_log, decided_end, counted, before[i])
-                    counted = before[i]
-                status = core.learn_step(&round, &answer, False, logs + log_start[at], log_start[at + 1] - log_start[at])
-                if status:
-                    break
-                i += 1
-                if i == n:
-                    break
-                at = order[i]
-                if size[at] != m or (start != NULL and start[at + 1] - start[at] != among):
-                    break
+    with nogil:
+        while i < n:
+            at = order[i]
+            begin, m = set_start[at], size[at]
+            if start != NULL:
+                labels, n_eligible = all_lists + start[at], start[at + 1] - start[at]
+            if n_eligible != core.prepared_n or m != core.prepared_m:
+                with gil:
+                    core.ensure_prepared(n_eligible, m)
+            rows.at(at, &row)
+            round.eligible, round.n = labels, n_eligible
+            round.drawn, round.m = sets + begin + m, m
+            round.top, round.top_size = sets + begin + 2 * m, set_start[at + 1] - begin - 2 * m
+            round.logp_ordered, round.logp_set = log_prob[2 * at], log_prob[2 * at + 1]
+            round.given = round_number[at] < 0
+            answer.hit, answer.label = hit[i], label[i]
+            if i + 1 < n:
+                rows.prefetch_row(order[min(i + 2, n - 1)])
+                rows.at(order[i + 1], &ahead)
+                core.prefetch_weights(&ahead)
+            if before != NULL:
+                advance(core.rule, decided_log, decided_end, counted, before[i])
+                counted = before[i]
+            status = core.learn_step(&round, &answer, False, logs + log_start[at], log_start[at + 1] - log_start[at])
+            if status:
+                break
+            i += 1
     return i, status

@@ -20,7 +20,6 @@ from superarm.native.types cimport Answer, Round
 import numpy as np
 
 cdef int64_t CENTRE_EVERY = 65536
-cdef Py_ssize_t MANY = 1024  # precomputed: a gamma that decays is another number on every row of a log
 
 
 cdef struct Estimate:  # e^ on S n Y^, S - Y^, Y^ - S, and the rest
@@ -70,7 +69,7 @@ cdef class MCDBFCore(LinearCore):
     cdef double new_squares  # |e^|^2 of the step at hand
     cdef int64_t* updates
     cdef Py_ssize_t* own  # the learner's own top set, where somebody else chose the set
-    cdef dict precomputed
+    cdef object table_values, given_values  # the arrays behind both tables
     cdef Table table  # for the sets that were prepared last
     cdef Table given_table  # and for those that somebody else drew
 
@@ -81,7 +80,7 @@ cdef class MCDBFCore(LinearCore):
     ):
         LinearCore.__init__(self, k, scaling, rule)
         self.gamma, self.estimate, self.ordered = gamma, estimate, estimate == "ordered"
-        self.gate, self.margin, self.learn_rho, self.precomputed = gate, margin, learn_rho, {}
+        self.gate, self.margin, self.learn_rho = gate, margin, learn_rho
         self.estimates = estimates
         self.rho = self.doubles("rho", 2)
         self.rho[0], self.rho[1] = 20.0 * rho, 20.0
@@ -90,26 +89,22 @@ cdef class MCDBFCore(LinearCore):
         self.own = <Py_ssize_t*>self.scratch("own", k, "intp")
 
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
-        self.fill(&self.table, n, min(n, m), self.gamma)
+        self.table_values = self.fill(&self.table, n, min(n, m), self.gamma)
 
     def prepare_given(self, Py_ssize_t n, Py_ssize_t m, double gamma):
-        """The next update is about a set of m out of n labels that somebody else drew with this gamma."""
-        self.fill(&self.given_table, n, min(n, m), gamma)
+        """Prepare to learn from a set of m out of n labels that somebody else drew with this gamma."""
+        self.given_values = self.fill(&self.given_table, n, min(n, m), gamma)
 
-    cdef int fill(self, Table* table, Py_ssize_t n, Py_ssize_t m, double gamma) except -1:
-        key = (n, m, gamma)
-        if key not in self.precomputed:
-            if len(self.precomputed) >= MANY:
-                self.precomputed.clear()
-                self.prepared_n = -1  # its own is gone, too
-            exact = self.estimates(n, m, gamma, self.estimate)
-            self.precomputed[key] = exact.log_tau1, np.ascontiguousarray(exact.values, np.float64)
-        table.log_tau1, values = self.precomputed[key]
+    cdef object fill(self, Table* table, Py_ssize_t n, Py_ssize_t m, double gamma):
+        """Return the array that ``table.values`` points into: it must live as long."""
+        exact = self.estimates(n, m, gamma, self.estimate)
+        values = np.ascontiguousarray(exact.values, np.float64)
+        table.log_tau1 = exact.log_tau1
         table.values = <const double*><size_t>values.ctypes.data
         table.has_rho, table.m = len(values) > 1, m
         table.outside = gamma / n
         table.inside = (1.0 - gamma) / m + table.outside
-        return 0
+        return values
 
     cdef bint reads_scores(self, const Round* round) noexcept nogil:
         """Not for the plain step: with every label eligible it follows from the sets alone."""

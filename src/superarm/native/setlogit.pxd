@@ -18,7 +18,7 @@ cdef class SetLogitCore(Core):
     cdef readonly double sparse_step
     cdef readonly double share  # of the average, in post
     cdef readonly double revive  # of post that labels which were not shown give to each other, on a miss
-    cdef readonly Py_ssize_t none  # the label that is never shown takes no part in that; -1 if there is none
+    cdef readonly Py_ssize_t none_label  # the label that is never shown takes no part in that; -1 if there is none
     cdef Noise noise
     cdef double* credit  # the running average of post
     cdef float* last  # scratch: the scores of W

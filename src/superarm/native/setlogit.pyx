@@ -35,11 +35,10 @@ cdef double CREDIT = 3.0  # the window of its running average
 
 
 cdef class SetLogitCore(Core):
-    """SetLogit, and with ``sees_label`` AveragedSoftmax.
+    """SetLogit and AveragedSoftmax.
 
     Args:
         k: labels.
-        d, width: columns of the dense and of the sparse part.
         seed: of the curves.
         scaling: how rows reach the weights.
         rule: how sets are chosen.
@@ -51,19 +50,18 @@ cdef class SetLogitCore(Core):
         bias: the constant beside the dense part.
         forget: the least weight of a new round.
         false_yes, false_no: how often a bit is wrong.
-        none: the number of the label that is never shown; -1 for none.
-        sees_label: in the fused loop, the answer is the label.
+        none_label: the number of the label that is never shown; -1 for none.
     """
 
     def __init__(
-        self, *, Py_ssize_t k, Py_ssize_t d, Py_ssize_t width, seed, Scaling scaling, RuleKernel rule, double step,
+        self, *, Py_ssize_t k, seed, Scaling scaling, RuleKernel rule, double step,
         double sparse_step, double share, double revive, Py_ssize_t curves, double bias, double forget=0.0,
-        double false_yes=0.0, double false_no=0.0, Py_ssize_t none=-1, bint sees_label=False,
+        double false_yes=0.0, double false_no=0.0, Py_ssize_t none_label=-1,
     ):
+        cdef Py_ssize_t d = scaling.d, width = scaling.width
         Core.__init__(self, k, scaling, rule)
-        self.step, self.sparse_step, self.share, self.revive, self.none = step, sparse_step, share, revive, none
+        self.step, self.sparse_step, self.share, self.revive, self.none_label = step, sparse_step, share, revive, none_label
         self.noise = Noise(false_yes, false_no)
-        self.sees_label = sees_label
         self.weights = AveragedWeights(k, d, width, forget)
         self.curves = Curves(k, d, curves if d > 0 else 0, seed, bias, forget)
         self.pace = Pace(k, width, sparse_step, forget)
@@ -78,8 +76,8 @@ cdef class SetLogitCore(Core):
         self.c = <double*>self.scratch("c", k, np.float64)
         self.sparse_c = <double*>self.scratch("sparse_c", k, np.float64)
 
-    def grown(self, Py_ssize_t before):
-        """Labels from ``before`` on are new: they are tried first."""
+    def on_labels_added(self, Py_ssize_t before):
+        """Give labels from ``before`` on, which are new, no credit: they are tried first."""
         self.arrays["credit"][before:] = 0.0
 
     cdef void score(self, const Features* x, float* s) noexcept nogil:
@@ -160,7 +158,7 @@ cdef class SetLogitCore(Core):
             times_likelihood(self.post, self.k, answer.likelihood)
         else:
             given_bit(
-                self.post, self.k, &self.noise, self.revive, self.none, self.credit, drawn, m, answer.hit, self.c
+                self.post, self.k, &self.noise, self.revive, self.none_label, self.credit, drawn, m, answer.hit, self.c
             )
 
     cdef void prefetch_weights(self, const Row* row) noexcept nogil:
@@ -183,7 +181,7 @@ cdef void times_likelihood(double* p, Py_ssize_t k, const double* likelihood) no
 
 
 cdef void given_bit(
-    double* p, Py_ssize_t k, const Noise* noise, double revive, Py_ssize_t none, const double* credit,
+    double* p, Py_ssize_t k, const Noise* noise, double revive, Py_ssize_t none_label, const double* credit,
     const Py_ssize_t* drawn, Py_ssize_t m, bint hit, double* waiting,
 ) noexcept nogil:
     """Turn p, in place, into post: the chance of each label given the bit."""
@@ -203,7 +201,7 @@ cdef void given_bit(
             p[r] = -p[r]
         else:
             p[r] *= outside / total
-            if revived > 0.0 and r != none:
+            if revived > 0.0 and r != none_label:
                 given += revived * p[r]
                 p[r] *= 1.0 - revived
                 # until the total is known, what r receives waits
@@ -217,7 +215,7 @@ cdef void given_bit(
 
 
 def posterior(
-    p, shown=(), *, bint hit=False, likelihood=None, credit=None, double revive=0.0, Py_ssize_t none=-1,
+    p, shown=(), *, bint hit=False, likelihood=None, credit=None, double revive=0.0, Py_ssize_t none_label=-1,
     double false_yes=0.0, double false_no=0.0,
 ):
     """The chance of each label given an answer.
@@ -228,7 +226,7 @@ def posterior(
         hit: the bit.
         likelihood: or a number for every label.
         credit: of every label; all alike if left out.
-        revive, none, false_yes, false_no: as for `SetLogitCore`.
+        revive, none_label, false_yes, false_no: as for `SetLogitCore`.
     """
     cdef Noise noise = Noise(false_yes, false_no)
     post = np.array(p, np.float64)
@@ -240,7 +238,7 @@ def posterior(
         times_likelihood(<double*><size_t>post.ctypes.data, k, <const double*><size_t>likelihood.ctypes.data)
         return post
     given_bit(
-        <double*><size_t>post.ctypes.data, k, &noise, revive, none, <const double*><size_t>credit.ctypes.data,
+        <double*><size_t>post.ctypes.data, k, &noise, revive, none_label, <const double*><size_t>credit.ctypes.data,
         <const Py_ssize_t*><size_t>drawn.ctypes.data, len(drawn), hit, <double*><size_t>waiting.ctypes.data,
     )
     return post

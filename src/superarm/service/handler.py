@@ -140,7 +140,7 @@ class RequestHandler:
         round_ = self.store.next_round()
         if round_ is not None:  # many processes decide: the event keeps the cursor, too
             cursor.round = round_
-            drawn_at = cursor.rule_state.tolist()
+            drawn_at = cursor.draw_state.tolist()
         try:
             decision = serving.learner.decide(
                 request.x,
@@ -159,8 +159,8 @@ class RequestHandler:
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
             raise InvalidRequest.must("features", "decision", wanted, "an overflow") from error
-        if isinstance(request.x, dict) and serving.learner.notices:
-            self.notices = serving.learner.notices
+        if isinstance(request.x, dict) and serving.learner.column_warnings:
+            self.notices = serving.learner.column_warnings
             if len(self.warnings) < MOST_WARNINGS:  # names come from callers
                 self.warnings = dict([*(self.warnings | self.notices).items()][:MOST_WARNINGS])
             self.warned += 1

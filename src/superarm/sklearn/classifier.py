@@ -347,7 +347,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             from scipy.sparse import csr_matrix
 
             X = X.toarray() if sparse else csr_matrix(X)
-        return self.learner_.inputs.rows(X, grow=False)
+        return self.learner_.inputs.encode_rows(X, grow=False)
 
     def _max_set_size(self) -> int:
         """How many labels are shown, at most."""

@@ -1,4 +1,4 @@
-"""Algorithm: what a subclass of Learner defines, and what it has at hand for that: parameters, labels, rule, core."""
+"""LearnerBase: what a subclass of Learner defines, and what it can use for that: parameters, labels, rule, core."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from superarm.errors import InvalidInput
 from superarm.explore.cover import Cover, Coverage
 from superarm.explore.registry import rule_from
 from superarm.explore.rule import Rule
-from superarm.learners.inputs import Inputs
+from superarm.learners.inputs import InputSchema
+from superarm.native.answered_rounds import AnsweredRounds
 from superarm.native.core import Core, Cursor
 from superarm.native.cover import CoverKernel
-from superarm.native.ledger import Ledger
 from superarm.native.rule import RuleKernel
 from superarm.native.scaling import Scaling, Standard, Unit
 from superarm.parameters import complete_signature, parameters
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 class CommonParams(TypedDict, total=False):
-    """What every learner passes on to `Learner`, which says what it means."""
+    """The parameters that every learner passes on to `Learner`; its docstring explains them."""
 
     n_labels: int | None
     labels: Sequence[Label] | None
@@ -40,57 +40,69 @@ class CommonParams(TypedDict, total=False):
     scaling: str | None
 
 
-class Algorithm:
+class LearnerBase:
     """The contract of a subclass: `make_core` and `make_rule`, and the others where it differs."""
 
     name: ClassVar[str]  # on the command line
-    recipe: ClassVar[int] = 1  # raised when a model file would go on otherwise than before
+    state_version: ClassVar[int] = (
+        1  # raised when older model files would no longer continue with the same results
+    )
     feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: some of hit, label, likelihood
-    learns_from_given: ClassVar[bool] = False  # from sets that somebody else chose
+    learns_from_given: ClassVar[bool] = False  # whether it learns from sets that somebody else chose
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
     moves_ineligible: bool = False  # an update may move labels that were not eligible
-    couples_labels: bool = False  # no label can be added
-    own_scaling: ClassVar[str] = "unit"  # of rows without names, if nobody chose another
-    inputs_class: ClassVar[type[Inputs]] = Inputs  # what rows and labels mean
+    fixed_labels: bool = False  # no label can be added
+    own_scaling: ClassVar[str] = "unit"  # of rows without names, where ``scaling`` is None
+    schema_class: ClassVar[type[InputSchema]] = InputSchema  # what rows and labels mean
     accepted_decisions: ClassVar[str] = "its own, not a given set"  # what a decision must be, for the message
 
-    inputs: Inputs
+    inputs: InputSchema
     core: Any  # the algorithm in compiled code; None before the first row
     seed: int
-    bias: float  # the constant feature beside a row
+    intercept: bool | float
+    scaling_forget: float = 0.0  # the least weight of a new row in the statistics of columns
     scaling: str | None  # one of SCALINGS, or its own
-    _size: int
     _id: str
+    _set_size: int
     trial_core: Core | None = None  # to decide at a cursor before the first row, or the first text
-    trial_layout: Layout | None = None
+    _trial_key: tuple[Any, ...] = ()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         complete_signature(cls)
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
-        """A new learner, if it has all ``params`` that it is given; ``args`` are for classes that take such."""
+        """Refuse ``params`` that the class does not have; ``args`` are for classes that take such."""
         check_params(cls, args, params)
         return super().__new__(cls)
 
     # ------------------------------------------------------------ what a subclass defines
 
     def make_core(self, layout: Layout) -> Core:
-        """The algorithm in compiled code, for rows of this layout, before the first round."""
+        """Return the algorithm in compiled code, for rows of this layout, before the first round."""
         raise TypeError(f"{self.owner} must define make_core(layout)")
 
     def make_rule(self) -> Rule:
-        """How it chooses its sets."""
+        """Return the rule that chooses its sets."""
         raise TypeError(f"{self.owner} must define make_rule()")
 
     def make_scaling(self, layout: Layout) -> Scaling:
-        """How rows of this layout reach the weights, by `effective_scaling`."""
+        """Return how rows of this layout reach the weights, by `effective_scaling`."""
         d, width, numbers = layout
+        dense, sparse = self.intercepts
+        if self.effective_scaling == "none":
+            return Scaling(d, width)
         if self.effective_scaling == "unit":
-            return Unit(d, width, bias=self.bias)
-        if not self.bias < 1.0:
-            raise self.invalid("intercept", "below 1 where columns are standardised", self.bias)
-        return Standard(d, width, bias=self.bias, sparse_bias=self.bias, numbers=numbers)
+            return Unit(d, width, bias=dense if d else sparse)
+        if not max(dense, sparse) < 1.0:
+            raise self.invalid("intercept", "below 1 where columns are standardised", self.intercept)
+        return Standard(d, width, bias=dense, sparse_bias=sparse, forget=self.scaling_forget, numbers=numbers)
+
+    @property
+    def intercepts(self) -> tuple[float, float]:
+        """The constant features beside the dense part of a row and beside its sparse part."""
+        constant = 0.1 if self.intercept is True else float(self.intercept)
+        return constant, constant
 
     def learns_from(self, decision: Decision) -> bool:
         """Whether a ``decision`` that somebody else made teaches this learner anything."""
@@ -100,19 +112,19 @@ class Algorithm:
         """Make ready to learn from another's ``decision`` of n eligible labels, one at a time."""
 
     def on_labels_added(self, before: int) -> None:
-        """Labels from number ``before`` on are new: see to the arrays of the core that start not at 0."""
+        """Set the arrays of the core that do not start at 0, for new labels from number ``before`` on."""
 
-    def anneal(self, left: float, passes: int) -> None:
-        """For steps that shrink: training goes through a log several times.
+    def anneal(self, remaining: float, passes: int) -> None:
+        """Shrink the steps, where training goes through a log several times.
 
         Args:
-            left: the share that is still to come. 1 at the start, and once more at the end: what
-                follows is no training.
+            remaining: the share of the training that is still to come. 1 at the start, and once more at the end:
+                what follows is no training.
             passes: how often it goes through the log.
         """
 
     def memory_to_json(self) -> dict[str, Any] | None:
-        """What a model file must keep beside the arrays of the core; ``None`` for nothing."""
+        """Return what a model file must keep beside the arrays of the core; ``None`` for nothing."""
         return None
 
     def memory_from_json(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
@@ -147,15 +159,15 @@ class Algorithm:
         """The parameters that are not the default ones."""
         defaults = parameters(type(self))
         if defaults["set_size"] is None:  # the default depends on whether sizes vary
-            defaults["set_size"] = self.inputs.default_size
+            defaults["set_size"] = self.inputs.default_set_size
         values = {name: self._param(name) for name in defaults}
-        own = {name: value for name, value in values.items() if value not in (None, defaults[name])}
+        own = {name: value for name, value in values.items() if not _is_default(value, defaults[name])}
         if self.labels is not None:
             own.pop("n_labels", None)
         return own
 
     def _param(self, name: str) -> Any:
-        """A parameter as it was given; ``coverage`` itself says what was kept, too."""
+        """Return a parameter as it was given (the property ``coverage`` is the observed coverage, too)."""
         return vars(self).get("_coverage") if name == "coverage" else getattr(self, name)
 
     @property
@@ -192,14 +204,14 @@ class Algorithm:
         return self.inputs.columns
 
     @property
-    def notices(self) -> dict[str, str]:
+    def column_warnings(self) -> dict[str, str]:
         """What is not as declared in the last row with names: a sentence for each column."""
-        return self.inputs.notices
+        return self.inputs.column_warnings
 
     @property
-    def notes(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """JSON-ready values that travel with the model file."""
-        return self.inputs.notes
+        return self.inputs.metadata
 
     @property
     def round(self) -> int:
@@ -207,19 +219,19 @@ class Algorithm:
         return 0 if self.core is None else self.core.round
 
     @property
-    def answered(self) -> Ledger:
+    def answered(self) -> AnsweredRounds:
         """Which rounds have been answered."""
-        return Ledger() if self.core is None else self.core.ledger
+        return AnsweredRounds() if self.core is None else self.core.answered
 
     @property
     def set_size(self) -> int:
-        return self._size
+        return self._set_size
 
     @set_size.setter
     def set_size(self, size: int) -> None:
-        self._size, self.trial_core = self.inputs.size(size), None
+        self._set_size = self.inputs.check_set_size(size)
         if self.core is not None:
-            self.core.set_size = self._size
+            self.core.set_size = self._set_size
 
     @property
     def id(self) -> str:
@@ -228,7 +240,7 @@ class Algorithm:
 
     @id.setter
     def id(self, id_: str) -> None:
-        self._id, self.trial_core = id_, None
+        self._id = id_
         if self.core is not None:
             self.core.id = id_
 
@@ -236,22 +248,24 @@ class Algorithm:
 
     @cached_property
     def rule(self) -> Rule:
-        """How it chooses its sets."""
+        """The rule that chooses its sets."""
         return self.make_rule()
 
     def _use_rule(self, explore: Rule | dict[str, Any], set_size: int | None) -> Rule:
-        """The rule that was asked for, checked; its sets have this size, or the default one."""
+        """Return the rule of ``explore``, checked; its sets have this size, or the default one."""
         rule = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
         if not isinstance(rule, Rule):
             raise self.invalid("explore", "a rule of superarm.explore", explore)
         self.inputs.sizes_vary = rule.sizes_vary
-        self._size = self.inputs.size(self.inputs.default_size if set_size is None else set_size)
-        if rule.single_label and self._size > 1:
+        self._set_size = self.inputs.check_set_size(
+            self.inputs.default_set_size if set_size is None else set_size
+        )
+        if rule.single_label and self._set_size > 1:
             raise self.invalid("explore", "a rule for sets of more than one label", explore)
         return rule
 
     def _native_rule(self) -> RuleKernel:
-        """Its rule in compiled code, before the first round."""
+        """Return its rule in compiled code, before the first round."""
         k = self.n_labels
         if not isinstance(self.rule, Cover):
             return self.rule.make_kernel(k, self.seed)
@@ -266,7 +280,7 @@ class Algorithm:
         return self.coverage_at(None) if isinstance(self.rule, Cover) else None
 
     def coverage_at(self, coverage: float | None) -> Coverage:
-        """The coverage promised and kept at another level, which some decisions asked for."""
+        """Return the coverage promised and kept at another level, which some decisions asked for."""
         rule = self._coverage_rule(coverage)
         native = self._native_rule() if self.core is None else self.core.rule
         return rule.coverage_of(cast(CoverKernel, native), rule.coverage if coverage is None else coverage)
@@ -279,7 +293,7 @@ class Algorithm:
     def _with_coverage(
         self, core: Core, coverage: float | None, decide: Callable[..., Result], *arguments: Any
     ) -> Result:
-        """What ``decide`` gives, with another promise for this time."""
+        """Call ``decide`` with another promise for this time."""
         if coverage is None:
             return decide(*arguments)
         self.rule.use_coverage(core.rule, coverage, self.owner)
@@ -290,65 +304,71 @@ class Algorithm:
 
     # ------------------------------------------------------------ the core
 
-    def core_parts(self, layout: Layout) -> dict[str, Any]:
-        """What every core is made of: labels, scaling, rule."""
+    def core_args(self, layout: Layout) -> dict[str, Any]:
+        """Return the arguments that every core takes: labels, scaling, rule."""
         return {"k": self.n_labels, "scaling": self.make_scaling(layout), "rule": self._native_rule()}
 
     def ensure_core(self) -> Core:
-        """The core, made when the layout has become known, and anew when rows have got a sparse part."""
+        """Return the core: made when the layout has become known, and anew when rows have got a sparse part."""
         if self.core is None:
             self.core = self._new_core()
-        elif self._is_narrow:
+        elif self._lacks_sparse_part:
             self.core = self.rebuild_core(self.core)
         core: Core = self.core
         return core
 
     @property
-    def _is_narrow(self) -> bool:
+    def _lacks_sparse_part(self) -> bool:
         """Whether rows have got a sparse part that the core has no room for."""
         layout = self.inputs.layout
         return self.core is not None and layout is not None and self.core.scaling.width != layout.width
 
     def rebuild_core(self, old: Core) -> Core:
-        """A new core with room for more labels, or for a sparse part, that goes on from an old one."""
+        """Return a new core with room for more labels, or for a sparse part, that continues an old one."""
         core = self._new_core()
         copy_state(old, core)
         return core
 
     def core_for_cursor(self, cursor: Cursor) -> Core:
-        """The core to decide at a cursor; before the first row or the first text, one that is
-        forgotten again."""
-        core: Core | None = self.core
-        if self._is_narrow:
-            core = self.trial_core = self.rebuild_core(self.core)
-        elif core is None:
+        """Return the core to decide at a cursor; before the first row or the first text, one of its own, which
+        serves until the learner learns."""
+        core: Core = self.core
+        if core is None or self._lacks_sparse_part:
+            learnt = None if core is None else (core, core.n_updates)
+            key = (self.inputs.layout, self.n_labels, self._set_size, self.id, learnt)
+            if self.trial_core is None or key != self._trial_key:
+                self.trial_core = self._new_core() if core is None else self.rebuild_core(core)
+                self._trial_key = key
             core = self.trial_core
-            if core is None or self.trial_layout != self.inputs.layout:
-                core = self.trial_core = self._new_core()
-                self.trial_layout = self.inputs.layout
-        if not isinstance(cursor, Cursor) or len(cursor.rule_state) != core.rule.n_draw_state:
+        if not isinstance(cursor, Cursor) or len(cursor.draw_state) != core.rule.n_draw_state:
             raise self.invalid("cursor", "one of this learner", cursor)
         return core
 
     def _new_core(self) -> Core:
         layout, inputs = self.inputs.layout, self.inputs
         assert layout is not None
-        if self.couples_labels and layout.width and inputs.columns is not None:
+        if self.fixed_labels and layout.width and inputs.columns is not None:
             raise self.invalid("columns", "without text: its matrix couples all features", inputs.columns)
         core = self.make_core(layout)
         core.decision_class, core.explore_rule = Decision, self.rule
-        core.label_set, core.id = inputs.label_set, self._id
+        core.label_set, core.id = inputs.label_set, self.id
         core.all_labels, core.showable = inputs.all_labels, inputs.showable
-        core.set_size, core.takes_hit = self._size, "hit" in self.feedback
-        core.plain_dense_rows = layout.width == layout.numbers == 0 and not inputs.growth
+        core.set_size, core.takes_hit = self._set_size, "hit" in self.feedback
+        core.sees_label = self.feedback == ("label",)
+        core.plain_dense_rows = layout.width == layout.numbers == 0 and not inputs.label_additions
         return core
 
 
 def copy_state(old: Core, new: Core) -> None:
-    """Let a core that may have room for more labels, or for a sparse part, go on from another one."""
+    """Copy what a core has learnt to one that may have room for more labels, or for a sparse part."""
     new.restore(new.state() | old.state())
     new.round = old.round
-    new.ledger.restore(old.ledger.low, old.ledger.later)
+    new.answered.restore(old.answered.start, old.answered.bits)
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether a parameter need not be shown; 1.0 is not True."""
+    return value is None or (value == default and isinstance(value, bool) == isinstance(default, bool))
 
 
 def check_params(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:

@@ -1,0 +1,82 @@
+"""Which rounds have been answered, in next to no memory."""
+
+import numpy as np
+
+
+cdef class AnsweredRounds:
+    """A set of round numbers: all below ``start``, and those of ``bits``.
+
+    Answers that come in order take no memory; each round after the oldest open one takes a bit.
+
+    >>> answered = AnsweredRounds()
+    >>> answered.add(1)
+    >>> 0 in answered, 1 in answered, answered.count
+    (False, True, 1)
+    """
+
+    def __init__(self, start=0, bits=b""):
+        self.restore(start, bits)
+
+    def restore(self, start, bits):
+        """Take over the ``start`` and ``bits`` of another one."""
+        self.start, self.bits = start, bytearray(bits)
+
+    cdef bint has(self, int64_t round) except -1:
+        cdef int64_t at = round - self.start
+        return at < 0 or (at >> 3 < len(self.bits) and (<int>self.bits[at >> 3] >> (at & 7)) & 1)
+
+    def __contains__(self, round):
+        return self.has(round)
+
+    @property
+    def count(self):
+        """How many rounds have been answered."""
+        return self.start + int.from_bytes(self.bits, "little").bit_count()
+
+    cdef int mark(self, int64_t round) except -1:
+        cdef int64_t at = round - self.start
+        if at >= 0:
+            self._extend(at)
+            self.bits[at >> 3] |= 1 << (at & 7)
+            self._trim()
+        return 0
+
+    def add(self, round):
+        """Mark a round as answered."""
+        self.mark(round)
+
+    def add_many(self, rounds):
+        """Mark an array of rounds as answered."""
+        at = rounds[rounds >= self.start] - self.start
+        if len(at):
+            first, last = int(at.min()) >> 3, int(at.max())
+            window = np.zeros(last + 1 - 8 * first, bool)
+            window[at - 8 * first] = True
+            self._extend(last)
+            np.frombuffer(self.bits, np.uint8)[first : (last >> 3) + 1] |= np.packbits(window, bitorder="little")
+            self._trim()
+
+    def first_of(self, rounds):
+        """Return the first of these rounds that has been answered; ``None`` if none has."""
+        at = rounds - self.start
+        answered = at < 0
+        known = (at >= 0) & (at < 8 * len(self.bits))
+        answered[known] = np.frombuffer(self.bits, np.uint8)[at[known] >> 3] >> (at[known] & 7) & 1 > 0
+        return int(rounds[answered.argmax()]) if answered.any() else None
+
+    cdef int _extend(self, int64_t at) except -1:
+        """Make room for bit number ``at``."""
+        if at >> 3 >= len(self.bits):
+            self.bits.extend(bytes((at >> 3) + 1 - len(self.bits)))
+        return 0
+
+    cdef int _trim(self) except -1:
+        """Let ``start`` pass the whole bytes that have been answered."""
+        if self.bits[0] == 0xFF:
+            rest = self.bits.lstrip(b"\xff")
+            self.start += 8 * (len(self.bits) - len(rest))
+            self.bits = rest
+        return 0
+
+    def __reduce__(self):
+        return AnsweredRounds, (self.start, bytes(self.bits))
