@@ -368,6 +368,28 @@ def test_a_default_outcome_that_the_learner_cannot_use_is_refused(drive):
         drive(learner="perceptron", timeout=5.0, default_outcome=False)
 
 
+def test_upkeep_survives_a_journal_that_is_away_for_a_moment(drive, monkeypatch):
+    session = drive(snapshot_every=1)
+    session.decide(DecisionRequest(rows(1)[0]))
+    service, newest, failures = session.service, session.store.newest_snapshot, []
+
+    def away():
+        if len(failures) < 2:
+            failures.append("away")
+            raise JournalUnavailable("it is away")
+        return newest()
+
+    async def main():
+        await service.start()
+        while newest() < 1:
+            await asyncio.sleep(0.01)
+        await service.stop()
+
+    monkeypatch.setattr(session.store, "newest_snapshot", away)
+    asyncio.run(asyncio.wait_for(main(), 20))
+    assert len(failures) == 2
+
+
 def test_one_duty_of_upkeep_that_fails_starves_no_other(drive, monkeypatch):
     session = drive(snapshot_every=1, timeout=5.0)
     session.decide(DecisionRequest(rows(1)[0]))
@@ -467,3 +489,18 @@ def test_the_database_is_what_sqlite_calls_sound(drive, tmp_path):
     assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     file.close()
     assert Path(tmp_path / "events.db-mark").stat().st_size > 0
+
+
+def test_a_journal_that_another_process_has_made_meanwhile_is_not_called_new(tmp_path, monkeypatch, caplog):
+    from superarm.journal import store
+    from superarm.service import opening
+
+    def slower(journal, meta, first):
+        assert store.create_journal(journal, meta, first)
+        return False
+
+    monkeypatch.setattr(opening, "create_journal", slower)
+    service = Driver.open(tmp_path / "events.db", labels=["a", "b", "c"], n_features=2, set_size=1).service
+    service.close()
+    assert not service.created
+    assert "new journal created" not in caplog.text

@@ -79,7 +79,7 @@ def test_restore(drive, tmp_path):
     path.rename(tmp_path / "events.db.broken")
     shutil.copy(tmp_path / "monday.db", path)
     with pytest.raises(JournalUnavailable, match="stop it, put the file in its place, and start it"):
-        driver.decide(DecisionRequest(rows(1)[0], "lost?"))
+        driver.decide(DecisionRequest(rows(1)[0], "lost"))
     driver.store.close()
     # and not with the log or the mark of the file before
     with pytest.raises((JournalDamaged, JournalUnavailable)):

@@ -42,6 +42,23 @@ def test_a_shadow_changes_nothing_and_writes_nothing(drive):
     assert watched.seq == plain.seq
 
 
+def test_labels_that_came_later_were_not_eligible_for_a_shadow(drive):
+    session = drive(shadows=["set-logit:step=2"])
+    twin = sa.SetLogit(labels=LABELS, n_features=5, set_size=2, seed=0, step=2)
+    made = session.decide(DecisionRequest(rows(1)[0], "a"))
+    session.add_labels(["new"])
+    session.outcome(OutcomeRequest("a", label="new"))  # could not be shown: a miss among the labels of then
+    twin.add_labels(["new"])
+    drawn = made.decision
+    given = sa.Decision.given(
+        rows(1)[0], drawn.drawn, drawn.propensity, top=drawn.top, rule=drawn.rule, eligible=LABELS
+    )
+    twin.update(given, hit=False)
+    (shadow,) = session.projector.shadows.values()
+    assert shadow.learnt == 1
+    assert bits(shadow.learner, "weights") == bits(twin, "weights")
+
+
 def test_a_shadow_learns_as_from_given_sets(drive):
     session = drive(shadows=["set-logit:step=2"])
     twin = sa.SetLogit(labels=LABELS, n_features=5, set_size=2, seed=0, step=2)

@@ -379,3 +379,11 @@ def test_answers_that_are_in_the_log_only_are_no_damage(tmp_path):
             shutil.copy(tmp_path / name, tmp_path / f"killed-{name}")
     with closing(open_store(tmp_path / "killed-l.db")) as store:
         assert store.head().seq == 5
+
+
+def test_the_mark_is_synced_with_each_snapshot(drive, monkeypatch):
+    session, synced = drive(), []
+    session.decide(DecisionRequest(rows(1)[0]))
+    monkeypatch.setattr(session.store._marker, "sync", lambda: synced.append(session.store.head().seq))
+    session.snapshot()
+    assert synced == [1]

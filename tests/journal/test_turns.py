@@ -332,3 +332,41 @@ def test_the_curves_of_the_totals_stay_short():
     assert sum(slot[1] for slot in stats.slots) == stats.explored == 1250
     assert stats.start + len(stats.slots) * stats.width >= 1000.0 + 0.37 * 4999
     assert Totals.of(LABELS, totals.to_dict()).to_dict() == totals.to_dict()
+
+
+def test_an_id_that_no_event_can_hold_fails_alone(drive):
+    session = drive()
+    long, good = DecisionRequest(rows(1)[0], "x" * 300), DecisionRequest(rows(1)[0], "good")
+    refused, done = session.service.run_turn(
+        [Call(session.service.handler.decide, one) for one in (long, good)]
+    )
+    assert isinstance(refused.error, InvalidRequest)
+    assert refused.error.field == "id"
+    assert done.error is None
+    assert session.find("good") is not None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "field"),
+    [({"label": "nonsense"}, "label"), ({}, "hit"), ({"hit": True, "label": "label-1"}, "hit")],
+)
+def test_an_outcome_that_means_nothing_is_refused_without_http_too(drive, outcome, field):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    with pytest.raises(InvalidRequest) as caught:
+        session.outcome(OutcomeRequest("a", **outcome))
+    assert caught.value.field == field
+    assert session.find("a").status == "pending"
+
+
+def test_what_was_refused_long_ago_is_still_known(drive, monkeypatch):
+    from superarm.journal import totals
+
+    monkeypatch.setattr(totals, "MOST_REFUSED", 2)
+    session = drive()
+    for i in range(5):
+        session.projector.totals.refuse(i, "no")
+    assert list(session.projector.totals.refused) == [3, 4]
+    assert session.projector.totals.all_refused == {0, 1, 2, 3, 4}
+    again = totals.Totals.of(LABELS, session.projector.totals.to_dict())
+    assert again.all_refused == {0, 1, 2, 3, 4}

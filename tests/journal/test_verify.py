@@ -311,3 +311,12 @@ def test_no_command_writes_over_a_journal_nor_in_silence_over_another_file(drive
     assert superarm("export", path, "--output", tmp_path / "there.jsonl", "--force").returncode == 0
     assert superarm("replay", path, "--output", tmp_path / "model.npz").returncode == 0
     assert superarm("replay", path, "--output", tmp_path / "model.npz").returncode == 2
+
+
+def test_a_kind_that_no_event_has_is_damage(drive, tmp_path):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    sql(session, "UPDATE events SET kind = 257 WHERE seq = 1")
+    session.store.close()
+    found = verify(tmp_path / "events.db")
+    assert found.damaged == [1]

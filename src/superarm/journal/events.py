@@ -25,6 +25,7 @@ from __future__ import annotations
 from hashlib import sha256
 from math import isnan, nan
 from struct import Struct as Packer
+from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,7 +148,7 @@ class Event(Struct, eq=False):
             return False
         try:
             return link(previous, self.seq, self.own_digest()) == self.digest
-        except (TypeError, ValueError, AttributeError):  # of a kind that it never had
+        except (TypeError, ValueError, AttributeError, struct_error):  # of a kind that it never had
             return False
 
     # ------------------------------------------------------------ of a decision

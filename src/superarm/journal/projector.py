@@ -187,7 +187,7 @@ class Projector:
                 raise ContentErased(event.seq)
             refused = "its features were erased"
         elif learns and default_learnt:
-            refused = self._learn_in_addition(record, hit)
+            refused = self._learn_correction(record, hit)
         elif learns and not named and "hit" not in feedback:
             refused = "the label is disabled"
         elif learns:
@@ -202,17 +202,23 @@ class Projector:
             return label in body.eligible
         return self._updates.number.get(label, body.k) < body.k
 
-    def _learn_in_addition(self, record: DecisionRecord, hit: bool) -> str | None:
-        """Learn the outcome of a decision whose default was learnt before; why that was not possible."""
-        body, learner = record.body, self.learner
-        given = Decision.given(
+    def _as_given(self, record: DecisionRecord) -> Decision:
+        """The decision as a set that another learner chose; labels that came later were not eligible."""
+        body, eligible = record.body, record.body.eligible
+        if eligible is None and body.k < len(self.labels):
+            eligible = list(self.labels[: body.k])
+        return Decision.given(
             record.event.row(),
             body.drawn,
             record.propensity or None,
             top=body.top,
-            eligible=body.eligible if body.eligible is not None else self.labels[: body.k],
+            eligible=eligible,
             rule=body.rule,
         )
+
+    def _learn_correction(self, record: DecisionRecord, hit: bool) -> str | None:
+        """Learn the outcome of a decision whose default was learnt before; why that was not possible."""
+        learner, given = self.learner, self._as_given(record)
         if "hit" not in learner.feedback or not learner.learns_from(given):
             return f"{learner.owner} learns from an answer once, and from no set but its own"
         try:
@@ -232,7 +238,7 @@ class Projector:
             self._set_learner(learner)
         self.totals.stats.grow(self.labels)
         for shadow in self.shadows.values():
-            shadow.change(change)
+            shadow.on_change(change)
 
     def _set_learner(self, learner: Learner) -> None:
         self.learner, self._updates = learner, StoredUpdates(learner)
@@ -279,9 +285,9 @@ class Projector:
                 )
         if self.shadows and not self.totals.settings.frozen:
             default = None if expired is None else expired.body.hit
-            decision = record.event.to_decision(self.learner.id)
+            given, log = self._as_given(record), shown.log_propensity
             for shadow in self.shadows.values():
-                shadow.outcome(decision, outcome.hit, outcome.label, timeout=timeout, default=default)
+                shadow.on_outcome(given, log, outcome.hit, outcome.label, timeout=timeout, default=default)
 
     def _counts_for_promise(self, rule: JsonObject | None) -> bool:
         """Not while the rule warms up, and not at another coverage than the journal's own."""

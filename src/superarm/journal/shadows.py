@@ -52,15 +52,15 @@ class HitRateEstimate:
             )
             self._waiting.clear()
 
-    def report(self, spec: str, learnt: int, broken: str = "") -> JsonObject:
-        """What `GET /v1/shadows` gives; ``broken`` is why the learner has stopped."""
+    def report(self, spec: str, learnt: int, stop_reason: str = "") -> JsonObject:
+        """What `GET /v1/shadows` gives; ``stop_reason`` is why the learner has stopped."""
         # of a copy: reading may run in another thread than adding
         current = HitRateEstimate.from_dict(self._sums.to_dict())
         current._waiting = list(self._waiting)
         current._count()
         snips = next(estimate for estimate in current._sums.estimates() if estimate.name == "snips")
         rates = {"rate": snips.rate, "low": snips.low, "high": snips.high}
-        counts = {"rows": snips.rows, "learnt": learnt, "problem": broken or snips.problem}
+        counts = {"rows": snips.rows, "learnt": learnt, "problem": stop_reason or snips.problem}
         return {"learner": spec, **{k: None if isnan(v) else v for k, v in rates.items()}, **counts}
 
     def to_dict(self) -> JsonObject:
@@ -73,59 +73,72 @@ class HitRateEstimate:
 
 
 class Shadow:
-    """One such learner."""
+    """A learner beside the one that is served."""
 
     def __init__(self, spec: str, learner: Learner) -> None:
         self.spec, self.learner, self.estimate = spec, learner, HitRateEstimate()
         self.learnt = 0
-        self.broken = ""  # why it has stopped
+        self.stop_reason = ""  # why it has stopped
 
-    def outcome(
-        self, decision: Decision, hit: bool | None, label: str | None, *, timeout: bool, default: bool | None
+    def on_outcome(
+        self,
+        given: Decision,
+        log_propensity: float | None,
+        hit: bool | None,
+        label: str | None,
+        *,
+        timeout: bool,
+        default: bool | None,
     ) -> None:
-        """An outcome, or the default of a timeout: estimate, then learn."""
-        if self.broken or hit is None:
+        """Estimate the hit rate with an outcome, then learn it; the default of a timeout is learnt only.
+
+        Args:
+            given: the decision, as a set that another learner chose.
+            log_propensity: of its set.
+            hit: the outcome.
+            label: the right label, where it was named.
+            timeout: whether it is the default of a timeout.
+            default: what was learnt at the timeout of a decision whose outcome came late.
+        """
+        if self.stop_reason or hit is None:
             return
         try:
             if not timeout:
-                eligible, ranked = decision.eligible, self.learner.rank(decision.x)
+                eligible, ranked = given.eligible, self.learner.rank(given.x)
                 top = [label for label in ranked if eligible is None or label in eligible]
-                log = None if isnan(decision.log_propensity) else decision.log_propensity
-                self.estimate.add(top[: len(decision.top)], decision.labels, log, hit)
-                if default == hit:
-                    return  # it has been learnt already
-            self._learn(decision, hit, label)
+                self.estimate.add(top[: len(given.top)], given.labels, log_propensity, hit)
+            if timeout or default != hit:  # else it has been learnt already
+                self._learn(given, hit, label)
         except SuperarmError as error:
             if not isinstance(error, ArithmeticError | FeedbackError):
-                self.broken = str(error)
+                self.stop_reason = str(error)
         except Exception as error:  # nothing that a shadow does may disturb the service
-            self.broken = repr(error)
+            self.stop_reason = repr(error)
 
-    def _learn(self, decision: Decision, hit: bool, label: str | None) -> None:
-        given = _given(decision)
-        eligible = decision.eligible is None or label in decision.eligible
+    def _learn(self, given: Decision, hit: bool, label: str | None) -> None:
+        eligible = given.eligible is None or label in given.eligible
         if label is not None and eligible and "label" in self.learner.feedback:
             self.learner.update(given, label=label)
         else:
             self.learner.update(given, hit=hit)
         self.learnt += 1
 
-    def change(self, change: JsonObject) -> None:
-        if change["what"] == "add_labels" and not self.broken:
+    def on_change(self, change: JsonObject) -> None:
+        if change["what"] == "add_labels" and not self.stop_reason:
             new = [label for label in change["labels"] if label not in (self.learner.labels or ())]
             try:
                 if new:
                     self.learner.add_labels(new)
             except SuperarmError as error:
-                self.broken = str(error)
+                self.stop_reason = str(error)
 
     def report(self) -> JsonObject:
-        return self.estimate.report(self.spec, self.learnt, self.broken)
+        return self.estimate.report(self.spec, self.learnt, self.stop_reason)
 
     # ------------------------------------------------------------ in snapshots
 
     def to_bytes(self) -> bytes:
-        counts = {"estimate": self.estimate.to_dict(), "learnt": self.learnt, "broken": self.broken}
+        counts = {"estimate": self.estimate.to_dict(), "learnt": self.learnt, "stop_reason": self.stop_reason}
         return msgpack.encode({**counts, "model": model_bytes(self.learner)})
 
     @classmethod
@@ -133,16 +146,8 @@ class Shadow:
         fields = msgpack.decode(data)
         shadow = cls(spec, learner_from(fields["model"]))
         shadow.estimate = HitRateEstimate.from_dict(fields["estimate"])
-        shadow.learnt, shadow.broken = fields["learnt"], fields["broken"]
+        shadow.learnt, shadow.stop_reason = fields["learnt"], fields["stop_reason"]
         return shadow
-
-
-def _given(decision: Decision) -> Decision:
-    """The same, as a set that another learner chose."""
-    return Decision.given(
-        decision.x, decision.drawn, decision.propensity or None, top=decision.top, eligible=decision.eligible,
-        rule=decision.rule,
-    )  # fmt: skip
 
 
 def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
@@ -157,8 +162,9 @@ def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
         learner = make(spec, **common, **size)
         if model.columns is not None:
             learner.use_columns(model.columns)
-        decision = model.decide(example, cursor=model.cursor())
-        if "hit" not in learner.feedback or not learner.learns_from(_given(decision)):
+        shown = model.decide(example, cursor=model.cursor())
+        given = Decision.given(shown.x, shown.drawn, shown.propensity or None, top=shown.top, rule=shown.rule)
+        if "hit" not in learner.feedback or not learner.learns_from(given):
             wanted = "a learner that learns from sets that another learner chose, such as set-logit"
             raise InvalidInput.must("shadow", "superarm serve", wanted, spec)
         shadows[f"shadow:{spec}"] = Shadow(spec, learner)

@@ -30,7 +30,7 @@ from superarm.journal.sqlite_mark import (
 )
 from superarm.journal.sqlite_schema import check_format, connect, unavailable_error
 from superarm.journal.statements import Statement, drop_statements
-from superarm.journal.store import Head, Store
+from superarm.journal.store import Head, Snapshot, Store
 
 
 class SqliteStore(Store):
@@ -227,6 +227,11 @@ class SqliteStore(Store):
                 self._marker.write(seq, chain)
             self.check()  # what is not under the journal's name must not be acknowledged
         return []
+
+    def write_snapshot(self, snapshot: Snapshot, keep: int = 0) -> Iterator[None]:
+        yield from super().write_snapshot(snapshot, keep)
+        if self._marker is not None:
+            self._marker.sync()
 
     def scrub(self) -> None:
         assert self._writer is not None

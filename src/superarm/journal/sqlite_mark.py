@@ -2,8 +2,8 @@
 
 SQLite drops the end of its log, without a word, from the first frame whose checksum is wrong. The mark, outside of the
 log in `events.db-mark`, says how far the journal had come: number and digest of the last event that a commit made
-durable. It is written after each commit and synced now and then, so it may lag, but it never runs ahead. A third
-line says which copy of the journal it belongs to (backup.py gives each a number of its own; 0 for none).
+durable. It is written after each commit, and synced with each snapshot and at the end: it may lag, but it never runs
+ahead. A third line says which copy of the journal it belongs to (backup.py gives each a number of its own; 0: none).
 
 SQLite takes any `-wal` that has the right name. One that was left beside a restored file may even be right: if it
 holds all that came after the copy, the journal is whole. If it does not, pages of two moments are mixed: some events

@@ -191,13 +191,15 @@ class Totals(Struct):
         stats: counts and rates.
         settings: what operators have changed, beside the learner.
         estimate: the hit rate of the model's top sets.
-        refused: events that had no effect, with the reason and the field at fault.
+        refused: the newest events that had no effect, with the reason and the field at fault.
+        all_refused: the numbers of all of them.
     """
 
     stats: Stats = field(default_factory=Stats)
     settings: OperatorSettings = field(default_factory=OperatorSettings)
     estimate: HitRateEstimate = field(default_factory=HitRateEstimate)
     refused: dict[int, list[str | None]] = {}
+    all_refused: set[int] = set()
 
     @classmethod
     def of(cls, labels: Sequence[str], data: JsonObject | None = None) -> Totals:
@@ -213,13 +215,14 @@ class Totals(Struct):
     def refuse(self, seq: int, reason: str, field: str | None = None) -> None:
         """An event has no effect."""
         self.refused[seq] = [reason, field]
+        self.all_refused.add(seq)
         if len(self.refused) > MOST_REFUSED:
             del self.refused[next(iter(self.refused))]
 
     def was_learnt(self, event: Event, record: DecisionRecord) -> bool:
         """Whether an outcome or a timeout that was projected has moved the model."""
         hit = event.body.hit
-        if hit is None or event.seq in self.refused or self.settings.was_frozen_at(event.seq):
+        if hit is None or event.seq in self.all_refused or self.settings.was_frozen_at(event.seq):
             return False
         expired = record.timeout if event.kind == OUTCOME else None
         if expired is not None and expired.body.hit == hit:  # the default was that already

@@ -31,6 +31,7 @@ from superarm.journal.events import (
     pack_row,
 )
 from superarm.journal.records import DecisionRecord
+from superarm.service.messages import ID_WORDS, IS_ID
 from superarm.service.turns import Call
 
 if TYPE_CHECKING:
@@ -134,6 +135,8 @@ class RequestHandler:
             earlier = earlier if record is None else record.event
             if earlier is not None:
                 return self._check_same_request(earlier, request, context)
+            if not IS_ID(request.id):
+                raise InvalidRequest.must("id", "decision", ID_WORDS, request.id)
         serving, cursor, drawn_at = self.serving, self.cursor, None
         if isinstance(request.x, dict):
             self._check_named(request.x)
@@ -204,6 +207,12 @@ class RequestHandler:
             raise RetryNextPass  # its decision gets its number with the commit
         decision = record.event
         body, label = decision.body, request.label
+        if (request.hit is None) == (label is None):
+            raise InvalidRequest.must(
+                "hit", "outcome", "given, or label in its place, and not both", request.hit
+            )
+        if label is not None and label not in self.serving.labels:
+            raise InvalidRequest.must("label", "outcome", "a known label", label)
         if label is not None and body.requested is not None and label not in body.requested:
             raise InvalidRequest.must("label", "outcome", "one of the eligible labels", label)
         hit = label in body.labels if request.hit is None else request.hit

@@ -67,7 +67,7 @@ def snapshots(service: Service) -> list[JsonObject]:
 
 def changes(service: Service) -> list[JsonObject]:
     """Changes by operators, oldest first, without refused ones."""
-    listed, refused = [], service.model.projector.totals.refused
+    listed, refused = [], service.model.projector.totals.all_refused
     for event in service.store.changes():
         if event.seq in refused:
             continue
