@@ -51,6 +51,16 @@ def digit_rows(n: int) -> LabelRows:
     )
 
 
+def noisy_rows(n: int, noise: float, seed: int, k: int = 6) -> LabelRows:
+    """Rows of k labels that can be told apart, of which a share has the label of others that look alike."""
+    random = np.random.default_rng((seed, n))
+    centres, looks = random.normal(0.0, 1.5, (k, 16)), random.integers(0, k, n)
+    features = (centres[looks] + random.normal(size=(n, 16))).astype(np.float32)
+    labels = np.where(random.random(n) < noise, (looks + random.integers(1, k, n)) % k, looks)
+    numbers = [{"number": i} for i in range(n)]
+    return LabelRows("noisy", numbers, Rows(features), truth=[str(label) for label in labels])
+
+
 def small_job(**options: Any) -> sa.Labelling:
     rows = [{"n": float(i % 7), "note": f"row {i}"} for i in range(40)]
     return sa.Labelling(rows, labels=["a", "b", "c"], target=1.0, **options)

@@ -11,7 +11,7 @@ from label_jobs import small_job
 
 from superarm.label.answers import Answer
 from superarm.label.belief import PRIOR_ANSWERS, PRIOR_WRONG, AnnotatorErrorRates, likelihoods, posterior
-from superarm.label.calibration import chance, fit
+from superarm.label.calibration import ErrorCurve
 
 
 @pytest.mark.parametrize("yes_no", [False, True])
@@ -102,9 +102,36 @@ def test_none_of_all_labels_is_no_wrong_answer() -> None:
     assert job.disagreements() == []
 
 
-def test_calibration_finds_the_line() -> None:
+def test_the_curve_of_errors_is_found_with_its_floor() -> None:
     random = np.random.default_rng(0)
-    z = random.normal(-2.0, 1.5, 20_000)
-    e = (random.random(len(z)) < chance(np.array([0.3, 0.6]), z)).astype(float)
-    assert fit(z, e)[0] == pytest.approx([0.3, 0.6], abs=0.1)
-    assert fit(np.zeros(0), np.zeros(0))[0] == pytest.approx([0.0, 1.0])
+    z = random.normal(-4.0, 3.0, 2_000)
+    for floor, a, b in ((0.0, 0.3, 0.6), (0.05, 0.3, 1.2)):
+        true = floor + (1.0 - floor) / (1.0 + np.exp(-a - b * z))
+        e = (random.random(len(z)) < true).astype(float)
+        curve = ErrorCurve(z, e, np.ones(len(z)))
+        assert curve.floor == pytest.approx(floor, abs=0.02)
+        assert curve.slope == pytest.approx(b, abs=0.2)
+        assert curve.error_probabilities(z).sum() == pytest.approx(true.sum(), rel=0.1)
+        low, high = (curve.quantile(z, np.ones(len(z)), share) for share in (0.025, 0.975))
+        assert low < true.sum() < high < 1.4 * low
+
+
+def test_without_checks_the_curve_is_its_prior() -> None:
+    curve = ErrorCurve(*np.zeros((3, 0)))
+    assert curve.slope == pytest.approx(1.0, abs=0.1)
+    assert 0.02 < curve.floor < 0.08
+    assert np.all(np.diff(curve.error_probabilities(np.linspace(-10.0, 10.0))) > 0.0)
+
+
+@pytest.mark.parametrize(("n_audits", "n_wrong"), [(73, 0), (100, 0), (100, 2), (400, 8), (1_500, 15)])
+def test_the_bounds_are_not_tighter_than_audits_alone_allow(n_audits: int, n_wrong: int) -> None:
+    """Of rows that the model is sure of, against the interval of Clopper and Pearson."""
+    stats = pytest.importorskip("scipy.stats")
+    e = (np.arange(n_audits) < n_wrong).astype(float)
+    curve = ErrorCurve(np.full(n_audits, -9.0), e, np.ones(n_audits))
+    low, high, upper_80 = (
+        curve.quantile(np.full(1, -9.0), np.ones(1), share) for share in (0.025, 0.975, 0.8)
+    )
+    assert high >= 0.85 * stats.beta.ppf(0.975, n_wrong + 1, n_audits - n_wrong)
+    assert upper_80 >= 0.85 * stats.beta.ppf(0.8, n_wrong + 1, n_audits - n_wrong)
+    assert low <= 1.15 * (stats.beta.ppf(0.025, n_wrong, n_audits - n_wrong + 1) if n_wrong else 1e-3)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from label_jobs import DIGITS, WORDS, digit_rows, tickets, write_table
+from label_jobs import DIGITS, WORDS, digit_rows, noisy_rows, tickets, write_table
 
 import superarm as sa
 from superarm.label.rows import LabelRows
@@ -34,6 +34,31 @@ def test_a_target_takes_fewer_clicks_and_is_told_with_an_interval() -> None:
         assert 0 < found["audits"] < found["clicks"]
     assert np.mean(rates) <= 0.03
     assert inside == 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_interval_holds_where_the_model_is_surely_wrong(seed: int) -> None:
+    """One row of a hundred has the label of others: 0.0 % [0.0, 0.3] was told after 100 audits without an error."""
+    rows = noisy_rows(4_000, 0.01, seed)
+    found = simulate_labeller(sa.Labelling(rows, labels=DIGITS[:6], target=0.985, seed=seed), rows.truth)
+    low, high = found["interval"]
+    assert low <= found["wrong_rate"] <= high
+    share_accepted = 1.0 - found["clicks_per_row"]
+    assert high >= 0.7 * share_accepted * 3.7 / found["audits"]  # what audits alone allow, at 97.5 %
+
+
+def test_wrong_clicks_are_told_from_labels_that_the_model_cannot_know() -> None:
+    """A tenth of the rows has the label of others, and 3 % of the clicks are wrong: 1.7 % of the rows that were asked
+    about stayed wrong, since the model was believed no more."""
+    rows = noisy_rows(1_000, 0.1, 0)
+    job = sa.Labelling(rows, labels=DIGITS[:6], target=0.985)
+    found = simulate_labeller(job, rows.truth, wrong=0.03)
+    pairs = zip(job.results(), rows.truth, strict=True)
+    asked = [result["label"] == truth for result, truth in pairs if result["clicks"]]
+    assert asked.count(False) <= 0.005 * len(asked)
+    assert job.people()[""]["wrong_rate"] == pytest.approx(0.03, abs=0.01)
+    low, high = found["interval"]
+    assert low <= found["wrong_rate"] <= high
 
 
 def test_no_label_is_accepted_before_audits_and_what_is_told_is_what_there_is() -> None:

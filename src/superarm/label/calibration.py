@@ -1,7 +1,10 @@
-"""How often a model is wrong that doubts its best label by d = 1 - max p:  logit Pr(e = 1) = a + b logit d.
+"""How often a model is wrong that doubts its best label by d = 1 - max p, with z = logit d.
 
-By maximum likelihood from checks (items whose label was found later), recent ones count more, with the priors
-a ~ N(0, 1) and b ~ N(1, 0.5). A b below 1 is a model that is too sure of itself.
+    Pr(e = 1)  =  phi + (1 - phi) sigmoid(a + b z)
+
+A b below 1 is a model that is too sure of itself. phi is a **floor**: the share of rows that are wrong however sure the
+model is (noisy labels, near-duplicates with other labels). `ErrorCurve` is the posterior of all three on a grid, with
+the priors  a ~ N(0, 1),  b ~ N(1, 0.5),  phi ~ Beta(1/2, FLOOR_PRIOR).
 """
 
 from __future__ import annotations
@@ -9,34 +12,87 @@ from __future__ import annotations
 import numpy as np
 
 from superarm._types import Array
-from superarm.theory.platt import fit_platt, sigmoid
+from superarm.theory.platt import sigmoid
 
-Pair = Array | tuple[float, float]  # of a and b
 RECENT = 0.5  # of all checks: how far back they count
 FEWEST = 50.0
-STEPS = 50  # of Newton's method
+FLOOR_PRIOR = 10.0  # as if half an error had been found in so many audits
+NODES = np.linspace(-14.0, 14.0, 57)  # values of z between which curves are straight
+SLOPES, OFFSETS = (
+    grid.ravel() for grid in np.meshgrid(np.linspace(0.0, 1.75, 15), np.linspace(-3.0, 3.0, 19))
+)
+CURVES = sigmoid(OFFSETS[:, None] + SLOPES[:, None] * NODES)  # sigmoid(a + b z) of each a and b at the nodes
+N_FLOORS = 24
 
 
 def logit(wrong: Array | float) -> Array:
-    """log(e / (1 - e)), for chances that are not quite 0 or 1."""
+    """log(e / (1 - e)), for probabilities that are not quite 0 or 1."""
     e = np.clip(wrong, 1e-6, 1.0 - 1e-6)
     log_odds: Array = np.log(e / (1.0 - e))
     return log_odds
 
 
-def chance(ab: Array, z: Array) -> Array:
-    """Pr(e = 1) where logit d = z."""
-    return sigmoid(ab[0] + ab[1] * z)
+def recency_weights(n: int) -> Array:
+    """Return the weights of n checks in their order: recent ones count more."""
+    weights: Array = np.exp(-(n - np.arange(n)) / max(FEWEST, RECENT * n))
+    return weights
 
 
-def fit(z: Array, e: Array, mean: Pair = (0.0, 1.0), sd: Pair = (1.0, 0.5)) -> tuple[Array, Array]:
-    """a and b, and their covariance, from checks in their order.
+class ErrorCurve:
+    """The posterior of phi, a and b after some checks.
 
     Args:
-        z: logit d of each.
-        e: the chance that its label was wrong.
-        mean, sd: of the prior.
+        z: logit d of each check.
+        e: the probability that its label was wrong.
+        weight: how much each check counts.
+
+    Attributes:
+        floor, slope: the means of phi and b.
     """
-    n = len(z)
-    weight = np.exp(-(n - np.arange(n)) / max(FEWEST, RECENT * n))
-    return fit_platt(z, weight, weight * e, mean, 1.0 / np.asarray(sd) ** 2, STEPS)
+
+    def __init__(self, z: Array, e: Array, weight: Array) -> None:
+        n_wrong, n_right = weights_at_nodes(z, weight * e), weights_at_nodes(z, weight * (1.0 - e))
+        some = n_wrong + n_right > 0.0
+        n, k = float(weight.sum()) + FLOOR_PRIOR, float(n_wrong.sum()) + 0.5
+        # phi = sin² t: under Beta(1/2, 1/2) t is uniform, and its posterior everywhere as wide
+        farthest = np.arcsin(min(1.0, k / n) ** 0.5) + 2.5 / n**0.5
+        t = (np.arange(N_FLOORS) + 0.5) * min(farthest, 1.5) / N_FLOORS
+        self._floors = np.sin(t) ** 2
+        rest = np.cos(t) ** 2
+        curves, floors = CURVES[None, :, some], self._floors[:, None, None]
+        log_posterior = np.log(floors + (1.0 - floors) * curves) @ n_wrong[some]
+        log_posterior += np.log1p(-CURVES[:, some]) @ n_right[some]
+        log_posterior += np.log(rest)[:, None] * (n_right.sum() + FLOOR_PRIOR - 0.5)
+        log_posterior -= OFFSETS**2 / 2.0 + 2.0 * (SLOPES - 1.0) ** 2
+        posterior = np.exp(log_posterior - log_posterior.max())
+        self._posterior = posterior / posterior.sum()
+        self.floor = float(self._floors @ self._posterior.sum(axis=1))
+        self.slope = float(self._posterior.sum(axis=0) @ SLOPES)
+        self._mean = self.floor + (1.0 - self._floors) @ self._posterior @ CURVES
+
+    def error_probabilities(self, z: Array) -> Array:
+        """Return Pr(e = 1) of items, given logit d of each."""
+        return np.interp(z, NODES, self._mean)
+
+    def quantile(self, z: Array, weight: Array, share: float) -> float:
+        """Return a quantile of the sum of weight × Pr(e = 1) over items, given logit d of each.
+
+        As in the interval of Clopper and Pearson, half an error more counts for upper ones, half an error less for
+        lower ones: work that stops as soon as a bound is low enough stops too often at a lucky moment.
+        """
+        by_curve, floors = CURVES @ weights_at_nodes(z, weight), self._floors[:, None]
+        sums = (floors * weight.sum() + (1.0 - floors) * by_curve).ravel()
+        posterior = (self._posterior * floors ** (0.5 if share > 0.5 else -0.5)).ravel()
+        order = np.argsort(sums)
+        below = np.cumsum(posterior[order])
+        return float(np.interp(share * below[-1], below, sums[order]))
+
+
+def weights_at_nodes(z: Array, weight: Array) -> Array:
+    """Share the weight of each item between the two nodes that z is between, as linear interpolation does."""
+    position = np.clip((z - NODES[0]) / (NODES[1] - NODES[0]), 0.0, len(NODES) - 1.001)
+    node = position.astype(np.intp)
+    part = position - node
+    size = len(NODES)
+    at_nodes: Array = np.bincount(node, weight * (1.0 - part), size)
+    return at_nodes + np.bincount(node + 1, weight * part, size)

@@ -17,7 +17,7 @@ from superarm._types import Array
 from superarm.data.rows import Rows
 from superarm.label.answers import TABLE_AS_PERSON, Answer
 from superarm.label.belief import AnnotatorErrorRates, possible_labels, posterior
-from superarm.label.calibration import fit, logit
+from superarm.label.calibration import ErrorCurve, logit, recency_weights
 from superarm.label.label_set import LabelSet
 from superarm.label.model import NO_LABEL, LabelModel, ModelTrial
 from superarm.label.settings import LabelSettings
@@ -79,7 +79,8 @@ class LabellingState:
         self.done_order: dict[int, None] = {}
         self._person_numbers: dict[str, int] = {}
         self._until_refit = REFIT_AFTER[0]
-        self._inverse_temperature = 1.0  # the model's probabilities to this power are right
+        # the model's probabilities to this power are right, but for this share of rows, which have any label
+        self._inverse_temperature, self._floor = 1.0, 0.0
 
     # ------------------------------------------------------------ what is known
 
@@ -213,7 +214,7 @@ class LabellingState:
     def _tempered(self, prior: Array) -> Array:
         """Return a model's probabilities, as sure as they may be, for the labels of now."""
         p = self.label_set.current_probabilities(prior[None])[0] ** self._inverse_temperature
-        tempered: Array = p / p.sum()
+        tempered: Array = (1.0 - self._floor) * p / p.sum() + self._floor * (p > 0.0) / np.count_nonzero(p)
         return tempered
 
     def _posterior(self, prior: Array, answers: list[Answer]) -> Array:
@@ -224,8 +225,8 @@ class LabellingState:
         """Estimate how sure the model may be and how often people are wrong, and update the doubtful items."""
         checks = self.recent_checks()
         items, logits, _ = zip(*checks, strict=True) if checks else ((), (), ())
-        slope = fit(np.array(logits), self.check_error[list(items)])[0][1]
-        self._inverse_temperature = float(np.clip(slope, 0.3, 1.0))
+        curve = ErrorCurve(np.array(logits), self.check_error[list(items)], recency_weights(len(items)))
+        self._inverse_temperature, self._floor = float(np.clip(curve.slope, 0.3, 1.0)), curve.floor
         with_prior = (
             item for item, trial in self.trials.items() if trial.prior is not None and self.done[item]
         )

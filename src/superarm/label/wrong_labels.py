@@ -1,13 +1,14 @@
 """How many labels are wrong.
 
-The model's doubt in its best label, d = 1 - max p, understates errors. So each first question about an item checks the
-model: with e = 1 if its best label was wrong, logit Pr(e = 1) = a + b logit d (calibration.py). But most of those items
-were chosen because they were doubtful. **Audits** were not: they are drawn at random from those that would be accepted
-unasked. So they correct a and b, with those of all checks as prior; then
+The model's doubt in its best label understates errors. So each first question about an item checks the model: was its
+best label wrong? But most of those items were chosen because they were doubtful. **Audits** were not: they are drawn at
+random from those that would be accepted unasked. From both follows the probability that a label is wrong, given the
+model's doubt in it, with a floor that no certainty of the model goes below (calibration.py); all other checks
+together count as much as OTHER_CHECKS audits. Then
 
-    wrong labels  W = sum of copies × Pr(e = 1) of items nobody was asked about + sum of copies × doubt of the others
+    wrong labels  W = sum of copies × Pr(wrong) of items nobody was asked about + sum of copies × doubt of the others
 
-with an interval of log W from the covariance of a and b, and the chance of each item.
+with an interval from the posterior of that curve, and the chance of each item.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.label.calibration import chance, fit, logit
+from superarm.label.calibration import ErrorCurve, logit, recency_weights
 from superarm.label.state import State
 
-AUDITS_DIFFER = 0.7, 0.25  # how far audits may tell another a and b than all checks: standard deviations
+OTHER_CHECKS = 100.0  # that checks which are no audits count as, together
 FEWEST_AUDITS = 100  # before any label is accepted
-ONE_SIDED_80, TWO_SIDED_95 = 0.8416, 1.96
+Z_OF_SHARE = {0.8: 0.8416, 0.975: 1.96}  # quantiles of the normal distribution
 # for the interval: for each wrong answer that was noticed UNNOTICED more; half of that after FEW_ANSWERS
 UNNOTICED, FEW_ANSWERS = 0.5, 1_000.0
 BATCH = 4096  # items that are scored at once
@@ -63,7 +64,8 @@ class WrongLabels:
         self._target = target
         self.model_label = np.zeros(len(copies), np.int32)
         self.model_doubt = np.ones(len(copies))
-        self._fit, self._covariance = np.array([0.0, 1.0]), np.diag([1.0, 0.25])
+        self._curve = ErrorCurve(*np.zeros((3, 0)))
+        self._lasting = 0.0  # the part of the floor that audits have found: it will not fall as more are made
         self.estimate = TargetEstimate(False, 0.0, len(copies))
 
     # ------------------------------------------------------------ scores
@@ -78,7 +80,7 @@ class WrongLabels:
 
     def chances(self, items: Array) -> Array:
         """The chance that the model's label of each item is wrong."""
-        return chance(self._fit, logit(self.model_doubt[items]))
+        return self._curve.error_probabilities(logit(self.model_doubt[items]))
 
     def n_audits_missing(self) -> float:
         """How many audits there must be still before any label is accepted unasked; none if 0 or less."""
@@ -95,24 +97,24 @@ class WrongLabels:
         """How many labels are wrong, about, of items that were asked about, and of these, which were not."""
         return self.n_doubted() + float((self.chances(accepted) * self.copies[accepted]).sum())
 
-    def interval(self, accepted: Array, z: float = TWO_SIDED_95) -> tuple[float, float]:
-        """Around the wrong labels among items that were asked about, and these, which were not."""
-        state, w, doubted = self._state, self.copies[accepted], self.n_doubted()
-        # doubts stand on rates of wrong answers that are hardly known themselves: within a half of it, say
-        spread = (doubted + (doubted / 2.0) ** 2) ** 0.5
-        low, high = max(0.0, doubted - z * spread), doubted + z * spread
-        if z == TWO_SIDED_95:
-            few = FEW_ANSWERS / (FEW_ANSWERS + float(state.clicks.sum()))
-            high += UNNOTICED * state.wrong_answers.n_wrong() * few
-        if len(accepted):
-            e, logits = self.chances(accepted), logit(self.model_doubt[accepted])
-            slope = np.array([(w * e * (1.0 - e)).sum(), (w * e * (1.0 - e) * logits).sum()])
-            n_wrong = max(1.0, float((w * e).sum()))
-            variance = float(slope @ self._covariance @ slope + (w**2 * e * (1.0 - e)).sum())
-            factor = float(np.exp(z * variance**0.5 / n_wrong))
-            # below twice as wide: checks are of the model as it was, which has learnt since
-            low, high = low + n_wrong / factor**2, high + n_wrong * factor
+    def interval(self, accepted: Array) -> tuple[float, float]:
+        """Return the interval at 95 % of wrong labels among items that were asked about, and these, which were not."""
+        state, few = self._state, FEW_ANSWERS / (FEW_ANSWERS + float(self._state.clicks.sum()))
+        low, high = self._bounds(accepted, 0.975)
+        high += UNNOTICED * state.wrong_answers.n_wrong() * few
         return (low if low >= 1.0 else 0.0), high  # less than one label is none
+
+    def _bounds(self, accepted: Array, share: float) -> tuple[float, float]:
+        """Return the bounds that wrong labels are below, and above, with this probability each."""
+        z, doubted = Z_OF_SHARE[share], self.n_doubted()
+        # doubts stand on rates of wrong answers that are hardly known themselves: within a half of it, say
+        spread = z * (doubted + (doubted / 2.0) ** 2) ** 0.5
+        logits, w, e = logit(self.model_doubt[accepted]), self.copies[accepted], self.chances(accepted)
+        n_wrong, noise = float((w * e).sum()), z**2 * float((w**2 * e * (1.0 - e)).sum())
+        below = n_wrong - self._curve.quantile(logits, w, 1.0 - share)
+        above = self._curve.quantile(logits, w, share) - n_wrong
+        low = max(0.0, doubted - spread) + max(0.0, n_wrong - (below**2 + noise) ** 0.5)
+        return low, doubted + spread + n_wrong + (max(0.0, above) ** 2 + noise) ** 0.5
 
     def estimate_anew(self) -> TargetEstimate:
         """How far it is to the target, by what is known now."""
@@ -124,8 +126,8 @@ class WrongLabels:
         fits = np.cumsum((e * w)[order]) + self.n_doubted() <= (1.0 - self._target) * n_labelled
         n_accepted = int(np.flatnonzero(fits)[-1]) + 1 if fits.any() else 0
         accept_below = float(e[order][n_accepted]) if n_accepted < len(e) else 1.0
-        upper_80 = self.interval(open_items, ONE_SIDED_80)[1]
-        items_left = self._items_left((e * w)[order], upper_80)
+        upper_80 = self._bounds(open_items, 0.8)[1]
+        items_left = self._items_left(e[order], w[order], upper_80)
         self.estimate = TargetEstimate(upper_80 <= self._n_allowed, accept_below, items_left)
         return self.estimate
 
@@ -133,22 +135,29 @@ class WrongLabels:
         checks = self._state.recent_checks()
         if checks:
             items, z, audit = (np.array(column) for column in zip(*checks, strict=True))
+            weight = np.where(audit, 0.0, recency_weights(len(items)))
+            weight *= min(1.0, OTHER_CHECKS / max(1.0, weight.sum()))
             e = self._state.check_error[items]
-            prior, _ = fit(z, e)
-            self._fit, self._covariance = fit(z[audit], e[audit], prior, AUDITS_DIFFER)
+            self._curve = ErrorCurve(z, e, np.where(audit, 1.0, weight))
+            n_found = float(e[audit].sum())
+            self._lasting = self._curve.floor * n_found / (n_found + 1.0)
 
-    def _items_left(self, wrong: Array, upper_80: float) -> int | None:
-        """How many items must be asked about, the most wrong first, until enough labels are right.
+    def _items_left(self, e: Array, w: Array, upper_80: float) -> int | None:
+        """Return how many items must be asked about, the most wrong first, until enough labels are right.
 
-        The model learns on the way: its errors fall about like 1 / items that it has learnt from.
+        The model learns on the way: its errors fall about like 1 / items that it has learnt from, down to the floor.
         None if all of them will not do: what people said is too doubtful.
 
         Args:
-            wrong: of each open item, how many labels are, about; the smallest first.
-            upper_80: all of them, and doubts, at the upper bound.
+            e: of each open item, the probability that its label is wrong; the smallest first.
+            w: how many rows each stands for.
+            upper_80: all wrong labels, and doubts, at the upper bound.
         """
-        learnt, asked = max(1, len(self._state.done_order)), np.arange(len(wrong) + 1)
-        errors = np.concatenate([[0.0], np.cumsum(wrong)])[::-1] * learnt / (learnt + asked)
+        learnt, asked = max(1, len(self._state.done_order)), np.arange(len(e) + 1)
+        falling, lasting = (
+            np.concatenate([[0.0], np.cumsum(part * w)])[::-1] for part in (e - self._lasting, self._lasting)
+        )
+        errors = lasting + falling * learnt / (learnt + asked)
         doubted = self.n_doubted()
         # the bound comes down with what it bounds
         enough = (errors + doubted) * upper_80 <= self._n_allowed * (errors[0] + doubted)
