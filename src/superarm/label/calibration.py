@@ -72,7 +72,8 @@ class ErrorCurve:
 
     def error_probabilities(self, z: Array) -> Array:
         """Return Pr(e = 1) of items, given logit d of each."""
-        return np.interp(z, NODES, self._mean)
+        probabilities: Array = np.interp(z, NODES, self._mean)
+        return probabilities
 
     def quantile(self, z: Array, weight: Array, share: float) -> float:
         """Return a quantile of the sum of weight × Pr(e = 1) over items, given logit d of each.
