@@ -113,7 +113,8 @@ class WrongLabels:
         n_wrong, noise = float((w * e).sum()), z**2 * float((w**2 * e * (1.0 - e)).sum())
         below = n_wrong - self._curve.quantile(logits, w, 1.0 - share)
         above = self._curve.quantile(logits, w, share) - n_wrong
-        low = max(0.0, doubted - spread) + max(0.0, n_wrong - (below**2 + noise) ** 0.5)
+        # below twice as wide: checks are of the model as it was, which has learnt since
+        low = max(0.0, doubted - spread) + max(0.0, n_wrong - 2.0 * (below**2 + noise) ** 0.5)
         return low, doubted + spread + n_wrong + (max(0.0, above) ** 2 + noise) ** 0.5
 
     def estimate_anew(self) -> TargetEstimate:
