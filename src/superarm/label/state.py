@@ -297,6 +297,3 @@ class LabellingState:
             return True
         possible = possible_labels(answers, self.label_set.live)
         return bool(possible.sum() == 1 and possible[label]) or doubt <= (1.0 - self.settings.target) / 2.0
-
-
-State = LabellingState

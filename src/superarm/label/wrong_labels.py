@@ -19,7 +19,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.label.calibration import ErrorCurve, logit, recency_weights
-from superarm.label.state import State
+from superarm.label.state import LabellingState
 
 OTHER_CHECKS = 100.0  # that checks which are no audits count as, together
 FEWEST_AUDITS = 100  # before any label is accepted
@@ -58,7 +58,7 @@ class WrongLabels:
         estimate: the last one.
     """
 
-    def __init__(self, state: State, copies: Array, target: float) -> None:
+    def __init__(self, state: LabellingState, copies: Array, target: float) -> None:
         self._state, self.copies = state, copies
         self._n_allowed = (1.0 - target) * float(copies.sum())
         self._target = target
