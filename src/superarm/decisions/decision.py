@@ -1,6 +1,6 @@
 """Decision: what was shown, with what probability, and all that its update needs.
 
-One record for everybody: `Decision.to_dict` is what the service's journal keeps, and `Record`, a
+`Decision.to_dict` is what the service's journal keeps, and `Record`, a
 Decision with its answer, is a row of a log.
 """
 
@@ -36,12 +36,12 @@ class Decision(DecisionBase):
         x: the row; one with names as it came, as JSON-ready values.
         labels: the shown set, best first.
         drawn: the same set in the order of the draw.
-        top: the top set Y^, best first; empty if nobody knows it.
+        top: the top set Y^, best first; empty if it is not known.
         set_size, eligible: how many were shown, and the only labels that could be (``None``: all).
-        rule: how the set was chosen, in words and numbers (``None`` if nobody knows).
+        rule: the record of the rule that chose the set: its name, parameters and numbers (``None`` if not known).
         propensity: the probability of the *set*.
         ordered_propensity: the probability of the ordered draw (the paper's Z).
-        round: the learner's round; ``None`` for a set that somebody else chose.
+        round: the learner's round; ``None`` for a set that another system chose.
         learner: the id of the learner it belongs to, or ``None``.
 
     Labels are names where the learner has names, else numbers.
@@ -66,7 +66,7 @@ class Decision(DecisionBase):
         label_set: Labels | None = None,
         row: Any = None,
     ) -> Self:
-        """A decision from its parts. (Learners make theirs in compiled code.)
+        """Return a decision made of these parts, unchecked. (Learners make theirs in compiled code.)
 
         Args:
             x: the row, as people see it.
@@ -78,16 +78,16 @@ class Decision(DecisionBase):
             log_set: log of the probability of the set.
             rule: the one that chose, or its record.
             draw_log: what the rule wrote down: float64 numbers.
-            round: of the learner or rule; ``None`` for a set that somebody else chose.
+            round: of the learner or rule; ``None`` for a set that another system chose.
             learner: whose decision it is.
             label_set: the labels behind the numbers.
             row: the row as compiled code reads it, if that is known.
         """
         decision = cls.__new__(cls)
         decision.x, decision.row = x, row
-        decision.sets, decision.size, decision.eligible_ = sets, size, eligible
+        decision.sets, decision.size, decision._eligible = sets, size, eligible
         decision.log_ordered_propensity, decision.log_propensity = log_ordered, log_set
-        decision.rule_, decision.draw_log, decision.learnt_by = rule, draw_log, ()
+        decision._rule, decision.draw_log, decision.learnt_by = rule, draw_log, ()
         decision.round, decision.learner, decision.label_set = round, learner, label_set
         return decision
 
@@ -103,10 +103,10 @@ class Decision(DecisionBase):
         eligible: Iterable[Label] | None = None,
         rule: dict[str, Any] | None = None,
     ) -> Decision:
-        """A set that somebody else chose, with the probability of that set if it is known.
+        """Return the decision of a set that another system chose, with the probability of that set if it is known.
 
         Args:
-            x: the row; one with names is kept as it is, for whoever learns from it.
+            x: the row; one with names is kept as it is.
             labels: the shown labels; in the order of the draw, where there was one.
             propensity: the probability of the set.
             top: the top set that it was drawn around, if it was drawn as in the paper's eq. 5.
@@ -146,7 +146,7 @@ class Decision(DecisionBase):
         )
 
     def _set(self, number: int) -> list[Label]:
-        """Set 0 of ``sets`` is the shown one, 1 the same as drawn, 2 the top set."""
+        """Return set ``number``: 0 is the shown one, 1 the same as drawn, 2 the top set."""
         if self.label_set is None:
             return list(self.sets[number])
         numbers = self.sets[number * self.size : None if number == 2 else (number + 1) * self.size]
@@ -167,14 +167,14 @@ class Decision(DecisionBase):
 
     @property
     def eligible(self) -> list[Label] | None:
-        if self.eligible_ is None:
+        if self._eligible is None:
             return None
-        return list(self.eligible_ if self.label_set is None else self.label_set.decode(self.eligible_))
+        return list(self._eligible if self.label_set is None else self.label_set.decode(self._eligible))
 
     @property
     def candidates(self) -> list[Label] | None:
         """The labels that could be shown: the eligible ones, or all; ``None`` if they are not known."""
-        if self.eligible_ is None and self.label_set is not None:
+        if self._eligible is None and self.label_set is not None:
             return list(self.label_set.all())
         return self.eligible
 
@@ -184,11 +184,11 @@ class Decision(DecisionBase):
 
     @property
     def rule(self) -> dict[str, Any] | None:
-        record: Any = self.rule_
+        record: Any = self._rule
         if record is not None and not isinstance(record, dict):
-            labels = self.label_set if self.eligible_ is None else Labels(self.eligible or ())
+            labels = self.label_set if self._eligible is None else Labels(self.eligible or ())
             record = record.record(np.frombuffer(self.draw_log), labels)
-            self.rule_ = record
+            self._rule = record
         return record  # type: ignore[no-any-return]
 
     @property
@@ -199,7 +199,7 @@ class Decision(DecisionBase):
 
     @property
     def propensity(self) -> float | None:
-        """The probability of the set; ``None`` if nobody knows it."""
+        """The probability of the set; ``None`` if it is not known."""
         return None if isnan(self.log_propensity) else exp(self.log_propensity)
 
     @property
@@ -208,24 +208,18 @@ class Decision(DecisionBase):
         return None if isnan(self.log_ordered_propensity) else exp(self.log_ordered_propensity)
 
     def to_dict(self, *, row: bool = True) -> dict[str, Any]:
-        """All of it as JSON-ready values; `from_dict` gives a Decision of the same content back.
+        """Return all of it as JSON-ready values; `from_dict` makes a Decision of the same content of them.
 
         Args:
-            row: False leaves out x, for those who keep rows in a form of their own.
+            row: False leaves out x, where rows are stored in another form.
         """
         whole: dict[str, Any] = {"format": FORMAT}
         if row:
             whole["x"] = None if self.x is None else row_to_json(self.x)
-        size, label_set = self.size, self.label_set
-        if label_set is None:
-            shown, drawn, top = map(list, self.sets)
-        else:
-            public = label_set.decode(self.sets)
-            shown, drawn, top = public[:size], public[size : 2 * size], public[2 * size :]
         return whole | {
-            "labels": shown,
-            "drawn": drawn,
-            "top": top,
+            "labels": self.labels,
+            "drawn": self.drawn,
+            "top": self.top,
             "eligible": self.eligible,
             "rule": self.rule,
             "log_propensity": _none_if_nan(self.log_propensity),
@@ -236,7 +230,7 @@ class Decision(DecisionBase):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], *, x: Any = None) -> Self:
-        """The Decision that `to_dict` gave as ``data``; ``x`` is its row, if that was left out."""
+        """Return the Decision that `to_dict` gave as ``data``; ``x`` is its row, if that was left out."""
         try:
             if data["format"] != FORMAT:
                 raise InvalidInput.must("format", "Decision.from_dict", str(FORMAT), data["format"])
@@ -312,7 +306,7 @@ class Record:
         decision: what was shown.
         hit: whether the right label was among them; ``None`` if no outcome is known.
         label: the right label, where the world named it.
-        id, time, context: whatever the writer knew; nothing computes with them.
+        id, time, context: details of the writer's; nothing computes with them.
         row_number: the row's number in its file, from 0, bad rows included.
         extra_columns: other columns of the row that were asked for; they are not written.
     """
@@ -330,7 +324,7 @@ class Record:
     def from_decision(
         cls, decision: Decision, *, hit: bool | None = None, label: Label | None = None, **details: Any
     ) -> Record:
-        """The record of a decision with its ``hit`` or ``label``; ``details`` are id, time and context."""
+        """Return the record of a decision with its ``hit`` or ``label``; ``details`` are id, time and context."""
         if hit is None and label is not None:
             hit = label in decision.labels
         if hit is not None and hit not in (0, 1):  # NumPy's numbers and booleans are as good
@@ -338,7 +332,7 @@ class Record:
         return cls(decision, None if hit is None else bool(hit), label, **details)
 
     def to_dict(self) -> dict[str, Any]:
-        """One JSON-ready value for each of `COLUMNS`, in their order."""
+        """Return a JSON-ready value for each of `COLUMNS`, in their order."""
         decision, x = self.decision, self.decision.x
         sparse = isinstance(x, Row)
         dense = x.dense if sparse else x

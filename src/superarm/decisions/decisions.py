@@ -1,4 +1,4 @@
-"""Decisions: many decisions of one learner or rule, in columns. Each may show as many labels as it likes."""
+"""Decisions: many decisions of one learner or rule, in columns. Their sets may have different sizes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SETS = ("labels", "drawn", "top")
 
 
 class DrawnSets(NamedTuple):
-    """What was chosen, as compiled code has it. Row i is flat[starts[i] : starts[i + 1]], and so on."""
+    """The sets of many decisions, as compiled code has them. Row i is flat[starts[i] : starts[i + 1]], and so on."""
 
     flat: Array  # label numbers: shown best first, as drawn, top; one row after the other
     starts: Array
@@ -35,7 +35,7 @@ class DrawnSets(NamedTuple):
     log_starts: Array
 
     def take(self, rows: Array) -> DrawnSets:
-        """Some of the rows, by their numbers."""
+        """Return some of the rows, by their numbers."""
         positions, starts = take_segments(self.starts, rows)
         log_positions, log_starts = take_segments(self.log_starts, rows)
         return DrawnSets(
@@ -51,7 +51,7 @@ class DrawnSets(NamedTuple):
     def from_lists(
         cls, sets: Sequence[Array], sizes: Sequence[int], log_probs: Any, logs: Sequence[Array]
     ) -> DrawnSets:
-        """From a list of sets and of draw logs, one for each row."""
+        """Return the columns of a list of sets and of draw logs, one for each row."""
         flat, starts = flatten(sets, np.intp)
         log, log_starts = flatten(logs, np.float64)
         return cls(
@@ -80,7 +80,7 @@ class EligibleLabels(NamedTuple):
 
 
 def flatten(parts: Sequence[Any], kind: Any) -> tuple[Array, Array]:
-    """Parts, one after the other, and where each begins; at last, where the last one ends."""
+    """Return the parts, one after the other, and where each begins; the last number is where the last part ends."""
     starts = np.zeros(len(parts) + 1, np.intp)
     np.cumsum([len(part) for part in parts], out=starts[1:])
     return np.concatenate([np.zeros(0, kind), *parts]).astype(kind, copy=False), starts
@@ -92,10 +92,10 @@ class Decisions:
     ``decisions[i]`` is a Decision; a slice, a mask or an array of row numbers gives Decisions again.
 
     Attributes:
-        rows: the rows that are learnt from, a `superarm.data.rows.Rows` (``None`` if nobody said).
+        rows: the rows that are learnt from, a `superarm.data.rows.Rows` (``None`` if they are not known).
         labels, drawn, top: n x m arrays, as in a Decision; lists of arrays where sizes differ.
         sizes: how many each shows; set_size is the largest of them.
-        propensity, ordered_propensity, round: arrays of n (round is -1 for somebody else's sets).
+        propensity, ordered_propensity, round: arrays of n (round is -1 for sets that another system chose).
         learner: the id of the learner they belong to.
 
     >>> import superarm as sa
@@ -123,7 +123,7 @@ class Decisions:
         self.rows = rows
         self.draws = draws
         self.eligible = eligible  # None: all labels
-        self.rule = rule  # the one that chose; None if its words are gone
+        self.rule = rule  # the one that chose; None if it is not known
         self.round = rounds
         self.learner = learner
         self.label_set = label_set
@@ -218,7 +218,7 @@ class Decisions:
     # ------------------------------------------------------------ frames
 
     def to_frame(self, *, rows: bool = True) -> polars.DataFrame:
-        """A Polars data frame with a row for each: all that `from_frame` needs to give them back.
+        """Return a Polars data frame with a row for each decision: all that `from_frame` needs.
 
         Args:
             rows: False leaves out what was learnt from, ``x``.
@@ -259,7 +259,7 @@ class Decisions:
 
     @classmethod
     def from_frame(cls, frame: polars.DataFrame, label_set: Labels) -> Decisions:
-        """The Decisions that `to_frame` gave as ``frame``; ``label_set`` has the labels of their learner."""
+        """Return the Decisions that `to_frame` gave as ``frame``; ``label_set`` has the labels of their learner."""
         owner = "Decisions.from_frame"
         if not hasattr(frame, "get_column"):
             raise InvalidInput.must(

@@ -22,7 +22,7 @@ from superarm.native.core import Core, Cursor
 from superarm.native.cover import CoverKernel
 from superarm.native.rule import RuleKernel
 from superarm.native.scaling import Scaling, Standard, Unit
-from superarm.parameters import complete_signature, parameters
+from superarm.parameters import Parametrised, parameters
 
 SCALINGS = ("standard", "unit")
 Result = TypeVar("Result")
@@ -40,7 +40,7 @@ class CommonParams(TypedDict, total=False):
     scaling: str | None
 
 
-class LearnerBase:
+class LearnerBase(Parametrised):
     """The contract of a subclass: `make_core` and `make_rule`, and the others where it differs."""
 
     name: ClassVar[str]  # on the command line
@@ -66,10 +66,6 @@ class LearnerBase:
     _set_size: int
     trial_core: Core | None = None  # to decide at a cursor before the first row, or the first text
     _trial_key: tuple[Any, ...] = ()
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        complete_signature(cls)
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
         """Refuse ``params`` that the class does not have; ``args`` are for classes that take such."""
@@ -136,14 +132,6 @@ class LearnerBase:
         return {cls.name: {}}
 
     # ------------------------------------------------------------ parameters
-
-    @property
-    def owner(self) -> str:
-        """The name of its class, for error messages."""
-        return type(self).__name__
-
-    def invalid(self, parameter: str, expected: str, got: object) -> InvalidInput:
-        return InvalidInput.must(parameter, self.owner, expected, got)
 
     @property
     def params(self) -> dict[str, Any]:

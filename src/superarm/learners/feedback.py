@@ -86,7 +86,7 @@ def answered_before(learner: LearnerBase, round_: int | None) -> FeedbackError:
 
 def _core_inputs(learner: LearnerBase, decision: Decision) -> tuple[Any, Array, Array]:
     """Return row, sets and eligible labels of a decision as the core reads them."""
-    row, sets, eligible = decision.row, decision.sets, decision.eligible_
+    row, sets, eligible = decision.row, decision.sets, decision._eligible
     if decision.label_set is None:  # it was stored, or is somebody else's: labels, not numbers
         label_set, owner = learner.label_set, learner.owner
         drawn_and_top = [label_set.numbers(part, "decision", owner) for part in sets[1:] if part]
@@ -114,7 +114,7 @@ def _label_number(learner: LearnerBase, decision: Decision, label: Any, eligible
     number = learner.label_set.number(label)
     if number is None:
         raise learner.invalid("label", "a known label", label)
-    limited = decision.eligible_ is not None or learner.inputs.label_additions
+    limited = decision._eligible is not None or learner.inputs.label_additions
     if limited and number not in eligible and number != learner.inputs.none_number:
         raise FeedbackError.must("label", learner.owner, "one of the eligible labels", label)
     return number

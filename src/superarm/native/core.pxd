@@ -24,10 +24,10 @@ cdef class DecisionBase:
     cdef public object row  # the row as compiled code reads it: an array, or a data.Row; None until it is known
     cdef public object sets  # array: shown best first, shown as drawn, top; or a tuple of three tuples of labels
     cdef public Py_ssize_t size  # how many are shown
-    cdef public object eligible_  # array of label numbers, a tuple of labels, or None for all
+    cdef public object _eligible  # array of label numbers, a tuple of labels, or None for all
     cdef public double log_ordered_propensity, log_propensity
     cdef public object draw_log  # bytes of float64
-    cdef public object rule_  # the explore.Rule that chose, a dict (a record), or None
+    cdef public object _rule  # the explore.Rule that chose, a dict (a record), or None
     cdef public object round  # an int, or None
     cdef public object learner  # the learner's id, or None
     cdef public object learnt_by  # ids of the learners that learnt from it, if somebody else made it

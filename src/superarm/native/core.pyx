@@ -234,10 +234,10 @@ cdef class Core(Stage):
         cls = self.decision_class
         cdef DecisionBase decision = <DecisionBase>cls.__new__(cls)
         decision.x, decision.row, decision.sets, decision.size = x, row, sets, draw.size
-        decision.eligible_ = None if eligible is self.all_labels else eligible
+        decision._eligible = None if eligible is self.all_labels else eligible
         decision.log_ordered_propensity, decision.log_propensity = draw.logp_ordered, draw.logp_set
         decision.draw_log = (<char*>self.draw_log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
-        decision.rule_, decision.round, decision.learner, decision.label_set = self.explore_rule, round, self.id, self.label_set
+        decision._rule, decision.round, decision.learner, decision.label_set = self.explore_rule, round, self.id, self.label_set
         decision.learnt_by = ()
         return decision
 
@@ -256,7 +256,7 @@ cdef class Core(Stage):
             return NOT_FAST
         if type(own.row) is not np.ndarray or own.round >= self.round or self.answered.has(own.round):
             return NOT_FAST
-        eligible = self.all_labels if own.eligible_ is None else own.eligible_
+        eligible = self.all_labels if own._eligible is None else own._eligible
         cdef int status = self.update(own, own.row, eligible, own.sets, own.size, own.draw_log, hit, -1, None)
         if status == 0:
             self.answered.mark(own.round)
