@@ -27,7 +27,7 @@ from pathlib import Path
 CONSTANT = """
 import asyncio, sys
 import uvloop
-from superarm.service.http.guard import Limits
+from superarm.service.http.connection_limits import Limits
 from superarm.service.http.server import Listener, Server
 BODY = b'{"id":"19b1c3a2f4e00112233445566","labels":["a","b","c"],"propensity":0.5,"model_version":1}'
 HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(BODY))]
@@ -37,7 +37,9 @@ async def constant(scope, receive, send):
             pass
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
     await send({"type": "http.response.body", "body": BODY})
-uvloop.run(Server(constant, Listener(port=int(sys.argv[1])), Limits()).serve())
+listener = Listener(port=int(sys.argv[1]))
+with listener.bind() as bound:
+    uvloop.run(Server(constant, listener, Limits()).serve([bound]))
 """
 
 

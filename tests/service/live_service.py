@@ -12,7 +12,7 @@ import pytest
 from service_kit import Web
 
 from superarm.service.http.asgi import Application
-from superarm.service.http.guard import Limits
+from superarm.service.http.connection_limits import Limits
 from superarm.service.http.server import Listener, Server, run
 from superarm.service.http.tokens import Tokens
 
@@ -41,8 +41,8 @@ def live(open_service: Callable[..., Any]) -> Iterator[Callable[..., Web]]:
         listener = listener or Listener(port=0)
         application = Application(
             lambda: service,
-            tokens or Tokens(single=token),
-            rate=rate,
+            tokens or Tokens(master_token=token),
+            rate_limit=rate,
             any_host=listener.unix_socket is not None,
             max_body=max_body,
             log_requests=log_requests,
@@ -51,7 +51,10 @@ def live(open_service: Callable[..., Any]) -> Iterator[Callable[..., Web]]:
 
         def work() -> None:
             try:
-                asyncio.run(run(application, listener, Limits(**limits), on_ready=ready.set_result))
+                with listener.bind() as bound:
+                    asyncio.run(
+                        run(application, listener, Limits(**limits), bound, on_ready=ready.set_result)
+                    )
             except BaseException as error:
                 if ready.done():
                     raise

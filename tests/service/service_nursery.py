@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 
@@ -17,13 +18,13 @@ def child(order: dict[str, Any], log: str) -> None:
     os.dup2(out, 1)
     os.dup2(out, 2)
     from superarm.service import Service
-    from superarm.service.http.asgi import Application
-    from superarm.service.http.guard import Limits
+    from superarm.service.http.connection_limits import Limits
     from superarm.service.http.server import Listener, serve
+    from superarm.service.http.tokens import Tokens
 
     journal, port = order.pop("journal"), order.pop("port")
-    application = Application(lambda: Service.open(journal, **order), rate=1e9)
-    serve(application, listener=Listener(port=port), limits=Limits())
+    open_service = partial(Service.open, journal, **order)
+    serve(open_service, Tokens(), listener=Listener(port=port), limits=Limits(), rate_limit=1e9)
 
 
 def main() -> None:

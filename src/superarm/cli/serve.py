@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +11,8 @@ import typer
 
 from superarm.cli.options import parse_duration, read_config, read_labels
 from superarm.errors import InvalidInput
+
+log = logging.getLogger("superarm.service")
 
 DEFAULTS = {"none": None, "hit": True, "miss": False}
 
@@ -122,56 +124,58 @@ def serve(
 ) -> None:
     """Serve decisions over HTTP and learn from outcomes, whenever they come.
 
-    The dashboard is at /, the API's documentation at /docs. Later starts need only --journal.
+    The dashboard is at /, the API's documentation at /docs. The journal keeps the learner and its labels; how the
+    service runs (timeouts, shadows, addresses, …) is told at each start, best in a file for --config.
 
     Example: **superarm serve --labels labels.txt --set-size 3 --journal events.db**
     """
     from superarm.service import Service
-    from superarm.service.http.asgi import Application
-    from superarm.service.http.guard import Limits
-    from superarm.service.http.server import Listener, check_exposure
-    from superarm.service.http.server import serve as run
+    from superarm.service.http import server
+    from superarm.service.http.connection_limits import Limits
     from superarm.service.http.tokens import Tokens
 
     owner = "superarm serve"
     if default_outcome not in DEFAULTS:
         raise InvalidInput.must("--default-outcome", owner, "none, miss or hit", default_outcome)
     tokens = Tokens(token_file, os.environ.get("SUPERARM_TOKEN") or None)
-    listener = Listener(host, port, unix_socket, tls_cert, tls_key)
-    check_exposure(listener, tokens)
-    listener.tls_context()  # refused before a journal is made
-    service = Service.open(
-        journal,
-        learner=learner,
-        labels=None if labels is None else read_labels(labels),
-        n_features=features,
-        set_size=set_size,
-        coverage=coverage,
-        seed=seed,
-        columns=columns,
-        group=group,
-        model=model,
-        create=create,
-        shadows=shadow or (),
-        timeout=None if timeout is None else parse_duration(timeout, "--timeout", owner),
-        retain=None if retain is None else parse_duration(retain, "--retain", owner),
-        trust_clock=trust_clock,
-        default_outcome=DEFAULTS[default_outcome],
-        snapshot_every=snapshot_every,
-        keep_snapshots=keep_snapshots,
-        max_journal_mb=max_journal_mb,
-        patience=patience,
-    )
-    if service.created:
-        print(f"superarm: new journal: {service.store.name}", file=sys.stderr)
-    elif model is not None:
-        print(f"superarm: --model is not used: {service.store.name} has its model already", file=sys.stderr)
-    application = Application(
-        lambda: service,
+    timeout_seconds = None if timeout is None else parse_duration(timeout, "--timeout", owner)
+    retain_seconds = None if retain is None else parse_duration(retain, "--retain", owner)
+
+    def open_service() -> Service:
+        service = Service.open(
+            journal,
+            learner=learner,
+            labels=None if labels is None else read_labels(labels),
+            n_features=features,
+            set_size=set_size,
+            coverage=coverage,
+            seed=seed,
+            columns=columns,
+            group=group,
+            model=model,
+            create=create,
+            shadows=shadow or (),
+            timeout=timeout_seconds,
+            retain=retain_seconds,
+            trust_clock=trust_clock,
+            default_outcome=DEFAULTS[default_outcome],
+            snapshot_every=snapshot_every,
+            keep_snapshots=keep_snapshots,
+            max_journal_mb=max_journal_mb,
+            patience=patience,
+        )
+        if model is not None and not service.created:
+            log.warning("--model is not used: the journal has its model already")
+        if timeout is None and service.model.projector.totals.stats.timeouts:
+            log.warning("decisions do not expire: this start has no --timeout, an earlier one had")
+        return service
+
+    server.serve(
+        open_service,
         tokens,
-        rate=rate_limit,
-        any_host=unix_socket is not None,  # only this machine's users get there
+        listener=server.Listener(host, port, unix_socket, tls_cert, tls_key),
+        limits=Limits(connections=max_connections),
+        rate_limit=rate_limit,
         max_body=max_body,
         log_requests=log_requests,
     )
-    run(application, listener=listener, limits=Limits(connections=max_connections))

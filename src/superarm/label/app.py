@@ -12,7 +12,7 @@ from superarm.errors import InvalidInput
 from superarm.label.answers import TABLE_AS_PERSON, check_person
 from superarm.label.question import Question, word_weights
 from superarm.service.http.admission import OPEN, PERSON
-from superarm.service.http.pages import favicon, page_of
+from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
 from superarm.service.http.router import Route
 from superarm.service.http.server import Listener, check_exposure, serve_page
@@ -82,10 +82,10 @@ class PeopleTokens(Tokens):
         file: the file.
     """
 
-    line = f"a name without spaces and commas, not {TABLE_AS_PERSON!r}, and a token"
+    line_format = f"a name without spaces and commas, not {TABLE_AS_PERSON!r}, and a token"
     owner = OWNER
 
-    def is_holder(self, word: str) -> bool:
+    def is_role(self, word: str) -> bool:
         try:
             check_person(word)
         except InvalidInput:
@@ -93,10 +93,10 @@ class PeopleTokens(Tokens):
         return True
 
     def role(self, header: bytes) -> str | None:
-        return None if self._holder(header) is None else "person"
+        return None if self._lookup(header) is None else "person"
 
     def person(self, header: bytes) -> str:
-        return self._holder(header) or ""
+        return self._lookup(header) or ""
 
 
 class LabellingHandler:
@@ -111,7 +111,7 @@ class LabellingHandler:
         self.job, self.keys = job, keys
 
     def page(self) -> Response:
-        return page_of("superarm.label", "page.html", pictures=True)
+        return load_page("superarm.label", "page.html", pictures=True)
 
     def question(self, person: str) -> JsonObject:
         return self._state(person, self.job.ask(by=person))
@@ -238,7 +238,8 @@ class LabellingServer:
         self._tokens = Tokens() if token_file is None else PeopleTokens(token_file)
         self._listener = Listener(host, port, owner=OWNER)
         check_exposure(self._listener, self._tokens)
-        self._listener.bind().close()
+        with self._listener.bind():  # an address in use is refused now
+            pass
 
     async def serve(self, job: Labelling, on_ready: Callable[[str], object]) -> None:
         """Serve the page of a labelling until cancelled; ``on_ready`` gets its address."""

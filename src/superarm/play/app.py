@@ -8,7 +8,7 @@ from secrets import randbelow
 from superarm._types import JsonObject
 from superarm.play.game import GAMMA, LEARNERS, Game
 from superarm.service.http.admission import OPEN
-from superarm.service.http.pages import favicon, page_of
+from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
 from superarm.service.http.router import Route
 from superarm.service.http.server import Listener, serve_page
@@ -57,7 +57,7 @@ class GameHandler:
         }
 
     def page(self) -> Response:
-        return page_of("superarm.play", "page.html")
+        return load_page("superarm.play", "page.html")
 
     def answer(self, answer: Answer) -> JsonObject:
         self.game.answer(answer.question, answer.hit)

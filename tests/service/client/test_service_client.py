@@ -27,7 +27,7 @@ def test_all_of_it(live):
         assert (shown.id, len(shown.labels)) == ("a", 3)
         outcome = client.outcome("a", label=shown.labels[0])
         assert (outcome.hit, outcome.label, outcome.learnt) == (True, shown.labels[0], True)
-        assert client.get("a")["outcome"]["hit"] is True
+        assert client.decision("a")["outcome"]["hit"] is True
         many = client.decide_many([[0.0] * D, np.ones(D)])
         assert len({one.id for one in many}) == 2
         assert [o.hit for o in client.outcomes([(many[0].id, True), (many[1].id, False)])] == [True, False]
@@ -41,6 +41,16 @@ def test_an_outcome_on_a_shared_journal_is_learnt_at_once(shared, live):
         client.decide(rows(1)[0], id="a")
         outcome = client.outcome("a", hit=True)
         assert (outcome.hit, outcome.learnt, outcome.late) == (True, True, False)
+
+
+def test_an_outcome_is_a_hit_or_a_label(live):
+    """Of both, one used to be dropped without a word."""
+    with Client(live().url) as client:
+        shown = client.decide(rows(1)[0])
+        for both in ({"hit": False, "label": shown.labels[0]}, {}):
+            with pytest.raises(ServiceError, match="hit of outcome must be given, or label in its place"):
+                client.outcome(shown.id, **both)
+        assert client.outcome(shown.id, hit=False).hit is False
 
 
 def test_refusals_are_not_tried_again(live):
@@ -207,4 +217,4 @@ def test_retry_after_is_honoured(monkeypatch):
     server = Script((503, {"retry-after": "86400"}, False), (200, {}, True))
     with Client(server.url) as client:
         client.info()
-    assert slept[2] == client_module.LONGEST_PAUSE
+    assert slept[2] == client_module.MAX_PAUSE

@@ -60,6 +60,29 @@ def framework(name: str, arms, lifespan=None):
 both_frameworks = pytest.mark.parametrize("name", ["starlette", "fastapi"])
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"time_out": 1.0},
+            "option of asgi must be one of superarm serve, got 'time_out'; did you mean 'timeout'",
+        ),
+        ({"timeout": -1.0}, "timeout of superarm serve must be"),
+        ({"max_body": "x"}, "max_body of asgi must be a whole number"),
+        ({"rate_limit": 0}, "rate_limit of asgi must be"),
+    ],
+)
+def test_wrong_options_are_refused_at_once(options, message, tmp_path):
+    with pytest.raises(InvalidInput, match=message):
+        asgi(tmp_path / "e.db", **NEW, **options)
+
+
+def test_a_rate_below_one_a_second(tmp_path):
+    arms = asgi(tmp_path / "e.db", rate_limit=0.01, **NEW)
+    with TestClient(arms, **LOCAL) as client:
+        assert [client.get("/health").status_code for _ in range(3)] == [200, 429, 429]
+
+
 @both_frameworks
 def test_opened_and_closed_with_the_application(name, tmp_path):
     arms = asgi(tmp_path / "e.db", **NEW)

@@ -22,7 +22,7 @@ X = [0.5, 1, 0, 0.25, 2]
 
 
 def test_a_token_is_needed_where_one_is_set(live, monkeypatch):
-    monkeypatch.setattr(admission_module, "WRONG_TOKENS", 1e6)
+    monkeypatch.setattr(admission_module, "MAX_FAILED_AUTH_RATE", 1e6)
     web = live(token="a-very-secret-token")
     assert web.post("/v1/decisions", {"features": X})[0] == 200
     for given in ("Bearer wrong", "Bearer a-very-secret-toke", "a-very-secret-token", ""):
@@ -42,11 +42,11 @@ def test_only_loopback_without_a_token(tmp_path):
     for host in ("0.0.0.0", "192.168.1.5", "::", "example.org"):
         with pytest.raises(InvalidInput, match="SUPERARM_TOKEN"):
             check_exposure(Listener(host), Tokens())
-        check_exposure(Listener(host), Tokens(single="x" * 16))
+        check_exposure(Listener(host), Tokens(master_token="x" * 16))
         check_exposure(Listener(host, unix_socket=tmp_path / "socket"), Tokens())
     for weak in ("short", "", "has a space in its middle", "größer-als-sechzehn"):
         with pytest.raises(InvalidInput, match="at least 16 visible ASCII"):
-            Tokens(single=weak)
+            Tokens(master_token=weak)
 
 
 TOKENS = """

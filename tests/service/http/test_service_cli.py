@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from service_kit import LABELS, D, rows
+from service_kit import LABELS, Clock, D, rows
 from typer.testing import CliRunner
 
 import superarm as sa
@@ -34,8 +35,10 @@ def served(monkeypatch):
     """What would have been served."""
     seen = []
 
-    def instead(application, **options):
-        seen.append((application.open_service(), {**options, "tokens": application.tokens}))
+    def instead(open_service, tokens, **options):
+        server.check_exposure(options["listener"], tokens)
+        options["listener"].tls_context()
+        seen.append((open_service(), {**options, "tokens": tokens}))
 
     monkeypatch.setattr(server, "serve", instead)
     monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
@@ -69,7 +72,7 @@ def test_serve(served, label_file, tmp_path):
     assert (learner.name, learner.gamma, learner.set_size) == ("mc-dbf", 0.2, 3)
     assert (session.settings.timeout, session.settings.default_outcome) == (60.0, False)
     assert (options["listener"].host, options["listener"].port) == ("127.0.0.1", 8800)
-    assert not options["tokens"]
+    assert not options["tokens"].required
     session.close()
     run("serve", "--journal", tmp_path / "e.db")  # later starts need no more
     assert served[1][0].model.projector.learner.id == learner.id
@@ -112,7 +115,53 @@ def test_serve_checks_its_options_before_a_journal_is_made(served, label_file, t
     assert served == []
 
 
-def test_serve_says_what_it_made_and_takes_shadows_and_times(served, label_file, tmp_path):
+def test_an_address_that_cannot_be_bound_makes_no_journal(label_file, tmp_path, monkeypatch):
+    monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
+    words = ["serve", "--labels", label_file, "--set-size", 2, "--journal", tmp_path / "e.db"]
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(InvalidInput, match="--port of superarm serve must be free"),
+    ):
+        run(*words, "--port", taken.getsockname()[1])
+    with pytest.raises(InvalidInput, match="--unix-socket of superarm serve must be a path to bind"):
+        run(*words, "--unix-socket", tmp_path / "missing" / "socket")
+    assert not (tmp_path / "e.db").exists()
+
+
+def test_a_start_that_fails_leaves_no_socket_and_logs_json_only(label_file, tmp_path):
+    words = [sys.executable, "-m", "superarm", "serve", "--unix-socket", "socket", "--journal", "e.db"]
+    failed = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert not (tmp_path / "socket").exists()
+    words += ["--labels", str(label_file), "--set-size", "2"]
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        lines = []
+        while not lines or lines[-1]["message"] != "listening":
+            lines.append(json.loads(process.stderr.readline()))
+        process.terminate()
+        rest = process.stderr.read().splitlines()
+    assert process.returncode == 0
+    assert lines[0]["message"] == "new journal created"
+    assert all(json.loads(line) for line in rest)
+    assert not (tmp_path / "socket").exists()
+
+
+def test_a_journal_with_timeouts_in_its_past_warns_without_one(served, open_service, tmp_path, caplog):
+    clock = Clock()
+    service = open_service("e.db", timeout=60.0, clock=clock)
+    service.call([DecisionRequest(rows(1)[0])])
+    clock.now += 61.0
+    service.upkeep.expire()
+    service.close()
+    run("serve", "--journal", tmp_path / "e.db", "--timeout", "1h")
+    served[0][0].close()
+    assert "decisions do not expire" not in caplog.text
+    run("serve", "--journal", tmp_path / "e.db")
+    assert "decisions do not expire: this start has no --timeout" in caplog.text
+
+
+def test_serve_says_what_it_made_and_takes_shadows_and_times(served, label_file, tmp_path, caplog):
     words = [
         "serve",
         "--labels",
@@ -124,7 +173,7 @@ def test_serve_says_what_it_made_and_takes_shadows_and_times(served, label_file,
         "--journal",
         tmp_path / "e.db",
     ]
-    done = run(
+    run(
         *words,
         "--shadow",
         "set-logit:explore=show",
@@ -135,7 +184,7 @@ def test_serve_says_what_it_made_and_takes_shadows_and_times(served, label_file,
         "--timeout",
         "2h",
     )
-    assert "new journal: " in done.stderr
+    assert "new journal created" in caplog.text
     session = served[0][0]
     assert (session.settings.retain, session.settings.timeout) == (90 * 86400.0, 7200.0)
     assert [one["learner"] for one in session.model.reports()] == [
@@ -145,7 +194,7 @@ def test_serve_says_what_it_made_and_takes_shadows_and_times(served, label_file,
     ]
 
 
-def test_serve_a_model_of_ones_own(served, tmp_path):
+def test_serve_a_model_of_ones_own(served, tmp_path, caplog):
     own = Path(__file__).parents[2] / "own_learner.py"
     cls = parse(f"{own}:UpAndDown")[0]
     cls(labels=LABELS, n_features=D, set_size=2).save(tmp_path / "own.npz")
@@ -153,8 +202,8 @@ def test_serve_a_model_of_ones_own(served, tmp_path):
     run(*words, "--learner", f"{own}:UpAndDown")
     assert type(served[0][0].model.projector.learner).__name__ == "UpAndDown"
     served[0][0].close()
-    done = run(*words, "--learner", f"{own}:UpAndDown")  # the same words start it again
-    assert "--model is not used" in done.stderr
+    run(*words, "--learner", f"{own}:UpAndDown")  # the same words start it again
+    assert "--model is not used" in caplog.text
 
 
 def test_a_learner_that_is_not_the_models_is_refused(served, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -362,7 +363,11 @@ def test_metrics_are_prometheus(live):
         "prometheus_client.parser", reason="prometheus-client (extra dev) is not installed"
     )
     web = live()
-    assert b"\nsuperarm_hit_rate " not in web.get("/metrics")[1]  # none yet
+    first = web.get("/metrics")[1]
+    assert b"\nsuperarm_hit_rate_recent " not in first  # none yet
+    assert (
+        b'superarm_requests_total{route="decisions",status="500"} 0.0' in first
+    )  # or an alert would miss the first
     for i in range(10):
         web.post("/v1/decisions", {"features": X, "id": f"d{i}"})
     for i in range(6):
@@ -371,15 +376,18 @@ def test_metrics_are_prometheus(live):
     value = {name: family.samples[0].value for name, family in families.items() if family.samples}
     assert value["superarm_decisions"] == 10
     assert value["superarm_outcomes"] == 6
-    assert value["superarm_hit_rate"] == 0.5
+    assert value["superarm_hits"] == 3
     assert value["superarm_pending"] == 4
     assert 0 < value["superarm_propensity_floor"] <= 1
-    assert 0 <= value["superarm_exploration_share"] <= 1
     assert value["process_resident_memory_bytes"] > 1 << 20
     ages = {s.labels.get("le"): s.value for s in families["superarm_outcome_age_seconds"].samples}
     assert ages["+Inf"] == 6
     latency = [s for s in families["superarm_request_seconds"].samples if s.name.endswith("_count")]
     assert {s.labels["route"]: s.value for s in latency}["decisions"] == 10
+    assert web.get("/v1/stats")[1]["latency"].keys() == {"p50", "p99"}
+    web.application.metrics.count("decisions", 200, 1e9)
+    assert web.get("/v1/stats")[1]["latency"]["p50"] is not None
+    assert web.get("/v1/stats")[1]["latency"]["p99"] is None  # beyond the last edge
 
 
 @both
@@ -394,6 +402,7 @@ def test_info_and_openapi(live, open_service):
         "set-logit",
     )
     document = web.get("/openapi.json")[1]
+    assert "CallResult" not in json.dumps(document)
     for path in ("/v1/decisions", "/v1/decisions/{id}/outcome", "/v1/batch/decisions", "/v1/batch/outcomes"):
         body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
         assert body["examples"]

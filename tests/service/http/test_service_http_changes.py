@@ -54,7 +54,7 @@ def test_freeze_explore_and_rollback(live, open_service):
         client.freeze()
         shown = client.decide(X)
         assert not client.outcome(shown.id, hit=True).learnt
-        assert soon(lambda: client.get(shown.id)["outcome"]["learnt"] is False)
+        assert soon(lambda: client.decision(shown.id)["outcome"]["learnt"] is False)
         assert client.info()["frozen"] is True
         client.unfreeze()
         for x in rows(30):
@@ -86,9 +86,9 @@ def test_people_are_forgotten(live, open_service):
             shown = client.decide(X, id=f"d{i}", context={"name": "Ada"})
             client.outcome(shown.id, hit=True)
         assert client.erase(ids=["d1", "d3"])["erased"] == 2
-        assert client.get("d1")["features"] is None
-        assert client.get("d1")["context"] is None
-        assert client.get("d2")["context"] == {"name": "Ada"}
+        assert client.decision("d1")["features"] is None
+        assert client.decision("d1")["context"] is None
+        assert client.decision("d2")["context"] == {"name": "Ada"}
         with pytest.raises(ServiceError) as caught:
             client.decide(X, id="d1")
         assert caught.value.status == 410
@@ -99,7 +99,7 @@ def test_people_are_forgotten(live, open_service):
             with pytest.raises(ServiceError, match="not both"):
                 client.erase(**wrong)
         assert client.erase(before=time.time() + 1)["erased"] == 4
-        assert client.get("d5")["features"] is None
+        assert client.decision("d5")["features"] is None
         assert client.decide(X).labels
     web.stop()
     if hasattr(session.store, "path"):

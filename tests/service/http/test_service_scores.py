@@ -69,7 +69,7 @@ def test_some_labels_have_no_score_others_are_new_or_disabled_and_all_of_it_repl
     with Client(live(service).url) as client:
         few = client.decide(scores=dict.fromkeys(LABELS[:3], 0.0), id="few")
         assert set(few.labels) < set(LABELS[:3])
-        record = client.get("few")
+        record = client.decision("few")
         assert (record["features"], record["eligible"]) == (dict.fromkeys(LABELS[:3], 0.0), LABELS[:3])
         assert few.propensity == pytest.approx(1 / 3)
         assert client.decide(scores={LABELS[4]: 1.0}).labels == (LABELS[4],)

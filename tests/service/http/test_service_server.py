@@ -17,8 +17,7 @@ from service_kit import soon
 from superarm.errors import InvalidInput
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
-from superarm.service.http import guard as guard_module
-from superarm.service.http import views
+from superarm.service.http import connection_limits, views
 from superarm.service.http.request import Response
 from superarm.service.http.server import Listener
 
@@ -57,8 +56,8 @@ def statuses(data: bytes) -> list[int]:
 
 @pytest.fixture
 def quick_sweeps(monkeypatch):
-    monkeypatch.setattr(guard_module, "SWEEP_SECONDS", 0.02)
-    monkeypatch.setattr(guard_module, "LINGER_SECONDS", 0.1)
+    monkeypatch.setattr(connection_limits, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(connection_limits, "LINGER_SECONDS", 0.1)
 
 
 # ---------------------------------------------------------------- sizes
@@ -108,6 +107,20 @@ def test_a_head_of_any_size_is_not_taken(live):
     assert web.get("/health")[0] == 200
 
 
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_head_has_at_most_100_headers_however_it_arrives(live, chunked):
+    """In one packet, too: the parser is done with such a head before anything else can count."""
+    web = live()
+    for number, status in ((90, 200), (101, 431)):
+        lines = [b"GET /health HTTP/1.1", b"Host: localhost", b"Connection: close"]
+        head = b"\r\n".join([*lines, *(b"X-%d: y" % i for i in range(number)), b"", b""])
+        plain = Plain(web, head[:100])
+        if chunked:
+            time.sleep(0.05)
+        plain.send(head[100:])
+        assert statuses(plain.read()) == [status]
+
+
 def test_a_large_body_does_not_count_as_the_head_of_the_next_request(live):
     web = live(max_head=4096)
     connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=10)
@@ -144,7 +157,7 @@ def test_slow_and_half_requests_time_out(live, quick_sweeps):
     with ThreadPoolExecutor(len(halves)) as pool:
         got = dict(zip(halves, pool.map(lambda half: Plain(web, half).read(), halves), strict=True))
     assert {half: statuses(data) for half, data in got.items()} == halves
-    soon(lambda: not web.server.guard.connections)
+    soon(lambda: not web.server.tracker.connections)
 
 
 def test_fifty_half_requests_are_gone_in_the_end(live, quick_sweeps):
@@ -156,11 +169,11 @@ def test_fifty_half_requests_are_gone_in_the_end(live, quick_sweeps):
 def test_an_answer_that_nobody_fetches_is_dropped(live, quick_sweeps, monkeypatch):
     from superarm.service.http import pages
 
-    monkeypatch.setattr(pages, "page_of", lambda *_: Response(200, b"x" * (50 << 20)))
+    monkeypatch.setattr(pages, "load_page", lambda *_: Response(200, b"x" * (50 << 20)))
     web = live(send_seconds=0.3)
     caller = Plain(web, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert statuses(caller.socket.recv(1000)) == [200]
-    soon(lambda: not web.server.guard.connections)
+    soon(lambda: not web.server.tracker.connections)
     caller.socket.close()
 
 
@@ -168,19 +181,19 @@ def test_an_answer_that_nobody_fetches_is_dropped(live, quick_sweeps, monkeypatc
 
 
 def test_connections_are_limited(live):
-    web = live(connections=4, spare=2)
-    guard = web.server.guard
+    web = live(connections=4, reserved=2)
+    tracker = web.server.tracker
     ask = b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n"
     held = []
     for _ in range(6):  # one after another: each is known before the next one comes
         held.append(Plain(web, ask))
         assert statuses(held[-1].socket.recv(1 << 16)) == [200]
-    assert (len(guard.connections), len(guard.strangers)) == (6, 0)
+    assert (len(tracker.connections), len(tracker.unauthenticated)) == (6, 0)
     answer = Plain(web, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").read()
     assert statuses(answer) in ([503], [])
-    assert guard.turned_away == 1
+    assert tracker.n_refused == 1
     held.pop().socket.close()
-    soon(lambda: len(guard.connections) == 5)
+    soon(lambda: len(tracker.connections) == 5)
     assert web.get("/health")[0] == 200
     assert b"superarm_connections_refused_total 1.0" in web.get("/metrics")[1]
     for caller in held:
@@ -188,13 +201,13 @@ def test_connections_are_limited(live):
 
 
 def test_strangers_make_room_for_whoever_comes(live):
-    web = live(connections=20, spare=4, token="a-very-secret-token")
-    guard = web.server.guard
+    web = live(connections=20, reserved=4, token="a-very-secret-token")
+    tracker = web.server.tracker
     with Client(web.url, token=web.token) as client:
         client.info()
         strangers = [Plain(web) for _ in range(50)]
-        soon(lambda: guard.turned_away == 31)
-        assert (len(guard.strangers), len(guard.connections)) == (19, 20)
+        soon(lambda: tracker.n_refused == 31)
+        assert (len(tracker.unauthenticated), len(tracker.connections)) == (19, 20)
         assert client.info()["n_features"] == 5
         assert web.get("/health")[0] == 200
         with Client(web.url, token=web.token, retries=0) as another:
@@ -205,12 +218,12 @@ def test_strangers_make_room_for_whoever_comes(live):
 
 
 def test_an_address_has_its_share(live, monkeypatch):
-    monkeypatch.setattr(guard_module, "BURST_SECONDS", 0.2)
-    web = live(strangers_per_address=5)
-    guard = web.server.guard
+    monkeypatch.setattr(connection_limits, "BURST_SECONDS", 0.2)
+    web = live(unauthenticated_per_address=5)
+    tracker = web.server.tracker
     first = [Plain(web) for _ in range(12)]  # so many at once may be somebody who starts
-    soon(lambda: guard.turned_away == 2)
-    assert len(guard.strangers) == 10
+    soon(lambda: tracker.n_refused == 2)
+    assert len(tracker.unauthenticated) == 10
     assert statuses(first[10].read()) == statuses(first[11].read()) == [503]
     time.sleep(0.2)
     later = Plain(web, b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n")

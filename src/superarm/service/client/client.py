@@ -25,7 +25,7 @@ from superarm.service.messages import DecisionResponse, Outcome
 __all__ = ["Client", "ServiceError"]
 
 RETRY_STATUSES = frozenset({408, 429, 503, 507})
-LONGEST_PAUSE = 30.0  # seconds, whatever Retry-After says
+MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
 
 
 class ServiceError(SuperarmError):
@@ -121,7 +121,7 @@ class Client:
 
     def outcome(self, id: str, *, hit: bool | None = None, label: str | None = None) -> Outcome:
         """Report whether decision ``id`` showed the right label, ``hit``, or which one that is, ``label``."""
-        body = {"hit": hit} if label is None else {"label": label}
+        body = _without_none({"hit": hit, "label": label})
         response = self._call("POST", f"/v1/decisions/{quote(id, safe='')}/outcome", body)
         return convert(response["outcome"], Outcome)
 
@@ -132,16 +132,16 @@ class Client:
         items = [_decision_body(features) for features in rows]
         items += [_decision_body(None, row_scores) for row_scores in scores]
         response = self._call("POST", "/v1/batch/decisions", {"decisions": items})
-        return [convert(_checked(result), DecisionResponse) for result in response["results"]]
+        return [convert(_raise_if_error(result), DecisionResponse) for result in response["results"]]
 
     def outcomes(self, outcomes: Sequence[tuple[str, bool]]) -> list[Outcome]:
         """Many outcomes (id, hit), in one request."""
         items = [{"id": id_, "hit": hit} for id_, hit in outcomes]
         response = self._call("POST", "/v1/batch/outcomes", {"outcomes": items})
-        return [convert(_checked(result)["outcome"], Outcome) for result in response["results"]]
+        return [convert(_raise_if_error(result)["outcome"], Outcome) for result in response["results"]]
 
-    def get(self, id: str) -> JsonObject:
-        """All that is known of the decision ``id``."""
+    def decision(self, id: str) -> JsonObject:
+        """Return all that is known of the decision ``id``."""
         return self._call("GET", f"/v1/decisions/{quote(id, safe='')}")
 
     def pending(self, *, limit: int = 100, after: int = 0) -> JsonObject:
@@ -250,7 +250,7 @@ class Client:
 
 def _retry_seconds(retry_after: str | None) -> float:
     """Seconds; a date, or anything else that is no number, counts as 0."""
-    return min(float(retry_after), LONGEST_PAUSE) if retry_after and retry_after.isdecimal() else 0.0
+    return min(float(retry_after), MAX_PAUSE) if retry_after and retry_after.isdecimal() else 0.0
 
 
 def _decision_body(
@@ -281,7 +281,7 @@ def _without_none(fields: JsonObject) -> JsonObject:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _checked(result: JsonObject) -> JsonObject:
+def _raise_if_error(result: JsonObject) -> JsonObject:
     if "error" in result:
         raise ServiceError(result["error"]["message"], result["error"]["status"], result["error"]["field"])
     return result

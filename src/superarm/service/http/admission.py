@@ -19,26 +19,27 @@ PERSON = frozenset({"person"})  # whoever has a token, where they are people's
 
 LOOPBACK_HOST = re.compile(rb"(127(\.\d{1,3}){3}|localhost|\[::1\]|)(:\d{1,5})?", re.IGNORECASE)
 MAX_ADDRESSES = 10_000
-WRONG_TOKENS = 10.0  # a second and address
+MAX_FAILED_AUTH_RATE = 10.0  # a second and address
 
 
 class RateLimiter:
-    """For each address a bucket (a "token bucket") that holds one second's requests, and fills up evenly."""
+    """A token bucket for each address: it holds one second's requests, at least one, and fills up evenly."""
 
     def __init__(self, rate: float) -> None:
-        self.rate = rate
+        self.rate, self.capacity = rate, max(1.0, rate)
         self._buckets: dict[str, tuple[float, float]] = {}  # what is left, and when that was
 
     def allows(self, address: str) -> bool:
         """Whether one more request from an address is within the rate; it then counts."""
         now = monotonic()
-        left, then = self._buckets.get(address, (self.rate, now))
-        left = min(self.rate, left + (now - then) * self.rate)
+        left, then = self._buckets.get(address, (self.capacity, now))
+        left = min(self.capacity, left + (now - then) * self.rate)
         if left < 1.0:
             return False
         self._buckets[address] = left - 1.0, now
-        if len(self._buckets) > MAX_ADDRESSES:  # after a second a bucket is full again, as a new one is
-            self._buckets = {key: bucket for key, bucket in self._buckets.items() if now - bucket[1] < 1.0}
+        if len(self._buckets) > MAX_ADDRESSES:  # a bucket that is full again is as good as a new one
+            full = self.capacity / self.rate
+            self._buckets = {key: bucket for key, bucket in self._buckets.items() if now - bucket[1] < full}
             if len(self._buckets) > MAX_ADDRESSES:  # sorting them at every request would be the attack
                 self._buckets.clear()
         return True
@@ -56,7 +57,7 @@ class Admission:
 
     def __init__(self, tokens: Tokens, rate: float, *, any_host: bool = False) -> None:
         self.tokens, self.any_host = tokens, any_host
-        self._requests, self._wrong_tokens = RateLimiter(rate), RateLimiter(WRONG_TOKENS)
+        self._requests, self._wrong_tokens = RateLimiter(rate), RateLimiter(MAX_FAILED_AUTH_RATE)
 
     def check(self, request: Request, roles: frozenset[str]) -> None:
         """Refuse, or return; a route without roles is open to everybody."""
@@ -64,7 +65,7 @@ class Admission:
         if not self._requests.allows(request.address):
             wanted = f"at most {self._requests.rate:g} a second"
             raise HttpError.must("rate", "requests", wanted, "more", status=429)
-        if not self.tokens:
+        if not self.tokens.required:
             host = request.headers.get(b"host", b"")
             if not self.any_host and not LOOPBACK_HOST.fullmatch(host):
                 # a page in a browser here may reach us under a name of its own (DNS rebinding)
@@ -74,7 +75,7 @@ class Admission:
             role = self.tokens.role(request.headers.get(b"authorization", b""))
             if role is None:
                 if not self._wrong_tokens.allows(request.address):
-                    wanted = f"at most {WRONG_TOKENS:g} a second without a valid token"
+                    wanted = f"at most {MAX_FAILED_AUTH_RATE:g} a second without a valid token"
                     raise HttpError.must("authorization", "requests", wanted, "more", status=429)
                 message = "authorization of request must be 'Bearer' and a token of this service"
                 raise HttpError(message, field="authorization", status=401)

@@ -9,9 +9,13 @@ import asyncio
 import atexit
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from superarm.errors import InvalidInput
+from superarm.parameters import check_int, check_number
 from superarm.service import Service
 from superarm.service.http import pages
 from superarm.service.http.admission import Admission
@@ -20,6 +24,7 @@ from superarm.service.http.request import Receive, Send
 from superarm.service.http.router import Router
 from superarm.service.http.routes import Context
 from superarm.service.http.tokens import Tokens
+from superarm.service.settings import Settings
 
 log = logging.getLogger("superarm.service")
 
@@ -34,7 +39,7 @@ class Application(Router):
     Args:
         open_service: gives the service, when the application opens.
         tokens: with their roles.
-        rate: requests a second from one address.
+        rate_limit: requests a second from one address.
         any_host: without tokens, answer to any host name (see `Admission`).
         options: see `Router`.
     """
@@ -46,14 +51,14 @@ class Application(Router):
         open_service: Callable[[], Service],
         tokens: Tokens | None = None,
         *,
-        rate: float = 10_000.0,
+        rate_limit: float = 10_000.0,
         any_host: bool = False,
         **options: Any,
     ) -> None:
-        self.tokens = tokens or Tokens()
-        super().__init__(pages.ROUTES, Admission(self.tokens, rate, any_host=any_host), **options)
+        self.tokens = Tokens() if tokens is None else tokens
+        super().__init__(pages.ROUTES, Admission(self.tokens, rate_limit, any_host=any_host), **options)
         self.open_service = open_service
-        self.metrics = RequestMetrics(self.tokens)
+        self.metrics = RequestMetrics(self.tokens, [route.name for route in pages.ROUTES])
         self._opening: asyncio.Task[None] | None = None
 
     def on_response(self, route: str, status: int, seconds: float) -> None:
@@ -148,11 +153,18 @@ def asgi(
         options: ``labels``, ``set_size``, ``coverage``, ``learner``, ``timeout`` and all others of
             `superarm.service.Service.open` and `superarm.service.settings.Settings`.
     """
+    names = signature(Service.open).parameters.keys() | {field.name for field in fields(Settings)}
+    for name in options.keys() - names:
+        raise InvalidInput.must("option", "asgi", "one of superarm serve", name, choices=names)
+    # refused now, and not with the first request
+    Settings(**{field.name: options[field.name] for field in fields(Settings) if field.name in options})
+    check_int("max_body", "asgi", max_body, 1)
+    check_number("rate_limit", "asgi", rate_limit, 0.0)
     tokens = Tokens(None if token_file is None else Path(token_file), token)
     return Application(
         lambda: Service.open(journal, n_features=features, shadows=tuple(shadow), **options),
         tokens,
-        rate=rate_limit,
+        rate_limit=rate_limit,
         any_host=any_host,
         max_body=max_body,
         log_requests=log_requests,

@@ -35,7 +35,7 @@ T = TypeVar("T")
 # ---------------------------------------------------------------- from bytes to a message
 
 
-def read(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
+def decode_body(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
     """The message in a body."""
     try:
         return decoder.decode(body)
@@ -48,7 +48,7 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
         raise HttpError.must("body", "request", "JSON of a sane depth", "a deeper one", status=400) from None
 
 
-def read_query(kind: type[T], query: dict[str, str]) -> T:
+def decode_query(kind: type[T], query: dict[str, str]) -> T:
     """The message in a query string."""
     try:
         return msgspec.convert(query, kind, strict=False)
@@ -140,11 +140,11 @@ class RequestSchema(NamedTuple):
     scores: bool  # rows are scores of the labels
 
     @classmethod
-    def of(cls, learner: Learner, begun: bool, promised: float | None) -> RequestSchema:
+    def from_learner(cls, learner: Learner, has_rows: bool, promised: float | None) -> RequestSchema:
         """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
         # names, or the numbers in their order
         plain = learner.columns is not None and learner.columns.is_plain
-        named = isinstance(learner.inputs.example_row(), dict) if begun and not plain else None
+        named = isinstance(learner.inputs.example_row(), dict) if has_rows and not plain else None
         labels = frozenset(str(label) for label in learner.labels or ())
         scores = isinstance(learner, Scores)
         return cls(learner.n_features, named, labels, learner.set_size, promised, scores)

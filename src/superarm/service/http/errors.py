@@ -41,7 +41,7 @@ STATUS: dict[type[Exception], int] = {
 
 # what the server refuses before there is a request: the field, and what is wrong with it
 SERVER_ERRORS = {
-    400: ("request", "must be HTTP/1.1, got something else"),
+    400: ("request", "must be valid HTTP/1.1"),
     408: ("request", "must arrive in time, and did not"),
     429: ("requests", "that wait on one connection must be fewer"),
     431: ("headers", "of request must be smaller"),
@@ -64,7 +64,7 @@ def error_body(error: Exception) -> Error:
     return Error(Fault(status, getattr(error, "field", None), str(error)))
 
 
-def server_error_body(status: int) -> Error:
-    """The body of a refusal of the server itself."""
-    field, wrong = SERVER_ERRORS[status]
-    return Error(Fault(status, field, f"{field} {wrong}"))
+def server_error_body(status: int, reason: str = "") -> Error:
+    """Return the body of a refusal of the server itself; ``reason`` is what its parser says."""
+    field, problem = SERVER_ERRORS[status]
+    return Error(Fault(status, field, f"{field} {problem}" + (f": {reason}" if reason else "")))

@@ -14,7 +14,7 @@ from superarm._types import JsonObject
 
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 MAX_LINES = 10_000  # that wait to be written
-LAST_SECONDS = 1.0  # for the last lines, at the end
+FLUSH_TIMEOUT = 1.0  # for the last lines, at the end
 
 
 class JsonFormatter(logging.Formatter):
@@ -77,7 +77,7 @@ class NonBlockingHandler(logging.Handler):
 
     def flush(self) -> None:
         """Wait until all lines are written, but not for long."""
-        until = time.monotonic() + LAST_SECONDS
+        until = time.monotonic() + FLUSH_TIMEOUT
         while self._lines.unfinished_tasks and time.monotonic() < until:
             time.sleep(0.005)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from math import isnan
+from math import inf, isnan
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -25,7 +23,7 @@ from superarm.learners import Learner
 from superarm.service.http.tokens import Tokens
 
 if TYPE_CHECKING:
-    from superarm.service.http.guard import Guard
+    from superarm.service.http.connection_limits import ConnectionTracker
     from superarm.service.http.json_logging import NonBlockingHandler
     from superarm.service.service import Service
 
@@ -55,39 +53,52 @@ class RequestMetrics(Collector):
 
     Args:
         tokens: the service's.
+        routes: the names of all routes: their errors are counted from 0 on, or an alert would miss the first one.
 
     Attributes:
-        guard: the connections, where the server is our own.
+        tracker: the connections, where the server is our own.
         logs: the log handler of `superarm serve`.
     """
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: Tokens, routes: Iterable[str] = ()) -> None:
         self.tokens = tokens
-        self.guard: Guard | None = None
+        self.tracker: ConnectionTracker | None = None
         self.logs: NonBlockingHandler | None = None
-        self.requests: Counter[tuple[str, int]] = Counter()
-        self.times: dict[str, list[int]] = {}
-        self.sums: dict[str, float] = {}
         self._service_metrics: Sequence[Metric] = ()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
+        self._requests = Counter(
+            "superarm_requests", "Requests by route and status.", ["route", "status"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "superarm_request_seconds",
+            "Time to answer a request.",
+            ["route"],
+            registry=self._registry,
+            buckets=LATENCIES,
+        )
+        for route in (*routes, "other"):
+            self._requests.labels(route, 500)
         ProcessCollector(registry=self._registry)  # memory, processor time, files
 
     def count(self, route: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
-        self.requests[route, status] += 1
-        if route not in self.times:
-            self.times[route], self.sums[route] = [0] * (len(LATENCIES) + 1), 0.0
-        self.times[route][bisect_left(LATENCIES, seconds)] += 1
-        self.sums[route] += seconds
+        self._requests.labels(route, status).inc()
+        self._seconds.labels(route).observe(seconds)
 
     def quantiles(self) -> dict[str, float | None]:
-        """The bucket edges below which half and 99 % of the decisions were answered."""
-        below = list(accumulate(self.times.get("decisions", [0])))
+        """Return the bucket edges below which half and 99 % of the decisions were answered."""
+        below = {
+            float(sample.labels["le"]): sample.value
+            for metric in self._seconds.collect()
+            for sample in metric.samples
+            if sample.name.endswith("_bucket") and sample.labels["route"] == "decisions"
+        }
+        count = max(below.values(), default=0.0)
 
         def quantile(share: float) -> float | None:
-            bucket = bisect_left(below, share * below[-1])
-            return LATENCIES[bucket] if below[-1] and bucket < len(LATENCIES) else None
+            edges = (edge for edge, value in below.items() if value >= share * count and edge < inf)
+            return next(edges, None) if count else None
 
         return {"p50": quantile(0.5), "p99": quantile(0.99)}
 
@@ -98,41 +109,28 @@ class RequestMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from self._service_metrics
-        requests = CounterMetricFamily(
-            "superarm_requests", "Requests by route and status.", labels=["route", "status"]
-        )
-        for (route, status), count in self.requests.items():
-            requests.add_metric([route, str(status)], count)
-        yield requests
-        times = HistogramMetricFamily(
-            "superarm_request_seconds", "Time to answer a request.", labels=["route"]
-        )
-        for route, counts in self.times.items():
-            times.add_metric([route], buckets(LATENCIES, counts), self.sums[route])
-        yield times
-        bugs = sum(count for (_, status), count in self.requests.items() if status == 500)
-        yield counter("bugs", "Answers of status 500.", bugs)
         if self.tokens.file is not None:
-            is_fine = self.tokens.trouble is None
+            is_fine = self.tokens.problem is None
             yield gauge("token_file_ok", "0: it is missing or wrong, and no token is accepted.", is_fine)
-        if self.tokens:
-            yield gauge("tokens", "Tokens that are accepted.", len(self.tokens))
+        if self.tokens.required:
+            yield gauge("tokens", "Tokens that are accepted.", self.tokens.count)
         if self.logs is not None:
             yield counter(
                 "log_lines_dropped", "Log lines that were not read in time.", self.logs.dropped_total
             )
-        if self.guard is not None:
-            yield from _connection_metrics(self.guard)
+        if self.tracker is not None:
+            yield from _connection_metrics(self.tracker)
 
 
-def _connection_metrics(guard: Guard) -> Iterator[Metric]:
-    yield gauge("connections", "Open connections.", len(guard.connections))
-    yield gauge("strangers", "Connections that have not been let in yet.", len(guard.strangers))
-    yield counter("connections_refused", "Connections beyond the limits.", guard.turned_away)
+def _connection_metrics(tracker: ConnectionTracker) -> Iterator[Metric]:
+    yield gauge("connections", "Open connections.", len(tracker.connections))
+    unauthenticated = "Connections without an admitted request."
+    yield gauge("connections_unauthenticated", unauthenticated, len(tracker.unauthenticated))
+    yield counter("connections_refused", "Connections beyond the limits.", tracker.n_refused)
     refused = CounterMetricFamily(
         "superarm_requests_refused", "Requests that were late, too large or no HTTP.", labels=["status"]
     )
-    for status, count in guard.refused.items():
+    for status, count in tracker.refused_requests.items():
         refused.add_metric([str(status)], count)
     yield refused
 
@@ -164,13 +162,10 @@ def _model_metrics(totals: Totals, reports: list[JsonObject]) -> Iterator[Metric
     yield counter("hits", "Outcomes that were hits.", stats.hits)
     yield counter("learnt", "Outcomes learnt: the model version.", stats.learnt)
     yield counter("refused_updates", "Outcomes that could not be learnt.", stats.refused)
-    outcomes, decisions = stats.outcomes + stats.late, stats.decisions
-    yield gauge("hit_rate", "Hits among all outcomes.", stats.hits / outcomes if outcomes else None)
+    outcomes = stats.outcomes + stats.late
     yield gauge("hit_rate_recent", "Hits among about the last 300.", stats.recent if outcomes else None)
     yield gauge("hit_rate_usual", "Hits among about the last 20,000.", stats.usual if outcomes else None)
     yield gauge("hit_rate_falling", "Whether recent is below usual beyond chance.", stats.falling)
-    share = stats.explored / decisions if decisions else None
-    yield gauge("exploration_share", "Sets that were not the top set, among all.", share)
     yield gauge("propensity_floor", "The least probability of a shown set.", stats.floor)
     yield gauge("pending", "Decisions without an outcome.", stats.pending)
     yield gauge("frozen", "Whether learning is frozen.", totals.settings.frozen)
@@ -210,7 +205,6 @@ def _journal_metrics(service: Service, oldest: float) -> Iterator[Metric]:
     yield gauge("journal_bytes", "The journal on disk.", service.store.size())
     yield gauge("journal_up", "Whether the journal can be written.", service.down is None)
     yield gauge("ready", "Whether requests that write should be sent here.", service.ready)
-    yield gauge("troubles", "How many things are wrong; /ready says which.", len(service.trouble()))
     yield gauge("snapshot_lag_events", "Events since the newest snapshot.", model.seq - model.snapshot_seq)
     yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)
     yield gauge("restart_replayed_events", "Events projected by it.", model.replayed)

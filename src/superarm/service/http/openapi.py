@@ -106,4 +106,4 @@ def _success_response(route: Route, schema_of: dict[Any, Any]) -> JsonObject:
     if isinstance(route.response_type, str):
         return {"description": "A file of that type.", "content": {route.response_type: {}}}
     schema = schema_of[route.response_type] if route.response_type is not None else {"type": "object"}
-    return {"description": "CallResult.", "content": {"application/json": {"schema": schema}}}
+    return {"description": "The result.", "content": {"application/json": {"schema": schema}}}

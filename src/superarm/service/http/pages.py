@@ -16,11 +16,11 @@ from superarm.service.http.openapi import document
 from superarm.service.http.request import Response
 from superarm.service.http.routes import ROUTES, Context, route
 
-__all__ = ["ROUTES", "page_of"]
+__all__ = ["ROUTES", "load_page"]
 
 
 @cache
-def page_of(package: str, name: str, *, pictures: bool = False) -> Response:
+def load_page(package: str, name: str, *, pictures: bool = False) -> Response:
     """A page with a script of its own, out of a package; with what all pages share.
 
     ``pictures``: the script shows pictures that it has fetched.
@@ -31,23 +31,23 @@ def page_of(package: str, name: str, *, pictures: bool = False) -> Response:
         page = page.replace(f"/* {shared} */\n".encode(), text)
     script = page.partition(b"<script>")[2].partition(b"</script>")[0]
     # no script but the page's own, whatever a label may be called
-    policy = f"script-src 'sha256-{b64encode(sha256(script).digest()).decode()}'; connect-src 'self'"
-    return _page(page, policy + ("; img-src blob:" if pictures else ""))
+    csp = f"script-src 'sha256-{b64encode(sha256(script).digest()).decode()}'; connect-src 'self'"
+    return _page(page, csp + ("; img-src blob:" if pictures else ""))
 
 
-def _page(page: bytes, policy: str = "") -> Response:
+def _page(page: bytes, csp: str = "") -> Response:
     always = (
         "default-src 'none'; style-src 'unsafe-inline'; "
         "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     )
     headers = ((b"x-frame-options", b"DENY"), (b"referrer-policy", b"no-referrer"))
-    return Response(200, page, b"text/html; charset=utf-8", headers, f"{always}; {policy}".encode())
+    return Response(200, page, b"text/html; charset=utf-8", headers, f"{always}; {csp}".encode())
 
 
 @route("GET", "/", OPEN, documented=False)
 def dashboard(context: Context) -> Response:
     """The dashboard."""
-    return page_of("superarm.service.http", "dashboard.html")
+    return load_page("superarm.service.http", "dashboard.html")
 
 
 @route("GET", "/openapi.json", OPEN, documented=False)

@@ -21,12 +21,12 @@ Header = tuple[bytes, bytes]
 
 CHUNK = 1 << 18  # bytes: a longer body (a model) is sent in chunks, each when the one before has been read
 # no page may frame a response, run it, embed it or guess its type, and no cache keeps it
-SAFE_HEADERS: tuple[Header, ...] = (
+SECURITY_HEADERS: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-NO_CONTENT_POLICY = b"default-src 'none'; frame-ancestors 'none'"
+DENY_ALL_CSP = b"default-src 'none'; frame-ancestors 'none'"
 TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 
 _process, _counter = b32encode(urandom(5)).decode().lower(), count(1)  # of request ids
@@ -41,7 +41,7 @@ class Response(NamedTuple):
 
     Attributes:
         status, body, content_type, headers: what is sent, beside the headers that all responses have.
-        policy: the content security policy.
+        csp: the content security policy.
         on_sent: called when it has been sent, or the client has gone away.
     """
 
@@ -49,7 +49,7 @@ class Response(NamedTuple):
     body: bytes = b""
     content_type: bytes = b"application/json"
     headers: tuple[Header, ...] = ()
-    policy: bytes = NO_CONTENT_POLICY
+    csp: bytes = DENY_ALL_CSP
     on_sent: Callable[[], None] | None = None
 
 
@@ -99,10 +99,11 @@ class Request:
 
     def check_encoding(self) -> None:
         """Refuse compressed bodies."""
-        coding = self.headers.get(b"content-encoding", b"identity").lower()
-        if coding != b"identity" or self.headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
-            wanted = "left out: bodies are not compressed"
-            raise HttpError.must("content-encoding", "request", wanted, coding.decode("latin-1"), status=415)
+        for name, plain in ((b"content-encoding", b"identity"), (b"transfer-encoding", b"chunked")):
+            coding = self.headers.get(name, plain)
+            if coding.lower() != plain:
+                wanted = f"{plain.decode()}, or left out: bodies are not compressed"
+                raise HttpError.must(name.decode(), "request", wanted, coding.decode("latin-1"), status=415)
 
     def check_no_body(self) -> None:
         """Refuse a body, where the method takes none."""
@@ -140,8 +141,8 @@ async def send_response(request: Request, response: Response, send: Send) -> Non
         (b"content-type", response.content_type),
         (b"content-length", b"%d" % len(body)),
         (b"x-request-id", request.id.encode()),
-        (b"content-security-policy", response.policy),
-        *SAFE_HEADERS,
+        (b"content-security-policy", response.csp),
+        *SECURITY_HEADERS,
         *response.headers,
     ]
     await send({"type": "http.response.start", "status": response.status, "headers": headers})

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from superarm.service.http.admission import OPEN, Admission
-from superarm.service.http.decoding import check_id, read, read_query
+from superarm.service.http.decoding import check_id, decode_body, decode_query
 from superarm.service.http.errors import HttpError, error_body
 from superarm.service.http.request import (
     Disconnected,
@@ -130,9 +130,9 @@ class Router:
             if request.method == "POST":
                 body = await read_body(request, receive, self.max_body)
                 if route.decoder is not None:
-                    arguments.append(read(route.decoder, body))
+                    arguments.append(decode_body(route.decoder, body))
             elif route.request_type is not None:
-                arguments.append(read_query(route.request_type, request.query))
+                arguments.append(decode_query(route.request_type, request.query))
             if self.context is None or (self.loop is not None and self.loop is not get_running_loop()):
                 await self.open()
             result = route.handler(self.context, *arguments)
@@ -177,10 +177,10 @@ class Router:
     def admit(self, request: Request, route: Route) -> None:
         """Refuse a request whose token may not use the route; the body has not been read."""
         self.admission.check(request, route.roles)
-        if route.roles or not self.admission.tokens:
+        if route.roles or not self.admission.tokens.required:
             server = request.scope.get("extensions")
             if server is not None and "superarm" in server:
-                server["superarm"].trust()  # our own server keeps a share of its connections for these
+                server["superarm"].mark_authenticated()  # our own server keeps room for these
         if request.method == "POST":
             request.check_encoding()
             kind = request.headers.get(b"content-type", b"")

@@ -19,8 +19,8 @@ from superarm.service import Service
 from superarm.service import messages as m
 from superarm.service.http import views
 from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
-from superarm.service.http.decoding import RequestSchema, read, to_decision, to_outcome
-from superarm.service.http.errors import error_body, status_of
+from superarm.service.http.decoding import RequestSchema, decode_body, to_decision, to_outcome
+from superarm.service.http.errors import HttpError, error_body, status_of
 from superarm.service.http.metrics import RequestMetrics, service_metrics
 from superarm.service.http.request import Response
 from superarm.service.http.router import Handler, Route
@@ -53,16 +53,16 @@ class Context:
     def schema(self) -> RequestSchema:
         """Valid contents of a request, as of now; computed once for each learner and row layout."""
         serving = self.service.model.projector
-        learner, begun = serving.learner, serving.totals.stats.decisions > 0
-        key = (learner.label_set, learner.inputs.layout, learner.set_size, begun)
+        learner, has_rows = serving.learner, serving.totals.stats.decisions > 0
+        key = (learner.label_set, learner.inputs.layout, learner.set_size, has_rows)
         if key != self._schema_key:
-            self._schema = RequestSchema.of(learner, begun, self.service.meta.get("coverage"))
+            self._schema = RequestSchema.from_learner(learner, has_rows, self.service.meta.get("coverage"))
             self._schema_key = key
         return self._schema
 
     def trouble(self) -> list[str]:
         """Problems, worst first."""
-        own = [] if self.tokens.trouble is None else [self.tokens.trouble]
+        own = [] if self.tokens.problem is None else [self.tokens.problem]
         return own + list(self.service.trouble())
 
 
@@ -125,7 +125,7 @@ async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.Decis
     service = context.service
 
     def submit(item: msgspec.Raw) -> asyncio.Future[JsonObject]:
-        return service.decide(to_decision(read(DECISION, item), context.schema))
+        return service.decide(to_decision(decode_body(DECISION, item), context.schema))
 
     return m.DecisionResults(await _submit_each(submit, request.decisions))
 
@@ -143,7 +143,7 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
     service = context.service
 
     def submit(item: msgspec.Raw) -> asyncio.Future[JsonObject]:
-        request = read(OUTCOME, item)
+        request = decode_body(OUTCOME, item)
         return service.outcome(to_outcome(request, request.id, context.schema))
 
     return m.OutcomeResults(await _submit_each(submit, request.outcomes))
@@ -265,8 +265,8 @@ def health(context: Context) -> m.Status:
 def ready(context: Context) -> m.Status:
     """Whether it can take decisions, and what is wrong even if it can."""
     service, trouble = context.service, context.trouble()
-    if context.tokens.trouble is not None:
-        raise JournalUnavailable(context.tokens.trouble)
+    if context.tokens.problem is not None:
+        raise HttpError(context.tokens.problem, status=503)
     if not service.ready:
         raise (JournalFull if isinstance(service.down, JournalFull) else JournalUnavailable)(trouble[0])
     return m.Status("ready", trouble)

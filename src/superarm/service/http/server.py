@@ -1,8 +1,9 @@
 """Run an application on uvicorn: a socket, TLS, signals, and where it may be reached from.
 
 SIGTERM, SIGINT   finish what has begun, snapshot, end
-SIGHUP            read tokens and certificates again
 SIGUSR1           a snapshot now
+
+Token files and certificates are read again when they change.
 """
 
 from __future__ import annotations
@@ -16,21 +17,24 @@ import socket
 import ssl
 import stat
 import sys
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import uvicorn
+from uvicorn.loops.auto import auto_loop_factory
 
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
+from superarm.service import Service
 from superarm.service.http import systemd
 from superarm.service.http.admission import Admission
 from superarm.service.http.asgi import Application
-from superarm.service.http.guard import Connection, Guard, Limits
+from superarm.service.http.connection_limits import ConnectionTracker, LimitedProtocol, Limits
 from superarm.service.http.json_logging import log_to
 from superarm.service.http.router import Route, Router
 from superarm.service.http.tokens import FileStamp, Tokens, file_stamp
@@ -74,10 +78,22 @@ class Listener:
         options = {"--tls-cert": self.tls_cert, "--tls-key": self.tls_key}
         return [file_stamp(path, option, self.owner) for option, path in options.items() if path is not None]
 
-    def bind(self) -> socket.socket:
-        """The socket, bound."""
-        if self.unix_socket is not None:
-            return self._bind_unix(self.unix_socket)
+    @contextmanager
+    def bind(self) -> Iterator[socket.socket]:
+        """Bind a socket, which does not listen yet; at the end it is closed, and gone from the file system."""
+        path = self.unix_socket
+        with self._bind_address() if path is None else self._bind_unix(path) as bound:
+            inode = None if path is None else path.lstat().st_ino
+            try:
+                yield bound
+            finally:
+                with suppress(OSError):
+                    if (
+                        path is not None and path.lstat().st_ino == inode
+                    ):  # no other process has taken the path
+                        path.unlink()
+
+    def _bind_address(self) -> socket.socket:
         bound: socket.socket | None = None
         try:
             family, _, _, _, address = socket.getaddrinfo(
@@ -112,17 +128,6 @@ class Listener:
             os.umask(before)
         return bound
 
-    def unbind(self, inode: int | None) -> None:
-        """Remove the socket from the file system, if it is still the one of that number."""
-        if self.unix_socket is not None:
-            with suppress(OSError):
-                if self.unix_socket.lstat().st_ino == inode:
-                    self.unix_socket.unlink()
-
-    @property
-    def inode(self) -> int | None:
-        return None if self.unix_socket is None else self.unix_socket.lstat().st_ino
-
 
 def _is_listening(path: Path) -> bool:
     """Whether a process listens on a socket in the file system."""
@@ -139,7 +144,7 @@ def _is_listening(path: Path) -> bool:
 
 def check_exposure(listener: Listener, tokens: Tokens) -> None:
     """Anything but the loopback address or a socket in the file system needs a token."""
-    if listener.unix_socket is not None or tokens:
+    if listener.unix_socket is not None or tokens.required:
         return
     try:
         local = ip_address(listener.host).is_loopback
@@ -151,14 +156,19 @@ def check_exposure(listener: Listener, tokens: Tokens) -> None:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, with connections that keep within limits, on a socket of ours."""
+    """uvicorn's server, with connections within limits: ``await server.serve([bound socket])``.
+
+    Attributes:
+        port: the port it listens on; 0 for a socket in the file system.
+        on_ready: called when it listens.
+    """
 
     def __init__(self, application: Router, listener: Listener, limits: Limits) -> None:
         super().__init__(
             uvicorn.Config(
                 application,
                 loop="none",
-                http=Connection,
+                http=LimitedProtocol,
                 ws="none",
                 lifespan="off",  # the application is opened before anybody can connect
                 log_config=None,
@@ -171,29 +181,23 @@ class Server(uvicorn.Server):
             )
         )
         self.listener, self.limits = listener, limits
-        self.guard = Guard(limits)
+        self.tracker = ConnectionTracker(limits)
         self.tls = listener.tls_context()
-        self._tls_stamps, self._tls_trouble = listener.tls_stamps(), ""
-        self._inode: int | None = None
+        self._tls_stamps, self._tls_problem = listener.tls_stamps(), ""
         self._tasks: list[asyncio.Task[None]] = []
         self.port = 0
-        self.on_ready: Callable[[], object] = lambda: None  # called when it listens
+        self.on_ready: Callable[[], object] = lambda: None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        loop = asyncio.get_running_loop()
-        bound = self.listener.bind()
-        self._inode = self.listener.inode
-        options: JsonObject = {}
-        if self.tls is not None:
-            options = {"ssl": self.tls, "ssl_handshake_timeout": self.limits.head_seconds}
-
-        def connect() -> Connection:
-            return Connection(self.guard, self.config, self.server_state)
-
+        assert sockets is not None
+        (bound,), loop = sockets, asyncio.get_running_loop()
         create = loop.create_server if self.listener.unix_socket is None else loop.create_unix_server
-        server = await create(connect, sock=bound, backlog=self.config.backlog, **options)
-        self.servers = [server]
-        for work in (self.guard.sweep(), self._watch_certificate(), _notify_watchdog()):
+        tls: JsonObject = {}
+        if self.tls is not None:  # uvicorn's own startup has no limit for handshakes
+            tls = {"ssl": self.tls, "ssl_handshake_timeout": self.limits.head_seconds}
+        connect = partial(LimitedProtocol, self.tracker, self.config, self.server_state)
+        self.servers = [await create(connect, sock=bound, backlog=self.config.backlog, **tls)]
+        for work in (self.tracker.sweep(), self._watch_certificate(), _notify_watchdog()):
             self.start_task(work)
         where: JsonObject = {"unix_socket": str(self.listener.unix_socket)}
         if self.listener.unix_socket is None:
@@ -210,31 +214,30 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         systemd.notify("STOPPING=1")
-        self.listener.unbind(self._inode)
         await super().shutdown(sockets)
-        for connection in tuple(self.guard.connections):
+        for connection in tuple(self.tracker.connections):
             connection.transport.abort()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def reload_certificate(self, *, force: bool = False) -> None:
-        """Use the certificate that is in the files now, for connections from now on."""
+    def reload_certificate(self) -> None:
+        """Use the certificate for new connections, if its files have changed."""
         if self.tls is None:
             return
         try:
             stamps = self.listener.tls_stamps()
-            if stamps == self._tls_stamps and not force:
+            if stamps == self._tls_stamps:
                 return
             self._tls_stamps = stamps
             self.listener.tls_context()  # a certificate without its key must not get into the one in use
             self.tls.load_cert_chain(self.listener.tls_cert or "", self.listener.tls_key)
-            self._tls_trouble = ""
+            self._tls_problem = ""
             log.info("certificate read")
         except (InvalidInput, OSError) as error:
-            if str(error) != self._tls_trouble:
+            if str(error) != self._tls_problem:
                 log.error("the certificate stays as it was", extra={"reason": str(error)})
-            self._tls_trouble = str(error)
+            self._tls_problem = str(error)
 
     async def _watch_certificate(self) -> None:
         while True:
@@ -258,63 +261,77 @@ async def serve_page(
     tokens: Tokens | None = None,
 ) -> None:
     """Serve a page and the routes behind it until cancelled; ``on_ready`` gets its address."""
-    router = Router(routes, Admission(tokens or Tokens(), rate=1_000.0))
+    router = Router(routes, Admission(Tokens() if tokens is None else tokens, rate=1_000.0))
     router.context = context
     server = Server(router, listener, Limits(connections=500))
     host = f"[{listener.host}]" if ":" in listener.host else listener.host
     server.on_ready = lambda: on_ready(f"http://{host}:{server.port}/")
-    try:
-        await server.serve()
-    except asyncio.CancelledError:
-        await server.shutdown()
-        raise
+    with listener.bind() as bound:
+        try:
+            await server.serve([bound])
+        except asyncio.CancelledError:
+            await server.shutdown()
+            raise
 
 
 async def run(
     application: Application,
     listener: Listener,
     limits: Limits,
+    bound: socket.socket,
     *,
     on_ready: Callable[[Server], object] = lambda server: None,
 ) -> None:
-    """Serve until the server's ``should_exit`` is set (SIGTERM and SIGINT set it)."""
+    """Serve on a bound socket until the server's ``should_exit`` is set (SIGTERM and SIGINT set it)."""
     server = Server(application, listener, _fit_file_limit(limits))
     server.on_ready = lambda: on_ready(server)
-    application.metrics.guard = server.guard
+    application.metrics.tracker = server.tracker
     async with application:
-        await server.serve()
+        await server.serve([bound])
 
 
-def serve(application: Application, *, listener: Listener, limits: Limits) -> None:
-    """Serve until SIGTERM or SIGINT; then finish what has begun, snapshot, and return."""
-    check_exposure(listener, application.tokens)
-    logs = log_to(2)
-    application.metrics.logs = logs
-    # the commit thread must get its turn soon after the disk is done
-    sys.setswitchinterval(0.001)
-    # thousands of decisions are kept: a collection after every 700 new objects would take too much time
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: None)  # uvicorn raises again what has ended it: that is no failure
-    try:
-        _runner()(
-            run(application, listener, limits, on_ready=lambda server: _handle_signals(application, server))
-        )
-    finally:
-        logs.flush()
+def serve(
+    open_service: Callable[[], Service], tokens: Tokens, *, listener: Listener, limits: Limits, **options: Any
+) -> None:
+    """Serve until SIGTERM or SIGINT; then finish what has begun, snapshot, and return.
+
+    The address is bound before the service is opened, so that a start that fails makes no journal.
+
+    Args:
+        open_service: gives the service.
+        tokens: with their roles.
+        listener: where to listen.
+        limits: of connections.
+        options: see `Application`.
+    """
+    check_exposure(listener, tokens)
+    listener.tls_context()
+    with listener.bind() as bound:
+        logs = log_to(2)
+        try:
+            service = open_service()
+            any_host = listener.unix_socket is not None  # only this machine's users get there
+            application = Application(lambda: service, tokens, any_host=any_host, **options)
+            application.metrics.logs = logs
+            # the commit thread must get its turn soon after the disk is done
+            sys.setswitchinterval(0.001)
+            # thousands of decisions are kept: a collection after every 700 new objects would take too much time
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(50_000, 20, 100)
+            for name in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(
+                    name, lambda *_: None
+                )  # uvicorn raises again what has ended it: that is no failure
+            with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
+                on_ready = partial(_handle_snapshot_signal, application)
+                runner.run(run(application, listener, limits, bound, on_ready=on_ready))
+        finally:
+            logs.flush()
 
 
-def _handle_signals(application: Application, server: Server) -> None:
-    """Signals that do not end the process."""
-    loop = asyncio.get_running_loop()
-
-    def reload() -> None:
-        systemd.reloading()
-        application.tokens.refresh(force=True)
-        server.reload_certificate(force=True)
-        systemd.notify("READY=1")
+def _handle_snapshot_signal(application: Application, server: Server) -> None:
+    """Take a snapshot on SIGUSR1."""
 
     async def snapshot() -> None:
         try:
@@ -324,16 +341,8 @@ def _handle_signals(application: Application, server: Server) -> None:
         except Exception as error:
             log.error("snapshot failed", extra={"reason": str(error)})
 
-    loop.add_signal_handler(signal.SIGHUP, reload)
+    loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGUSR1, lambda: server.start_task(snapshot()))
-
-
-def _runner() -> Callable[[Coroutine[Any, Any, None]], None]:
-    try:
-        import uvloop
-    except ImportError:  # it is not made for every system; asyncio's own loop will do
-        return asyncio.run
-    return uvloop.run
 
 
 def _fit_file_limit(limits: Limits) -> Limits:

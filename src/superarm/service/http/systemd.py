@@ -1,13 +1,12 @@
-"""Notifications for systemd, from a service of `Type=notify`: ready, reloading, alive, stopping."""
+"""Notifications for systemd, from a service of `Type=notify`: ready, alive, stopping."""
 
 from __future__ import annotations
 
 import os
 import socket
-import time
 
 
-def notify(*lines: str) -> None:
+def notify(state: str) -> None:
     """Notify systemd, if it has started us."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
@@ -18,14 +17,9 @@ def notify(*lines: str) -> None:
         channel.setblocking(False)
         try:
             channel.connect(address)
-            channel.send("\n".join(lines).encode())
+            channel.send(state.encode())
         except OSError:  # systemd is gone: nothing to do
             return
-
-
-def reloading() -> None:
-    """Before settings are read again; `notify("READY=1")` follows."""
-    notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
 
 def watchdog_seconds() -> float | None:

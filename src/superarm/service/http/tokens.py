@@ -32,76 +32,79 @@ class Tokens:
     in it, no token is accepted: a revoked token must not work any more.
 
     Args:
-        file: the file; a mistake in it is raised now, and is in `trouble` later.
-        single: a token that may do everything, where there is no file.
+        file: the file; a mistake in it is raised now, and is in `problem` later.
+        master_token: a token that may do everything, where there is no file.
     """
 
-    line = f"one of {', '.join(ROLES)}, and a token"  # of the file
+    line_format = f"one of {', '.join(ROLES)}, and a token"  # of a line of the file
     owner = "superarm serve"  # for messages
 
-    def __init__(self, file: Path | None = None, single: str | None = None) -> None:
+    def __init__(self, file: Path | None = None, master_token: str | None = None) -> None:
         self.file = file
-        self._trouble: str | None = None
-        self._holders: dict[bytes, str] = {}  # by digest: a lookup takes the same time for every wrong token
+        self._problem: str | None = None
+        self._roles: dict[bytes, str] = {}  # by digest: a lookup takes the same time for every wrong token
         self._stamp: FileStamp | None = None
         self._checked_at = monotonic()
         if file is not None:
             self._stamp = self._file_stamp(file)
-            self._holders = self._read(file)
-        elif single is not None:
-            self._holders = {self._digest(single): "operate"}
-
-    def __bool__(self) -> bool:
-        """Whether a token is needed."""
-        return self.file is not None or bool(self._holders)
-
-    def __len__(self) -> int:
-        return len(self._holders)
+            self._roles = self._read(file)
+        elif master_token is not None:
+            self._roles = {self._digest(master_token): "operate"}
 
     @property
-    def trouble(self) -> str | None:
+    def required(self) -> bool:
+        """Whether requests need a token."""
+        return self.file is not None or bool(self._roles)
+
+    @property
+    def count(self) -> int:
+        """How many tokens are accepted."""
+        return len(self._roles)
+
+    @property
+    def problem(self) -> str | None:
         """What is wrong with the file."""
         self.refresh()
-        return self._trouble
+        return self._problem
 
     def role(self, header: bytes) -> str | None:
         """The role of the token in an Authorization header."""
-        return self._holder(header)
+        return self._lookup(header)
 
     def person(self, header: bytes) -> str:
         """Whose token it is; empty where tokens have no names."""
         return ""
 
-    def is_holder(self, word: str) -> bool:
+    def is_role(self, word: str) -> bool:
         """Whether a line may begin with this word."""
         return word in ROLES
 
-    def refresh(self, *, force: bool = False) -> None:
+    def refresh(self) -> None:
         """Read the file again if it has changed since it was last checked, a second ago or earlier."""
         now = monotonic()
-        if self.file is None or (now < self._checked_at + REFRESH_SECONDS and not force):
+        if self.file is None or now < self._checked_at + REFRESH_SECONDS:
             return
         self._checked_at, stamp = now, None
         try:
             stamp = self._file_stamp(self.file)
-            if stamp == self._stamp and not force:
+            if stamp == self._stamp:
                 return
-            self._holders = self._read(self.file)
-            self._trouble = None
-            log.info("tokens read", extra={"count": len(self)})
+            self._roles = self._read(self.file)
+            self._problem = None
+            log.info("tokens read", extra={"count": self.count})
         except InvalidInput as error:
-            self._holders = {}
+            self._roles = {}
             sentence = f"no token is accepted: {error}"
-            if sentence != self._trouble:
+            if sentence != self._problem:
                 log.error("tokens refused", extra={"reason": str(error)})
-            self._trouble = sentence
+            self._problem = sentence
         self._stamp = stamp
 
-    def _holder(self, header: bytes) -> str | None:
+    def _lookup(self, header: bytes) -> str | None:
         """The word before the token of an Authorization header, in the file."""
         self.refresh()
         scheme, _, token = header.partition(b" ")
-        return self._holders.get(sha256(token).digest()) if scheme.lower() == b"bearer" else None
+        return self._roles.get(sha256(token).digest()) if scheme.lower() == b"bearer" else None
 
     def _file_stamp(self, file: Path) -> FileStamp:
         try:
@@ -114,18 +117,18 @@ class Tokens:
             lines = file.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput.must("--token-file", self.owner, "a text file", str(file)) from error
-        holders: dict[bytes, str] = {}
+        roles: dict[bytes, str] = {}
         for number, line in enumerate(lines, 1):
             words = line.split()
             if not words or words[0].startswith("#"):
                 continue
-            if len(words) != 2 or not self.is_holder(words[0]):
+            if len(words) != 2 or not self.is_role(words[0]):
                 # the line itself may be a secret
-                raise InvalidInput.must(f"line {number}", str(file), self.line, f"{len(words)} words")
-            holders[self._digest(words[1])] = words[0]
-        if not holders:
+                raise InvalidInput.must(f"line {number}", str(file), self.line_format, f"{len(words)} words")
+            roles[self._digest(words[1])] = words[0]
+        if not roles:
             raise InvalidInput.must("--token-file", self.owner, "a file with a token", str(file))
-        return holders
+        return roles
 
     def _digest(self, token: str) -> bytes:
         if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:

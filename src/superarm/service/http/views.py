@@ -62,7 +62,7 @@ def pending(service: Service, limit: int, after: int = 0) -> JsonObject:
 
 def snapshots(service: Service) -> list[JsonObject]:
     """The kept snapshots, oldest first."""
-    return [{"seq": note.seq, "time": note.time, **note.made_by} for note in service.store.snapshots()]
+    return [{"seq": info.seq, "time": info.time, **info.made_by} for info in service.store.snapshots()]
 
 
 def changes(service: Service) -> list[JsonObject]:
@@ -110,7 +110,6 @@ def stats(service: Service) -> JsonObject:
         "disabled": sorted(settings.disabled),
         "frozen": settings.frozen,
         "shadows": service.model.reports(),
-        "trouble": service.trouble(),
         "warnings": list(service.handler.warnings.values()),
         "journal": {
             "events": model.seq,

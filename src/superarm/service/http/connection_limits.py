@@ -1,4 +1,4 @@
-"""Limits that uvicorn does not have: how much, how slowly and how often clients may send.
+"""Limits of connections that uvicorn does not have: how much, how slowly and how often clients may send.
 
 uvicorn reads and writes HTTP, with llhttp (Node's parser) under it. It has no limit for the size of a head or
 of trailers, for how slowly these come, for pipelined requests, for responses that are not read, nor for what an
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from http import HTTPStatus
 from time import monotonic
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 from uvicorn.config import Config
@@ -21,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from superarm.service.http.errors import server_error_body
-from superarm.service.http.request import NO_CONTENT_POLICY, SAFE_HEADERS
+from superarm.service.http.request import DENY_ALL_CSP, SECURITY_HEADERS
 
 log = logging.getLogger("superarm.service")
 
@@ -41,68 +42,76 @@ class Limits:
 
     max_head: int = 1 << 14  # bytes of the request line and the headers; of trailers as well
     connections: int = 1_000
-    spare: int = 50  # beyond these, for new connections: to show a token, or to ask for /health
-    strangers_per_address: int = 250  # connections without an admitted request
-    head_seconds: float = 10.0  # from the first byte to the end of the head; a stranger's silence
+    reserved: int = 50  # beyond these, for new connections: to show a token, or to ask for /health
+    unauthenticated_per_address: int = 250
+    head_seconds: float = (
+        10.0  # from the first byte to the end of the head; the idle time of the unauthenticated
+    )
     body_seconds: float = 30.0  # from there to the end of the body
     idle_seconds: float = 75.0  # between two requests
     send_seconds: float = 30.0  # in which an answer must move on
 
 
 class LimitExceeded(Exception):
-    """Stops the parser; `Connection.status` is that of the refusal."""
+    """Stops the parser; `LimitedProtocol.status` is that of the refusal."""
 
 
-class Guard:
+class ConnectionTracker:
     """All connections of a server: counts them, and closes late ones twice a second.
 
-    A stranger is a connection without an admitted request. When there are too many connections, a new one
-    replaces the oldest stranger; it has one round trip to show a token, and is a stranger no more.
+    A connection is unauthenticated until one of its requests has been admitted. When there are too many
+    connections, a new one replaces the oldest unauthenticated one; it has one round trip to show a token.
+
+    Attributes:
+        connections: all that are open.
+        unauthenticated: those without an admitted request, oldest first.
+        n_refused: connections that were closed for want of room.
+        refused_requests: the number of requests that the server itself has refused, by status.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.connections: set[Connection] = set()
-        self.strangers: dict[Connection, None] = {}  # oldest first
-        self.turned_away = 0  # connections
-        self.refused: Counter[int] = Counter()  # requests that never became one, by status
+        self.connections: set[LimitedProtocol] = set()
+        self.unauthenticated: dict[LimitedProtocol, None] = {}
+        self.n_refused = 0
+        self.refused_requests: Counter[int] = Counter()
         self._by_address: Counter[str] = Counter()
 
-    def add(self, new: Connection) -> bool:
-        """Whether there is room."""
+    def add(self, new: LimitedProtocol) -> bool:
+        """Return whether there is room for a connection, which is then tracked."""
         limits, address = self.limits, new.address
-        if address and self._by_address[address] >= limits.strangers_per_address:
-            oldest = next(stranger for stranger in self.strangers if stranger.address == address)
+        if address and self._by_address[address] >= limits.unauthenticated_per_address:
+            oldest = next(other for other in self.unauthenticated if other.address == address)
             if new.opened - oldest.opened >= BURST_SECONDS:
                 self._close(oldest)
-            elif self._by_address[address] >= 2 * limits.strangers_per_address:
-                self.turned_away += 1
+            elif self._by_address[address] >= 2 * limits.unauthenticated_per_address:
+                self.n_refused += 1
                 return False
         if len(self.connections) >= limits.connections:
-            if len(self.strangers) > limits.spare:
-                self._close(next(iter(self.strangers)))
-            elif len(self.connections) >= limits.connections + limits.spare:
-                self.turned_away += 1
+            if len(self.unauthenticated) > limits.reserved:
+                self._close(next(iter(self.unauthenticated)))
+            elif len(self.connections) >= limits.connections + limits.reserved:
+                self.n_refused += 1
                 return False
         self.connections.add(new)
-        self.strangers[new] = None
+        self.unauthenticated[new] = None
         self._by_address[address] += 1
         return True
 
-    def trust(self, connection: Connection) -> None:
-        """Mark a connection as admitted: it is no stranger any more."""
-        if connection in self.strangers:
-            del self.strangers[connection]
+    def mark_authenticated(self, connection: LimitedProtocol) -> None:
+        """Called when a request of a connection has been admitted."""
+        if connection in self.unauthenticated:
+            del self.unauthenticated[connection]
             self._by_address[connection.address] -= 1
             if not self._by_address[connection.address]:
                 del self._by_address[connection.address]
 
-    def remove(self, connection: Connection) -> None:
-        self.trust(connection)
+    def remove(self, connection: LimitedProtocol) -> None:
+        self.mark_authenticated(connection)
         self.connections.discard(connection)
 
-    def _close(self, connection: Connection) -> None:
-        self.turned_away += 1
+    def _close(self, connection: LimitedProtocol) -> None:
+        self.n_refused += 1
         self.remove(connection)
         connection.transport.abort()
 
@@ -118,37 +127,37 @@ class Guard:
                     log.exception("sweep")
 
 
-class Connection(HttpToolsProtocol):
+class LimitedProtocol(HttpToolsProtocol):
     """uvicorn's protocol, within limits. It overrides what asyncio and httptools call, and the refusals."""
 
-    def __init__(self, guard: Guard, config: Config, state: ServerState) -> None:
+    def __init__(self, tracker: ConnectionTracker, config: Config, state: ServerState) -> None:
         super().__init__(config, state, {})
-        self.guard, self.limits = guard, guard.limits
+        self.tracker, self.limits = tracker, tracker.limits
         self.address = ""
         # bytes that came and are in no body: of a head or trailers that are not at an end
         self.head_bytes = 0
         self.dropped_bytes = 0  # bytes of a refused body
         self.in_head = self.in_request = False
         self.status = 400  # of what the parser is stopped for
-        self.pending_refusal = 0  # the status of a refusal that waits for the answers before it
+        self.pending_refusal = b""  # a refusal that waits for the answers before it
         self.opened = monotonic()
         self.deadline = self.opened + self.limits.head_seconds
         self.unsent, self.send_deadline = 0, 0.0  # bytes, and until when some must be sent
 
-    def trust(self) -> None:
+    def mark_authenticated(self) -> None:
         """Called by the application when it has admitted a request."""
-        self.guard.trust(self)
+        self.tracker.mark_authenticated(self)
 
     # ------------------------------------------------------------ the socket
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
-        if not self.guard.add(self):
+        if not self.tracker.add(self):
             self.refuse(503)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.guard.remove(self)
+        self.tracker.remove(self)
         self._unset_keepalive_if_required()  # uvicorn leaves it be after an error, and with it all of this
         super().connection_lost(exc)
         self.pipeline.clear()
@@ -169,7 +178,7 @@ class Connection(HttpToolsProtocol):
             return
         self.head_bytes += len(data)
         super().data_received(data)
-        if self.in_request and (self.head_bytes > self.limits.max_head or len(self.headers) > MAX_HEADERS):
+        if self.in_request and self.head_bytes > self.limits.max_head:
             self.refuse(431)
 
     # ------------------------------------------------------------ the parser
@@ -180,14 +189,17 @@ class Connection(HttpToolsProtocol):
         self.in_head = self.in_request = True
         self.deadline = monotonic() + self.limits.head_seconds
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        if len(self.headers) > MAX_HEADERS:  # trailers included
+            self.stop_parser(431)
+
     def on_headers_complete(self) -> None:
         if len(self.pipeline) >= MAX_PIPELINED:
-            self.status = 429
-            raise LimitExceeded
+            self.stop_parser(429)
         headers = self.headers
         if len(self.url) + sum([len(name) + len(value) for name, value in headers]) > self.limits.max_head:
-            self.status = 431
-            raise LimitExceeded
+            self.stop_parser(431)
         self.in_head, self.head_bytes = False, 0
         self.deadline = monotonic() + self.limits.body_seconds
         self.scope["headers"] = headers.copy()  # uvicorn would put trailers among them
@@ -195,6 +207,11 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         if self.parser.should_upgrade():  # we stay with HTTP/1.1, and llhttp reads no more of it here
             self.cycle.keep_alive = False
+
+    def stop_parser(self, status: int) -> NoReturn:
+        """Stop reading this request: `send_400_response` follows."""
+        self.status = status
+        raise LimitExceeded
 
     def on_body(self, body: bytes) -> None:
         self.head_bytes = max(0, self.head_bytes - 2 * len(body))  # chunks may have sizes before them
@@ -225,18 +242,18 @@ class Connection(HttpToolsProtocol):
 
     def idle_deadline(self) -> float:
         """Until when a client may send nothing."""
-        stranger = self in self.guard.strangers
-        return monotonic() + (self.limits.head_seconds if stranger else self.limits.idle_seconds)
+        is_unauthenticated = self in self.tracker.unauthenticated
+        return monotonic() + (self.limits.head_seconds if is_unauthenticated else self.limits.idle_seconds)
 
     def send_400_response(self, msg: str) -> None:
-        """Called by uvicorn when the parser fails."""
-        self.refuse(self.status)
+        """Called by uvicorn when the parser fails, while it handles the error."""
+        self.refuse(self.status, str(sys.exception()) if self.status == 400 else "")
 
-    def refuse(self, status: int) -> None:
-        """A refusal, after which nothing more is read; what was asked for before is answered first."""
+    def refuse(self, status: int, reason: str = "") -> None:
+        """Send a refusal, after which nothing more is read; earlier requests are answered first."""
         if self.transport.is_closing() or self.pending_refusal:
             return
-        self.guard.refused[status] += 1
+        self.tracker.refused_requests[status] += 1
         if self.in_request and not self.in_head and self.pipeline and self.pipeline[0][0] is self.cycle:
             self.pipeline.popleft()  # the refused request itself, which had to wait
             busy = True
@@ -244,14 +261,14 @@ class Connection(HttpToolsProtocol):
             busy = self.cycle is not None and not self.cycle.response_complete
             busy = busy and (self.in_head or not self.in_request)
         if busy:
-            self.pending_refusal, self.deadline = status, float("inf")
+            self.pending_refusal, self.deadline = _refusal_response(status, reason), float("inf")
             self.flow.pause_reading()
         else:
-            self.send_refusal(status)
+            self.send_refusal(_refusal_response(status, reason))
 
-    def send_refusal(self, status: int) -> None:
+    def send_refusal(self, response: bytes) -> None:
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
-            self.transport.write(_refusal_response(status))
+            self.transport.write(response)
         self.transport.close()
 
     def sweep(self, now: float) -> None:
@@ -273,14 +290,14 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
 
-def _refusal_response(status: int) -> bytes:
-    body = msgspec.json.encode(server_error_body(status))
+def _refusal_response(status: int, reason: str) -> bytes:
+    body = msgspec.json.encode(server_error_body(status, reason))
     lines = [
         b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode()),
         b"content-type: application/json",
         b"content-length: %d" % len(body),
-        b"content-security-policy: " + NO_CONTENT_POLICY,
-        *(b"%b: %b" % header for header in SAFE_HEADERS),
+        b"content-security-policy: " + DENY_ALL_CSP,
+        *(b"%b: %b" % header for header in SECURITY_HEADERS),
         *([b"retry-after: 1"] if status == 503 else []),
         b"connection: close",
     ]
