@@ -150,9 +150,9 @@ def test_a_start_that_fails_leaves_no_socket_and_logs_json_only(label_file, tmp_
 def test_a_journal_with_timeouts_in_its_past_warns_without_one(served, open_service, tmp_path, caplog):
     clock = Clock()
     service = open_service("e.db", timeout=60.0, clock=clock)
-    service.call([DecisionRequest(rows(1)[0])])
+    service.call(service.handler.decide, DecisionRequest(rows(1)[0]))
     clock.now += 61.0
-    service.upkeep.expire()
+    service.call(service.upkeep.check)
     service.close()
     run("serve", "--journal", tmp_path / "e.db", "--timeout", "1h")
     served[0][0].close()
