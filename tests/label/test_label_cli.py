@@ -124,6 +124,41 @@ def test_labels_go_out_with_a_model_and_come_in_again(labelled: Path, tmp_path: 
         assert len(upper.read_text().splitlines()[0].split("," if ending == ".CSV" else "\t")) == 8
 
 
+def test_a_model_needs_labels_and_a_change_comes_alone(tickets: Path, tmp_path: Path, run_here: Run) -> None:
+    journal, model = tmp_path / "l.db", tmp_path / "m.npz"
+    sa.Labelling(tickets, labels=["Ads", "Legal, privacy"], target=1.0, journal=journal).close()
+    code, message = run_here("labels", "export", journal, "--model", model)
+    assert code == 2
+    assert f"rows of {tickets} must be labelled, at least some, for a model, got 'no label'" in message
+    assert not model.exists()
+    code, message = run_here("labels", "change", journal, "--disable", "Ads", "--add", "Job")
+    assert code == 2
+    assert "must be one change at a time: --add, --rename, --merge, --disable" in message
+    message = run_here("labels", "change", journal, "--add", "ads")[1]
+    assert "WARNING: there is also Ads; --merge makes one label of two" in message
+    assert "labels: Ads, 'Legal, privacy', ads 0 of 180 labelled" in message
+    with sa.Labelling.resume(journal) as job:
+        job.answer(job.ask(), label="Ads")
+        assert job.rows.name == str(tickets)
+    message = run_here("labels", "export", journal, "--model", model)[1]
+    assert "a model of 3 labels, learnt from 1 rows, written to" in message
+
+
+def test_an_export_labelled_again_asks_about_what_only_a_model_said(tmp_path: Path) -> None:
+    names = ["text", "row", "label", "belief", "clicks", "how", "by"]
+    hows = ["named", "accepted", "final", "", "file", "accepted"]
+    rows = [
+        dict(zip(names, (f"text {i}", i, None if not how else "ab"[i % 2], 0.9, 1, how, ""), strict=True))
+        for i, how in enumerate(hows)
+    ]
+    job = sa.Labelling(rows, labels="label", target=1.0)
+    assert [one["label"] for one in job.results()] == ["a", None, "a", None, "a", None]
+    own = [row | {"how": "accepted"} for row in rows]
+    for row in own:  # a table of somebody's own, which has columns of these names
+        del row["belief"]
+    assert sa.Labelling(own, labels="label", target=1.0).progress().labelled == 5
+
+
 def test_answers_move_to_another_journal(
     tickets: Path, labelled: Path, tmp_path: Path, run_here: Run
 ) -> None:
@@ -270,7 +305,7 @@ def test_export_tells_changed_rows_and_writes_nothing_to_the_journal(
     tickets.write_text(
         "\n".join([*lines[:2], lines[2].replace("please", "kindly"), *lines[3:], "x,new,"]) + "\n"
     )
-    before, told = labelled.read_bytes(), "since the last time 2 rows are new, and 1 are gone or were changed"
+    before, told = labelled.read_bytes(), "since the last time 2 distinct rows are new, and 1 gone or changed"
     for number in range(2):
         code, message = run_here("labels", "export", labelled, "--output", tmp_path / f"{number}.csv")
         assert code == 0

@@ -150,7 +150,14 @@ def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:
     assert question is not None
     assert set(question.values) == {"file", "text"}
     (folder / "broken.png").write_bytes(b"no picture")
-    with pytest.raises(InvalidInput, match=r"picture of .*broken.png must be one that can be read"):
+    with_broken = LabelRows.read(folder)
+    assert (len(with_broken), with_broken.unreadable, with_broken.n_skipped) == (60, ["broken.png"], 0)
+    assert with_broken.keys == rows.keys
+    for file in folder.glob("[0-9]*.png"):
+        file.unlink()
+    with pytest.raises(
+        InvalidInput, match=r"pictures of .*photos must be some that can be read, got '1 broken'"
+    ):
         LabelRows.read(folder)
     empty = tmp_path / "empty"
     empty.mkdir()

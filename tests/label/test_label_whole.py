@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -184,3 +185,16 @@ def test_clicks_a_row_are_drawn() -> None:
     assert points == job.curve()
     assert points[-1][0] == job.progress().clicks
     assert chart["encoding"]["x"]["title"] == "clicks so far"
+
+
+def test_all_labelled_is_not_finished_at_a_higher_target(tmp_path: Path) -> None:
+    rows = digit_rows(500)
+    with sa.Labelling(rows, labels=DIGITS, target=0.8, journal=tmp_path / "l.db") as job:
+        simulate_labeller(job, rows.truth)
+        assert job.progress().sentence.endswith(" audits")
+    with sa.Labelling(rows, journal=tmp_path / "l.db", target=1.0) as job:
+        now = job.progress()
+        assert not now.finished
+        assert f"the remaining {now.rows - now.labelled} would take about {now.clicks_left}" in now.sentence
+    full = replace(now, labelled=now.rows, clicks_left=7)
+    assert full.sentence.endswith("; target not reached yet, about 7 clicks left")

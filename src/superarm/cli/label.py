@@ -192,6 +192,7 @@ def _parse_keys(text: str | None) -> dict[str, str]:
 def _describe(job: Labelling) -> None:
     """Tell what the rows, labels and settings are, what has changed, and what may be wrong with them."""
     from superarm.data.cells import MISSING_WORDS
+    from superarm.label.label_set import list_labels
 
     rows, saved = job.rows, job.journal.saved
     if rows.columns is not None:
@@ -199,10 +200,15 @@ def _describe(job: Labelling) -> None:
             print_note(line)
     if rows.n_skipped:
         print_note(f"{rows.n_skipped:,} files of {rows.name} skipped: hidden, or neither pictures nor .txt")
+    if rows.unreadable:
+        names = ", ".join(rows.unreadable[:MAX_LISTED])
+        print_note(f"WARNING: {len(rows.unreadable):,} pictures cannot be read, and are skipped: {names}")
     if counts := Counter(label for label in rows.labels if label is not None):
-        listed = ", ".join(f"{label} ({count:,})" for label, count in counts.most_common(MAX_LISTED))
+        listed = ", ".join(f"{list_labels([label])} ({n:,})" for label, n in counts.most_common(MAX_LISTED))
         others = f", and {len(counts) - MAX_LISTED:,} more" if len(counts) > MAX_LISTED else ""
         print_note(f"labels in the table: {listed}{others}; {rows.labels.count(None):,} rows without")
+        if saved is None:
+            print_note("labels of the table are taken as right, and their rows are not asked about")
         gaps = [label for label in counts if label.lower() in MISSING_WORDS]
         if gaps:
             remedy = "if they mean that there is none, empty those cells"

@@ -84,7 +84,10 @@ def export(
             print_note(f"{job.progress()}; written to {output}")
         if model is not None:
             job.model().save(model)
-            print_note(f"a model of {len(job.label_names):,} labels written to {model}")
+            learnt = f"{len(job.label_names):,} labels, learnt from {job.progress().labelled:,} rows"
+            print_note(f"a model of {learnt}, written to {model}")
+            if job.rows.pictures is not None and "vectors" not in job.settings.read_options:
+                print_note("it takes pictures as superarm.label.pictures.pixel_features(file) returns them")
 
 
 @app.command("import")
@@ -140,6 +143,7 @@ def change(
     """
     from superarm.errors import InvalidInput
     from superarm.label.journal import LabelJournal
+    from superarm.label.label_set import list_labels
 
     options = (add, rename, merge, disable, exclude, include, erase)
     n_given = sum(option is not None for option in options)
@@ -152,6 +156,7 @@ def change(
         print_note(f"{erase_person(journal, erase):,} answers of {erase} erased")
         return
     with _open_labelling(LabelJournal(journal), rows) as job:
+        similar = [name for name in job.label_names if add and name.casefold() == add.strip().casefold()]
         if add is not None:
             job.add_label(add)
         elif rename is not None:
@@ -164,7 +169,9 @@ def change(
             job.exclude_person(exclude)
         elif include is not None:
             job.include_person(include)
-        print_note(f"labels: {', '.join(job.label_names)}")
+        if similar:
+            print_note(f"WARNING: there is also {list_labels(similar)}; --merge makes one label of two")
+        print_note(f"labels: {list_labels(job.label_names)}")
         print_note(str(job.progress()))
 
 

@@ -11,6 +11,7 @@ from superarm._types import Cell
 from superarm.data.cells import is_missing
 from superarm.journal.events import AnswerBody
 from superarm.label.formats import ImportedAnswer, plain_values, values_text
+from superarm.label.label_set import list_labels
 from superarm.label.pictures import MEDIA_TYPES
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class ImportCounts:
         if self.unchanged:
             parts.append(f"{self.unchanged:,} as superarm exported them, which are no new answers")
         if self.new_labels:
-            parts.append(f"new labels: {', '.join(self.new_labels)}")
+            parts.append(f"new labels: {list_labels(self.new_labels)}")
         return "; ".join(parts)
 
 

@@ -145,7 +145,7 @@ class LabelJournal:
         if not self.n_added and not self.n_gone:
             return ""
         change = (
-            f"since the last time {self.n_added:,} rows are new, and {self.n_gone:,} are gone or were changed"
+            f"since the last time {self.n_added:,} distinct rows are new, and {self.n_gone:,} gone or changed"
         )
         return f"WARNING: {change}; answers about those are not in view" if self.n_gone else change
 

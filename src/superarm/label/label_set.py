@@ -5,7 +5,7 @@ A label keeps its number for good. One that was merged or disabled is not live a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -30,6 +30,11 @@ def check_labels(labels: Sequence[str]) -> list[str]:
     if len(set(names)) != len(names) or len(names) < 2:
         raise InvalidInput.must("labels", OWNER, "at least two distinct names", names)
     return names
+
+
+def list_labels(names: Iterable[str]) -> str:
+    """Return names between commas; those that hold a comma are quoted."""
+    return ", ".join(repr(name) if "," in name else name for name in names)
 
 
 class LabelSet:

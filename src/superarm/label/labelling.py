@@ -69,7 +69,7 @@ class Labelling(LabellingResults):
         column = labels if isinstance(labels, str) else None
         if not isinstance(rows, LabelRows):
             rows = LabelRows.read(rows, label=column, vectors=vectors, kinds=kinds)
-        names = rows.label_names() if labels is None or column else check_labels(labels)
+        names = rows.label_names if labels is None or column else check_labels(labels)
         options: JsonObject = {"target": target, "yes_no": yes_no, "max_labels": max_labels, "seed": seed}
         options |= {"show": None if show is None else rows.check_columns(show)}
         options |= {"second_opinion_share": second_opinion_share}

@@ -9,7 +9,6 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._types import Array
-from superarm.errors import InvalidInput
 
 MEDIA_TYPES = {
     ".png": "image/png",
@@ -21,21 +20,19 @@ MEDIA_TYPES = {
 SIDE = 28  # pixels of a picture's side, as the model sees it
 
 
-def pixel_features(files: list[Path]) -> Array:
-    """Grey values of small copies of pictures, and their mean colours: one row a file."""
+def pixel_features(file: str | Path) -> Array | None:
+    """Return the grey values of a small copy of a picture, and its mean colours; None if it cannot be read."""
     need("label")
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
-    features = np.zeros((len(files), SIDE * SIDE + 3), np.float32)
-    for row, file in zip(features, files, strict=True):
-        try:
-            with Image.open(file) as picture:
-                small = picture.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BOX)
-        except (OSError, UnidentifiedImageError) as error:
-            raise InvalidInput.must("picture", str(file), "one that can be read", str(error)) from error
-        row[:-3] = np.asarray(small.convert("L"), np.float32).ravel() / 255.0
-        row[-3:] = np.asarray(small, np.float32).reshape(-1, 3).mean(axis=0) / 255.0
-    return features
+    try:
+        with Image.open(file) as picture:
+            small = picture.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BOX)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):  # what broken files raise
+        return None
+    grey = np.asarray(small.convert("L"), np.float32).ravel()
+    colours: Array = np.asarray(small, np.float32).reshape(-1, 3).mean(axis=0)
+    return np.concatenate([grey, colours]) / np.float32(255.0)
 
 
 def picture_bytes(picture: Path | Array) -> tuple[bytes, str]:

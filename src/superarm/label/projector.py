@@ -76,20 +76,23 @@ class LabelProjector:
 
     def _apply_change(self, change: JsonObject) -> None:
         """Apply a change of labels or people; changes of rows and settings change nothing here."""
-        state = self.state
+        state, labels = self.state, self.state.label_set
         match change:
             case {"what": "add label", "label": name}:
-                state.add_label(name)
+                return state.add_label(name)
             case {"what": "rename label", "label": old, "to": new}:
-                state.label_set.rename(old, new)
+                return labels.rename(old, new)
             case {"what": "merge label", "label": name, "to": into}:
-                state.merge_label(name, into)
+                labels.merge(name, into)
             case {"what": "disable label", "label": name}:
-                state.disable_label(name)
+                labels.disable(name)
             case {"what": "exclude person", "person": person}:
-                state.exclude_person(person)
+                state.excluded_people.add(person)
             case {"what": "include person", "person": person}:
-                state.include_person(person)
+                state.excluded_people.discard(person)
+            case _:
+                return None
+        return state.update_items(state.answers)
 
 
 def _invalidates_scores(event: Event) -> bool:

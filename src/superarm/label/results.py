@@ -10,6 +10,7 @@ import numpy as np
 from superarm._extras import need
 from superarm._types import Array, Frame, JsonObject
 from superarm.decisions import Decision
+from superarm.errors import InvalidInput
 from superarm.label.answers import TABLE_AS_PERSON, Answer
 from superarm.label.belief import possible_labels
 from superarm.label.planner import QuestionPlanner
@@ -64,10 +65,10 @@ class LabellingProgress:
         audits = f", {self.audits:,} of them audits" if self.audits else ""
         text = ", ".join([*parts, f"{self.clicks:,} clicks{audits}"])
         rest = self.rows - self.labelled
-        if self.clicks_left is None and self.clicks >= FIRST_CLICKS:
-            return f"{text}; {self.remaining_text}"
-        if self.finished or self.clicks_left is None or not rest:
+        if self.finished or (self.clicks_left is None and self.clicks < FIRST_CLICKS):
             return text
+        if self.clicks_left is None or not rest:
+            return f"{text}; target not reached yet, {self.remaining_text}"
         return f"{text}; the remaining {rest:,} would take about {self.clicks_left:,}"
 
     @property
@@ -225,6 +226,10 @@ class LabellingResults:
         if self.rows.columns is not None:
             learner.use_columns(self.rows.columns)
         labelled = np.array([item for item, label in enumerate(labels) if label is not None], np.int64)
+        if not len(labelled):
+            raise InvalidInput.must(
+                "rows", self.rows.name, "labelled, at least some, for a model", "no label"
+            )
         random = np.random.default_rng(self.settings.seed)
         for _ in range(passes):
             for item in random.permutation(labelled):

@@ -7,7 +7,7 @@ content: also in a file whose rows were moved, or to which some were added.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -39,6 +39,7 @@ class LabelRows:
         cells: what people see of each row, by column.
         features: what the model sees of each row: columns of a table, or rows of numbers.
         labels: of each row, the label that the table has for it; None where it has none.
+        label_names: the labels that the table has; left out, those of its rows.
         truth: of each row, the right label, where a simulated labeller is to know it.
         kinds: what some columns are: ``{"note": "text", "id": "left out"}``.
         pictures: a file or a matrix for each row.
@@ -52,6 +53,7 @@ class LabelRows:
         columns: of the table that the model sees; None if there is none.
         read_options: how they were read, for the journal.
         n_skipped: files of a folder that are hidden, or neither pictures nor texts.
+        unreadable: files of a folder that should be pictures, and cannot be read; they are no rows.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class LabelRows:
         features: dict[str, list[Cell]] | Rows,
         *,
         labels: list[str | None] | None = None,
+        label_names: Iterable[str | None] | None = None,
         truth: list[str | None] | None = None,
         kinds: ColumnKinds | None = None,
         pictures: Sequence[Path | Array] | None = None,
@@ -69,10 +72,12 @@ class LabelRows:
         nothing: list[str | None] = [None] * len(cells)
         self.name, self.cells, self.pictures = name, cells, pictures
         self.labels, self.truth = labels or nothing, truth or nothing
+        names = set(self.labels if label_names is None else label_names)
+        self.label_names = sorted(name for name in names if name is not None) or None
         self._features = features
         self.columns = _find_columns(features, name, kinds) if isinstance(features, dict) else None
         self.read_options: JsonObject = {}
-        self.n_skipped = 0
+        self.n_skipped, self.unreadable = 0, list[str]()
         self.item_of_key: dict[str, int] = {}
         self.item_of_row = np.empty(len(cells), np.int64)
         first_row = []
@@ -142,14 +147,20 @@ class LabelRows:
             if column is not None and column not in content:
                 wanted = f"one of its columns {', '.join(content)}"
                 raise InvalidInput.must(option, name, wanted, column, choices=content)
+        added = find_added_columns(content)
         features = {column: cells for column, cells in content.items() if column not in (label, answers)}
-        shown = [column for column in features if column not in find_added_columns(features)]
+        shown = [column for column in features if column not in added]
         n = len(next(iter(content.values())))
+        labels = names = None if label is None else _label_names(content[label])
+        if names is not None and label in added:  # of an export: what only a model said is no label
+            how = content[added[EXPORT_COLUMNS.index("how")]]
+            labels = [None if how[row] == "accepted" else names[row] for row in range(n)]
         return cls(
             name,
             [{column: features[column][row] for column in shown} for row in range(n)],
             features,
-            labels=None if label is None else _label_names(content[label]),
+            labels=labels,
+            label_names=names,
             truth=None if answers is None else _label_names(content[answers]),
             kinds=kinds,
         )
@@ -178,27 +189,30 @@ class LabelRows:
         if bool(pictures) == bool(texts):
             wanted = f"pictures ({', '.join(MEDIA_TYPES)}) or texts (.txt)"
             raise InvalidInput.must("folder", str(path), wanted, "both" if texts else "neither")
-        files = pictures or texts
+        every_file = files = pictures or texts
+        matrix = None if vectors is None else _read_vectors(Path(vectors), len(files), str(path))
+        if pictures and matrix is None:
+            pixels = [(file, pixels_of) for file in files if (pixels_of := pixel_features(file)) is not None]
+            if not pixels:
+                raise InvalidInput.must(
+                    "pictures", str(path), "some that can be read", f"{len(files)} broken"
+                )
+            files, matrix = [file for file, _ in pixels], np.array([values for _, values in pixels])
         names = [str(file.relative_to(path)) for file in files]
         contents = [file.read_bytes() for file in files]
-        matrix = None if vectors is None else _read_vectors(Path(vectors), len(files), str(path))
         if pictures:
             cells = [{"picture": name} for name in names]
-            pixels = Rows(pixel_features(files) if matrix is None else matrix)
-            rows = cls(str(path), cells, pixels, pictures=files, contents=contents)
+            rows = cls(str(path), cells, Rows(matrix), pictures=files, contents=contents)
         else:
             decoded = [_decode(content, file) for content, file in zip(contents, files, strict=True)]
             cells = [{"file": name, "text": text} for name, text in zip(names, decoded, strict=True)]
             features = {"text": decoded} | ({} if matrix is None else {"vectors": list(matrix)})
             rows = cls(str(path), cells, features, kinds={"text": TEXT}, contents=contents)
-        rows.n_skipped = len(every) - len(files)
+        rows.n_skipped = len(every) - len(every_file)
+        rows.unreadable = [str(file.relative_to(path)) for file in every_file if file not in set(files)]
         return rows
 
     # ------------------------------------------------------------ for the model and for people
-
-    def label_names(self) -> list[str] | None:
-        """The labels that the table has; None if it has none."""
-        return sorted({label for label in self.labels if label is not None}) or None
 
     def label_by_item(self) -> dict[int, str | None]:
         """The label of each item for which the table has one; None where its rows have different ones."""

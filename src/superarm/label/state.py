@@ -164,16 +164,6 @@ class LabellingState:
         self.answers[item] = [answer for answer in self.answers[item] if answer.seq != seq]
         self._update_item(item)
 
-    def exclude_person(self, person: str) -> None:
-        """Let a person's answers not count any more."""
-        self.excluded_people.add(person)
-        self._update_items(self.answers)
-
-    def include_person(self, person: str) -> None:
-        """Let a person's answers count again."""
-        self.excluded_people.discard(person)
-        self._update_items(self.answers)
-
     def add_label(self, name: str) -> None:
         """Add a new label, or one that was disabled."""
         labels = self.label_set
@@ -181,7 +171,7 @@ class LabellingState:
         if disabled is None:
             self.model.add_label()
             labels.add(name)
-            self._update_items(
+            self.update_items(
                 item for item in self.answers if self.done[item] and self.label[item] == NO_LABEL
             )
             return
@@ -190,17 +180,12 @@ class LabellingState:
             # made meanwhile, without it
             if trial.prior is not None and disabled < len(trial.prior) and not trial.prior[disabled]:
                 trial.prior[disabled] = 1.0 / len(labels.names)
-        self._update_items(self.answers)
+        self.update_items(self.answers)
 
-    def disable_label(self, name: str) -> None:
-        """Let a label not be given any more."""
-        self.label_set.disable(name)
-        self._update_items(self.answers)
-
-    def merge_label(self, name: str, into: str) -> None:
-        """Let a label become another."""
-        self.label_set.merge(name, into)
-        self._update_items(self.answers)
+    def update_items(self, items: Iterable[int]) -> None:
+        """Draw the conclusions about items again: the people who count have changed, or the labels."""
+        for item in list(items):
+            self._update_item(item)
 
     # ------------------------------------------------------------ what follows from them
 
@@ -233,7 +218,7 @@ class LabellingState:
         doubtful = np.fromiter(with_prior, np.intp)
         self._refresh_priors(doubtful)
         self.wrong_answers.fit()
-        self._update_items(doubtful.tolist())
+        self.update_items(doubtful.tolist())
 
     def _refresh_priors(self, items: Array) -> None:
         """Take what the model of the other fold says of items, where it has learnt more than that of the prior."""
@@ -244,10 +229,6 @@ class LabellingState:
             if len(stale):
                 for item, p in zip(stale.tolist(), model.fold_probabilities(fold, stale), strict=True):
                     self.trials[item].prior, self.trials[item].n_updates = p, n_updates
-
-    def _update_items(self, items: Iterable[int]) -> None:
-        for item in list(items):
-            self._update_item(item)
 
     def _update_item(self, item: int) -> None:
         """Find the label of an item, the doubt in it, and whether it is done; let the model learn it."""
