@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -39,11 +40,9 @@ def _local(runs: Sequence[Run], jobs: int) -> Iterator[RunResult | RunFailure]:
     waiting = {run.key: run for run in runs}
     options: dict[str, Any] = {"n_jobs": jobs, "batch_size": 1, "pre_dispatch": jobs}
     options |= {"return_as": "generator_unordered", "idle_worker_timeout": IDLE_SECONDS}
+    with _interrupts_ignored():  # processes started here never see Ctrl-C: their parent ends them
+        results = Parallel(**options)(delayed(execute_run)(run) for run in runs)
     try:
-        with (
-            _interrupts_ignored()
-        ):  # processes that are started in here never see Ctrl-C: their parent ends them
-            results = Parallel(**options)(delayed(execute_run)(run) for run in runs)
         for result in results:
             del waiting[result.run.key]
             yield result
@@ -53,6 +52,9 @@ def _local(runs: Sequence[Run], jobs: int) -> Iterator[RunResult | RunFailure]:
                 yield from Parallel(**options)([delayed(execute_run)(run)])
             except TerminatedWorkerError:
                 yield RunFailure(run, PROCESS_DIED)
+    finally:
+        with warnings.catch_warnings(action="ignore"):  # after Ctrl-C, of runs that are cancelled
+            results.close()
 
 
 @contextmanager
