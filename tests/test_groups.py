@@ -55,7 +55,7 @@ def test_a_simulation_by_label_and_by_group_is_what_a_loop_counts(logged: bool, 
     counted: dict[str, list[tuple[bool, int]]] = {}
     done = 0
     for chunk in stream.chunks(0):
-        for i in chunk.visit[: 500 - done]:
+        for i in chunk.order[: 500 - done]:
             decision, label = slow.decide(chunk.rows.row(i)), KINDS[chunk.y[i]]
             slow.update(decision, hit=label in decision.labels)
             done += 1

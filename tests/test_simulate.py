@@ -26,7 +26,7 @@ Y = [0, 1, 2, 0, 1, 2]
 
 
 def passes(stream, seed, n):
-    return [chunk.visit.tolist() for chunk in islice(stream.chunks(seed), n)]
+    return [chunk.order.tolist() for chunk in islice(stream.chunks(seed), n)]
 
 
 # ---------------------------------------------------------------- Arrays
@@ -210,7 +210,7 @@ def test_simulate_is_decide_and_update(sparse):
     trace = simulate(fused, stream, 170)
     counts, done = np.zeros(3), 0
     for chunk in stream.chunks(7):
-        for i in chunk.visit[: 170 - done]:
+        for i in chunk.order[: 170 - done]:
             row = chunk.rows.row(i)
             decision = by_hand.decide(row)
             hit = int(chunk.y[i]) in decision.drawn

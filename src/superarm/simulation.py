@@ -234,15 +234,15 @@ def simulate(
     with ticking(progress, rounds) as tick:
         for chunk in stream.chunks(seed):
             if done == 0:
-                learner.run(chunk.rows, chunk.y, chunk.visit[:0])  # make its arrays off the clock
+                learner.run(chunk.rows, chunk.y, chunk.order[:0])  # make its arrays off the clock
             start = 0
-            while start < len(chunk.visit) and next_mark < len(marks):
-                stop = min(len(chunk.visit), start + int(marks[next_mark]) - done)
-                part = chunk._replace(visit=chunk.visit[start:stop])
+            while start < len(chunk.order) and next_mark < len(marks):
+                stop = min(len(chunk.order), start + int(marks[next_mark]) - done)
+                part = chunk._replace(order=chunk.order[start:stop])
                 sizes = np.empty(stop - start, np.intp) if group_sums and done >= warm_up else None
                 began = perf_counter()
                 if log is None:
-                    total += learner.run(part.rows, part.y, part.visit, sizes=sizes)
+                    total += learner.run(part.rows, part.y, part.order, sizes=sizes)
                 else:
                     total += _run_logged(learner, part, log, seed, done, sizes)
                 seconds += perf_counter() - began
@@ -292,7 +292,7 @@ class _GroupSums:
 
     def add(self, chunk: Chunk, sizes: Array) -> None:
         """Rounds, and for each how many labels it showed, less than 0 if the right one was not among them."""
-        groups = (chunk.y if self.numbers is None else self.numbers)[chunk.visit]
+        groups = (chunk.y if self.numbers is None else self.numbers)[chunk.order]
         for column, weights in enumerate((None, sizes > 0, np.abs(sizes))):
             self.sums[:, column] += np.bincount(groups, weights, len(self.groups))
 
@@ -311,7 +311,7 @@ def _run_logged(
     """
     counts = np.zeros(4, np.int64)
     sees_label = learner.feedback == ("label",)
-    for number, i in enumerate(chunk.visit):
+    for number, i in enumerate(chunk.order):
         label = learner.label_set.decode([chunk.y[i]])[0]
         decision = learner.decide(chunk.rows.row(i))
         hit = label in decision.labels

@@ -54,7 +54,7 @@ def test_missing_extras_say_what_to_install(tmp_path, monkeypatch):
         run(
             read_spec(small_spec(tmp_path)), Store(tmp_path / "s"), engine="dask", address="tcp://127.0.0.1:1"
         )
-    from superarm.streams.features import make_features
+    from superarm.streams.vgg16 import make_features
 
     monkeypatch.setitem(sys.modules, "keras", None)
     with pytest.raises(MissingExtra, match=r'pip install "superarm\[features\]"'):

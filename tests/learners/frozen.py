@@ -69,7 +69,7 @@ def data(kind: str, d: int, k: int) -> tuple[Any, Array]:
     """N rows and labels. Only `Generator.random` is asked: its numbers are the same in every NumPy."""
     if kind in ("digits", "synsep"):
         chunk = next(iter(open_data(kind).chunks(1)))
-        at, rows = chunk.visit[:N], chunk.rows
+        at, rows = chunk.order[:N], chunk.rows
         return (rows.dense if hasattr(rows, "dense") else rows.values)[at], chunk.y[at]  # as 0.2 called them
     random = np.random.Generator(np.random.PCG64(1000 * d + k))
     y = (random.random(N) * k).astype(np.int64)

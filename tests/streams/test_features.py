@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,11 +12,11 @@ from typer.testing import CliRunner
 
 from superarm.cli.app import app
 from superarm.errors import DataMissing, InvalidInput
-from superarm.streams import open_data
-from superarm.streams.features import _keras, extract, make_features
+from superarm.streams import open_data, vgg16
+from superarm.streams.vgg16 import _keras, extract, make_features
 
 # (importing Keras here would choose its backend before superarm does)
-pytestmark = [
+with_keras = [
     pytest.mark.slow,  # importing Keras takes ten seconds
     pytest.mark.skipif(
         importlib.util.find_spec("keras") is None,
@@ -24,6 +26,12 @@ pytestmark = [
         "ignore:__array__ implementation:DeprecationWarning"
     ),  # Keras 3.15 on NumPy 2.4
 ]
+
+
+def needs_keras(test):
+    for mark in with_keras:
+        test = mark(test)
+    return test
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +58,7 @@ def images(tmp_path):
     return path
 
 
-@pytest.mark.slow
+@needs_keras
 def test_features_do_not_depend_on_the_batch_and_match_keras(weights):
     keras = _keras()
     pixels = np.random.default_rng(1).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
@@ -63,7 +71,7 @@ def test_features_do_not_depend_on_the_batch_and_match_keras(weights):
     np.testing.assert_allclose(X, np.asarray(wanted).reshape(5, 512), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.slow
+@needs_keras
 def test_made_once_from_the_same_images_and_weights(images, weights):
     seen = []
     path, computed = make_features(str(images), weights=weights, batch=3, progress=seen.append)
@@ -75,7 +83,7 @@ def test_made_once_from_the_same_images_and_weights(images, weights):
     assert make_features(str(images), weights=weights, size=40) == (path, True)
 
 
-@pytest.mark.slow
+@needs_keras
 def test_images_from_0_to_1_are_the_same_images(images, weights, tmp_path):
     with np.load(images) as file:
         np.savez(
@@ -87,7 +95,7 @@ def test_images_from_0_to_1_are_the_same_images(images, weights, tmp_path):
     assert two.labels == ("a", "b", "c")
 
 
-@pytest.mark.slow
+@needs_keras
 def test_the_command(images, weights, tmp_path):
     target = tmp_path / "out.npz"
     line = ["data", "features", str(images), "--weights", str(weights), "--output", str(target)]
@@ -96,6 +104,7 @@ def test_the_command(images, weights, tmp_path):
     assert target.exists()
 
 
+@needs_keras
 def test_what_is_refused(images, weights, tmp_path, monkeypatch):
     with pytest.raises(DataMissing, match=r"weights of VGG-16: .* is not there"):
         make_features(str(images), weights=tmp_path / "none.h5")
@@ -116,12 +125,73 @@ def test_what_is_refused(images, weights, tmp_path, monkeypatch):
         make_features(str(tmp_path / "odd.npz"), weights=weights)
 
 
+@needs_keras
 def test_no_weights_and_no_network(images, monkeypatch):
     from dataclasses import replace
 
-    from superarm.streams import features
-
-    nowhere = replace(features.WEIGHTS, mirrors=("http://127.0.0.1:1/",))
-    monkeypatch.setattr(features, "WEIGHTS", nowhere)
+    nowhere = replace(vgg16.WEIGHTS, mirrors=("http://127.0.0.1:1/",))
+    monkeypatch.setattr(vgg16, "WEIGHTS", nowhere)
     with pytest.raises(DataMissing, match=r"vgg16_weights.*could not be downloaded"):
         make_features(str(images))
+
+
+# ---------------------------------------------------------------- without Keras
+
+
+class Model:
+    """In place of VGG-16: 512 times the mean of an image."""
+
+    def load_weights(self, path):
+        if b"broken" in Path(path).read_bytes():
+            raise OSError("no weights")
+
+    def predict_on_batch(self, images):
+        return np.repeat(images.mean(axis=(1, 2, 3))[:, None], 512, axis=1)
+
+
+@pytest.fixture
+def stub(monkeypatch, tmp_path):
+    """A file of weights for a model that needs no Keras."""
+    applications = SimpleNamespace(
+        VGG16=lambda **_: Model(), vgg16=SimpleNamespace(preprocess_input=lambda x: x)
+    )
+    pad = ((0, 0), (0, 4), (0, 4), (0, 0))  # 28 pixels to 32
+    image = SimpleNamespace(resize=lambda x, size: np.pad(x, pad))
+    ops = SimpleNamespace(convert_to_numpy=np.asarray, image=image)
+    monkeypatch.setattr(vgg16, "_keras", lambda: SimpleNamespace(applications=applications, ops=ops))
+    path = tmp_path / "weights.h5"
+    path.write_bytes(b"weights")
+    return path
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"no zip"])
+def test_a_broken_feature_file_is_made_again(images, stub, content):
+    path, computed = make_features(str(images), weights=stub, batch=3)
+    assert computed
+    assert make_features(str(images), weights=stub) == (path, False)
+    path.write_bytes(content)
+    assert make_features(str(images), weights=stub) == (path, True)
+    stream = open_data(str(path))
+    assert (stream.n_features, stream.n_labels, len(stream.y)) == (512, 3, 7)
+
+
+def test_feature_files_name_their_labels(images, stub, tmp_path):
+    with np.load(images) as file:
+        arrays = {"X": file["x_train"] / 255.0, "y": file["y_train"], "classes": np.array(list("abc"))}
+    np.savez(tmp_path / "b.npz", **arrays)
+    path, _ = make_features(str(tmp_path / "b.npz"), weights=stub)
+    assert open_data(str(path)).labels == ("a", "b", "c")
+    with np.load(path) as file:
+        assert set(file.files) == {"X", "y", "labels", "provenance"}
+
+
+def test_what_is_refused_without_keras(images, stub, tmp_path):
+    with pytest.raises(DataMissing, match=r"weights of VGG-16: .* is not there"):
+        make_features(str(images), weights=tmp_path / "none.h5")
+    with pytest.raises(InvalidInput, match="size of features must be at least 32, got 16"):
+        make_features(str(images), weights=stub, size=16)
+    stub.write_bytes(b"broken")
+    with pytest.raises(InvalidInput, match=r"weights of .* must be a Keras file for VGG-16"):
+        make_features(str(images), weights=stub)
+    with pytest.raises(InvalidInput, match=r"pixels of features must be of shape"):
+        extract(np.zeros((1, 32, 32, 2)), stub)

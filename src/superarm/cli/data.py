@@ -29,7 +29,7 @@ def list_() -> None:
     Example: **superarm data list**
     """
     from superarm.streams.catalog import FEATURES, feature_file
-    from superarm.streams.download import data_home, find
+    from superarm.streams.download import data_home, is_present
     from superarm.streams.images import IMAGE_SETS
 
     rows = [
@@ -39,7 +39,7 @@ def list_() -> None:
     ]
     for images in IMAGE_SETS.values():
         n, height, width, channels = images.shape
-        is_here = all(find(file) for file in images.files)
+        is_here = all(is_present(file) for file in images.files)
         size = sum(file.size for file in images.files) / 1e6
         state = "here" if is_here else f"to get, {size:.0f} MB"
         rows.append([images.name, "10", f"{height * width * channels:,}", f"{n:,}", state])
@@ -66,16 +66,15 @@ def get(
 ) -> None:
     """Download image sets, check them, and keep them.
 
-    A download that was broken off goes on where it stopped. Without a network: put the files into
-    DIR/NAME/ and give **--from DIR**.
+    Without a network: put the files into DIR/NAME/ and give **--from DIR**.
 
     Example: **superarm data get mnist fashion-mnist**
     """
     from superarm._progress import progress_bar
     from superarm.errors import InvalidInput
     from superarm.streams.download import fetch
-    from superarm.streams.features import WEIGHTS
     from superarm.streams.images import IMAGE_SETS
+    from superarm.streams.vgg16 import WEIGHTS
 
     files_by_name: dict[str, Any] = {name: images.files for name, images in IMAGE_SETS.items()} | {
         "vgg16": (WEIGHTS,)
@@ -107,8 +106,8 @@ def features(
     Example: **superarm data features mnist**, then **superarm simulate --data mnist-vgg16 ...**
     """
     from superarm._progress import progress_bar
-    from superarm.streams.features import make_features
     from superarm.streams.images import IMAGE_SETS
+    from superarm.streams.vgg16 import make_features
 
     check_output(output, "data features", force=force)
     total = IMAGE_SETS[images].shape[0] if images in IMAGE_SETS else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -69,13 +70,11 @@ class Arrays:
 
     def chunks(self, seed: int) -> Iterator[Chunk]:
         """The rows again and again, in an order that ``seed`` decides."""
-        turn = 0
-        while True:
-            visit = np.arange(len(self.y))
+        for epoch in itertools.count():
+            order = np.arange(len(self.y))
             if self.shuffle:
-                np.random.default_rng([seed, turn]).shuffle(visit)
-            yield Chunk(self.rows, self.y, visit)
-            turn += 1
+                np.random.default_rng([seed, epoch]).shuffle(order)
+            yield Chunk(self.rows, self.y, order)
 
 
 def _numbered(y: Any, labels: Sequence[Label] | None) -> tuple[Array, Labels]:

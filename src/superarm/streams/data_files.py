@@ -19,6 +19,7 @@ from superarm.streams.arrays import Arrays
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 SUFFIXES = (".npz", *TABLES, *SVMLIGHT)
+LABEL_KEYS = ("labels", "classes")  # of an .npz: the names of its labels
 LABEL_COLUMNS = ("label", "y", "class", "target")  # tried in this order if no column is named
 
 
@@ -129,7 +130,7 @@ def read_npz(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             keys = set(file.files)
-            names = file["classes"].tolist() if "classes" in keys else None
+            names = next((file[key].tolist() for key in LABEL_KEYS if key in keys), None)
             if {"X", "y"} <= keys:
                 return {"X": file["X"], "y": file["y"], "labels": names}
             if {"X_data", "X_indices", "X_indptr", "X_shape", "y"} <= keys:

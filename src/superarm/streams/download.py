@@ -1,4 +1,4 @@
-"""Files from the net, whole or not at all: checksums, mirrors, resumed downloads, offline directories."""
+"""Files from the net, whole or not at all: checksums, mirrors, offline directories."""
 
 from __future__ import annotations
 
@@ -34,21 +34,29 @@ def data_home() -> Path:
     return Path(os.environ.get(HOME) or user_cache_dir("superarm", appauthor=False))
 
 
-def is_whole(path: Path, file: RemoteFile) -> bool:
-    """Whether the file is there and has the right content."""
-    if not path.is_file() or path.stat().st_size != file.size:
-        return False
+def is_official(path: Path, file: RemoteFile) -> bool:
+    """Return whether the file at ``path`` has the right content."""
     kind, _, wanted = file.digest.partition(":")
-    return file_digest(path, kind) == wanted
+    return path.stat().st_size == file.size and file_digest(path, kind) == wanted
+
+
+def is_present(file: RemoteFile) -> bool:
+    """Return whether a file of the right size is here; its content is checked when it is opened."""
+    return any(path.stat().st_size == file.size for path in _local_paths(file))
 
 
 def find(file: RemoteFile, offline: Path | None = None) -> Path | None:
-    """The file, if it is in the data home or in an offline directory."""
+    """Return where the file is in the data home or in an offline directory, with the right content."""
+    return next((path for path in _local_paths(file, offline) if is_official(path, file)), None)
+
+
+def _local_paths(file: RemoteFile, offline: Path | None = None) -> list[Path]:
+    """Return the files of that name in the data home and in offline directories."""
     paths = [data_home() / file.folder / file.name]
     for folder in (offline, os.environ.get(OFFLINE)):
         if folder:
             paths += [Path(folder) / file.folder / file.name, Path(folder) / file.name]
-    return next((path for path in paths if is_whole(path, file)), None)
+    return [path for path in paths if path.is_file()]
 
 
 def fetch(
@@ -104,11 +112,12 @@ def _download(
     reasons = []
     for address in (*first, *file.mirrors):
         try:
-            _resume(address + file.name, part, progress)
+            _save(address + file.name, part, progress)
         except (requests.RequestException, OSError) as error:
+            part.unlink(missing_ok=True)
             reasons.append(f"  {address}{file.name}: {_reason(error)}")
             continue
-        if is_whole(part, file):
+        if is_official(part, file):
             part.replace(target)
             return []
         part.unlink()
@@ -116,24 +125,17 @@ def _download(
     return reasons
 
 
-def _resume(url: str, part: Path, progress: Callable[[int], object] | None) -> None:
-    """Download to a file, from where the last attempt stopped."""
+def _save(url: str, path: Path, progress: Callable[[int], object] | None) -> None:
+    """Download to a file."""
     import requests
 
-    have = part.stat().st_size if part.exists() else 0
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    with requests.get(url, stream=True, timeout=30, headers=headers) as answer:
-        if answer.status_code == 416:  # nothing is left to send
-            return
-        answer.raise_for_status()
-        resumed = answer.status_code == 206
-        if resumed and progress:
-            progress(have)
-        with part.open("ab" if resumed else "wb") as file:
-            for block in answer.iter_content(BLOCK):
-                file.write(block)
-                if progress:
-                    progress(len(block))
+    headers = {"Accept-Encoding": "identity"}
+    with requests.get(url, stream=True, timeout=30, headers=headers) as response, path.open("wb") as file:
+        response.raise_for_status()
+        for block in response.iter_content(BLOCK):
+            file.write(block)
+            if progress:
+                progress(len(block))
 
 
 def _reason(error: Exception) -> str:
@@ -153,6 +155,5 @@ def _offline_help(files: Sequence[RemoteFile]) -> str:
     names = "".join(f"  {f.mirrors[0]}{f.name}  ({f.size:,} bytes, {f.digest})\n" for f in files)
     return (
         f"Without a network, get on another machine\n{names}put into DIR/{folder}/, and run: "
-        f"superarm data get {folder} --from DIR (or set {OFFLINE}=DIR).\n"
-        "A download that was broken off goes on where it stopped."
+        f"superarm data get {folder} --from DIR (or set {OFFLINE}=DIR)."
     )

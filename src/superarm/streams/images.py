@@ -152,18 +152,18 @@ SVHN = _files(
     test_32x32.mat 64275384 cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b
     """,
 )
-CLOTHES = (
+FASHION_LABELS = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
     *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
 )
-THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CIFAR10_LABELS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 IMAGE_SETS = {
     images.name: images
     for images in (
         ImageSet("mnist", MNIST, read_mnist, (70_000, 28, 28, 1)),
-        ImageSet("fashion-mnist", FASHION_MNIST, read_mnist, (70_000, 28, 28, 1), CLOTHES),
-        ImageSet("cifar10", CIFAR10, read_cifar10, (60_000, 32, 32, 3), THINGS),
+        ImageSet("fashion-mnist", FASHION_MNIST, read_mnist, (70_000, 28, 28, 1), FASHION_LABELS),
+        ImageSet("cifar10", CIFAR10, read_cifar10, (60_000, 32, 32, 3), CIFAR10_LABELS),
         ImageSet("svhn", SVHN, read_svhn, (99_289, 32, 32, 3)),
     )
 }

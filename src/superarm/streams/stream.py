@@ -11,11 +11,11 @@ from superarm.data.rows import Rows
 
 
 class Chunk(NamedTuple):
-    """Some consecutive rounds: rows[i] with label y[i], for i in ``visit``."""
+    """Some consecutive rounds: rows[i] with label y[i], for i in ``order``."""
 
     rows: Rows
     y: Array
-    visit: Array
+    order: Array
 
 
 class Stream(Protocol):

@@ -42,13 +42,13 @@ class Synthetic:
 
     def chunks(self, seed: int) -> Iterator[Chunk]:
         """New rows without end, which ``seed`` decides."""
-        visit = np.arange(BLOCK)
+        order = np.arange(BLOCK)
         first = 0
         while True:
             X, y = np.empty((BLOCK, D), np.float32), np.empty(BLOCK, np.int64)
             # another seed than the learner's, whose draws would be the same numbers
             fill(seed + 2**40, first, self._owned, self._sizes, self.noise, X, y)
-            yield Chunk(Rows(X), y, visit)
+            yield Chunk(Rows(X), y, order)
             first += BLOCK
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import need
-from superarm._files import file_digest, write_atomically
+from superarm._files import UNREADABLE, file_digest, write_atomically
 from superarm._types import Array
 from superarm.errors import DataMissing, InvalidInput
 from superarm.streams.catalog import feature_file
@@ -62,7 +62,7 @@ def make_features(
         weights = fetch([WEIGHTS])[0]
     elif not weights.is_file():
         raise DataMissing(
-            f"weights of VGG-16: {weights} is not there; leave --weights out to download {WEIGHTS.name}"
+            f"weights of VGG-16: {weights} is not there; leave weights out to download {WEIGHTS.name}"
         )
     images = load_images(source) if own_images is None else _read_images(own_images)
     height, width = images.pixels.shape[1:3]
@@ -82,9 +82,9 @@ def make_features(
         return target, False
     X = extract(images.pixels, weights, side=side, batch=batch, progress=progress)
     arrays: dict[str, Any] = {"X": X, "y": images.y}
-    arrays["made_of"] = np.frombuffer(json.dumps(provenance).encode(), np.uint8)
+    arrays["provenance"] = np.frombuffer(json.dumps(provenance).encode(), np.uint8)
     if images.labels is not None:
-        arrays["classes"] = np.array(images.labels)
+        arrays["labels"] = np.array(images.labels)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, lambda file: np.savez(file, **arrays))
     return target, True
@@ -155,9 +155,9 @@ def _read_images(path: Path) -> Images:
 
 
 def _provenance(path: Path) -> Any:
-    """The images, weights and size that an existing file of features was made from."""
+    """Return the images, weights and size that a file of features was made from; ``None`` if it cannot be read."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return json.loads(file["made_of"].tobytes())
-    except (OSError, KeyError, ValueError):
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            return json.loads(file["provenance"].tobytes())
+    except UNREADABLE:  # not there, broken, or made by something else
         return None
