@@ -16,7 +16,7 @@ from superarm.label.calibration import ErrorCurve
 
 @pytest.mark.parametrize("yes_no", [False, True])
 def test_beliefs_are_those_of_enumeration(yes_no: bool) -> None:
-    """Against a world of people who say something else with the chance e, each other thing alike."""
+    """Against a world of people who say something else with probability e, each other thing alike."""
     k, e, prior = 4, 0.1, np.array([0.4, 0.3, 0.2, 0.1])
     shown = (0, 2)
     says = [True, False] if yes_no else [0, 2, None]
@@ -97,8 +97,8 @@ def test_none_of_all_labels_is_no_wrong_answer() -> None:
         question = job.ask()
         assert question is not None
         job.answer(question, none=True)
-    job.state.wrong_answers.fit()
-    assert job.state.wrong_answers.rate("") < 0.01
+    job.state.error_rates.fit()
+    assert job.state.error_rates.rate("") < 0.01
     assert job.disagreements() == []
 
 

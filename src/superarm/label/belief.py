@@ -129,7 +129,7 @@ class AnnotatorErrorRates:
         n_answers = self._n_answers[by].sum() if by in self._n_answers else 0
         return self._estimate(by)[1] / float(n_answers) if n_answers else 0.0
 
-    def n_wrong(self) -> float:
+    def expected_wrong_answers(self) -> float:
         """Return how many answers of all people are expected to be wrong."""
         return sum(self._expected_wrong.values())
 

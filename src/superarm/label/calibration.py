@@ -14,8 +14,10 @@ import numpy as np
 from superarm._types import Array
 from superarm.theory.platt import sigmoid
 
-RECENT = 0.5  # of all checks: how far back they count
-FEWEST = 50.0
+RECENT_SHARE, MIN_RECENT = (
+    0.5,
+    50.0,
+)  # trials fade over this share of all of them, and over this number at least
 FLOOR_PRIOR = 10.0  # as if half an error had been found in so many audits
 NODES = np.linspace(-14.0, 14.0, 57)  # values of z between which curves are straight
 SLOPES, OFFSETS = (
@@ -26,25 +28,25 @@ N_FLOORS = 24
 
 
 def logit(wrong: Array | float) -> Array:
-    """log(e / (1 - e)), for probabilities that are not quite 0 or 1."""
+    """Return log(e / (1 - e)), for probabilities that are not quite 0 or 1."""
     e = np.clip(wrong, 1e-6, 1.0 - 1e-6)
     log_odds: Array = np.log(e / (1.0 - e))
     return log_odds
 
 
 def recency_weights(n: int) -> Array:
-    """Return the weights of n checks in their order: recent ones count more."""
-    weights: Array = np.exp(-(n - np.arange(n)) / max(FEWEST, RECENT * n))
+    """Return the weights of n trials in their order: recent ones count more."""
+    weights: Array = np.exp(-(n - np.arange(n)) / max(MIN_RECENT, RECENT_SHARE * n))
     return weights
 
 
 class ErrorCurve:
-    """The posterior of phi, a and b after some checks.
+    """The posterior of phi, a and b after some trials.
 
     Args:
-        z: logit d of each check.
+        z: logit d of each trial.
         e: the probability that its label was wrong.
-        weight: how much each check counts.
+        weight: how much each trial counts.
 
     Attributes:
         floor, slope: the means of phi and b.

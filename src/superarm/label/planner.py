@@ -8,8 +8,8 @@ often wrong and a model that is too sure of itself could not be told apart.
 **Rounds.** In a round of clicks each item is scored once, some at each click, with the model of that time. At its end
 the estimates are made anew. So they depend on the last two rounds only: opening a journal repeats these, no more.
 
-**When to stop.** When the upper bound of wrong labels (wrong_labels.py) at one-sided 80 % is at most 1 - target; with a
-target of 1, when all items were asked about and the doubts add up to one in 1,000.
+**When to stop.** When the upper bound of wrong labels (error_estimator.py) at one-sided 80 % is at most 1 - target;
+with a target of 1, when all items were asked about and the doubts add up to one in 1,000.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from superarm._types import Array
+from superarm.label.error_estimator import ErrorEstimator
 from superarm.label.state import NOBODY, LabellingState
-from superarm.label.wrong_labels import WrongLabels
 
 AUDIT_SHARE, LATER_AUDIT_SHARE, MANY_AUDITS = 0.25, 0.1, 1_500
 EARLY_AUDITS = 0.15  # the share of audits that are asked while no item may be accepted yet
@@ -45,9 +45,9 @@ class QuestionPlanner:
         order: the items in random order.
     """
 
-    def __init__(self, state: LabellingState, estimator: WrongLabels) -> None:
+    def __init__(self, state: LabellingState, estimator: ErrorEstimator) -> None:
         self.state, self.estimator, self._settings = state, estimator, state.settings
-        self._rows_per_item, seed = estimator.copies, state.settings.seed
+        self._rows_per_item, seed = estimator.rows_per_item, state.settings.seed
         n = len(self._rows_per_item)
         self.order = np.random.default_rng((seed, 1)).permutation(n)
         self._rank = np.argsort(self.order)
@@ -94,10 +94,10 @@ class QuestionPlanner:
     def _estimate(self) -> None:
         """Make the estimates anew. Before it is called the end, all items are scored with the model of now."""
         estimator = self.estimator
-        self._is_enough = estimator.estimate_anew().is_reached and estimator.n_audits_missing() <= 0
+        self._is_enough = estimator.refresh_estimate().is_reached and not estimator.n_audits_needed()
         if self._is_enough:
             estimator.score(self.order)
-            self._is_enough = estimator.estimate_anew().is_reached
+            self._is_enough = estimator.refresh_estimate().is_reached
 
     def is_finished(self) -> bool:
         """Return whether enough labels are right."""
@@ -107,16 +107,16 @@ class QuestionPlanner:
             return self._is_enough
         share = 1.0 - self._settings.target if self._settings.target < 1.0 else MAX_WRONG_AT_1
         max_wrong = share * float(self._rows_per_item.sum())
-        return self.estimator.n_doubted() <= max_wrong or not self._recheck_priorities().any()
+        return self.estimator.expected_wrong_asked() <= max_wrong or not self._recheck_priorities().any()
 
     def accepted_items(self) -> Array:
         """Return the items nobody was asked about whose labels are accepted: none before there were enough audits."""
         items = np.flatnonzero(~self.state.done)
-        if self._settings.target >= 1.0 or self.estimator.n_audits_missing() > 0:
+        if self._settings.target >= 1.0 or self.estimator.n_audits_needed():
             return items[:0]
         if self.is_finished():
             return items
-        return items[self.estimator.chances(items) < self.estimator.estimate.accept_below]
+        return items[self.estimator.error_probabilities(items) < self.estimator.estimate.accept_below]
 
     # ------------------------------------------------------------ the next item
 
@@ -141,20 +141,20 @@ class QuestionPlanner:
         if priorities[recheck] == np.inf or not len(items):
             return (recheck, False) if priorities[recheck] > 0.0 else None
         items = items[state.skips[items] == state.skips[items].min()]  # those that were skipped come last
-        if self._settings.target >= 1.0 or len(state.done_order) < min(FIRST_ITEMS, len(self.order) / 4):
+        if self._settings.target >= 1.0 or state.n_done < min(FIRST_ITEMS, len(self.order) / 4):
             return int(items[self._rank[items].argmin()]), False
         if random.random() < self.audit_share:
             item = self._audit(items, random)
             if item is not None:
                 return item, True
         sample = random.choice(items, min(SAMPLE, len(items)), replace=False)
-        expected_wrong = self.estimator.chances(sample) * self._rows_per_item[sample]
+        expected_wrong = self.estimator.error_probabilities(sample) * self._rows_per_item[sample]
         best = int(expected_wrong.argmax())
         return (recheck if priorities[recheck] > expected_wrong[best] else int(sample[best])), False
 
     def _audit(self, items: Array, random: np.random.Generator) -> int | None:
         """Return one of the open items that would be accepted, at random."""
-        errors = self.estimator.chances(items)
+        errors = self.estimator.error_probabilities(items)
         accepted = items[errors < self.estimator.estimate.accept_below]
         # while the doubts in what people said are too many to accept any: a few of those that come first, later
         if not len(accepted) and random.random() < EARLY_AUDITS:
@@ -172,7 +172,7 @@ class QuestionPlanner:
         state, (low, high) = self.state, UNCLEAR
         again = state.done & (state.clicks < MAX_ANSWERS) & (state.skips == 0)
         priorities = np.where(again & (state.doubt >= MIN_DOUBT), state.doubt * self._rows_per_item, 0.0)
-        priorities[again & state.audited & (low < state.check_error) & (state.check_error < high)] = np.inf
+        priorities[again & state.audited & (low < state.model_error) & (state.model_error < high)] = np.inf
         due = [
             item
             for item, n_clicks in self._scheduled.items()

@@ -13,11 +13,11 @@ from superarm.decisions import Decision
 from superarm.errors import InvalidInput
 from superarm.label.answers import TABLE_AS_PERSON, Answer
 from superarm.label.belief import possible_labels
+from superarm.label.error_estimator import ErrorEstimator
 from superarm.label.planner import QuestionPlanner
 from superarm.label.rows import LabelRows
 from superarm.label.settings import LabelSettings
 from superarm.label.state import LabellingState
-from superarm.label.wrong_labels import WrongLabels
 from superarm.learners import SetLogit
 
 FIRST_CLICKS = 50  # before anything is estimated
@@ -97,7 +97,7 @@ class LabellingResults:
     def __init__(self, rows: LabelRows, settings: LabelSettings) -> None:
         self.rows, self.settings = rows, settings
         self.state = LabellingState(rows.features(len(settings.labels)), settings)
-        self.estimator = WrongLabels(self.state, rows.rows_per_item, settings.target)
+        self.estimator = ErrorEstimator(self.state, rows.rows_per_item)
         self.planner = QuestionPlanner(self.state, self.estimator)
 
     @property
@@ -116,7 +116,7 @@ class LabellingResults:
         if clicks >= FIRST_CLICKS or finished:
             low, high = self.estimator.interval(accepted)
             if labelled:
-                wrong = min(1.0, self.estimator.n_wrong(accepted) / labelled)
+                wrong = min(1.0, self.estimator.expected_wrong_labels(accepted) / labelled)
                 interval = float(low / labelled), float(min(1.0, high / labelled))
             clicks_left = 0 if finished else self._clicks_left()
         return LabellingProgress(
@@ -137,7 +137,7 @@ class LabellingResults:
         """Return how many clicks are left at the rate of the last items; None if only doubts are left."""
         state, items_left = self.state, self.estimator.estimate.items_left
         audit_share = self.planner.audit_share
-        learnt = max(1, len(state.done_order))
+        learnt = max(1, state.n_done)
         recent = state.items_by_time()[-min(RECENT, -(-learnt // 4)) :]
         extra = float(state.clicks[recent].mean()) - 1.0 if len(recent) else 0.0  # beyond one click an item
 
@@ -149,13 +149,13 @@ class LabellingResults:
             if items_left is None:
                 return None
             needed = clicks_for(items_left / (1.0 - audit_share))
-            clicks = min(clicks, max(needed, self.estimator.n_audits_missing() / audit_share))
+            clicks = min(clicks, max(needed, self.estimator.n_audits_needed() / audit_share))
         return max(1, round(clicks)) if clicks > 0.0 else None
 
     def people(self) -> dict[str, dict[str, float]]:
         """Return the clicks of each person, and wrong_rate, the estimated share of them that are wrong."""
         return {
-            name: {"clicks": clicks, "wrong_rate": round(self.state.wrong_answers.wrong_share(name), 4)}
+            name: {"clicks": clicks, "wrong_rate": round(self.state.error_rates.wrong_share(name), 4)}
             for name, clicks in self.state.clicks_by.items()
             if clicks
         }
@@ -176,7 +176,7 @@ class LabellingResults:
             self.estimator.score(self.planner.order)
         items = np.arange(len(self.rows.keys))
         accepted = set(self.planner.accepted_items().tolist())
-        errors = self.estimator.chances(items)
+        errors = self.estimator.error_probabilities(items)
         by_item = [self._item_result(item, item in accepted, float(errors[item])) for item in items.tolist()]
         return [{"row": row, **by_item[item]} for row, item in enumerate(self.rows.item_of_row)]
 

@@ -28,9 +28,9 @@ def simulate_labeller(
     """
     random = np.random.default_rng((job.settings.seed, 5))
     while (question := job.ask()) is not None:
-        n_done = len(job.state.done_order)
+        n_done = job.state.n_done
         job.answer(question, **simulated_answer(question, truth[question.row], wrong, random))
-        on_progress(len(job.state.done_order) - n_done)
+        on_progress(job.state.n_done - n_done)
     progress = job.progress()
     labels = [result["label"] for result in job.results()]
     n_labelled = len(labels) - labels.count(None)

@@ -52,8 +52,7 @@ class LabellingState:
         clicks_by: how many answers to questions each person has given.
         excluded_people: whose answers do not count.
         trials: of the model, by item, in their order.
-        done_order: the items that have been done at any time, in their order, as keys.
-        check_error: of each item with a trial, the probability that the model's label was wrong.
+        model_error: of each item with a trial, the probability that the model's label was wrong.
         audited: whether an audit of the item has an answer that counts.
     """
 
@@ -63,7 +62,7 @@ class LabellingState:
         self.label_set = LabelSet(settings.labels)
         self.label = np.full(n, NO_LABEL, np.int32)
         self.model = LabelModel(features, len(settings.labels), self.label, settings.seed)
-        self.wrong_answers = AnnotatorErrorRates(n, settings.yes_no)
+        self.error_rates = AnnotatorErrorRates(n, settings.yes_no)
         self.doubt = np.ones(n)
         self.doubt_at_high_rate = np.zeros(n)
         self.done = np.zeros(n, bool)
@@ -74,9 +73,9 @@ class LabellingState:
         self.clicks_by: Counter[str] = Counter()
         self.excluded_people: set[str] = set()
         self.trials: dict[int, ModelTrial] = {}
-        self.check_error = np.zeros(n)
+        self.model_error = np.zeros(n)
         self.audited = np.zeros(n, bool)
-        self.done_order: dict[int, None] = {}
+        self._done_order: dict[int, None] = {}  # a set that keeps its order
         self._person_numbers: dict[str, int] = {}
         self._until_refit = REFIT_AFTER[0]
         # the model's probabilities to this power are right, but for this share of rows, which have any label
@@ -89,9 +88,14 @@ class LabellingState:
         """How many items were audited."""
         return int(np.count_nonzero(self.audited))
 
+    @property
+    def n_done(self) -> int:
+        """How many items have been done at any time."""
+        return len(self._done_order)
+
     def items_by_time(self) -> Array:
         """Return the items in the order in which they were done first."""
-        return np.fromiter(self.done_order, np.intp, len(self.done_order))
+        return np.fromiter(self._done_order, np.intp, len(self._done_order))
 
     def probabilities(self, items: Array) -> Array:
         """Return the model's probability of each label, for some items; 0 for labels that are not live."""
@@ -129,10 +133,11 @@ class LabellingState:
         )
         return [answer for answer in counting if answer is not None]
 
-    def recent_checks(self) -> list[tuple[int, float, bool]]:
-        """Return the items of recent trials whose label was found, the logits of the model's doubts, and the audits."""
-        done = ((item, trial) for item, trial in self.trials.items() if self.done[item])
-        return [(item, trial.logit_doubt, trial.is_audit) for item, trial in done][-MAX_TRIALS:]
+    def recent_trials(self) -> tuple[Array, Array]:
+        """Return the items of recent trials whose label was found, and the logits of the model's doubts."""
+        trials = [(item, trial.logit_doubt) for item, trial in self.trials.items() if self.done[item]]
+        items, logits = zip(*trials[-MAX_TRIALS:], strict=True) if trials else ((), ())
+        return np.array(items, np.intp), np.array(logits, float)
 
     # ------------------------------------------------------------ events
 
@@ -203,21 +208,20 @@ class LabellingState:
         return tempered
 
     def _posterior(self, prior: Array, answers: list[Answer]) -> Array:
-        rates = {answer.by: self.wrong_answers.rate(answer.by) for answer in answers}
+        rates = {answer.by: self.error_rates.rate(answer.by) for answer in answers}
         return posterior(prior, answers, rates, self.settings.yes_no)
 
     def _refit(self) -> None:
         """Estimate how sure the model may be and how often people are wrong, and update the doubtful items."""
-        checks = self.recent_checks()
-        items, logits, _ = zip(*checks, strict=True) if checks else ((), (), ())
-        curve = ErrorCurve(np.array(logits), self.check_error[list(items)], recency_weights(len(items)))
+        items, logits = self.recent_trials()
+        curve = ErrorCurve(logits, self.model_error[items], recency_weights(len(items)))
         self._inverse_temperature, self._floor = float(np.clip(curve.slope, 0.3, 1.0)), curve.floor
         with_prior = (
             item for item, trial in self.trials.items() if trial.prior is not None and self.done[item]
         )
         doubtful = np.fromiter(with_prior, np.intp)
         self._refresh_priors(doubtful)
-        self.wrong_answers.fit()
+        self.error_rates.fit()
         self.update_items(doubtful.tolist())
 
     def _refresh_priors(self, items: Array) -> None:
@@ -240,24 +244,24 @@ class LabellingState:
         self.audited[item] = trial is not None and trial.is_audit and bool(clicks)
         if not answers:
             self.label[item], self.doubt[item], self.done[item] = NO_LABEL, 1.0, False
-            self.wrong_answers.set_answers(item, np.ones(1), [])
+            self.error_rates.set_answers(item, np.ones(1), [])
             return
         prior = self._prior(item)
         tempered = self._tempered(prior)
         belief = self._posterior(tempered, answers)
         none_fits = self._none_fits(answers)
-        self.wrong_answers.set_answers(
+        self.error_rates.set_answers(
             item, tempered, [] if none_fits else answers
         )  # none fits: nobody was wrong
         label = NO_LABEL if none_fits else int(belief.argmax())
         self.label[item], self.doubt[item] = label, 0.0 if none_fits else 1.0 - belief[label]
         if trial is not None:
             predicted = self.label_set.merged_into[trial.label]
-            self.check_error[item] = 1.0 if none_fits else 1.0 - belief[predicted]
+            self.model_error[item] = 1.0 if none_fits else 1.0 - belief[predicted]
         self.done[item] = self._is_done(label, answers, float(self.doubt[item]))
         if not self.done[item]:
             return
-        self.done_order.setdefault(item)
+        self._done_order.setdefault(item)
         if label == NO_LABEL:
             return
         if self.doubt[item] < 0.5:

@@ -1,0 +1,166 @@
+"""How many labels are wrong.
+
+The model's doubt in its best label understates errors. So each first question about an item is a trial of the model:
+was its best label wrong? But most of those items were chosen because they were doubtful. **Audits** were not: they are
+drawn at random from those that would be accepted unasked. From both follows the probability that a label is wrong,
+given the model's doubt in it, with a floor that no certainty of the model goes below (calibration.py); all other trials
+together count as much as OTHER_TRIALS audits. Then
+
+    wrong labels  W = sum of rows × Pr(wrong) of items nobody was asked about + sum of rows × doubt of the others
+
+with an interval from the posterior of that curve, and the error probability of each item.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from superarm._types import Array
+from superarm.label.calibration import ErrorCurve, logit, recency_weights
+from superarm.label.state import LabellingState
+
+OTHER_TRIALS = 100.0  # audits that all trials which are none count as, together
+MIN_AUDITS = 100  # before any label is accepted
+Z_OF_SHARE = {0.8: 0.8416, 0.975: 1.96}  # quantiles of the normal distribution
+# for the interval: for each wrong answer that was noticed UNNOTICED more; half of that after FEW_ANSWERS
+UNNOTICED, FEW_ANSWERS = 0.5, 1_000.0
+BATCH = 4096  # items that are scored at once
+
+
+class TargetEstimate(NamedTuple):
+    """How far it is to the target.
+
+    Attributes:
+        is_reached: with a probability of 80 %, enough labels are right.
+        accept_below: items nobody was asked about could be accepted, and the target met, if their error probability
+            is below this.
+        items_left: how many must be asked about before the end, about; None if all of them will not do.
+    """
+
+    is_reached: bool
+    accept_below: float
+    items_left: int | None
+
+
+class ErrorEstimator:
+    """Scores of items, and what follows from them.
+
+    Args:
+        state: what the answers say.
+        rows_per_item: how many rows of the table each item stands for.
+
+    Attributes:
+        model_label: of each item, the model's label, as of when it was scored.
+        model_doubt: of each item, the model's own doubt in it.
+        estimate: the last one.
+    """
+
+    def __init__(self, state: LabellingState, rows_per_item: Array) -> None:
+        self._state, self.rows_per_item = state, rows_per_item
+        self._max_wrong_share = 1.0 - state.settings.target
+        self._max_wrong = self._max_wrong_share * float(rows_per_item.sum())
+        self.model_label = np.zeros(len(rows_per_item), np.int32)
+        self.model_doubt = np.ones(len(rows_per_item))
+        self._curve = ErrorCurve(*np.zeros((3, 0)))
+        self._lasting = 0.0  # the part of the floor that audits have found: it will not fall as more are made
+        self.estimate = TargetEstimate(False, 0.0, len(rows_per_item))
+
+    # ------------------------------------------------------------ scores
+
+    def score(self, items: Array) -> None:
+        """Predict the labels of items, also of those that people were asked about, which may come open again."""
+        for start in range(0, len(items), BATCH):
+            batch = items[start : start + BATCH]
+            p = self._state.probabilities(batch)
+            self.model_label[batch] = p.argmax(axis=1)
+            self.model_doubt[batch] = 1.0 - p.max(axis=1)
+
+    def error_probabilities(self, items: Array) -> Array:
+        """Return the probability that the model's label of each item is wrong."""
+        return self._curve.error_probabilities(logit(self.model_doubt[items]))
+
+    def n_audits_needed(self) -> float:
+        """Return how many more audits there must be before any label is accepted unasked."""
+        n_open = np.count_nonzero(~self._state.done)
+        return max(0.0, float(min(MIN_AUDITS, n_open / 3) - self._state.n_audits))
+
+    # ------------------------------------------------------------ estimates
+
+    def expected_wrong_asked(self) -> float:
+        """Return how many labels of items that were asked about are expected to be wrong."""
+        return float((self.rows_per_item * self._state.doubt)[self._state.done].sum())
+
+    def expected_wrong_labels(self, accepted: Array) -> float:
+        """Return how many labels are expected to be wrong, of items that were asked about and of accepted ones."""
+        errors = self.error_probabilities(accepted) * self.rows_per_item[accepted]
+        return self.expected_wrong_asked() + float(errors.sum())
+
+    def interval(self, accepted: Array) -> tuple[float, float]:
+        """Return the 95 % interval of wrong labels, of items that were asked about and of accepted ones."""
+        few = FEW_ANSWERS / (FEW_ANSWERS + float(self._state.clicks.sum()))
+        low, high = self._bounds(accepted, 0.975)
+        high += UNNOTICED * self._state.error_rates.expected_wrong_answers() * few
+        return (low if low >= 1.0 else 0.0), high  # less than one label is none
+
+    def _bounds(self, accepted: Array, share: float) -> tuple[float, float]:
+        """Return the bounds that wrong labels are below, and above, with this probability each."""
+        z, asked = Z_OF_SHARE[share], self.expected_wrong_asked()
+        # doubts stand on rates of wrong answers that are hardly known themselves: within a half of it, say
+        spread = z * (asked + (asked / 2.0) ** 2) ** 0.5
+        logits, w = logit(self.model_doubt[accepted]), self.rows_per_item[accepted]
+        e = self.error_probabilities(accepted)
+        n_wrong, noise = float((w * e).sum()), z**2 * float((w**2 * e * (1.0 - e)).sum())
+        below = n_wrong - self._curve.quantile(logits, w, 1.0 - share)
+        above = self._curve.quantile(logits, w, share) - n_wrong
+        # below twice as wide: trials are of the model as it was, which has learnt since
+        low = max(0.0, asked - spread) + max(0.0, n_wrong - 2.0 * (below**2 + noise) ** 0.5)
+        return low, asked + spread + n_wrong + (max(0.0, above) ** 2 + noise) ** 0.5
+
+    def refresh_estimate(self) -> TargetEstimate:
+        """Estimate how far it is to the target, by what is known now."""
+        self._calibrate()
+        open_items = np.flatnonzero(~self._state.done)
+        e, w = self.error_probabilities(open_items), self.rows_per_item[open_items]
+        order = np.argsort(e)
+        n_labelled = self.rows_per_item[self._state.done].sum() + np.cumsum(w[order])
+        expected_wrong = np.cumsum((e * w)[order]) + self.expected_wrong_asked()
+        fits = expected_wrong <= self._max_wrong_share * n_labelled
+        n_accepted = int(np.flatnonzero(fits)[-1]) + 1 if fits.any() else 0
+        accept_below = float(e[order][n_accepted]) if n_accepted < len(e) else 1.0
+        upper_80 = self._bounds(open_items, 0.8)[1]
+        items_left = self._items_left(e[order], w[order], upper_80)
+        self.estimate = TargetEstimate(upper_80 <= self._max_wrong, accept_below, items_left)
+        return self.estimate
+
+    def _calibrate(self) -> None:
+        items, logits = self._state.recent_trials()
+        if len(items):
+            audit, e = self._state.audited[items], self._state.model_error[items]
+            weight = np.where(audit, 0.0, recency_weights(len(items)))
+            weight *= min(1.0, OTHER_TRIALS / max(1.0, weight.sum()))
+            self._curve = ErrorCurve(logits, e, np.where(audit, 1.0, weight))
+            n_found = float(e[audit].sum())
+            self._lasting = self._curve.floor * n_found / (n_found + 1.0)
+
+    def _items_left(self, e: Array, w: Array, upper_80: float) -> int | None:
+        """Return how many items must be asked about, the most wrong first, until enough labels are right.
+
+        The model learns on the way: its errors fall about like 1 / items that it has learnt from, down to the floor.
+        None if all of them will not do: what people said is too doubtful.
+
+        Args:
+            e: of each open item, the probability that its label is wrong; the smallest first.
+            w: how many rows each stands for.
+            upper_80: all wrong labels, and doubts, at the upper bound.
+        """
+        learnt, asked = max(1, self._state.n_done), np.arange(len(e) + 1)
+        falling, lasting = (
+            np.concatenate([[0.0], np.cumsum(part * w)])[::-1] for part in (e - self._lasting, self._lasting)
+        )
+        errors = lasting + falling * learnt / (learnt + asked)
+        wrong_asked = self.expected_wrong_asked()
+        # the bound comes down with what it bounds
+        enough = (errors + wrong_asked) * upper_80 <= self._max_wrong * (errors[0] + wrong_asked)
+        return int(np.flatnonzero(enough)[0]) if enough.any() else None
