@@ -103,8 +103,8 @@ class Cover(Rule):
             for each label, at most 10,000, and none for a learner that is told every label.
         eta: the step of the threshold. A larger one follows a change sooner, and strays more.
         uniform: the share of sets drawn uniformly, below 1 - coverage: their misses count.
-        false_no: the chance of a "no" although the right label was shown.
-        false_yes: the chance of a "yes" although it was not.
+        false_no: the probability of a "no" although the right label was shown.
+        false_yes: the probability of a "yes" although it was not.
         set_size: the most labels to show; ``None`` for all. Too few of them break the promise.
 
     >>> rule = Cover(coverage=0.9, warm_up=0, labels=["ant", "bee", "cat", "dog"])

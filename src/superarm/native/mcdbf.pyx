@@ -12,7 +12,8 @@ from libc.math cimport exp, log, rint, sqrt
 from libc.stdint cimport int64_t
 
 from superarm.native.core cimport LinearCore
-from superarm.native.ranking cimport contains, position, top_positions
+from superarm.native.cpu cimport vectors
+from superarm.native.ranking cimport contains, position
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.types cimport Answer, Round
@@ -168,7 +169,9 @@ cdef class MCDBFCore(LinearCore):
         cdef double mean_top = 0.0, total = 1.0, margin
         cdef double* c = self.c
         if round.given:
-            top_positions(s, eligible, n, self.own, m)
+            for i in range(n):
+                self.eligible_scores[i] = s[eligible[i]]
+            vectors.top_positions(self.eligible_scores, n, self.own, m)
         for i in range(m):
             self.own[i] = eligible[self.own[i]] if round.given else round.top[i]
             mean_top += <double>s[self.own[i]] / m

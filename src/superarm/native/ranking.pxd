@@ -1,25 +1,6 @@
-"""Scores to orders and probabilities: top-m, softmax, membership."""
+"""Scores to orders and probabilities: the order of a set, softmax, membership."""
 
 from libc.math cimport expf
-
-
-cdef inline void top_positions(const float* s, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t* top, Py_ssize_t m) noexcept nogil:
-    """The positions in ``eligible`` of the best m scores, best first; ties: first wins."""
-    cdef Py_ssize_t p, i, filled = 0
-    cdef float value
-    for p in range(n):
-        value = s[eligible[p]]
-        if filled == m:
-            if not value > s[eligible[top[m - 1]]]:
-                continue
-            i = m - 1
-        else:
-            i = filled
-            filled += 1
-        while i > 0 and value > s[eligible[top[i - 1]]]:
-            top[i] = top[i - 1]
-            i -= 1
-        top[i] = p
 
 
 cdef inline void best_first(const float* s, const Py_ssize_t* drawn, Py_ssize_t m, Py_ssize_t* labels) noexcept nogil:

@@ -1,4 +1,4 @@
-/* Scores to ranks and to exponentials (top.pxd, runner_up.pyx); exp_negative is in averaging.h. */
+/* Scores to ranks and to exponentials (rule.pyx, leave_out.pyx); exp_negative is in averaging.h. */
 
 /* above[i]: how many of v are larger than v[i]; all at once, and without a branch to guess. */
 static inline void count_above(const float *restrict v, int32_t *restrict above, const int lanes) {
