@@ -21,7 +21,7 @@ from stubs import write_stubs  # noqa: E402
 
 SOURCE = Path("src")
 C = SOURCE / "superarm/native/c"
-LOOPS = "superarm.native.cpu"  # the module that has vectors.c in it, once for each level of processor
+LOOPS = "superarm.native.cpu"  # the module that has kernels.c in it, once for each level of processor
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,
@@ -41,7 +41,7 @@ def extensions() -> list[Extension]:
 
 
 class Build(build_ext):
-    """Cython, then C; native/c/vectors.c goes into native.cpu once for each level of processor."""
+    """Cython, then C; native/c/kernels.c goes into native.cpu once for each level of processor."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
@@ -103,9 +103,9 @@ class Build(build_ext):
                 return
             for level, flags in self.levels.items():
                 ext.extra_objects += self.compiler.compile(
-                    [str(C / "vectors.c")],
+                    [str(C / "kernels.c")],
                     output_dir=str(Path(self.build_temp, level)),
-                    macros=[*ext.define_macros, ("LEVEL", f"vectors_{level}")],
+                    macros=[*ext.define_macros, ("LEVEL", f"kernels_{level}")],
                     include_dirs=ext.include_dirs,
                     extra_postargs=flags,
                 )

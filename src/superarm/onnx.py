@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 OPSET, IR = 17, 8  # of 2022: what runtimes of the last years read
 BEND_AT, BEND_LIMIT = 5.0, 7.5  # native/c/scaling.h: |v| > 5 becomes 7.5 - 12.5 / |v|
-CLIP = 5.0  # native/c/curves.h: the largest random Fourier feature
+CLIP = 5.0  # native/c/random_features.h: the largest random Fourier feature
 
 
 def export(learner: Learner, path: str | PathLike[str]) -> None:
@@ -123,7 +123,9 @@ def _scores(graph: Graph, core: Any, d: int) -> str:
     average, _ = core.curves.weights.average()
     weights = np.ascontiguousarray(core.curves.g * average[:, : core.curves.n_features].T)
     return graph.node(
-        "Add", linear, graph.node("MatMul", _fourier_features(graph, core.curves.lift, x, d), weights)
+        "Add",
+        linear,
+        graph.node("MatMul", _fourier_features(graph, core.curves.random_features, x, d), weights),
     )
 
 
@@ -151,7 +153,7 @@ def _scale_to_length(graph: Graph, rows: str, typical: float, length: float) -> 
 
 
 def _fourier_features(graph: Graph, lift: Any, x: str, d: int) -> str:
-    """Return the random Fourier features of scaled rows (native/lift.pyx); phases count turns of the circle."""
+    """Return the Fourier features of scaled rows (native/random_features.pyx); phases count turns of the circle."""
     rows = np.eye(d, dtype=np.float32)
     turns = np.stack([lift.projections(row) for row in rows]) * (lift.bandwidth * lift.turns / lift.stretch)
     t = graph.node("MatMul", x, turns)
@@ -163,7 +165,7 @@ def _fourier_features(graph: Graph, lift: Any, x: str, d: int) -> str:
 
 
 def _sine(graph: Graph, turns: str) -> str:
-    """Return sin(2 pi turns) as native/c/curves.h computes it: a parabola and one correction."""
+    """Return sin(2 pi turns) as native/c/random_features.h computes it: a parabola and one correction."""
     t = graph.node("Sub", turns, graph.node("Floor", graph.node("Add", turns, 0.5)))
     parabola = graph.node("Mul", t, graph.node("Sub", 8.0, graph.node("Mul", 16.0, graph.node("Abs", t))))
     return graph.node(

@@ -65,7 +65,7 @@ def test_another_version_is_another_hash(monkeypatch):
     [
         ("learners/mcdbf.py", True),
         ("native/core.pyx", True),
-        ("native/c/vectors.c", True),
+        ("native/c/kernels.c", True),
         ("simulation.py", True),
         ("losses.py", True),
         ("groups.py", True),
@@ -77,7 +77,7 @@ def test_another_version_is_another_hash(monkeypatch):
 )
 def test_our_code_that_a_run_passes_through_counts(tmp_path, monkeypatch, changed, counts):
     package = tmp_path / "superarm"
-    for name in ("learners/mcdbf.py", "native/core.pyx", "native/c/vectors.c", *home.RUN_FILES):
+    for name in ("learners/mcdbf.py", "native/core.pyx", "native/c/kernels.c", *home.RUN_FILES):
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text("before")
     monkeypatch.setattr(home, "PACKAGE", package)

@@ -200,6 +200,7 @@ def test_centring_changes_no_ranking(digits):
     moved = weights(learner) - W
     spread = moved - moved.mean(axis=0)
     assert np.abs(moved.mean(axis=0)).max() > 1.0
+    np.testing.assert_allclose(weights(learner).mean(axis=0), 0.0, atol=1e-3)
     assert np.abs(spread).max() < 0.05 * np.abs(W).max()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from superarm.native.averaging import AveragedWeights
-from superarm.native.pace import Pace
+from superarm.native.sparse_steps import SparseStepSizes
 
 K, D, WIDTH = 4, 7, 12
 
@@ -51,7 +51,7 @@ def test_small_steps_are_left_out_but_for_the_constant() -> None:
 @pytest.mark.parametrize("forget", [0.0, 0.01, 0.4])
 def test_the_sparse_average_is_the_average(forget: float) -> None:
     """W - omega A against an average computed in full after every update; at 0.4, omega starts anew."""
-    weights, pace = AveragedWeights(K, 0, WIDTH, forget), Pace(K, WIDTH, 1.0)
+    weights, pace = AveragedWeights(K, 0, WIDTH, forget), SparseStepSizes(K, WIDTH, 1.0)
     average = np.zeros((WIDTH + 1, K))
     for t, (c, _, indices, values) in enumerate(steps(300)):
         pace.learn(weights, c, indices, values, rate=0.1, sparse_bias=0.2)
@@ -67,7 +67,7 @@ def test_the_sparse_average_is_the_average(forget: float) -> None:
 
 def test_parts_of_a_mixed_row_are_those_of_its_parts() -> None:
     dense, sparse, both = (AveragedWeights(K, *sizes) for sizes in ((D, 0), (0, WIDTH), (D, WIDTH)))
-    paces = Pace(K, WIDTH, 1.0), Pace(K, WIDTH, 1.0)
+    paces = SparseStepSizes(K, WIDTH, 1.0), SparseStepSizes(K, WIDTH, 1.0)
     for c, x, indices, values in steps(100):
         dense.learn(c, x, bias=0.3)
         paces[0].learn(sparse, c, indices, values, rate=0.1, sparse_bias=0.2)

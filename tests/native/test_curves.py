@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 import superarm as sa
 from superarm.errors import InvalidInput, WeightsOverflow
 from superarm.learners import setlogit
-from superarm.native.curves import Curves, gate_slope
+from superarm.native.curves import Curves, gate_gradient_of
 
 
 def softmax(s: Any) -> Any:
@@ -65,21 +65,21 @@ def test_the_slope_of_the_gate(answer: dict[str, Any], noise: tuple[float, float
 
     wanted = (log_likelihood(g + 1e-5) - log_likelihood(g - 1e-5)) / 2e-5
     q = softmax(linear + g * curved)
-    got = gate_slope(q, curved, drawn, false_yes=false_yes, false_no=false_no, **answer)
+    got = gate_gradient_of(q, curved, drawn, false_yes=false_yes, false_no=false_no, **answer)
     assert got == pytest.approx(wanted, rel=1e-5)
 
 
 def test_an_impossible_answer_leaves_the_gate() -> None:
     q, a = np.array([1.0, 0.0, 0.0]), np.array([1.0, 2.0, 3.0])
-    assert gate_slope(q, a, [1, 2], hit=True) == 0.0
-    assert gate_slope(q, a, [], likelihood=[0.0, 1.0, 1.0]) == 0.0
+    assert gate_gradient_of(q, a, [1, 2], hit=True) == 0.0
+    assert gate_gradient_of(q, a, [], likelihood=[0.0, 1.0, 1.0]) == 0.0
 
 
 def test_the_stage_alone_on_one_row() -> None:
     curves = Curves(3, 4, 64, 7)
     x = np.array([0.5, -0.5, 0.1, 0.2])
     phi = curves.features(x)
-    np.testing.assert_array_equal(phi, curves.lift.features(x))
+    np.testing.assert_array_equal(phi, curves.random_features.features(x))
     curves.weights.learn([1.0, -1.0, 0.0], phi)
     average, last = curves.scores(x)
     np.testing.assert_allclose(last, [phi @ phi, -phi @ phi, 0.0], rtol=1e-5)
@@ -110,7 +110,7 @@ def test_curves_learn_what_no_line_can() -> None:
         errors[curves] = (learner.predict(X[20_000:]) != y[20_000:]).mean()
     assert errors[None] < 0.35 < 0.7 < errors[0]
     assert learner.core.curves.g > 0.7
-    relevance = learner.core.state()["curves.lift.relevance"]  # two of the ten columns matter
+    relevance = learner.core.state()["curves.random_features.relevance"]  # two of the ten columns matter
     assert relevance[:2].min() > 3 * relevance[2:].max()
 
 
@@ -161,7 +161,7 @@ def test_a_naive_twin_computes_the_same(d: int, curves: int | None) -> None:
     learner = made(X, 6, curves=curves, seed=3)
     learner.scores(X[:1])
     state = learner.core.state()
-    twin = Curved(6, d, state["curves.lift.sign"], features=curves or setlogit.CURVES)
+    twin = Curved(6, d, state["curves.random_features.sign"], features=curves or setlogit.CURVES)
     for i in range(400):
         decision = learner.decide(X[i])
         np.testing.assert_allclose(learner.scores(X[i : i + 1])[0], twin.scores(X[i]), atol=0.02, rtol=0.01)
@@ -169,8 +169,8 @@ def test_a_naive_twin_computes_the_same(d: int, curves: int | None) -> None:
         learner.update(decision, hit=hit)
         twin.learn(X[i].astype(float), decision.labels, hit)
     assert learner.core.curves.g == pytest.approx(twin.gate, abs=0.01)
-    np.testing.assert_allclose(state["curves.lift.relevance"], twin.relevance, atol=0.02)
-    np.testing.assert_allclose(state["curves.lift.inverse"], twin.waves.inverse, rtol=0.02)
+    np.testing.assert_allclose(state["curves.random_features.relevance"], twin.relevance, atol=0.02)
+    np.testing.assert_allclose(state["curves.random_features.inverse"], twin.waves.inverse, rtol=0.02)
 
 
 # ------------------------------------------------------------ the house

@@ -70,16 +70,6 @@ def test_a_row_with_both_parts_has_the_sum_of_both_scores():
     np.testing.assert_allclose(both.score(x, **stored(x), bias=0.1, sparse_bias=0.2), wanted, rtol=1e-5)
 
 
-def test_centre():
-    """The mean over labels goes away; differences between labels stay."""
-    W, dense, sparse, _ = problem(6, 10)
-    wanted = W - W.mean(axis=0)
-    for weights in (dense, sparse):
-        weights.subtract_mean()
-    np.testing.assert_allclose(dense.arrays["dense"][:, :11], wanted, atol=1e-6)
-    np.testing.assert_allclose(sparse.arrays["sparse"].T, wanted, atol=1e-6)
-
-
 def test_weights_start_on_a_cache_line():
     for k, d, width in ((3, 16, 0), (7, 5, 4), (1, 1, 1)):
         for array in Weights(k, d, width, 2.5).state().values():
@@ -127,8 +117,8 @@ def test_standard_rows_do_not_depend_on_units(bias):
     random = np.random.default_rng(0)
     one, other = (Standard(4, 0, bias=bias, sparse_bias=0.0) for _ in range(2))
     for x in random.normal(size=(200, 4)).astype(np.float32):
-        one.count(x)
-        other.count(x * np.float32(1000.0))
+        one.add_row(x)
+        other.add_row(x * np.float32(1000.0))
     x = random.normal(size=4).astype(np.float32)
     a, b = one.scaled(x)[0], other.scaled(x * np.float32(1000.0))[0]
     np.testing.assert_allclose(a, b, rtol=1e-4)
@@ -171,7 +161,7 @@ def test_uniform_is_uniform(along):
     assert chisquare(np.bincount((u * 1000).astype(int), minlength=1000)).pvalue > SIGNIFICANCE
     low_bits = (u * 2**53).astype(np.int64) & 255
     assert chisquare(np.bincount(low_bits, minlength=256)).pvalue > SIGNIFICANCE
-    for power in (1, 2, 3):  # moments: 1/(p+1), with the spread that the next ones give
+    for power in (1, 2, 3):  # update_mean_var: 1/(p+1), with the spread that the next ones give
         spread = np.sqrt((1 / (2 * power + 1) - 1 / (power + 1) ** 2) / len(u))
         assert abs((u**power).mean() - 1 / (power + 1)) < 4 * spread
 

@@ -60,7 +60,7 @@ def test_a_naive_twin_computes_the_same(forget: float) -> None:
                 assert var == pytest.approx(var_, rel=0.02, abs=1e-30), (name, i)
             got = fast.scaled(x)[0] / np.sqrt(1 - BIAS**2)
             np.testing.assert_allclose(got, wanted, rtol=0.02, atol=0.02)
-        fast.count(x)
+        fast.add_row(x)
         twin.absorb(x.astype(float))
 
 
@@ -70,7 +70,7 @@ def test_a_naive_twin_computes_the_same(forget: float) -> None:
 def counted(values: Any, **parameters: Any) -> Standard:
     scaling = standard(1, **parameters)
     for x in values:
-        scaling.count([x])
+        scaling.add_row([x])
     return scaling
 
 
@@ -88,18 +88,18 @@ def test_one_value_moves_mean_and_variance_within_the_bound(
     state = {
         name: float(array[0])
         for name, array in scaling.state().items()
-        if name in ("mean", "var", "other", "limit", "usual")
+        if name in ("mean", "var", "nonmode_share", "limit", "mode")
     }
     if state["var"] == 0.0:
         return  # the usual value only: the column has no scale yet
     rate, mean, var = max(1 / (n + 1), forget), state["mean"], state["var"]
-    few = state["other"] < min(0.25, 8 * rate) * 1.001
-    if few and 1000 * state["other"] * (x - state["usual"]) ** 2 < var:
+    few = state["nonmode_share"] < min(0.25, 8 * rate) * 1.001
+    if few and 1000 * state["nonmode_share"] * (x - state["mode"]) ** 2 < var:
         return  # it begins anew
-    scaling.count([x])
+    scaling.add_row([x])
     after = scaling.state()
     limit = state["limit"]  # of three rows ago at most: a row moves it by a few per cent
-    assert limit == pytest.approx(4 * np.sqrt(var / state["other"]), rel=0.25)
+    assert limit == pytest.approx(4 * np.sqrt(var / state["nonmode_share"]), rel=0.25)
     assert abs(after["mean"][0] - mean) <= rate * limit * 1.001
     assert (1 - rate) * 0.999 <= after["var"][0] / var <= (1 + rate * limit**2 / var) * 1.001
 
@@ -141,7 +141,7 @@ def test_a_column_that_is_mostly_0_keeps_its_variance(share: float) -> None:
 def test_what_is_far_out_is_told_from_what_is_farther_and_never_beyond_7_5() -> None:
     scaling = standard(2)
     for x in np.random.default_rng(3).normal(size=(2000, 2)):
-        scaling.count(x)
+        scaling.add_row(x)
     sd = np.sqrt(scaling.state()["var"][0])
     sizes = np.array([1, 4.9, 5.1, 6, 10, 100, 1e4, 1e15])
     z = []
@@ -160,8 +160,8 @@ def test_a_value_in_a_sparse_part_counts_as_one_row() -> None:
     for value in (1.0, 1e14):
         scaling = standard(2, 5)
         for x in np.random.default_rng(4).normal(size=(100, 2)):
-            scaling.count(x, [0, 3], [1.0, 2.0])
-        scaling.count([0.5, 0.5], [1, 3], [value, 1.0])
+            scaling.add_row(x, [0, 3], [1.0, 2.0])
+        scaling.add_row([0.5, 0.5], [1, 3], [value, 1.0])
         after.append(scaling.scaled([1.0, -1.0], [0, 1, 3], [1.0, 1.0, 1.0]))
     for one, other in zip(*after, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -172,9 +172,9 @@ def test_missing_numbers_leave_their_statistics() -> None:
     random, scaling, seen = np.random.default_rng(5), standard(4, numbers=2), []
     for i, x in enumerate(random.normal(3.0, 2.0, size=(400, 2))):
         seen += [x[1]] * (i % 2)
-        scaling.count([x[0], x[1] if i % 2 else 1e9, 0.0, 0.0 if i % 2 else 1.0])
+        scaling.add_row([x[0], x[1] if i % 2 else 1e9, 0.0, 0.0 if i % 2 else 1.0])
     assert scaling.state()["mean"][1] == pytest.approx(np.mean(seen), abs=0.05)
-    assert scaling.state()["count"][1] == 200
+    assert scaling.state()["n_values"][1] == 200
 
 
 # ------------------------------------------------------------ columns that change

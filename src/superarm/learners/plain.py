@@ -28,7 +28,7 @@ from superarm.errors import WeightsOverflow
 from superarm.explore.runner_up import RunnerUp
 from superarm.learners.families import AnyRuleLearner
 from superarm.native.core import Core
-from superarm.native.python_core import PythonCore
+from superarm.native.plain_core import PlainCore
 
 
 class PlainLearner(AnyRuleLearner):
@@ -100,14 +100,14 @@ class PlainLearner(AnyRuleLearner):
         if not isinstance(memory, dict):
             raise TypeError(f"begin() of {self.owner} must return a dict, got {memory!r}")
         self._memory = memory  # of a core that may stay a trial (`decide` at a cursor)
-        return PythonCore(**self.core_args(layout), score=self._scored, learn=self._learn, memory=memory)
+        return PlainCore(**self.core_args(layout), score=self._scored, learn=self._learn, memory=memory)
 
     def rebuild_core(self, old: Core) -> Core:
         """A core that goes on from ``old``; arrays with a place for each label, or feature, grow, if `begin` makes
         them larger."""
         core = super().rebuild_core(old)
-        assert isinstance(old, PythonCore)
-        assert isinstance(core, PythonCore)
+        assert isinstance(old, PlainCore)
+        assert isinstance(core, PlainCore)
         core.memory.update(_values(old.memory))
         return core
 

@@ -1,11 +1,6 @@
 """SetLogit: the likelihood of one bit, online, with nothing to tune. (docs/research.md: how it was found)
 
-The model: p = softmax(W x~), Pr(f = 1) = sum_{r in S} p_r, x~ the row on one scale (native/scaling.pyx).
-
-**The update.** W += step (post - p) x~ with a constant step, predictions by the running average of W; curved
-features beside the dense part of a row, a paced step for its sparse part. native/setlogit.pyx has it.
-
-**The sets** leave out a runner-up, within a budget: explore/runner_up.py.
+native/setlogit.pyx has the model and its update, explore/runner_up.py how sets are chosen.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ cdef class AveragedWeights(Stage):
     # Scores of the sparse part, into `both`: of the last weights, then of the average.
     cdef void sparse_scores(self, const Features* x) noexcept nogil
     # w_r += c_r x for every label and the dense part, and the average of both parts takes in an update. The sparse
-    # part has made its step before (pace.pyx).
+    # part has made its step before (sparse_steps.pyx).
     cdef void step(self, const double* c, const Features* x) noexcept nogil
     cdef void step_dense(self, const double* c, const Features* x) noexcept nogil
     cdef void shrink(self) noexcept nogil

@@ -4,9 +4,9 @@ After update t the average moves by rho_t (W - average), rho_t = max(w / (t + w)
 3 (dense part) or 20 (sparse part).
 
     dense    A is the average; it takes W in every 8 updates (every update at first), with the rho of all of
-             them at once; in between, steps below SMALL (most of them) are not made
+             them at once; in between, steps below MIN_STEP (most of them) are not made
     sparse   average = W - omega A, exactly: what a step adds to W, it adds to A divided by omega, and omega
-             shrinks by 1 - rho, so only the non-zeros of x are touched (pace.pyx has the step)
+             shrinks by 1 - rho, so only the non-zeros of x are touched (sparse_steps.pyx has the step)
 
 ``omega`` holds: of the dense part, the product of 1 - rho since W was last taken in; omega of the sparse part;
 and the number of updates.
@@ -16,16 +16,16 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 from superarm.native.linear cimport prefetch_features
 from superarm.native.rows cimport features_of_row, row_of_arrays
 
 cdef double DENSE_WINDOW = 3.0, SPARSE_WINDOW = 20.0
 cdef enum:
-    EVERY = 8
+    AVERAGE_INTERVAL = 8
 
-cdef double SMALL = 3e-4  # dense steps below it are left out (but for the constant) when the average does not take W in
-cdef Py_ssize_t LINE = 16  # float32 numbers in a cache line
+cdef double MIN_STEP = 3e-4  # dense steps below it are left out (but for the constant) when the average does not take W in
+cdef Py_ssize_t LINE_FLOATS = 16  # float32 numbers in a cache line
 
 
 cdef double averaging_rate(double updates, double forget, double window) noexcept nogil:
@@ -44,7 +44,7 @@ cdef class AveragedWeights(Stage):
 
     def __init__(self, Py_ssize_t k, Py_ssize_t d, Py_ssize_t width, double forget=0.0):
         self.k, self.d, self.width, self.forget = k, d, width, forget
-        self.stride = (d // LINE + 1) * LINE if d > 0 else 0
+        self.stride = (d // LINE_FLOATS + 1) * LINE_FLOATS if d > 0 else 0
         self.W, self.A = self.floats("W", (k, self.stride)), self.floats("A", (k, self.stride))
         self.sparse = self.floats("sparse", (width + 1 if width > 0 else 0, 2, k))
         self.omega = self.doubles("omega", 3, 1.0)
@@ -55,10 +55,10 @@ cdef class AveragedWeights(Stage):
         return self.omega[UPDATES]
 
     cdef void average_scores(self, const Features* x, float* s) noexcept nogil:
-        vectors.scores(self.A, self.stride, self.k, self.d, x.x, x.factor, x.bias, s)
+        kernels.scores(self.A, self.stride, self.k, self.d, x.x, x.factor, x.bias, s)
 
     cdef void last_scores(self, const Features* x, float* last) noexcept nogil:
-        vectors.scores(self.W, self.stride, self.k, self.d, x.x, x.factor, x.bias, last)
+        kernels.scores(self.W, self.stride, self.k, self.d, x.x, x.factor, x.bias, last)
 
     cdef void sparse_scores(self, const Features* x) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
@@ -67,7 +67,7 @@ cdef class AveragedWeights(Stage):
         cdef float omega = <float>self.omega[SPARSE_OMEGA]
         for r in range(2 * k):
             both[r] = x.sparse_bias * w[r]
-        vectors.sparse_scores(self.sparse, 2 * k, x.indices, x.values, x.n, x.sparse_factor, both)
+        kernels.sparse_scores(self.sparse, 2 * k, x.indices, x.values, x.n, x.sparse_factor, both)
         for r in range(k):
             both[k + r] = both[r] - omega * both[k + r]
 
@@ -87,14 +87,14 @@ cdef class AveragedWeights(Stage):
         cdef float* a
         omega[DENSE_OMEGA] *= 1.0 - averaging_rate(omega[UPDATES], self.forget, DENSE_WINDOW)
         rate = <float>(1.0 - omega[DENSE_OMEGA])
-        if updates >= 64.0 and <int64_t>updates % EVERY != 0:
-            vectors.steps(self.W, self.stride, c, self.k, SMALL, x.x, x.factor, x.bias, d)
+        if updates >= 64.0 and <int64_t>updates % AVERAGE_INTERVAL != 0:
+            kernels.step_rows(self.W, self.stride, c, self.k, MIN_STEP, x.x, x.factor, x.bias, d)
             return
         omega[DENSE_OMEGA] = 1.0
         for r in range(self.k):
             w, a = self.W + r * self.stride, self.A + r * self.stride
             w[d] += <float>c[r] * x.bias
-            vectors.step_average(w, a, x.factor * <float>c[r], x.x, rate, d)
+            kernels.step_and_average(w, a, x.factor * <float>c[r], x.x, rate, d)
             a[d] += rate * (w[d] - a[d])
 
     cdef void shrink(self) noexcept nogil:

@@ -13,7 +13,7 @@ from libc.string cimport memcpy
 cimport numpy as np
 
 from superarm.native.arrays cimport intp_data
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 from superarm.native.ranking cimport best_first
 from superarm.native.rule cimport advance
 
@@ -119,7 +119,7 @@ cdef class Core(Stage):
         cdef bint all_eligible = eligible[n - 1] == n - 1  # as they are increasing
         self.scaling.scale(row, &self.x)
         self.score(&self.x, self.s)
-        if not vectors.all_finite(self.s, self.k):
+        if not kernels.all_finite(self.s, self.k):
             return SCORE_FAILED
         context.n, context.m, context.round, context.draw_state = n, min(n, m), round, draw_state
         context.scores = context.all_scores = self.s
@@ -144,7 +144,7 @@ cdef class Core(Stage):
             self.scaling.scale(round.row, &self.x)
             if self.reads_scores(round):
                 self.score(&self.x, self.s)
-                if not vectors.all_finite(self.s, self.k):
+                if not kernels.all_finite(self.s, self.k):
                     return SCORE_FAILED
             elif self.x.squares == INFINITY:  # what the scores would have shown
                 return UPDATE_REFUSED

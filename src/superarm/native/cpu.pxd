@@ -1,7 +1,7 @@
 from libc.stdint cimport int32_t
 
-cdef extern from "vectors.h":
-    ctypedef struct Vectors:
+cdef extern from "kernels.h":
+    ctypedef struct Kernels:
         # linear.h
         void (*scores)(const float* W, Py_ssize_t stride, Py_ssize_t k, Py_ssize_t d, const float* x, float factor, float bias, float* s) noexcept nogil
         void (*axpy)(float* w, float c, const float* x, Py_ssize_t d) noexcept nogil
@@ -15,10 +15,10 @@ cdef extern from "vectors.h":
         void (*multiply)(float* z, float c, Py_ssize_t d) noexcept nogil
         void (*count_clipped)(const float* x, float* mean, float* var, float* count, const float* usual, float* other, float* outside, const float* limit, float forget, Py_ssize_t d) noexcept nogil
         void (*count_fast)(const float* x, const float* mean, const float* usual, const float* limit, float* fast_mean, float* fast_var, float* fast_other, float rate, Py_ssize_t d) noexcept nogil
-        Py_ssize_t (*renew)(float* mean, float* var, float* count, float* other, const float* outside, float* fast_mean, float* fast_var, float* fast_other, float* limit, Py_ssize_t d) noexcept nogil
+        Py_ssize_t (*refresh_limits)(float* mean, float* var, float* count, float* other, const float* outside, float* fast_mean, float* fast_var, float* fast_other, float* limit, Py_ssize_t d) noexcept nogil
         void (*inverse_root)(const float* var, float* inverse, Py_ssize_t d) noexcept nogil
         # averaging.h: W += g x and A += rate (W - A) at once
-        void (*step_average)(float* w, float* a, float g, const float* x, float rate, Py_ssize_t d) noexcept nogil
+        void (*step_and_average)(float* w, float* a, float g, const float* x, float rate, Py_ssize_t d) noexcept nogil
         # second_order.h
         double (*quadratic)(const float* a, const double* z, Py_ssize_t n) noexcept nogil
         void (*soba_step)(float* w, float* a, float* theta, const double* z, double scale, double P, Py_ssize_t n) noexcept nogil
@@ -28,23 +28,22 @@ cdef extern from "vectors.h":
         # ranking.h
         void (*top_positions)(const float* s, Py_ssize_t n, Py_ssize_t* top, Py_ssize_t m) noexcept nogil
         double (*exp_sum)(const float* s, float high, float sharp, double* e, Py_ssize_t n) noexcept nogil
-        # setlogit: averaging.h
-        void (*steps)(float* W, Py_ssize_t stride, const double* c, Py_ssize_t k, double small, const float* x, float factor, float bias, Py_ssize_t d) noexcept nogil
+        # averaging.h, for SetLogit
+        void (*step_rows)(float* W, Py_ssize_t stride, const double* c, Py_ssize_t k, double small, const float* x, float factor, float bias, Py_ssize_t d) noexcept nogil
         void (*mix_scores)(const float* a, const float* b, float share, float rest, float* out, Py_ssize_t k) noexcept nogil
         void (*softmax)(const float* s, double* p, float* e, Py_ssize_t k) noexcept nogil
-        # pace.h
+        # sparse_steps.h
         double (*label_errors)(double* H, const double* c, double step, double rate, Py_ssize_t k) noexcept nogil
-        double (*label_pace)(const double* H, double mean, double soft, double* c, float* g, Py_ssize_t k) noexcept nogil
-        void (*paced)(float* w, const float* g, float v, float inverse, Py_ssize_t k) noexcept nogil
-        # curves.h
+        double (*label_step_sizes)(const double* H, double mean, double soft, double* c, float* g, Py_ssize_t k) noexcept nogil
+        void (*adagrad_step)(float* w, const float* g, float v, float inverse, Py_ssize_t k) noexcept nogil
+        # random_features.h
         void (*project)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* z, const float* relevance, Py_ssize_t d, Py_ssize_t copies, Py_ssize_t kept, float* work, float* angle) noexcept nogil
         void (*project_back)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* angle, const float* relevance, Py_ssize_t d, Py_ssize_t copies, Py_ssize_t kept, float* work, float* columns) noexcept nogil
         float (*waves)(const float* turns, float scale, const float* mean, const float* inverse, float* raw, float* phi, Py_ssize_t P) noexcept nogil
         float (*dot_and_keep)(const float* x, float factor, float* previous, Py_ssize_t d) noexcept nogil
-        void (*moments)(const float* x, float* mean, float* var, float a, float b, Py_ssize_t n) noexcept nogil
-        void (*combine)(const float* A, Py_ssize_t stride, const double* c, Py_ssize_t k, Py_ssize_t d, float* out) noexcept nogil
+        void (*update_mean_var)(const float* x, float* mean, float* var, float a, float b, Py_ssize_t n) noexcept nogil
+        void (*weighted_row_sum)(const float* A, Py_ssize_t stride, const double* c, Py_ssize_t k, Py_ssize_t d, float* out) noexcept nogil
         void (*angle_slopes)(const float* slope, const float* inverse, const float* raw, float* angle, Py_ssize_t P) noexcept nogil
         double (*count_slopes)(float scale, const float* columns, float share, const float* straight, float rate, float* slope, Py_ssize_t d) noexcept nogil
-        # end of setlogit
 
-cdef const Vectors* vectors
+cdef const Kernels* kernels

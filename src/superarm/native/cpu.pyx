@@ -11,10 +11,10 @@ from numpy._core._multiarray_umath import __cpu_features__ as features
 
 from superarm.errors import InvalidInput
 
-cdef extern from "vectors.h":
-    const Vectors vectors_base
-    const Vectors vectors_v3
-    const Vectors vectors_v4
+cdef extern from "kernels.h":
+    const Kernels kernels_base
+    const Kernels kernels_v3
+    const Kernels kernels_v4
     const int SUPERARM_LEVELS  # 3 where the levels of x86-64 were built, else 1
 
 LEVELS = ("base", "v3", "v4")[:SUPERARM_LEVELS]
@@ -40,6 +40,6 @@ def _choose():
 
 
 LEVEL = _choose()
-vectors = &vectors_base
+kernels = &kernels_base
 if SUPERARM_LEVELS > 1:
-    vectors = &vectors_v4 if LEVEL == "v4" else &vectors_v3 if LEVEL == "v3" else &vectors_base
+    kernels = &kernels_v4 if LEVEL == "v4" else &kernels_v3 if LEVEL == "v3" else &kernels_base

@@ -1,5 +1,5 @@
 from superarm.native.averaging cimport AveragedWeights
-from superarm.native.lift cimport Lift
+from superarm.native.random_features cimport RandomFeatures
 from superarm.native.stage cimport Stage
 from superarm.native.types cimport Answer, Features, Round
 
@@ -20,16 +20,16 @@ cdef class Curves(Stage):
     """The curved part of a likelihood learner: weights for waves of the row, and a gate."""
 
     cdef readonly Py_ssize_t k, n_features
-    cdef readonly Lift lift
+    cdef readonly RandomFeatures random_features
     cdef readonly AveragedWeights weights  # of phi
     cdef double* gate  # g, and G
     cdef float* linear  # scratch, 2 x k: scores of the average and the last weights, of all that is not curved
     cdef float* curved  # 2 x k: of the curved part
     cdef float* mixed
-    cdef float* room
-    cdef double* q
-    cdef float* slopes  # of the loss along phi, and along the row
-    cdef float* straight
+    cdef float* exp_scratch
+    cdef double* probabilities
+    cdef float* curved_gradient  # of the loss along phi, and along the row
+    cdef float* linear_gradient
 
     # s += g a2, for the average; and for the last weights.
     cdef void add_average(self, const Features* x, float* s) noexcept nogil
@@ -41,5 +41,5 @@ cdef class Curves(Stage):
     cdef void learn(self, const Features* x, const Round* round, const Answer* answer, const Noise* noise, const double* post, double step, AveragedWeights linear, double u, double* p) noexcept nogil
 
 
-cdef double slope_of_gate(const double* q, const float* a, Py_ssize_t k, const Noise* noise, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil
-cdef void move_gate(double* gate, double slope, double forget) noexcept nogil
+cdef double gate_gradient(const double* q, const float* a, Py_ssize_t k, const Noise* noise, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil
+cdef void step_gate(double* gate, double slope, double forget) noexcept nogil

@@ -1,6 +1,6 @@
 """The curved part of a likelihood learner: weights for waves of the row beside those for the row, a gate.
 
-    score = a1 + g a2        a1 linear (dense and sparse part), a2 of the curved features phi (lift.pyx), both averages
+    score = a1 + g a2        a1 linear (dense and sparse part), a2 of the curved features phi (random_features.pyx), both averages
     p1    = softmax at the mix of the linear scores alone
     p2    = softmax at the mix of the sums, linear + curved
     W    += step (post - [(1 - g) p1 + g p2]) x~,     W2 += step (post - p2) phi
@@ -18,15 +18,15 @@ from libc.stdint cimport int64_t
 import numpy as np
 
 from superarm.native.averaging cimport UPDATES
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 
 cdef double GATE_RATE = 0.5
 
 cdef enum:
-    EVERY = 8  # the slopes of every 8th row are looked at (lift.pyx)
+    GRADIENT_INTERVAL = 8  # the slopes of every 8th row are looked at (random_features.pyx)
 
 
-cdef double slope_of_gate(
+cdef double gate_gradient(
     const double* q, const float* a, Py_ssize_t k, const Noise* noise, const Py_ssize_t* drawn, Py_ssize_t m,
     const Answer* answer,
 ) noexcept nogil:
@@ -54,13 +54,13 @@ cdef double slope_of_gate(
     return (inside * shown + outside * (every - shown)) / total - every
 
 
-cdef void move_gate(double* gate, double slope, double forget) noexcept nogil:
+cdef void step_gate(double* gate, double slope, double forget) noexcept nogil:
     """One step of g, gate[0], by AdaGrad; gate[1] is G."""
     gate[1] = (1.0 - forget) * gate[1] + slope * slope
     gate[0] = min(1.0, max(0.0, gate[0] + GATE_RATE * slope / sqrt(1.0 + gate[1])))
 
 
-def gate_slope(q, a, shown, *, bint hit=False, Py_ssize_t label=-1, likelihood=None, double false_yes=0.0, double false_no=0.0):
+def gate_gradient_of(q, a, shown, *, bint hit=False, Py_ssize_t label=-1, likelihood=None, double false_yes=0.0, double false_no=0.0):
     """The slope of the log-likelihood of one answer along the gate.
 
     Args:
@@ -80,7 +80,7 @@ def gate_slope(q, a, shown, *, bint hit=False, Py_ssize_t label=-1, likelihood=N
     if likelihood is not None:
         likelihood = np.ascontiguousarray(likelihood, np.float64)
         answer.likelihood = <const double*><size_t>likelihood.ctypes.data
-    return slope_of_gate(
+    return gate_gradient(
         <const double*><size_t>q.ctypes.data, <const float*><size_t>a.ctypes.data, len(q), &noise,
         <const Py_ssize_t*><size_t>shown.ctypes.data, len(shown), &answer,
     )
@@ -100,9 +100,9 @@ cdef class Curves(Stage):
 
     def __init__(self, Py_ssize_t k, Py_ssize_t d, Py_ssize_t features, seed, double bias=0.0, double forget=0.0):
         self.k, self.n_features = k, features
-        self.lift = Lift(d, features // 2, seed, bias, forget)
+        self.random_features = RandomFeatures(d, features // 2, seed, bias, forget)
         self.weights = AveragedWeights(k, features, 0, forget)
-        self.stages |= {"lift": self.lift, "weights": self.weights}
+        self.stages |= {"random_features": self.random_features, "weights": self.weights}
         self.gate = self.doubles("gate", 2)
         self.gate[0] = 1.0
         if features == 0:
@@ -110,16 +110,16 @@ cdef class Curves(Stage):
         self.linear = <float*>self.scratch("linear", (2, k), np.float32)
         self.curved = <float*>self.scratch("curved", (2, k), np.float32)
         self.mixed = <float*>self.scratch("mixed", k, np.float32)
-        self.room = <float*>self.scratch("room", k, np.float32)
-        self.q = <double*>self.scratch("q", k, np.float64)
-        self.slopes = <float*>self.scratch("slopes", features, np.float32)
-        self.straight = <float*>self.scratch("straight", d, np.float32)
+        self.exp_scratch = <float*>self.scratch("exp_scratch", k, np.float32)
+        self.probabilities = <double*>self.scratch("probabilities", k, np.float64)
+        self.curved_gradient = <float*>self.scratch("curved_gradient", features, np.float32)
+        self.linear_gradient = <float*>self.scratch("linear_gradient", d, np.float32)
 
     cdef void add_average(self, const Features* x, float* s) noexcept nogil:
         cdef Features phi
         cdef float g = <float>self.gate[0]
         cdef Py_ssize_t r
-        self.lift.lift(x, &phi)
+        self.random_features.lift(x, &phi)
         self.weights.average_scores(&phi, self.curved)
         for r in range(self.k):
             self.linear[r] = s[r]
@@ -129,7 +129,7 @@ cdef class Curves(Stage):
         cdef Features phi
         cdef float g = <float>self.gate[0]
         cdef Py_ssize_t r, k = self.k
-        self.lift.lifted(&phi)
+        self.random_features.lifted(&phi)
         self.weights.last_scores(&phi, self.curved + k)
         for r in range(k):
             self.linear[k + r] = last[r]
@@ -145,29 +145,29 @@ cdef class Curves(Stage):
         double step, AveragedWeights linear, double u, double* p,
     ) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
-        cdef double* q = self.q
+        cdef double* q = self.probabilities
         cdef float* mixed = self.mixed
         cdef float a = MIX_GRADIENT, b = 1.0 - MIX_GRADIENT
         cdef double g
         cdef Features phi
-        vectors.softmax(round.s, q, self.room, k)
-        move_gate(self.gate, u * slope_of_gate(q, self.curved, k, noise, round.drawn, round.m, answer), self.lift.forget)
+        kernels.softmax(round.s, q, self.exp_scratch, k)
+        step_gate(self.gate, u * gate_gradient(q, self.curved, k, noise, round.drawn, round.m, answer), self.random_features.forget)
         g = self.gate[0]
         for r in range(k):
             mixed[r] = a * (self.linear[r] + self.curved[r]) + b * (self.linear[k + r] + self.curved[k + r])
-        vectors.softmax(mixed, q, self.room, k)
-        vectors.mix_scores(self.linear, self.linear + k, a, b, mixed, k)
-        vectors.softmax(mixed, p, self.room, k)
+        kernels.softmax(mixed, q, self.exp_scratch, k)
+        kernels.mix_scores(self.linear, self.linear + k, a, b, mixed, k)
+        kernels.softmax(mixed, p, self.exp_scratch, k)
         for r in range(k):
             p[r] = (1.0 - g) * p[r] + g * q[r]
             q[r] = step * (post[r] - q[r])
-        self.lift.lifted(&phi)
+        self.random_features.lifted(&phi)
         self.weights.step(q, &phi)
-        if <int64_t>self.weights.omega[UPDATES] % EVERY == 0:
-            vectors.combine(self.weights.A, self.weights.stride, q, k, self.n_features, self.slopes)
-            vectors.combine(linear.A, linear.stride, q, k, linear.d, self.straight)
-            self.lift.learn_relevance(self.slopes, self.straight)
-        self.lift.update_stats(x)
+        if <int64_t>self.weights.omega[UPDATES] % GRADIENT_INTERVAL == 0:
+            kernels.weighted_row_sum(self.weights.A, self.weights.stride, q, k, self.n_features, self.curved_gradient)
+            kernels.weighted_row_sum(linear.A, linear.stride, q, k, linear.d, self.linear_gradient)
+            self.random_features.learn_relevance(self.curved_gradient, self.linear_gradient)
+        self.random_features.update_stats(x)
 
     # ---- from Python
 
@@ -178,7 +178,7 @@ cdef class Curves(Stage):
 
     def features(self, x):
         """The curved features phi of a scaled row."""
-        return self.lift.features(x)
+        return self.random_features.features(x)
 
     def scores(self, x):
         """What the curves add to the scores of a scaled row, by the average and by the last weights; gate apart."""

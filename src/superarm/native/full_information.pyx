@@ -1,7 +1,5 @@
 """Learners that are told every label: Perceptron, Softmax, MC-SLP, PA. (The papers: superarm/learners.)"""
 
-from libc.math cimport INFINITY
-
 from superarm.native.core cimport LinearCore
 from superarm.native.linear cimport squared_norm
 from superarm.native.ranking cimport softmax
@@ -72,7 +70,7 @@ cdef class MCSLPCore(LinearCore):
 cdef class PACore(LinearCore):
     """W'_y = W_y + Lambda x,   W'_r = W_r - lambda_r x,   lambda_r = max(l_r - bound, 0) / X,   l_r = 1 - s_y + s_r
 
-    `_threshold` finds Lambda and the bound: exactly, from the losses in descending order.
+    `_threshold` finds Lambda and the bound, exactly.
     """
 
     cdef readonly double C
@@ -104,50 +102,30 @@ cdef class PACore(LinearCore):
 
 
 cdef void _threshold(double* losses, Py_ssize_t count, double X, double C, int variant, double* Lambda, double* bound) noexcept nogil:
-    """Lambda, and the loss above which a label is in the support. Reorders the losses."""
-    cdef Py_ssize_t i, left = count
-    cdef double total = 0.0, l, new, extra = 1.0 / (2.0 * C) if variant == 2 else 0.0
-    Lambda[0] = bound[0] = 0.0
-    for i in range(count // 2 - 1, -1, -1):
-        _sift_down(losses, i, count)
-    for i in range(count):  # plain PA, or PA-II with its extra diagonal
-        l = _largest(losses, count, &left, i)
-        new = (total + l) / ((i + 2) * X + (i + 1) * extra)
-        if l <= new * (X + extra):
-            break
-        total, Lambda[0] = total + l, new
-        bound[0] = new * (X + extra)
-    if variant == 1 and Lambda[0] > C:
-        total, Lambda[0], bound[0] = 0.0, C, -INFINITY
+    """Lambda, and the loss above which a label is in the support. Reorders the losses.
+
+    Starting with all labels, those below the bound leave the support, which raises the bound, until none is left below
+    (Michelot 1986). For PA-I with Lambda = C the support is a part of plain PA's.
+    """
+    cdef Py_ssize_t i, n
+    cdef double total, extra = 1.0 / (2.0 * C) if variant == 2 else 0.0
+    cdef bint capped = False
+    while True:
+        total = 0.0
         for i in range(count):
-            l = _largest(losses, count, &left, i)
-            new = (total + l - C * X) / (i + 1)
-            if l <= new:
-                break
-            total, bound[0] = total + l, new
-
-
-# The support is a short prefix of the sorted losses: a heap that is taken apart only as far as needed.
-
-
-cdef double _largest(double* heap, Py_ssize_t count, Py_ssize_t* left, Py_ssize_t i) noexcept nogil:
-    """The i-th largest, from 0; those taken out stand behind the ``left`` that are still a heap."""
-    while left[0] > count - 1 - i:
-        left[0] -= 1
-        heap[0], heap[left[0]] = heap[left[0]], heap[0]
-        _sift_down(heap, 0, left[0])
-    return heap[count - 1 - i]
-
-
-cdef void _sift_down(double* heap, Py_ssize_t i, Py_ssize_t size) noexcept nogil:
-    cdef Py_ssize_t child = 2 * i + 1
-    while child < size:
-        if child + 1 < size and heap[child + 1] > heap[child]:
-            child += 1
-        if heap[i] >= heap[child]:
-            return
-        heap[i], heap[child] = heap[child], heap[i]
-        i, child = child, 2 * child + 1
+            total += losses[i]
+        Lambda[0] = C if capped else total / ((count + 1) * X + count * extra)
+        bound[0] = (total - C * X) / count if capped else Lambda[0] * (X + extra)
+        n = 0
+        for i in range(count):
+            if losses[i] > bound[0]:
+                losses[n] = losses[i]
+                n += 1
+        if n == count:
+            if variant != 1 or capped or Lambda[0] <= C:
+                return
+            capped = True
+        count = n
 
 
 def pa_threshold(losses, double X, double C, int variant):

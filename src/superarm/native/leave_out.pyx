@@ -20,7 +20,7 @@ from libc.math cimport exp, log
 
 import numpy as np
 
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 from superarm.native.randomness cimport uniform
 from superarm.native.sampling cimport draw_uniform_set, logp_uniform_set
 
@@ -42,7 +42,7 @@ cdef class LeaveOutKernel(RuleKernel):
 
     cdef void weigh(self, const DrawContext* context) noexcept nogil:
         """Fill p with the softmax of the scores, but for ``scale``; ``order[0]`` is the best position."""
-        self.scale = 1.0 / vectors.exp_sum(context.scores, context.scores[self.order[0]], 1.0, self.p, context.n)
+        self.scale = 1.0 / kernels.exp_sum(context.scores, context.scores[self.order[0]], 1.0, self.p, context.n)
 
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         """Return room for what `write` writes; a rule adds its own numbers."""

@@ -10,7 +10,7 @@ cdef class Weights(Stage):
     cdef float* sparse  # (width + 1) x k; the last row is the constant's; NULL if width is 0
     cdef void scores(self, const Features* x, float* s) noexcept nogil
     cdef bint add_outer(self, const Py_ssize_t* labels, const double* c, Py_ssize_t n, const Features* x) noexcept nogil
-    cdef void centre(self) noexcept nogil
+    cdef void subtract_mean(self) noexcept nogil
     cdef void prefetch(self, const Row* row) noexcept nogil
 
 cdef bint safe_to_add(const double* c, Py_ssize_t n, const Features* x) noexcept nogil

@@ -10,13 +10,13 @@ cache lines. A row with both parts has the sum of both scores.
 from libc.math cimport fabs
 from libc.string cimport memset
 
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 from superarm.native.prefetch cimport superarm_prefetch_far
 from superarm.native.rows cimport features_of_row, row_of_arrays
 
 import numpy as np
 
-cdef Py_ssize_t LINE = 16  # float32 numbers in a cache line
+cdef Py_ssize_t LINE_FLOATS = 16  # float32 numbers in a cache line
 
 
 cdef class Weights(Stage):
@@ -30,7 +30,7 @@ cdef class Weights(Stage):
 
     def __init__(self, Py_ssize_t k, Py_ssize_t d, Py_ssize_t width, double value=0.0):
         self.k, self.d, self.width = k, d, width
-        self.stride = (d // LINE + 1) * LINE if d > 0 else 0
+        self.stride = (d // LINE_FLOATS + 1) * LINE_FLOATS if d > 0 else 0
         self.dense = self.floats("dense", (k, self.stride), value) if d > 0 else NULL
         self.sparse = self.floats("sparse", (width + 1, k), value) if width > 0 else NULL
 
@@ -38,9 +38,9 @@ cdef class Weights(Stage):
         cdef Py_ssize_t r
         cdef const float* w
         if self.d > 0:
-            vectors.scores(self.dense, self.stride, self.k, self.d, x.x, x.factor, x.bias, s)
+            kernels.scores(self.dense, self.stride, self.k, self.d, x.x, x.factor, x.bias, s)
             if self.width > 0 and x.sparse_bias != 0.0:
-                vectors.axpy(s, x.sparse_bias, self.sparse + self.width * self.k, self.k)
+                kernels.axpy(s, x.sparse_bias, self.sparse + self.width * self.k, self.k)
         elif self.width > 0:
             w = self.sparse + self.width * self.k
             for r in range(self.k):
@@ -48,16 +48,16 @@ cdef class Weights(Stage):
         else:
             memset(s, 0, self.k * sizeof(float))
         if self.width > 0:
-            vectors.sparse_scores(self.sparse, self.k, x.indices, x.values, x.n, x.sparse_factor, s)
+            kernels.sparse_scores(self.sparse, self.k, x.indices, x.values, x.n, x.sparse_factor, s)
 
     cdef bint add_outer(self, const Py_ssize_t* labels, const double* c, Py_ssize_t n, const Features* x) noexcept nogil:
         """w_r += c_r x for n pairs (r, c_r); False, and nothing done, if W might overflow."""
         if not safe_to_add(c, n, x):
             return False
         if self.d > 0:
-            vectors.dense_add(self.dense, self.stride, labels, c, n, x.x, self.d, x.factor, x.bias)
+            kernels.dense_add(self.dense, self.stride, labels, c, n, x.x, self.d, x.factor, x.bias)
         if self.width > 0:
-            vectors.sparse_add(
+            kernels.sparse_add(
                 self.sparse, self.k, self.width, labels, c, n, x.indices, x.values, x.n, x.sparse_factor, x.sparse_bias
             )
         return True
@@ -84,11 +84,7 @@ cdef class Weights(Stage):
             <const Py_ssize_t*><size_t>labels.ctypes.data, <const double*><size_t>c.ctypes.data, len(labels), &f
         )
 
-    def subtract_mean(self):
-        """`centre`, from Python."""
-        self.centre()
-
-    cdef void centre(self) noexcept nogil:
+    cdef void subtract_mean(self) noexcept nogil:
         """Subtract the mean of all labels' weights: no ranking changes, and float32 stays sharp."""
         cdef Py_ssize_t j, r
         cdef double mean
@@ -137,4 +133,4 @@ cdef void prefetch_features(const float* W, Py_ssize_t k, const Row* row) noexce
     for i in range(row.n):
         w = W + <Py_ssize_t>row.indices[i] * k
         superarm_prefetch_far(w)  # more than two lines that follow each other, the processor finds itself
-        superarm_prefetch_far(w + min(k, 2 * LINE) - 1)
+        superarm_prefetch_far(w + min(k, 2 * LINE_FLOATS) - 1)

@@ -1,11 +1,6 @@
-"""MC-DBF (Batra & Manwani 2021): S ~ Z(. | Y^, gamma),   f = 1[y in S],   W_r += x (e^_r - 1[r in Y^] / m)
+"""MC-DBF: the step. (The equations: superarm/learners/mcdbf.py.)
 
-e^ is an unbiased estimate of the indicator of y from the one bit f (superarm/theory/estimates.py). It takes one
-value on each of the four groups S n Y^, S - Y^, Y^ - S and the rest. With ``gate``:
-
-    W += sum_r e^_r 1[M - s_r + mean_{Y^} s > 0] (e_r - 1_{Y^} / m) x
-
-The whole story: superarm/learners/mcdbf.py.
+The estimate e^ takes one value on each of the four groups S n Y^, S - Y^, Y^ - S and the rest.
 """
 
 from libc.math cimport exp, log, rint, sqrt
@@ -20,7 +15,7 @@ from superarm.native.types cimport Answer, Round
 
 import numpy as np
 
-cdef int64_t CENTRE_EVERY = 65536
+cdef int64_t CENTRE_INTERVAL = 65536
 
 
 cdef struct Estimate:  # e^ on S n Y^, S - Y^, Y^ - S, and the rest
@@ -215,8 +210,8 @@ cdef class MCDBFCore(LinearCore):
             return False
         self.updates[0] += 1
         self.squares[0] += self.new_squares
-        if e.rest != 0.0 and self.updates[0] % CENTRE_EVERY == 0:
-            self.weights.centre()
+        if e.rest != 0.0 and self.updates[0] % CENTRE_INTERVAL == 0:
+            self.weights.subtract_mean()
         if self.learn_rho and answer.label < 0 and n > m:
             outside = <double>(m - common) / (n - m)
             slope = <double>common / m - outside

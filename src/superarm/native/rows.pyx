@@ -4,7 +4,7 @@ import numpy as np
 
 from superarm.native.prefetch cimport superarm_prefetch, superarm_prefetch_far
 
-cdef Py_ssize_t SHORT = 128  # columns of a row that the first cache can ask for at once
+cdef Py_ssize_t MAX_NEAR_COLUMNS = 128  # columns of a row that the first cache can ask for at once
 
 
 cdef class RowBlock:
@@ -48,7 +48,7 @@ cdef class RowBlock:
         """Rows visited at random come slowly from memory: ask early."""
         cdef Py_ssize_t j
         cdef const float* x = self.x + i * self.d
-        if self.d <= SHORT:
+        if self.d <= MAX_NEAR_COLUMNS:
             for j in range(0, self.d, 16):
                 superarm_prefetch(x + j)
         else:

@@ -4,7 +4,7 @@
 `choose` wrote down. So a decision can be made at any cursor, stored, and counted in later, in any process.
 """
 
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 
 
 cdef class RuleKernel(Stage):
@@ -24,7 +24,7 @@ cdef class RuleKernel(Stage):
         draw.size = draw.top_size = draw.n_log = 0
 
     cdef void best_positions(self, const DrawContext* context, Py_ssize_t* positions, Py_ssize_t count) noexcept nogil:
-        vectors.top_positions(context.scores, context.n, positions, count)
+        kernels.top_positions(context.scores, context.n, positions, count)
 
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
         pass

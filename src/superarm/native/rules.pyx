@@ -7,7 +7,7 @@ from libc.stdint cimport uint64_t
 
 import numpy as np
 
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 from superarm.native.randomness cimport uniform
 from superarm.native.rule cimport RuleKernel
 from superarm.native.sampling cimport draw_uniform_set, logp_uniform_set
@@ -56,7 +56,7 @@ cdef class BoltzmannKernel(RuleKernel):
         cdef double point = uniform(self.seed, <uint64_t>context.round, 0), scale
         cdef double* P = draw.draw_log
         self.best_positions(context, draw.top, 1)
-        scale = 1.0 / vectors.exp_sum(context.scores, context.scores[draw.top[0]], <float>self.alpha, P, n)
+        scale = 1.0 / kernels.exp_sum(context.scores, context.scores[draw.top[0]], <float>self.alpha, P, n)
         for i in range(n):
             P[i] = (1.0 - self.gamma) * scale * P[i] + self.gamma / n
         for i in range(n):

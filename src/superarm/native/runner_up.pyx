@@ -10,7 +10,7 @@ from libc.stdint cimport uint64_t
 
 import numpy as np
 
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 from superarm.native.leave_out cimport LeaveOutKernel, interval
 from superarm.native.randomness cimport uniform
 from superarm.native.sampling cimport draw_uniform_set
@@ -82,7 +82,7 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         sums[0], self.n_sums = 0.0, n if m == 1 else m - 1
         if m == 1:
             if not self.has_ties:
-                vectors.exp_sum(s, s[best], <float>(1.0 + self.exponent), self.b, n)
+                kernels.exp_sum(s, s[best], <float>(1.0 + self.exponent), self.b, n)
             for i in range(n):
                 p_r = p[i] * self.scale
                 if self.has_ties:

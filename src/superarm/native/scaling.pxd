@@ -26,22 +26,22 @@ cdef class Standard(Scaling):
     cdef float* df
     cdef double* seen
     cdef double* sparse_seen
-    cdef float* count
-    cdef float* usual
-    cdef float* other
-    cdef float* outside
+    cdef float* n_values
+    cdef float* mode
+    cdef float* nonmode_share
+    cdef float* outlier_rate
     cdef float* fast_mean
     cdef float* fast_var
-    cdef float* fast_other
+    cdef float* fast_nonmode_share
     cdef float* limit
-    cdef float* first
+    cdef float* first_values
     cdef float* z
-    cdef float* filled
+    cdef float* imputed
     cdef float* sparse_z
     cdef double squares  # |z|^2 of the row that was scaled last
     cdef double _scale_dense(self, const Row* row, Features* out) noexcept nogil
     cdef double _scale_sparse(self, const Row* row) noexcept nogil
     cdef void _count_dense(self, const Row* row) noexcept nogil
     cdef void _count_numbers(self, const float* x, Py_ssize_t first, Py_ssize_t last) noexcept nogil
-    cdef void _begin(self, Py_ssize_t j, float x) noexcept nogil
+    cdef void _init_stats(self, Py_ssize_t j, float x) noexcept nogil
     cdef void _count_sparse(self, const Row* row) noexcept nogil

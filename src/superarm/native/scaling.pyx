@@ -4,7 +4,7 @@
 
 **Standard**, learnt online, each part of a row on its own:
 
-    dense    z_j = bend((x_j - mean_j) / sd_j),  bend(v) = v up to ±5, beyond ±(7.5 - 12.5 / |v|)
+    dense    z_j = soft_clip((x_j - mean_j) / sd_j),  soft_clip(v) = v up to ±5, beyond ±(7.5 - 12.5 / |v|)
              x~ = z sqrt((1 - bias^2) / (|z| rms|z|))
     sparse   z_j = x_j (log((n + 1) / df_j) + 0.1),  x~ = z sqrt(1 - bias^2) / |z|
 
@@ -13,25 +13,25 @@ part stands a constant feature. Multiplying all features by a number changes not
 `update_stats` counts in the row that was scaled last. ``forget`` (0 for never) is the least weight of a new row.
 
 **One bad value cannot spoil a column.** A value far outside counts as the edge of what is usual. For each column,
-with n values counted, of which a share `other` is not the usual value (many columns are 0 nearly always):
+with n values counted, of which a share `nonmode_share` is not the mode (many columns are 0 nearly always):
 
-    limit = 4 sqrt(var / other)                             no limit while var = 0: a constant column has no scale yet
+    limit = 4 sqrt(var / nonmode_share)                             no limit while var = 0: a constant column has no scale yet
     c     = clip(x - mean, ±limit)
     rate  = max(1 / (n + 1), forget)
-    mean += rate c;   var = (1 - rate) (var + rate c^2);   other += rate (1[x is not the usual value] - other)
+    mean += rate c;   var = (1 - rate) (var + rate c^2);   nonmode_share += rate (1[x is not the mode] - nonmode_share)
 
 so that a value moves the mean by at most rate times the limit and multiplies the variance by at most
-1 + 16 rate / other. The first values are kept until there are 16: up to there, mean and variance are theirs, none
-counting as farther from their median than 6 times the median of the distances that are not 0; the usual value is that
+1 + 16 rate / nonmode_share. The first values are kept until there are 16: up to there, mean and variance are theirs, none
+counting as farther from their median than 6 times the median of the distances that are not 0; the mode is that
 median. A column that changes is followed:
 
     wider, moved   more than half of the values that are not the usual one lie outside, by a running mean with a rate of
                    0.02: n is set to 32 at most, rate to 0.1 at least
-    narrower       mean, var and other of every 4th row, at a rate of 0.016, are kept as well. Where var / other is there
+    narrower       mean, var and nonmode_share of every 4th row, at a rate of 0.016, are kept as well. Where var / nonmode_share is there
                    less than 1/64 of what it is here, they are taken over, and n = 250
-    new            what comes first in a column that was constant has no limit, and may be bad. While other is below
-                   8 rate (and 1/4), a value that is 32 times nearer to the usual one than the root of var / other
-                   begins anew: mean is the usual value, var = other (x - usual)^2
+    new            what comes first in a column that was constant has no limit, and may be bad. While nonmode_share is below
+                   8 rate (and 1/4), a value that is 32 times nearer to the mode than the root of var / nonmode_share
+                   begins anew: mean is the mode, var = nonmode_share (x - mode)^2
 
 What moves slowly is renewed seldom: 1 / sd, the limits and whether a column is narrower, with every row at first, then
 after each further 1 %, or 100 rows; with every row while a column is wider or moved.
@@ -44,17 +44,22 @@ and ±1, which keep their scale (sd = 1): a rare word is not louder than a commo
 from libc.math cimport INFINITY, NAN, fabsf, floor, log, sqrt, sqrtf
 from libc.stdint cimport int64_t
 
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 from superarm.native.linear cimport prefetch_features
 from superarm.native.rows cimport row_of_arrays
 
 import numpy as np
 
 cdef float LARGEST = 3.402823466e38
-cdef float FAST = 0.016
+cdef float FAST_RATE = 0.016
 cdef enum:
-    START = 16
-    EVERY = 4  # the statistics that forget fast take in every 4th row
+    N_FIRST = 16
+    FAST_INTERVAL = 4  # the statistics that forget fast take in every 4th row
+
+cdef enum:  # places in `seen`
+    N_ROWS
+    MEAN_SQUARES  # of |z|^2
+    NEXT_REFRESH  # the row at which 1 / sd and limit are due again
 
 
 cdef class Scaling(Stage):
@@ -86,7 +91,7 @@ cdef class Scaling(Stage):
         del keep
         return np.array(parts, np.float32), out.bias, np.array(stored, np.float32), out.sparse_bias
 
-    def count(self, x=None, indices=None, values=None):
+    def add_row(self, x=None, indices=None, values=None):
         """Scale one row, and count it in."""
         cdef Row row
         cdef Features out
@@ -116,9 +121,9 @@ cdef class Unit(Scaling):
         cdef double wide = 0.0, squares = 1.0
         cdef Py_ssize_t i
         if row.d > 0:
-            total = vectors.sum_squares(row.x, row.d)
+            total = kernels.sum_squares(row.x, row.d)
         if row.n > 0:
-            total += vectors.sum_squares(row.values, row.n)
+            total += kernels.sum_squares(row.values, row.n)
         if 1e-30 < total < 1e30:
             factor = <float>1.0 / sqrtf(total)
         else:  # squares outside of float32's range, a row of zeros, or NaN: slowly, in float64
@@ -158,18 +163,18 @@ cdef class Standard(Scaling):
         Scaling.__init__(self, d, width)
         self.bias, self.sparse_bias, self.forget, self.numbers = bias, sparse_bias, forget, numbers
         self.mean, self.var, self.inverse = self.floats("mean", d), self.floats("var", d), self.floats("inverse", d)
-        self.seen = self.doubles("seen", 3)  # rows counted, mean |z|^2, when 1 / sd and limit are due again
-        self.count = self.floats("count", d)  # values in mean and var, column by column
-        self.usual, self.other = self.floats("usual", d), self.floats("other", d)
-        self.outside = self.floats("outside", d)
+        self.seen = self.doubles("seen", 3)
+        self.n_values = self.floats("n_values", d)  # values in mean and var, column by column
+        self.mode, self.nonmode_share = self.floats("mode", d), self.floats("nonmode_share", d)
+        self.outlier_rate = self.floats("outlier_rate", d)
         self.fast_mean, self.fast_var = self.floats("fast_mean", d), self.floats("fast_var", d)
-        self.fast_other = self.floats("fast_other", d)
+        self.fast_nonmode_share = self.floats("fast_nonmode_share", d)
         self.limit = self.floats("limit", d)
-        self.first = self.floats("first", (d, START))  # in order of size, so that no row can be read off; 0 later
+        self.first_values = self.floats("first_values", (d, N_FIRST))  # in order of size, so that no row can be read off; 0 later
         self.df = self.floats("df", width)
         self.sparse_seen = self.doubles("sparse_seen", 1)
         self.z = <float*>self.scratch("z", d, np.float32)
-        self.filled = <float*>self.scratch("filled", d if numbers else 0, np.float32)  # what is missing filled in
+        self.imputed = <float*>self.scratch("imputed", d if numbers else 0, np.float32)  # what is missing filled in
         self.sparse_z = <float*>self.scratch("sparse_z", width, np.float32)
 
     cdef void scale(self, const Row* row, Features* x) noexcept nogil:
@@ -183,25 +188,25 @@ cdef class Standard(Scaling):
             x.squares += self._scale_sparse(row)
 
     cdef double _scale_dense(self, const Row* row, Features* out) noexcept nogil:
-        """Fill z, and its factor; its squared length, infinite where a step must be refused."""
+        """Fill z and its factor. Return its squared length, infinite where a step must be refused."""
         cdef const float* x = row.x
         cdef float* z = self.z
         cdef Py_ssize_t j, d = self.d, n = self.numbers, huge = 0
         cdef double total, typical
         if n > 0:  # what is missing is as the mean
             for j in range(n):
-                self.filled[j] = x[j] if x[n + j] == 0.0 else self.mean[j]
+                self.imputed[j] = x[j] if x[n + j] == 0.0 else self.mean[j]
             for j in range(n, d):
-                self.filled[j] = x[j]
-            x = self.filled
-        total = self.squares = vectors.standardise(x, self.mean, self.inverse, z, d, &huge)
-        if huge:  # a step refuses it; NaN and inf, which bending would hide, are shown by the scores
+                self.imputed[j] = x[j]
+            x = self.imputed
+        total = self.squares = kernels.standardise(x, self.mean, self.inverse, z, d, &huge)
+        if huge:  # a step refuses it; NaN and inf, which clipping would hide, are shown by the scores
             for j in range(d):
                 if not fabsf(x[j]) <= LARGEST:
                     z[j] = <float>NAN
             return INFINITY
         if total > 0.0:
-            typical = self.seen[1] if self.seen[1] > 0.0 else total
+            typical = self.seen[MEAN_SQUARES] if self.seen[MEAN_SQUARES] > 0.0 else total
             out.factor = <float>sqrt((1.0 - self.bias * self.bias) / sqrt(total * typical))
         return total * <double>out.factor * <double>out.factor
 
@@ -235,49 +240,49 @@ cdef class Standard(Scaling):
         cdef const float* x = row.x
         cdef double* seen = self.seen
         cdef Py_ssize_t j, d = self.d, n = self.numbers
-        cdef double rate = max(1.0 / (seen[0] + 1.0), self.forget)
+        cdef double rate = max(1.0 / (seen[N_ROWS] + 1.0), self.forget)
         if n == 0:
             self._count_numbers(x, 0, d)
         else:
             for j in range(n):
                 if x[n + j] == 0.0:
                     self._count_numbers(x, j, j + 1)
-            vectors.moments(x + n, self.mean + n, self.var + n, <float>rate, <float>(1.0 - rate), d - n)
-        seen[0] += 1.0
-        seen[1] += (self.squares - seen[1]) * max(1.0 / seen[0], max(0.001, self.forget))
-        if seen[0] >= seen[2]:
-            seen[2] = seen[0] + 1.0
-            if vectors.renew(
-                self.mean, self.var, self.count, self.other, self.outside, self.fast_mean, self.fast_var,
-                self.fast_other, self.limit, d if n == 0 else n,
+            kernels.update_mean_var(x + n, self.mean + n, self.var + n, <float>rate, <float>(1.0 - rate), d - n)
+        seen[N_ROWS] += 1.0
+        seen[MEAN_SQUARES] += (self.squares - seen[MEAN_SQUARES]) * max(1.0 / seen[N_ROWS], max(0.001, self.forget))
+        if seen[N_ROWS] >= seen[NEXT_REFRESH]:
+            seen[NEXT_REFRESH] = seen[N_ROWS] + 1.0
+            if kernels.refresh_limits(
+                self.mean, self.var, self.n_values, self.nonmode_share, self.outlier_rate, self.fast_mean, self.fast_var,
+                self.fast_nonmode_share, self.limit, d if n == 0 else n,
             ) == 0:
-                seen[2] += min(100.0, floor(seen[0] * 0.01))
-            vectors.inverse_root(self.var, self.inverse, d)
+                seen[NEXT_REFRESH] += min(100.0, floor(seen[N_ROWS] * 0.01))
+            kernels.inverse_root(self.var, self.inverse, d)
             if n > 0:
                 for j in range(n, d):  # marks keep their scale
                     self.inverse[j] = min(self.inverse[j], <float>1.0)
 
     cdef void _count_numbers(self, const float* x, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
         cdef Py_ssize_t j
-        if self.count[first] < START:
+        if self.n_values[first] < N_FIRST:
             for j in range(first, last):
-                self._begin(j, x[j])
+                self._init_stats(j, x[j])
             return
-        if <int64_t>self.seen[0] % EVERY == 0:
-            vectors.count_fast(
-                x + first, self.mean + first, self.usual + first, self.limit + first, self.fast_mean + first,
-                self.fast_var + first, self.fast_other + first, FAST, last - first,
+        if <int64_t>self.seen[N_ROWS] % FAST_INTERVAL == 0:
+            kernels.count_fast(
+                x + first, self.mean + first, self.mode + first, self.limit + first, self.fast_mean + first,
+                self.fast_var + first, self.fast_nonmode_share + first, FAST_RATE, last - first,
             )
-        vectors.count_clipped(
-            x + first, self.mean + first, self.var + first, self.count + first, self.usual + first,
-            self.other + first, self.outside + first, self.limit + first, <float>self.forget, last - first,
+        kernels.count_clipped(
+            x + first, self.mean + first, self.var + first, self.n_values + first, self.mode + first,
+            self.nonmode_share + first, self.outlier_rate + first, self.limit + first, <float>self.forget, last - first,
         )
 
-    cdef void _begin(self, Py_ssize_t j, float x) noexcept nogil:
-        """One of the first values of a column: mean, variance and usual value of them all."""
-        cdef float[START] far
-        cdef float* first = self.first + j * START
-        cdef Py_ssize_t i, n = <Py_ssize_t>self.count[j] + 1, zeros = 0
+    cdef void _init_stats(self, Py_ssize_t j, float x) noexcept nogil:
+        """Count one of the first values of a column: mean, variance and mode are those of all of them."""
+        cdef float[N_FIRST] far
+        cdef float* first = self.first_values + j * N_FIRST
+        cdef Py_ssize_t i, n = <Py_ssize_t>self.n_values[j] + 1, zeros = 0
         cdef float middle, limit, gap
         cdef double mean = 0.0, square = 0.0
         _insert(first, n - 1, x)
@@ -294,12 +299,12 @@ cdef class Standard(Scaling):
         mean /= n
         self.mean[j] = self.fast_mean[j] = middle + <float>mean
         self.var[j] = self.fast_var[j] = <float>max(0.0, square / n - mean * mean)
-        self.usual[j], self.other[j], self.fast_other[j] = middle, <float>(n - zeros) / n, <float>(n - zeros) / n
-        self.count[j] = n
-        if n == START:  # they have done their work
-            for i in range(START):
+        self.mode[j], self.nonmode_share[j], self.fast_nonmode_share[j] = middle, <float>(n - zeros) / n, <float>(n - zeros) / n
+        self.n_values[j] = n
+        if n == N_FIRST:  # they are not needed any more
+            for i in range(N_FIRST):
                 first[i] = 0.0
-            self.limit[j] = <float>(4.0 * sqrt(self.var[j] / self.other[j])) if self.var[j] > 0.0 else LARGEST
+            self.limit[j] = <float>(4.0 * sqrt(self.var[j] / self.nonmode_share[j])) if self.var[j] > 0.0 else LARGEST
 
     cdef void _count_sparse(self, const Row* row) noexcept nogil:
         cdef Py_ssize_t i, j

@@ -4,7 +4,7 @@ from libc.math cimport exp, sqrt
 from libc.string cimport memset
 
 from superarm.native.core cimport LinearCore
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 from superarm.native.linear cimport Coordinates, Weights, coordinates, squared_norm
 from superarm.native.ranking cimport softmax
 from superarm.native.rule cimport RuleKernel
@@ -27,10 +27,7 @@ cdef class CoordinateCore(LinearCore):
 
 
 cdef class SOBACore(CoordinateCore):
-    """Only when y~ = y, with the best other label y':   g = (e_y' - e_y) x / P(y),   z = sqrt(P(y)) g
-
-        mu = (<W,z>^2 + 2 <W,g>) / (1 + z'A^-1 z);   if mu + (earlier mu) >= 0:   A += z z',   theta -= g,   W = A^-1 theta
-    """
+    """Second-order Banditron; a subclass keeps A."""
 
     cdef double* mu
 
@@ -86,9 +83,9 @@ cdef class SOBADiagonalCore(SOBACore):
         """x' A_r^-1 x for the block of label r."""
         cdef const double* z = self.at.z + self.at.dense
         cdef Py_ssize_t i
-        cdef double total = vectors.quadratic(self.A.dense + r * self.A.stride, self.at.z, self.at.dense)
+        cdef double total = kernels.quadratic(self.A.dense + r * self.A.stride, self.at.z, self.at.dense)
         for i in range(self.at.sparse):
-            total += vectors.quadratic(self.A.sparse + self.at.features[i] * self.k + r, z + i, 1)
+            total += kernels.quadratic(self.A.sparse + self.at.features[i] * self.k + r, z + i, 1)
         return total
 
     cdef void step(self, Py_ssize_t other, Py_ssize_t y, double P, double Wz, double zAz) noexcept nogil:
@@ -99,14 +96,14 @@ cdef class SOBADiagonalCore(SOBACore):
         """A += z z', theta -= g, W = theta / A on the weights of label r, where g = scale x."""
         cdef const double* z = self.at.z + self.at.dense
         cdef Py_ssize_t i, at = r * self.A.stride
-        vectors.soba_step(self.weights.dense + at, self.A.dense + at, self.theta.dense + at, self.at.z, scale, P, self.at.dense)
+        kernels.soba_step(self.weights.dense + at, self.A.dense + at, self.theta.dense + at, self.at.z, scale, P, self.at.dense)
         for i in range(self.at.sparse):
             at = self.at.features[i] * self.k + r
-            vectors.soba_step(self.weights.sparse + at, self.A.sparse + at, self.theta.sparse + at, z + i, scale, P, 1)
+            kernels.soba_step(self.weights.sparse + at, self.A.sparse + at, self.theta.sparse + at, z + i, scale, P, 1)
 
 
 cdef class SOBAFullCore(SOBACore):
-    """A^-1 is kept whole. With u = A^-1 z and q = 1 + z'u:   A^-1 -= u u' / q,   W -= u (<W,z> + 1 / sqrt(P)) / q"""
+    """A^-1 is kept whole."""
 
     cdef double* inverse  # size x size: label by label in the dense part, then feature by feature in the sparse part
     cdef double* u
@@ -135,7 +132,7 @@ cdef class SOBAFullCore(SOBACore):
         for i in range(self.at.dense + self.at.sparse):
             v = scale * self.at.z[i]
             if v != 0.0:
-                vectors.add_difference(self.u, v, self.inverse + self.place(other, i) * n, self.inverse + self.place(y, i) * n, n)
+                kernels.add_difference(self.u, v, self.inverse + self.place(other, i) * n, self.inverse + self.place(y, i) * n, n)
         for i in range(self.at.dense + self.at.sparse):
             total += scale * self.at.z[i] * (self.u[self.place(other, i)] - self.u[self.place(y, i)])
         return total
@@ -154,14 +151,14 @@ cdef class SOBAFullCore(SOBACore):
             w[i] -= <float>(u[at + i] * scale / q)
         for i in range(self.size):
             if u[i] != 0.0:
-                vectors.subtract(self.inverse + i * self.size, u[i] / q, u, self.size)
+                kernels.subtract(self.inverse + i * self.size, u[i] / q, u, self.size)
 
 
 # ---------------------------------------------------------------- Newtron
 
 
 cdef class NewtronCore(CoordinateCore):
-    """g = factor (e_y~ - 1/k 1) x:   A += kappa beta g^2,   b += (kappa beta <g, W> - 1) g,   V = b / A,   W = V in the ball
+    """Newtron, diagonal: g = factor (e_y~ - 1/k 1) x.
 
     The weights are V, before they are scaled into the ball; scores are those of W.
     """
@@ -231,4 +228,4 @@ cdef class NewtronCore(CoordinateCore):
         self, float* w, float* a, float* b, Py_ssize_t at, const double* z, Py_ssize_t n, double c, double weight, double slope
     ) noexcept nogil:
         """On n numbers from place ``at`` on: a label's in the dense part, a feature's in the sparse part."""
-        return vectors.newtron_step(w + at, a + at, b + at, z, c, weight, slope, n)
+        return kernels.newtron_step(w + at, a + at, b + at, z, c, weight, slope, n)

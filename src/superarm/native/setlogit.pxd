@@ -1,8 +1,8 @@
 from superarm.native.averaging cimport AveragedWeights
 from superarm.native.core cimport Core
 from superarm.native.curves cimport Curves, Noise
-from superarm.native.pace cimport Pace
-from superarm.native.parts cimport Parts
+from superarm.native.sparse_steps cimport SparseStepSizes
+from superarm.native.part_gates cimport PartGates
 from superarm.native.types cimport Answer, Features, Round
 
 
@@ -11,8 +11,8 @@ cdef class SetLogitCore(Core):
 
     cdef readonly AveragedWeights weights
     cdef readonly Curves curves
-    cdef readonly Pace pace
-    cdef readonly Parts parts
+    cdef readonly SparseStepSizes step_sizes
+    cdef readonly PartGates part_gates
     cdef readonly bint mixed_rows
     cdef public double step  # of the dense part and its curves
     cdef readonly double sparse_step
@@ -23,7 +23,7 @@ cdef class SetLogitCore(Core):
     cdef double* credit  # the running average of post
     cdef float* last  # scratch: the scores of W
     cdef float* mixed
-    cdef float* room
+    cdef float* exp_scratch
     cdef double* post
     cdef double* c
     cdef double* sparse_c

@@ -3,7 +3,7 @@
 The model: p = softmax(W x~), Pr(f = 1) = sum_{r in S} p_r, x~ the row on one scale (scaling.pyx).
 
 **The update.** W += step (post - p) x~ with a constant step (dense part: what is too small to matter is left out;
-sparse part: at the pace of each label and feature, pace.pyx); predictions use the running average A (averaging.pyx).
+sparse part: at the pace of each label and feature, sparse_steps.pyx); predictions use the running average A (averaging.pyx).
 A constant step escapes local optima, the average removes its noise. With the scores s of W and s' of A,
 
     p     softmax at  0.5 s + 0.5 s'                        where the gradient is taken
@@ -15,7 +15,7 @@ On a miss, the labels that were not shown give a share ``revive`` of their part 
 to 1 / (credit + 0.01/k), credit being the running average of post: a label without credit is revived.
 
 A row with both parts has one softmax over the sum of both scores, each part with its own step and its own gate
-(parts.pyx); curves.pyx says what curved features of the dense part add.
+(part_gates.pyx); curves.pyx says what curved features of the dense part add.
 """
 
 from libc.math cimport signbit
@@ -24,14 +24,14 @@ from libc.string cimport memcpy
 import numpy as np
 
 from superarm.native.averaging cimport averaging_rate
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 from superarm.native.curves cimport MIX_GRADIENT
 from superarm.native.linear cimport safe_to_add
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.types cimport Features, Round, Row
 
-cdef double CREDIT = 3.0  # the window of its running average
+cdef double CREDIT_WINDOW = 3.0  # the window of its running average
 
 
 cdef class SetLogitCore(Core):
@@ -64,14 +64,14 @@ cdef class SetLogitCore(Core):
         self.noise = Noise(false_yes, false_no)
         self.weights = AveragedWeights(k, d, width, forget)
         self.curves = Curves(k, d, curves if d > 0 else 0, seed, bias, forget)
-        self.pace = Pace(k, width, sparse_step, forget)
+        self.step_sizes = SparseStepSizes(k, width, sparse_step, forget)
         self.mixed_rows = d > 0 and width > 0
-        self.parts = Parts(k if self.mixed_rows else 0, forget)
-        self.stages |= {"weights": self.weights, "curves": self.curves, "pace": self.pace, "parts": self.parts}
+        self.part_gates = PartGates(k if self.mixed_rows else 0, forget)
+        self.stages |= {"weights": self.weights, "curves": self.curves, "step_sizes": self.step_sizes, "part_gates": self.part_gates}
         self.credit = self.doubles("credit", k, 1.0 / k)
         self.last = <float*>self.scratch("last", k, np.float32)
         self.mixed = <float*>self.scratch("mixed", k, np.float32)
-        self.room = <float*>self.scratch("room", k, np.float32)
+        self.exp_scratch = <float*>self.scratch("exp_scratch", k, np.float32)
         self.post = <double*>self.scratch("post", k, np.float64)
         self.c = <double*>self.scratch("c", k, np.float64)
         self.sparse_c = <double*>self.scratch("sparse_c", k, np.float64)
@@ -88,7 +88,7 @@ cdef class SetLogitCore(Core):
             if self.curves.n_features > 0:
                 self.curves.add_average(x, s)
             if self.mixed_rows:
-                self.parts.join_average(self.weights, s)
+                self.part_gates.add_average(self.weights, s)
         else:
             memcpy(s, self.weights.both + self.k, self.k * sizeof(float))
 
@@ -103,13 +103,13 @@ cdef class SetLogitCore(Core):
         self.last_scores(round.x)
         self.set_posterior(round.s, round.drawn, round.m, answer)
         self.set_gradient_point(round, answer)
-        rate = averaging_rate(self.weights.updates(), self.weights.forget, CREDIT)
+        rate = averaging_rate(self.weights.updates(), self.weights.forget, CREDIT_WINDOW)
         if self.weights.width > 0:
             if self.mixed_rows:
                 p = self.sparse_c
             for r in range(k):
                 self.sparse_c[r] = self.sparse_step * (post[r] - p[r])
-            self.pace.step(self.weights, rate, self.sparse_c, round.x)
+            self.step_sizes.step(self.weights, rate, self.sparse_c, round.x)
         for r in range(k):
             self.credit[r] += rate * (post[r] - self.credit[r])
             c[r] = self.step * (post[r] - c[r])
@@ -124,25 +124,25 @@ cdef class SetLogitCore(Core):
         if self.curves.n_features > 0:
             self.curves.add_last(self.last)
         if self.mixed_rows:
-            self.parts.join_last(self.weights, self.last)
+            self.part_gates.add_last(self.weights, self.last)
 
     cdef void set_gradient_point(self, const Round* round, const Answer* answer) noexcept nogil:
         """c = the probabilities that the weights are to be moved away from; the curves make their step, and gates."""
         cdef double u = 1.0
         if self.mixed_rows:
-            u = self.parts.gates[0]
-            self.parts.expect_sparse(self.curves, self.sparse_c)
+            u = self.part_gates.gates[0]
+            self.part_gates.sparse_probabilities(self.curves, self.sparse_c)
         if self.curves.n_features > 0:
             if self.mixed_rows:
-                self.curves.add_others(self.parts.sparse, <float>self.parts.gates[2])
+                self.curves.add_others(self.part_gates.sparse, <float>self.part_gates.gates[2])
             self.curves.learn(round.x, round, answer, &self.noise, self.post, self.step, self.weights, u, self.c)
         elif self.mixed_rows:
-            self.parts.expect_dense(self.c)
+            self.part_gates.dense_probabilities(self.c)
         else:
-            vectors.mix_scores(round.s, self.last, MIX_GRADIENT, 1.0 - MIX_GRADIENT, self.mixed, self.k)
-            vectors.softmax(self.mixed, self.c, self.room, self.k)
+            kernels.mix_scores(round.s, self.last, MIX_GRADIENT, 1.0 - MIX_GRADIENT, self.mixed, self.k)
+            kernels.softmax(self.mixed, self.c, self.exp_scratch, self.k)
         if self.mixed_rows:
-            self.parts.move(round, answer, &self.noise)
+            self.part_gates.learn(round, answer, &self.noise)
 
     cdef void set_posterior(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil:
         """post = the chance of each label, given the answer."""
@@ -152,8 +152,8 @@ cdef class SetLogitCore(Core):
                 self.post[r] = 0.0
             self.post[answer.label] = 1.0
             return
-        vectors.mix_scores(s, self.last, <float>self.share, <float>(1.0 - self.share), self.mixed, self.k)
-        vectors.softmax(self.mixed, self.post, self.room, self.k)
+        kernels.mix_scores(s, self.last, <float>self.share, <float>(1.0 - self.share), self.mixed, self.k)
+        kernels.softmax(self.mixed, self.post, self.exp_scratch, self.k)
         if answer.likelihood != NULL:
             times_likelihood(self.post, self.k, answer.likelihood)
         else:
@@ -164,7 +164,7 @@ cdef class SetLogitCore(Core):
     cdef void prefetch_weights(self, const Row* row) noexcept nogil:
         self.scaling.prefetch(row)
         self.weights.prefetch(row)
-        self.pace.prefetch(row)
+        self.step_sizes.prefetch(row)
 
 
 cdef void times_likelihood(double* p, Py_ssize_t k, const double* likelihood) noexcept nogil:

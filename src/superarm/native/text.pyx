@@ -17,8 +17,8 @@ from libc.string cimport memcpy
 import numpy as np
 
 cdef enum:
-    PART = 4  # letters of a part of a word
-    FEW = 96  # places that are sorted by insertion
+    PART_LETTERS = 4  # letters of a part of a word
+    MAX_INSERTION_SORT = 96  # places that are sorted by insertion
 
 cdef uint64_t PAIRED = 0x9E3779B97F4A7C15ULL
 cdef uint64_t PART_OF = 0xC2B2AE3D27D4EB4FULL
@@ -26,7 +26,7 @@ cdef uint64_t PART_OF = 0xC2B2AE3D27D4EB4FULL
 
 cdef struct Places:
     int32_t* at
-    Py_ssize_t n, room
+    Py_ssize_t n, capacity
     uint64_t mask
 
 
@@ -64,9 +64,9 @@ cdef inline bint combines(Py_UCS4 c) noexcept nogil:
 
 cdef int32_t* make_room(Places* out, Py_ssize_t more) noexcept nogil:
     cdef int32_t* at
-    if out.n + more > out.room:
-        out.room = 2 * (out.n + more)
-        at = <int32_t*>realloc(out.at, out.room * sizeof(int32_t))
+    if out.n + more > out.capacity:
+        out.capacity = 2 * (out.n + more)
+        at = <int32_t*>realloc(out.at, out.capacity * sizeof(int32_t))
         if at == NULL:
             return NULL
         out.at = at
@@ -123,7 +123,7 @@ cdef bint add_text(Places* out, uint64_t seed, str text) except False:
         if before != 0:
             add(out, (before * PAIRED) ^ h)
         before = h
-        for j in range(start, i + 3 - PART if i - start > 2 else start):  # its two ends count as letters
+        for j in range(start, i + 3 - PART_LETTERS if i - start > 2 else start):  # its two ends count as letters
             part = seed ^ PART_OF
             part = with_letter(part, 32 if j == start else PyUnicode_READ(kind, data, j - 1))
             part = with_letter(part, PyUnicode_READ(kind, data, j))
@@ -141,7 +141,7 @@ cdef int by_place(const void* a, const void* b) noexcept nogil:
 cdef void sort_places(int32_t* at, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i, j
     cdef int32_t place
-    if n > FEW:
+    if n > MAX_INSERTION_SORT:
         qsort(at, n, sizeof(int32_t), &by_place)
         return
     for i in range(1, n):
@@ -179,7 +179,7 @@ def hash_texts(columns, Py_ssize_t n, Py_ssize_t width):
         width: places, a power of two.
     """
     cdef Places out
-    cdef Py_ssize_t i, start, room = 0
+    cdef Py_ssize_t i, start, capacity = 0
     cdef float* values = NULL
     cdef float* more
     cdef int64_t* starts
@@ -189,7 +189,7 @@ def hash_texts(columns, Py_ssize_t n, Py_ssize_t width):
     ends = np.zeros(n + 1, np.int64)
     starts = <int64_t*><size_t>ends.ctypes.data
     parts = [(seed_, whole, texts) for seed_, whole, texts in columns]
-    out.at, out.n, out.room, out.mask = NULL, 0, 0, width - 1
+    out.at, out.n, out.capacity, out.mask = NULL, 0, 0, width - 1
     try:
         for i in range(n):
             start = out.n
@@ -202,9 +202,9 @@ def hash_texts(columns, Py_ssize_t n, Py_ssize_t width):
                     add_whole(&out, seed, text)
                 else:
                     add_text(&out, seed, text)
-            if out.room > room:
-                room = out.room
-                more = <float*>realloc(values, room * sizeof(float))
+            if out.capacity > capacity:
+                capacity = out.capacity
+                more = <float*>realloc(values, capacity * sizeof(float))
                 if more == NULL:
                     raise MemoryError
                 values = more

@@ -1,7 +1,7 @@
 /* Weights that keep moving, and their running average (averaging.pyx). */
 
 /* w += g x, and a += rate (w - a). */
-static void step_average(float *restrict w, float *restrict a, float g, const float *restrict x, float rate,
+static void step_and_average(float *restrict w, float *restrict a, float g, const float *restrict x, float rate,
                          ptrdiff_t d) {
   for (ptrdiff_t j = 0; j < d; j++) {
     float v = w[j] + g * x[j];
@@ -11,7 +11,7 @@ static void step_average(float *restrict w, float *restrict a, float g, const fl
 }
 
 /* w_r += c_r x for the labels whose c_r is not too small; the constant's weight, which is the last, for all. */
-static void steps(float *restrict W, ptrdiff_t stride, const double *restrict c, ptrdiff_t k, double small,
+static void step_rows(float *restrict W, ptrdiff_t stride, const double *restrict c, ptrdiff_t k, double small,
                   const float *restrict x, float factor, float bias, ptrdiff_t d) {
   for (ptrdiff_t r = 0; r < k; r++) {
     float *restrict w = W + r * stride, g = (float)c[r];

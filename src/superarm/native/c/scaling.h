@@ -7,13 +7,13 @@ static float sum_squares(const float *restrict x, ptrdiff_t d) {
 }
 
 /* Beyond 5 deviations, |v| becomes 7.5 - 12.5 / |v|. */
-static inline float bend(float v) {
+static inline float soft_clip(float v) {
   float size = fabsf(v), far = 7.5f - 12.5f / (size > 5.0f ? size : 5.0f);
   far = v < 0 ? -far : far;
   return size > 5.0f ? far : v;
 }
 
-/* z = bend((x - mean) inverse); the squared length of z, and how many entries of x are huge. Few blocks need to bend. */
+/* z = soft_clip((x - mean) inverse); the squared length of z, and how many entries of x are huge. Few blocks need clipping. */
 static float standardise(const float *restrict x, const float *restrict mean, const float *restrict inverse,
                          float *restrict z, ptrdiff_t d, ptrdiff_t *restrict huge) {
   float total = 0;
@@ -32,7 +32,7 @@ static float standardise(const float *restrict x, const float *restrict mean, co
     if (far) {
       part = 0;
       for (ptrdiff_t j = i; j < end; j++) {
-        z[j] = bend(z[j]);
+        z[j] = soft_clip(z[j]);
         part += z[j] * z[j];
       }
     }
@@ -47,15 +47,15 @@ static void multiply(float *restrict z, float c, ptrdiff_t d) {
 }
 
 /* Move the statistics of numbers by a row, by the equations of scaling.pyx; no branches: it must be vectorised. */
-static void count_clipped(const float *restrict x, float *restrict mean, float *restrict var, float *restrict count,
-                          const float *restrict usual, float *restrict other, float *restrict outside,
+static void count_clipped(const float *restrict x, float *restrict mean, float *restrict var, float *restrict n_values,
+                          const float *restrict mode, float *restrict nonmode_share, float *restrict outlier_rate,
                           const float *restrict limit, float forget, ptrdiff_t d) {
   for (ptrdiff_t j = 0; j < d; j++) {
-    float most = limit[j], n = count[j], out = outside[j], square = (x[j] - usual[j]) * (x[j] - usual[j]) * other[j];
-    int few = (other[j] * (n + 1.0f) < 8.0f) | (other[j] < 8.0f * forget); /* other < 8 rate, without a division */
-    int anew = few & (other[j] < 0.25f) & (x[j] != usual[j]) & (out <= 0.5f) & (1024.0f * square < var[j]);
-    float middle = anew ? usual[j] : mean[j], v = anew ? square : var[j], gap = x[j] - middle;
-    float is_other = x[j] != usual[j] ? 1.0f : 0.0f, is_outside = fabsf(gap) > most ? 1.0f : 0.0f;
+    float most = limit[j], n = n_values[j], out = outlier_rate[j], square = (x[j] - mode[j]) * (x[j] - mode[j]) * nonmode_share[j];
+    int few = (nonmode_share[j] * (n + 1.0f) < 8.0f) | (nonmode_share[j] < 8.0f * forget); /* nonmode_share < 8 rate, without a division */
+    int anew = few & (nonmode_share[j] < 0.25f) & (x[j] != mode[j]) & (out <= 0.5f) & (1024.0f * square < var[j]);
+    float middle = anew ? mode[j] : mean[j], v = anew ? square : var[j], gap = x[j] - middle;
+    float is_other = x[j] != mode[j] ? 1.0f : 0.0f, is_outside = fabsf(gap) > most ? 1.0f : 0.0f;
     float c = gap < most ? gap : most;
     c = c > -most ? c : -most;
     out += 0.02f * is_other * (is_outside - out);
@@ -64,44 +64,44 @@ static void count_clipped(const float *restrict x, float *restrict mean, float *
     rate = rate > least ? rate : least;
     mean[j] = middle + rate * c;
     var[j] = (1.0f - rate) * (v + rate * c * c);
-    other[j] += rate * (is_other - other[j]);
-    outside[j] = out;
-    count[j] = n + 1.0f;
+    nonmode_share[j] += rate * (is_other - nonmode_share[j]);
+    outlier_rate[j] = out;
+    n_values[j] = n + 1.0f;
   }
 }
 
 /* The statistics that forget fast. */
-static void count_fast(const float *restrict x, const float *restrict mean, const float *restrict usual,
+static void count_fast(const float *restrict x, const float *restrict mean, const float *restrict mode,
                        const float *restrict limit, float *restrict fast_mean, float *restrict fast_var,
-                       float *restrict fast_other, float rate, ptrdiff_t d) {
+                       float *restrict fast_nonmode_share, float rate, ptrdiff_t d) {
   for (ptrdiff_t j = 0; j < d; j++) {
-    float gap = x[j] - mean[j], most = limit[j], is_other = x[j] != usual[j] ? 1.0f : 0.0f;
+    float gap = x[j] - mean[j], most = limit[j], is_other = x[j] != mode[j] ? 1.0f : 0.0f;
     float c = gap < most ? gap : most;
     c = c > -most ? c : -most;
     float f = mean[j] + c - fast_mean[j];
     fast_mean[j] += rate * f;
     fast_var[j] = (1.0f - rate) * (fast_var[j] + rate * f * f);
-    fast_other[j] += rate * (is_other - fast_other[j]);
+    fast_nonmode_share[j] += rate * (is_other - fast_nonmode_share[j]);
   }
 }
 
-/* Take over what forgets fast where a column has become narrower, and limit anew; how many columns are outside. */
-static ptrdiff_t renew(float *restrict mean, float *restrict var, float *restrict count, float *restrict other,
-                       const float *restrict outside, float *restrict fast_mean, float *restrict fast_var,
-                       float *restrict fast_other, float *restrict limit, ptrdiff_t d) {
+/* Take over what forgets fast where a column has become narrower, and limit anew; how many columns are outlier_rate. */
+static ptrdiff_t refresh_limits(float *restrict mean, float *restrict var, float *restrict n_values, float *restrict nonmode_share,
+                       const float *restrict outlier_rate, float *restrict fast_mean, float *restrict fast_var,
+                       float *restrict fast_nonmode_share, float *restrict limit, ptrdiff_t d) {
   ptrdiff_t moving = 0;
   for (ptrdiff_t j = 0; j < d; j++) {
     if (!(fast_var[j] > 1e-30f)) fast_var[j] = 0.0f;
-    if (!(fast_other[j] > 1e-30f)) fast_other[j] = 0.0f;
-    if (count[j] > 1000.0f && fast_var[j] > 0.0f && 64.0f * fast_var[j] * other[j] < var[j] * fast_other[j]) {
+    if (!(fast_nonmode_share[j] > 1e-30f)) fast_nonmode_share[j] = 0.0f;
+    if (n_values[j] > 1000.0f && fast_var[j] > 0.0f && 64.0f * fast_var[j] * nonmode_share[j] < var[j] * fast_nonmode_share[j]) {
       mean[j] = fast_mean[j];
       var[j] = fast_var[j];
-      other[j] = fast_other[j];
-      count[j] = 250.0f;
+      nonmode_share[j] = fast_nonmode_share[j];
+      n_values[j] = 250.0f;
     }
     if (!(var[j] > 1e-30f)) var[j] = 0.0f;
-    limit[j] = var[j] > 0.0f ? 4.0f * sqrtf(var[j] / (other[j] > 1e-30f ? other[j] : 1.0f)) : 3e38f;
-    moving += outside[j] > 0.5f;
+    limit[j] = var[j] > 0.0f ? 4.0f * sqrtf(var[j] / (nonmode_share[j] > 1e-30f ? nonmode_share[j] : 1.0f)) : 3e38f;
+    moving += outlier_rate[j] > 0.5f;
   }
   return moving;
 }

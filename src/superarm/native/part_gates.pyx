@@ -11,11 +11,11 @@ learns as if its own gate were open, so that it can come back. (docs/research.md
 
 import numpy as np
 
-from superarm.native.cpu cimport vectors
-from superarm.native.curves cimport MIX_GRADIENT, move_gate, slope_of_gate
+from superarm.native.cpu cimport kernels
+from superarm.native.curves cimport MIX_GRADIENT, step_gate, gate_gradient
 
 
-cdef class Parts(Stage):
+cdef class PartGates(Stage):
     """The gates of both parts.
 
     Args:
@@ -31,49 +31,49 @@ cdef class Parts(Stage):
         self.dense = <float*>self.scratch("dense", (2, k), np.float32)
         self.sparse = <float*>self.scratch("sparse", (2, k), np.float32)
         self.mixed = <float*>self.scratch("mixed", k, np.float32)
-        self.room = <float*>self.scratch("room", k, np.float32)
-        self.q = <double*>self.scratch("q", k, np.float64)
+        self.exp_scratch = <float*>self.scratch("exp_scratch", k, np.float32)
+        self.probabilities = <double*>self.scratch("probabilities", k, np.float64)
 
-    cdef void join_average(self, AveragedWeights weights, float* s) noexcept nogil:
+    cdef void add_average(self, AveragedWeights weights, float* s) noexcept nogil:
         cdef float u = <float>self.gates[0], v = <float>self.gates[2]
         cdef Py_ssize_t r, k = self.k
         for r in range(k):
             self.dense[r], self.sparse[r] = s[r], weights.both[k + r]
             s[r] = u * self.dense[r] + v * self.sparse[r]
 
-    cdef void join_last(self, AveragedWeights weights, float* last) noexcept nogil:
+    cdef void add_last(self, AveragedWeights weights, float* last) noexcept nogil:
         cdef float u = <float>self.gates[0], v = <float>self.gates[2]
         cdef Py_ssize_t r, k = self.k
         for r in range(k):
             self.dense[k + r], self.sparse[k + r] = last[r], weights.both[r]
             last[r] = u * self.dense[k + r] + v * self.sparse[k + r]
 
-    cdef void move(self, const Round* round, const Answer* answer, const Noise* noise) noexcept nogil:
-        vectors.softmax(round.s, self.q, self.room, self.k)
-        cdef double dense = slope_of_gate(self.q, self.dense, self.k, noise, round.drawn, round.m, answer)
-        cdef double sparse = slope_of_gate(self.q, self.sparse, self.k, noise, round.drawn, round.m, answer)
-        move_gate(self.gates, dense, self.forget)
-        move_gate(self.gates + 2, sparse, self.forget)
+    cdef void learn(self, const Round* round, const Answer* answer, const Noise* noise) noexcept nogil:
+        kernels.softmax(round.s, self.probabilities, self.exp_scratch, self.k)
+        cdef double dense = gate_gradient(self.probabilities, self.dense, self.k, noise, round.drawn, round.m, answer)
+        cdef double sparse = gate_gradient(self.probabilities, self.sparse, self.k, noise, round.drawn, round.m, answer)
+        step_gate(self.gates, dense, self.forget)
+        step_gate(self.gates + 2, sparse, self.forget)
 
-    cdef void expect_dense(self, double* p) noexcept nogil:
+    cdef void dense_probabilities(self, double* p) noexcept nogil:
         self.mix(self.dense, self.sparse, <float>self.gates[2])
-        vectors.softmax(self.mixed, p, self.room, self.k)
+        kernels.softmax(self.mixed, p, self.exp_scratch, self.k)
 
-    cdef void expect_sparse(self, Curves curves, double* p) noexcept nogil:
+    cdef void sparse_probabilities(self, Curves curves, double* p) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
         cdef float u = <float>self.gates[0]
         cdef double g = curves.gate[0]
         if curves.n_features == 0:
             self.mix(self.sparse, self.dense, u)
-            vectors.softmax(self.mixed, p, self.room, k)
+            kernels.softmax(self.mixed, p, self.exp_scratch, k)
             return
         self.mix(self.sparse, curves.linear, u)
-        vectors.softmax(self.mixed, p, self.room, k)
+        kernels.softmax(self.mixed, p, self.exp_scratch, k)
         for r in range(k):
             self.mixed[r] += u * MIX_GRADIENT * (curves.curved[r] + curves.curved[k + r])
-        vectors.softmax(self.mixed, self.q, self.room, k)
+        kernels.softmax(self.mixed, self.probabilities, self.exp_scratch, k)
         for r in range(k):
-            p[r] = (1.0 - g) * p[r] + g * self.q[r]
+            p[r] = (1.0 - g) * p[r] + g * self.probabilities[r]
 
     cdef void mix(self, const float* own, const float* other, float gate) noexcept nogil:
         """mixed = own + gate other, each half-way between average and last."""
@@ -82,6 +82,6 @@ cdef class Parts(Stage):
             self.mixed[r] = MIX_GRADIENT * (own[r] + own[k + r]) + gate * MIX_GRADIENT * (other[r] + other[k + r])
 
     @property
-    def open(self):
+    def values(self):
         """The gates of the dense and of the sparse part, in [0, 1]."""
         return (self.gates[0], self.gates[2]) if self.k > 0 else None

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import superarm as sa
-from superarm.native.parts import Parts
+from superarm.native.part_gates import PartGates
 
 K, D, WIDTH = 5, 4, 12
 
@@ -39,7 +39,7 @@ def test_a_label_is_a_step_of_both_parts(curves: int) -> None:
     learner = made(curves=curves)
     learner.run((X, S), y)
     core, state = learner.core, learner.core.state()
-    state["parts.gates"][:] = 0.6, 1e12, 0.3, 1e12  # and there they stay
+    state["part_gates.gates"][:] = 0.6, 1e12, 0.3, 1e12  # and there they stay
     state["curves.gate"][:] = 0.5, 1e12
     x, bias, values, sparse_bias = core.scaling.scaled(X[0], S[0].indices, S[0].data)
     z = np.append(x.astype(float), bias)
@@ -53,7 +53,7 @@ def test_a_label_is_a_step_of_both_parts(curves: int) -> None:
     p = (1 - g) * softmax(dense + 0.3 * sparse) + g * softmax(dense + curved + 0.3 * sparse)
     p2 = (1 - g) * softmax(sparse + 0.6 * dense) + g * softmax(sparse + 0.6 * (dense + curved))
     decision = learner.decide(sa.Row(X[0], S[0]))
-    H, G = state["pace.H"].copy(), state["pace.G"].astype(float)
+    H, G = state["step_sizes.H"].copy(), state["step_sizes.G"].astype(float)
     learner.update(decision, label=3)
     step = 3.0 if curves else 4.0
     moved = state["weights.W"][:, : D + 1] - W
@@ -71,8 +71,8 @@ def test_the_score_is_the_gated_sum() -> None:
     learner = made(curves=0)
     learner.run((X, S), y)
     core, state = learner.core, learner.core.state()
-    state["parts.gates"][[0, 2]] = 0.6, 0.3
-    assert core.parts.open == (0.6, 0.3)
+    state["part_gates.gates"][[0, 2]] = 0.6, 0.3
+    assert core.part_gates.values == (0.6, 0.3)
     x, bias, values, sparse_bias = core.scaling.scaled(X[0], S[0].indices, S[0].data)
     dense = core.weights.scores(x, bias=bias)[0]
     both = core.weights.scores(x, S[0].indices, values, bias=bias, sparse_bias=sparse_bias)[0]
@@ -85,8 +85,8 @@ def test_rows_with_one_part_have_no_gates() -> None:
     for part in (X, S):
         learner = sa.SetLogit(n_labels=K, n_features=part.shape[1], set_size=2)
         learner.run(part, y)
-        assert learner.core.parts.open is None
-        assert Parts(0).state()["gates"].size == 0
+        assert learner.core.part_gates.values is None
+        assert PartGates(0).state()["gates"].size == 0
 
 
 @pytest.mark.parametrize("noise", ["dense", "sparse"])
@@ -101,7 +101,7 @@ def test_the_gate_of_a_part_that_is_noise_closes(noise: str) -> None:
     both = sa.SetLogit(n_labels=k, n_features=(8, 40), set_size=2)
     S = csr_matrix(S)
     errors = alone.run(S if noise == "dense" else X, y)[0] / n, both.run((X, S), y)[0] / n
-    dense, sparse = both.core.parts.open
+    dense, sparse = both.core.part_gates.values
     assert (dense if noise == "dense" else sparse) < 0.5 < (sparse if noise == "dense" else dense)
     assert errors[1] < 1.1 * errors[0] + 0.01
 

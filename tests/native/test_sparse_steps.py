@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm.native.averaging import AveragedWeights
-from superarm.native.pace import Pace
+from superarm.native.sparse_steps import SparseStepSizes
 
 K, D, BIAS2 = 5, 12, 0.02
 
@@ -83,7 +83,7 @@ def test_sparse_steps_are_those_of_the_twin(forget: float) -> None:
         twin.update(x.astype(np.float64), decision.labels, hit)
         W = learner.core.weights.state()["sparse"][:, 0]
         np.testing.assert_allclose(W.T, twin.W, atol=2e-3 * max(1.0, np.abs(twin.W).max()))
-    pace = learner.core.pace.state()
+    pace = learner.core.step_sizes.state()
     np.testing.assert_allclose(pace["H"], twin.H, rtol=1e-2)
     np.testing.assert_allclose(pace["G"], twin.G, rtol=1e-2)
     average = learner.core.weights.average()[1]
@@ -96,7 +96,7 @@ def test_rare_labels_and_rare_features_take_larger_steps() -> None:
     learner = sa.SetLogit(n_labels=K, n_features=D, set_size=2)
     y[y == 4] = 0  # label 4 does not come
     learner.run(csr_matrix(X), y)
-    pace = learner.core.pace.state()
+    pace = learner.core.step_sizes.state()
     assert pace["H"].argmin() == 4
     assert pace["G"][1] == 0.0 < pace["G"][[0, *range(2, D)]].min()
 
@@ -105,11 +105,11 @@ def test_dense_rows_have_no_pace() -> None:
     X, y = rows(50)
     learner = sa.SetLogit(n_labels=K, n_features=D, set_size=2)
     learner.run(X, y)
-    assert learner.core.pace.state()["H"].size == learner.core.pace.state()["G"].size == 0
+    assert learner.core.step_sizes.state()["H"].size == learner.core.step_sizes.state()["G"].size == 0
 
 
 def test_one_step_of_the_stage() -> None:
-    weights, pace = AveragedWeights(3, 0, 5), Pace(3, 5, 2.0)
+    weights, pace = AveragedWeights(3, 0, 5), SparseStepSizes(3, 5, 2.0)
     c, indices, values, bias = np.array([2.0, -1.0, 0.5]), [1, 4], np.array([0.6, 0.8]), 0.1
     e = c / 2.0
     H = 0.25 * e**2

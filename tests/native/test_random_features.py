@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from superarm.native.lift import Lift
+from superarm.native.random_features import RandomFeatures
 
-SLOPES, RENEW = 5, 6  # places in `seen`
+N_GRADIENTS, NEXT_RELEVANCE = 5, 6  # places in `seen`
 
 
 def matrix(d: int, waves: int = 1024, seed: int = 0) -> Any:
     """With 1024 waves: groups of 256, of z and of a z by turns, where a is 1 at first."""
-    lift = Lift(d, waves, seed)
+    lift = RandomFeatures(d, waves, seed)
     return np.stack([lift.projections(row) for row in np.eye(d)], axis=1)
 
 
@@ -29,7 +29,7 @@ def test_projections_of_a_row_are_as_good_as_normal(d: int) -> None:
     samples = []
     for seed in range(40):
         z = random.normal(size=d)
-        samples.append(Lift(d, 512, seed).projections(z) / np.linalg.norm(z))
+        samples.append(RandomFeatures(d, 512, seed).projections(z) / np.linalg.norm(z))
     u = np.concatenate(samples)
     assert abs(u.mean()) < 4 / np.sqrt(len(u))
     assert abs(u.var() - 1) < 0.03
@@ -66,10 +66,10 @@ def test_groups_and_seeds_have_signs_of_their_own() -> None:
 def test_half_of_the_projections_weight_columns_by_their_relevance(waves: int) -> None:
     """Even groups are of z, odd ones of a z; an odd number of waves gives one more to z."""
     d, random = 6, np.random.default_rng(0)
-    lift, z, a = Lift(d, waves, 0), random.normal(size=6), random.uniform(0, 2, 6)
+    lift, z, a = RandomFeatures(d, waves, 0), random.normal(size=6), random.uniform(0, 2, 6)
     plain, of_az = lift.projections(z), lift.projections(a * z)
     lift.state()["relevance"][:] = a
-    got, size = lift.projections(z), lift.kept
+    got, size = lift.projections(z), lift.group_size
     assert len(got) == waves
     for group, start in enumerate(range(0, waves, size)):
         wanted = of_az if group % 2 else plain
@@ -79,7 +79,7 @@ def test_half_of_the_projections_weight_columns_by_their_relevance(waves: int) -
 @pytest.mark.parametrize(("d", "waves"), [(7, 512), (600, 512), (600, 1300), (9, 7)])
 def test_back_is_the_transpose(d: int, waves: int) -> None:
     random = np.random.default_rng(0)
-    lift = Lift(d, waves, 0)
+    lift = RandomFeatures(d, waves, 0)
     lift.state()["relevance"][:] = random.uniform(0, 2, d)
     z = random.normal(size=d)
     u = lift.projections(z)
@@ -97,7 +97,7 @@ def rows_of(n: int, d: int) -> Any:
 def test_waves_are_cosine_and_sine() -> None:
     """For angles far out, too: rows may be long."""
     d, waves = 9, 512
-    lift = Lift(d, waves, 0)
+    lift = RandomFeatures(d, waves, 0)
     for x in rows_of(20, d) * np.float32(20.0):
         u = lift.projections(x)[:waves] * lift.bandwidth
         np.testing.assert_allclose(lift.raw_waves(x), np.concatenate([np.cos(u), np.sin(u)]), atol=1.3e-3)
@@ -105,10 +105,14 @@ def test_waves_are_cosine_and_sine() -> None:
 
 def test_phi_is_the_standardised_waves() -> None:
     d, waves, bias = 9, 40, 0.3
-    lift = Lift(d, waves, 0, bias)
+    lift = RandomFeatures(d, waves, 0, bias)
     state, seen = lift.state(), []
     for x in rows_of(200, d) * np.float32(np.sqrt(1 - bias**2)):
-        u = lift.projections(x)[:waves] / np.sqrt(1 - bias**2) * np.clip(5.5 * np.sqrt(lift.q), 1, 4)
+        u = (
+            lift.projections(x)[:waves]
+            / np.sqrt(1 - bias**2)
+            * np.clip(5.5 * np.sqrt(lift.inverse_dimension), 1, 4)
+        )
         raw = lift.raw_waves(x)
         np.testing.assert_allclose(raw, np.concatenate([np.cos(u), np.sin(u)]), atol=2e-3)
         z = np.clip((raw - state["mean"]) * state["inverse"], -5, 5)
@@ -116,28 +120,28 @@ def test_phi_is_the_standardised_waves() -> None:
         factor = ((z @ z) * (length or z @ z)) ** -0.25 if z.any() else 1.0
         np.testing.assert_allclose(lift.features(x), factor * z, rtol=1e-3, atol=1e-4)
         seen.append(raw)
-        lift.count(x)
+        lift.add_row(x)
     np.testing.assert_allclose(state["mean"], np.mean(seen, axis=0), atol=1e-4)
     np.testing.assert_allclose(state["var"], np.var(seen, axis=0), atol=1e-4)
 
 
 def test_q_is_one_over_the_effective_dimension() -> None:
     for d in (4, 25):
-        lift = Lift(d, 16, 0)
+        lift = RandomFeatures(d, 16, 0)
         for x in rows_of(4000, d):
-            lift.count(x)
-        assert lift.q == pytest.approx(1 / d, rel=0.15)
-        assert lift.bandwidth == pytest.approx(np.clip(5.5 * np.sqrt(lift.q), 1, 4))
+            lift.add_row(x)
+        assert lift.inverse_dimension == pytest.approx(1 / d, rel=0.15)
+        assert lift.bandwidth == pytest.approx(np.clip(5.5 * np.sqrt(lift.inverse_dimension), 1, 4))
 
 
 def test_forgetting_follows_what_changes() -> None:
-    lift = Lift(4, 16, 0, forget=0.01)
+    lift = RandomFeatures(4, 16, 0, forget=0.01)
     X = rows_of(3000, 4)
     X[1500:, 1:] = 0.0
     X[1500:, 0] = 1.0  # from now on all rows are alike
     for x in X:
-        lift.count(x)
-    assert lift.q > 0.9
+        lift.add_row(x)
+    assert lift.inverse_dimension > 0.9
     np.testing.assert_allclose(lift.state()["mean"], lift.raw_waves(X[-1]), atol=1e-3)
 
 
@@ -147,11 +151,11 @@ def test_forgetting_follows_what_changes() -> None:
 def test_slopes_are_those_of_the_curved_score() -> None:
     """Against finite differences of v . phi + w . x~, the length and the statistics of phi held still."""
     d, waves, bias = 6, 512, 0.3
-    lift = Lift(d, waves, 0, bias)
+    lift = RandomFeatures(d, waves, 0, bias)
     state, share, random = lift.state(), np.sqrt(1 - bias**2), np.random.default_rng(0)
     X = rows_of(100, d) * np.float32(share)
     for x in X:
-        lift.count(x)
+        lift.add_row(x)
     state["relevance"][:] = random.uniform(0.5, 1.5, d)
     v, w = random.normal(size=2 * waves), random.normal(size=d)
     standard = np.clip((lift.raw_waves(X[0]) - state["mean"]) * state["inverse"], -5, 5)
@@ -164,40 +168,40 @@ def test_slopes_are_those_of_the_curved_score() -> None:
 
     z, step = X[0].astype(float) / share, 1e-3
     slopes = [(score(z + step * e) - score(z - step * e)) / (2 * step) for e in np.eye(d)]
-    state["seen"][[SLOPES, RENEW]] = 0.0, 1e9
-    lift.count_slopes(X[0], v, w)
+    state["seen"][[N_GRADIENTS, NEXT_RELEVANCE]] = 0.0, 1e9
+    lift.add_gradients(X[0], v, w)
     got = np.sqrt(state["slope"] / 0.75)  # the first slope counts 3 / 4
     np.testing.assert_allclose(got, np.abs(slopes), rtol=0.05, atol=0.05 * np.abs(slopes).max())
 
 
 def test_relevance_is_the_root_mean_square_slope() -> None:
     d = 5
-    lift = Lift(d, 16, 0)
+    lift = RandomFeatures(d, 16, 0)
     for _ in range(50):
-        lift.count_slopes(rows_of(1, d)[0], np.zeros(32), [3, -1, 0, 0, 0])
+        lift.add_gradients(rows_of(1, d)[0], np.zeros(32), [3, -1, 0, 0, 0])
     np.testing.assert_allclose(lift.state()["relevance"], np.sqrt([4.5, 0.5, 0, 0, 0]), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("waves", [7, 512, 1030])
 def test_the_bank_whose_waves_matter_is_louder(waves: int) -> None:
-    """Three times the squared slope: three times the squared loudness, whatever it was before."""
+    """Three times the squared slope: three times the squared scale, whatever it was before."""
     d, x = 5, rows_of(1, 5)[0]
-    lift = Lift(d, waves, 0)
-    state, of_az = lift.state(), np.tile(np.arange(waves) // lift.kept % 2, 2)
+    lift = RandomFeatures(d, waves, 0)
+    state, of_az = lift.state(), np.tile(np.arange(waves) // lift.group_size % 2, 2)
     size = np.sqrt([3, 1] / np.bincount(of_az))
     for _ in range(200):
-        lift.count_slopes(x, (size * state["loudness"])[of_az], [3, -1, 0, 0, 0])
-    np.testing.assert_allclose(state["loudness"] ** 2, [1.5, 0.5], rtol=1e-3)
+        lift.add_gradients(x, (size * state["bank_scale"])[of_az], [3, -1, 0, 0, 0])
+    np.testing.assert_allclose(state["bank_scale"] ** 2, [1.5, 0.5], rtol=1e-3)
     for row in rows_of(300, d):
-        lift.count(row)
+        lift.add_row(row)
     moves = state["var"] > 1e-6  # a projection may be of no column that matters
     got = (state["inverse"] * np.sqrt(state["var"]))[moves]
-    np.testing.assert_allclose(got, state["loudness"][of_az[moves]], rtol=0.05)
+    np.testing.assert_allclose(got, state["bank_scale"][of_az[moves]], rtol=0.05)
 
 
 def test_rows_of_another_length_are_refused() -> None:
-    lift = Lift(5, 16, 0)
+    lift = RandomFeatures(5, 16, 0)
     with pytest.raises(ValueError, match="x must have 5 numbers"):
         lift.features(np.zeros(4))
-    with pytest.raises(ValueError, match="curved must have 32 numbers and straight 5"):
-        lift.count_slopes(np.zeros(5), np.zeros(31), np.zeros(5))
+    with pytest.raises(ValueError, match="curved must have 32 numbers and linear 5"):
+        lift.add_gradients(np.zeros(5), np.zeros(31), np.zeros(5))

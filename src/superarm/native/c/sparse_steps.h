@@ -1,4 +1,4 @@
-/* Steps of sparse rows, a pace for each label and each feature (pace.pyx). */
+/* Steps of sparse rows, a pace for each label and each feature (sparse_steps.pyx). */
 
 /* H_r += rate ((c_r / step)^2 - H_r); the sum of H. */
 static double label_errors(double *restrict H, const double *restrict c, double step, double rate, ptrdiff_t k) {
@@ -12,7 +12,7 @@ static double label_errors(double *restrict H, const double *restrict c, double 
 }
 
 /* c_r *= sqrt((mean + tiny) / (H_r + soft)), in float too; the sum of c^2. */
-static double label_pace(const double *restrict H, double mean, double soft, double *restrict c, float *restrict g,
+static double label_step_sizes(const double *restrict H, double mean, double soft, double *restrict c, float *restrict g,
                          ptrdiff_t k) {
   double total = 0;
   for (ptrdiff_t r = 0; r < k; r++) {
@@ -25,7 +25,7 @@ static double label_pace(const double *restrict H, double mean, double soft, dou
 }
 
 /* W += v g and A += v g / omega, side by side: w holds k numbers of W, then k of A. */
-static void paced(float *restrict w, const float *restrict g, float v, float inverse, ptrdiff_t k) {
+static void adagrad_step(float *restrict w, const float *restrict g, float v, float inverse, ptrdiff_t k) {
   float *restrict a = w + k;
   for (ptrdiff_t r = 0; r < k; r++) {
     float step = g[r] * v;

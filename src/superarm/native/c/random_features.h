@@ -1,4 +1,4 @@
-/* Random waves of a row (lift.pyx): projections, cosines and sines, and the way back. */
+/* Random waves of a row (random_features.pyx): projections, cosines and sines, and the way back. */
 #include <string.h>
 
 #define LANES 16
@@ -214,7 +214,7 @@ static float dot_and_keep(const float *restrict x, float factor, float *restrict
   return total;
 }
 
-static void moments(const float *restrict x, float *restrict mean, float *restrict var, float a, float b,
+static void update_mean_var(const float *restrict x, float *restrict mean, float *restrict var, float a, float b,
                     ptrdiff_t n) {
   for (ptrdiff_t i = 0; i < n; i++) {
     float gap = x[i] - mean[i];
@@ -224,7 +224,7 @@ static void moments(const float *restrict x, float *restrict mean, float *restri
 }
 
 /* out = sum_r c_r A_r. */
-static void combine(const float *restrict A, ptrdiff_t stride, const double *restrict c, ptrdiff_t k, ptrdiff_t d,
+static void weighted_row_sum(const float *restrict A, ptrdiff_t stride, const double *restrict c, ptrdiff_t k, ptrdiff_t d,
                     float *restrict out) {
   ptrdiff_t r = 0;
   memset(out, 0, d * sizeof(float));

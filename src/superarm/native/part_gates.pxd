@@ -4,7 +4,7 @@ from superarm.native.stage cimport Stage
 from superarm.native.types cimport Answer, Round
 
 
-cdef class Parts(Stage):
+cdef class PartGates(Stage):
     """Rows with both parts: a gate for each."""
 
     cdef readonly Py_ssize_t k
@@ -13,15 +13,15 @@ cdef class Parts(Stage):
     cdef float* dense  # scratch, 2 x k: scores of the average and the last weights, of the dense part with its curves
     cdef float* sparse  # of the sparse part
     cdef float* mixed
-    cdef float* room
-    cdef double* q
+    cdef float* exp_scratch
+    cdef double* probabilities
 
     # s = u s + v (scores of the sparse part), for the average; and for the last weights.
-    cdef void join_average(self, AveragedWeights weights, float* s) noexcept nogil
-    cdef void join_last(self, AveragedWeights weights, float* last) noexcept nogil
+    cdef void add_average(self, AveragedWeights weights, float* s) noexcept nogil
+    cdef void add_last(self, AveragedWeights weights, float* last) noexcept nogil
     # The gates climb the likelihood of the answer.
-    cdef void move(self, const Round* round, const Answer* answer, const Noise* noise) noexcept nogil
+    cdef void learn(self, const Round* round, const Answer* answer, const Noise* noise) noexcept nogil
     # p = the probabilities that weights are to be moved away from: of the dense part without curves, of the sparse part.
-    cdef void expect_dense(self, double* p) noexcept nogil
-    cdef void expect_sparse(self, Curves curves, double* p) noexcept nogil
+    cdef void dense_probabilities(self, double* p) noexcept nogil
+    cdef void sparse_probabilities(self, Curves curves, double* p) noexcept nogil
     cdef void mix(self, const float* own, const float* other, float gate) noexcept nogil

@@ -17,15 +17,15 @@ from libc.math cimport sqrtf
 import numpy as np
 
 from superarm.native.averaging cimport SPARSE_OMEGA
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 from superarm.native.linear cimport prefetch_features
 from superarm.native.rows cimport features_of_row, row_of_arrays
 
-cdef double FLOOR = 0.1, TINY = 1e-12
-cdef float SOFT = 0.06
+cdef double MIN_ERROR_SHARE = 0.1, TINY = 1e-12
+cdef float STEP_OFFSET = 0.06
 
 
-cdef class Pace(Stage):
+cdef class SparseStepSizes(Stage):
     """What has been stepped so far, by label and by feature.
 
     Args:
@@ -40,21 +40,21 @@ cdef class Pace(Stage):
         self.H = self.doubles("H", k if width > 0 else 0)
         self.G = self.floats("G", width + 1 if width > 0 else 0)
         self.updates = self.doubles("updates", 1)
-        self.g = <float*>self.scratch("g", k, np.float32)
+        self.float_c = <float*>self.scratch("float_c", k, np.float32)
 
     cdef void step(self, AveragedWeights weights, double rate, double* c, const Features* x) noexcept nogil:
         cdef Py_ssize_t i, j, k = self.k
-        cdef double mean = vectors.label_errors(self.H, c, self.step_size, rate, k) / k
-        cdef double squares = vectors.label_pace(self.H, mean + TINY, FLOOR * mean + TINY, c, self.g, k)
+        cdef double mean = kernels.label_errors(self.H, c, self.step_size, rate, k) / k
+        cdef double squares = kernels.label_step_sizes(self.H, mean + TINY, MIN_ERROR_SHARE * mean + TINY, c, self.float_c, k)
         cdef float squared_step = <float>(squares / (self.step_size * self.step_size))
         cdef float v, inverse = <float>(1.0 / weights.omega[SPARSE_OMEGA])
         for i in range(x.n):
             j, v = x.indices[i], x.sparse_factor * x.values[i]
             self.G[j] += v * v * squared_step
-            vectors.paced(weights.sparse + 2 * k * j, self.g, v / (SOFT + sqrtf(self.G[j])), inverse, k)
+            kernels.adagrad_step(weights.sparse + 2 * k * j, self.float_c, v / (STEP_OFFSET + sqrtf(self.G[j])), inverse, k)
         j, v = self.width, x.sparse_bias
         self.G[j] += v * v * squared_step
-        vectors.paced(weights.sparse + 2 * k * j, self.g, v / (SOFT + sqrtf(self.G[j])), inverse, k)
+        kernels.adagrad_step(weights.sparse + 2 * k * j, self.float_c, v / (STEP_OFFSET + sqrtf(self.G[j])), inverse, k)
         self.updates[0] += 1.0
         if self.updates[0] * self.forget > 1.0:
             self.updates[0] *= 0.5

@@ -1,13 +1,13 @@
-"""PythonCore: `score` and `learn` are functions in Python. Everything around them is as for the compiled learners.
+"""PlainCore: `score` and `learn` are functions in Python. Everything around them is as for the compiled learners.
 
-What goes wrong there must wait until compiled code has come back: then the loop stops, and ``error`` says why.
+An exception that they raise is kept in ``error``, the loop stops, and `take_error` hands it over.
 """
 
 from libc.math cimport NAN
 from libc.string cimport memcpy, memset
 
 from superarm.native.core cimport Core
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.types cimport Answer, Features, Round
@@ -15,12 +15,12 @@ from superarm.native.types cimport Answer, Features, Round
 import numpy as np
 
 
-cdef class PythonCore(Core):
-    """A core that calls back.
+cdef class PlainCore(Core):
+    """A core that calls Python for scores and for learning.
 
     Args:
         k: labels.
-        scaling: a plain Scaling: the functions get rows as they came.
+        scaling: how rows reach the functions.
         rule: how sets are chosen.
         score: called with a row, an array that is the callee's own: the dense columns, then the sparse ones
             with their zeros. Returns the scores of all labels.
@@ -43,11 +43,11 @@ cdef class PythonCore(Core):
         self.row, self.scores_row = self._scratch["row"], self._scratch["scores"]
 
     cdef object as_array(self, const Features* x):
-        """A copy of the row, as scaling leaves it."""
+        """Return a copy of the row, scaled."""
         cdef Py_ssize_t i
         if x.d > 0:
             memcpy(self.x_address, x.x, x.d * sizeof(float))
-            vectors.multiply(self.x_address, x.factor, x.d)
+            kernels.multiply(self.x_address, x.factor, x.d)
         memset(self.x_address + x.d, 0, self.scaling.width * sizeof(float))
         for i in range(x.n):
             self.x_address[x.d + x.indices[i]] = x.sparse_factor * x.values[i]
@@ -55,7 +55,7 @@ cdef class PythonCore(Core):
 
     cdef void score(self, const Features* x, float* s) noexcept nogil:
         s[0] = NAN  # which tells the loop to stop
-        if vectors.all_finite(x.x, x.d) and vectors.all_finite(x.values, x.n):
+        if kernels.all_finite(x.x, x.d) and kernels.all_finite(x.values, x.n):
             with gil:
                 if self.error is None:
                     try:
@@ -80,7 +80,7 @@ cdef class PythonCore(Core):
         return False
 
     def take_error(self):
-        """The error, which is then over."""
+        """Return the error of the last call, and forget it."""
         error, self.error = self.error, None
         return error
 

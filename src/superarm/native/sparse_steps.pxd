@@ -3,7 +3,7 @@ from superarm.native.stage cimport Stage
 from superarm.native.types cimport Features, Row
 
 
-cdef class Pace(Stage):
+cdef class SparseStepSizes(Stage):
     """How far a step of the sparse part goes."""
 
     cdef readonly Py_ssize_t k, width
@@ -11,7 +11,7 @@ cdef class Pace(Stage):
     cdef double* H  # by label: the running mean of e^2
     cdef float* G  # by feature: the sum of squared steps, the constant last
     cdef double* updates  # that G remembers
-    cdef float* g  # scratch: c as float
+    cdef float* float_c  # scratch: c as float
 
     # w_r += c_r x at each label's and feature's pace, for the sparse part; changes c.
     cdef void step(self, AveragedWeights weights, double rate, double* c, const Features* x) noexcept nogil

@@ -1,0 +1,244 @@
+"""Curved features of a row: random waves, so that a linear model of them bends (Rahimi & Recht 2007).
+
+With z the standardised dense part of a row (scaling.pyx, before the constant takes its share):
+
+    u    = P random projections, half of them of z and half of a z, each about N(0, |z|^2) and N(0, |a z|^2),
+           times clip(5.5 sqrt(q), 1, 4)
+    phi  = [cos u, sin u], each wave standardised online, clipped to ±5, as long as half-way between 1 and its
+           own length: what scaling does to a row, again
+
+**The projections** (Le, Sarlos & Smola 2013, "Fastfood", in spirit). 256 numbers are 16 rows of 16 lanes. One
+stage turns row i by i lanes, flips signs at random and takes the Walsh-Hadamard transform over the rows; three
+stages are as good as a Gaussian matrix and cost O(256 log 256). Fewer than 64 columns are written several times.
+Longer rows than 256 are cut into blocks, each with signs of its own; they are added up before the last transform. The
+projections are an even number of groups, each with signs of its own: even groups of z, odd ones of a z. The signs are
+a function of the seed.
+
+**The bandwidth.** q, the running mean of (z . z')^2 over rows z, z' that follow each other, is one over the
+effective dimension of the rows.
+
+**The relevance** a_j of a column: the root mean square of the loss's slope along it, by the averages of the linear
+and of the curved weights, over all columns 1 in the mean square. A column that does not matter leaves the waves of
+a z, and their bandwidth is spent on those that do; where all matter, the waves of z serve better.
+
+**The scale** l_b of a bank, the waves of z or those of a z, by which phi is multiplied, is learnt in the same way:
+the root mean square of the slope along its waves as they are before it (divided by l_b), over both banks 1 in the mean
+square, and l_b^2 within [0.1, 1.9].
+
+`lift` reads the state, `update_stats` and `learn_relevance` move it.
+"""
+
+from libc.math cimport floor, pi, sqrt
+from libc.stdint cimport int64_t, uint64_t
+
+import numpy as np
+
+from superarm.native.cpu cimport kernels
+from superarm.native.randomness cimport uniform
+from superarm.native.rows cimport features_of_row, row_of_arrays
+from superarm.native.types cimport Row
+
+cdef double BANDWIDTH_FACTOR = 5.5, MIN_BANDWIDTH = 1.0, MAX_BANDWIDTH = 4.0
+cdef Py_ssize_t BLOCK_SIZE = 256
+cdef Py_ssize_t MIN_SPREAD = 64  # columns should fill as many of the 256 places
+cdef double EVERY_ROW_UNTIL = 256.0
+
+cdef double MIN_BANK_WEIGHT = 0.1  # l_b^2; the other bank has the rest of 2
+
+cdef enum:
+    STATS_INTERVAL = 8  # the statistics of the waves, and the slopes, take in every 8th row; at first every one
+
+cdef enum:  # places in `seen`
+    N_ROWS
+    N_COUNTED  # rows in mean and var
+    MEAN_SQUARES  # of |phi|^2
+    NEXT_INVERSE  # the row at which 1 / sd is due again
+    INVERSE_DIMENSION  # q
+    N_GRADIENTS
+    NEXT_RELEVANCE  # the gradient at which the relevance is due again
+
+
+cdef class RandomFeatures(Stage):
+    """The projections, and what the rows seen so far say about the waves and the columns.
+
+    Args:
+        d: columns of the dense part.
+        n_frequencies: P, as many cosines as sines; 0 for none.
+        seed: of the signs.
+        bias: the constant beside the row, whose length is then sqrt(1 - bias^2).
+        forget: the least weight of a new row.
+    """
+
+    def __init__(self, Py_ssize_t d, Py_ssize_t n_frequencies, uint64_t seed, double bias=0.0, double forget=0.0):
+        d = d if n_frequencies > 0 else 0
+        self.d, self.n_frequencies, self.forget = d, n_frequencies, forget
+        self.groups, self.blocks = 2 * ((n_frequencies + 2 * BLOCK_SIZE - 1) // (2 * BLOCK_SIZE)), (d + BLOCK_SIZE - 1) // BLOCK_SIZE
+        self.group_size = (n_frequencies + self.groups - 1) // max(1, self.groups)
+        self.copies = max(1, MIN_SPREAD // max(1, d))
+        # Factors that several methods and onnx.py share:
+        self.share = (1.0 - bias * bias) ** 0.5  # |x~| / |z|, the constant feature having the rest
+        self.stretch = (BLOCK_SIZE / 16.0**3 / self.copies) ** 0.5  # to projections: three stages enlarge by 4 each
+        self.turns = self.stretch / self.share / (2.0 * pi)  # to turns of the waves, at a bandwidth of 1
+        self.to_z = self.share**-4.0  # from (x~ . x~')^2 to (z . z')^2
+        self.sign = self.floats("sign", (self.groups, self.blocks, 3, BLOCK_SIZE))
+        self.mean, self.var = self.floats("mean", 2 * n_frequencies), self.floats("var", 2 * n_frequencies)
+        self.inverse = self.floats("inverse", 2 * n_frequencies)
+        self.previous, self.slope = self.floats("previous", d), self.floats("slope", d)
+        self.relevance = self.floats("relevance", d, 1.0)
+        self.bank_gradient, self.bank_scale = self.doubles("bank_gradient", 2), self.doubles("bank_scale", 2, 1.0)
+        self.seen = self.doubles("seen", 7)
+        self.seen[INVERSE_DIMENSION] = 1.0 / 16.0
+        self.angle = <float*>self.scratch("angle", self.groups * self.group_size + BLOCK_SIZE, np.float32)
+        self.raw = <float*>self.scratch("raw", 2 * n_frequencies, np.float32)
+        self.phi = <float*>self.scratch("phi", 2 * n_frequencies, np.float32)
+        self.columns = <float*>self.scratch("columns", d, np.float32)
+        self.work = <float*>self.scratch("work", 6 * BLOCK_SIZE, np.float32)
+        self.factor = 1.0
+        cdef Py_ssize_t i
+        for i in range(self.groups * self.blocks * 3 * BLOCK_SIZE):  # no round has the number -1
+            self.sign[i] = 1.0 if uniform(seed, <uint64_t>-1, i) < 0.5 else -1.0
+
+    cdef double current_bandwidth(self) noexcept nogil:
+        return min(MAX_BANDWIDTH, max(MIN_BANDWIDTH, BANDWIDTH_FACTOR * sqrt(self.seen[INVERSE_DIMENSION])))
+
+    cdef void lift(self, const Features* x, Features* phi) noexcept nogil:
+        cdef float scale = x.factor * <float>(self.current_bandwidth() * self.turns)
+        cdef double typical = self.seen[MEAN_SQUARES]
+        kernels.project(
+            self.sign, self.groups, self.blocks, x.x, self.relevance, self.d, self.copies, self.group_size,
+            self.work, self.angle,
+        )
+        self.squares = kernels.waves(self.angle, scale, self.mean, self.inverse, self.raw, self.phi, self.n_frequencies)
+        self.factor = 1.0
+        if self.squares > 0.0:
+            self.factor = 1.0 / sqrt(sqrt(self.squares * (typical if typical > 0.0 else self.squares)))
+        self.lifted(phi)
+
+    cdef void lifted(self, Features* phi) noexcept nogil:
+        phi.x, phi.d, phi.factor, phi.bias = self.phi, 2 * self.n_frequencies, <float>self.factor, 0.0
+        phi.indices, phi.values, phi.n, phi.sparse_factor, phi.sparse_bias = NULL, NULL, 0, 1.0, 0.0
+        phi.squares = self.squares * self.factor * self.factor
+
+    cdef void update_stats(self, const Features* x) noexcept nogil:
+        """Update the statistics by the row that was lifted last."""
+        cdef double* seen = self.seen
+        cdef double dot = kernels.dot_and_keep(x.x, x.factor, self.previous, self.d), rate
+        seen[N_ROWS] += 1.0
+        seen[INVERSE_DIMENSION] += (self.to_z * (dot * dot) - seen[INVERSE_DIMENSION]) * max(1.0 / (seen[N_ROWS] + 16.0), self.forget)
+        seen[MEAN_SQUARES] += (self.squares - seen[MEAN_SQUARES]) * max(1.0 / seen[N_ROWS], max(0.001, self.forget))
+        if seen[N_ROWS] < EVERY_ROW_UNTIL or <int64_t>seen[N_ROWS] % STATS_INTERVAL == 0:
+            seen[N_COUNTED] += 1.0
+            rate = max(1.0 / seen[N_COUNTED], min(1.0, STATS_INTERVAL * self.forget))
+            kernels.update_mean_var(self.raw, self.mean, self.var, <float>rate, <float>(1.0 - rate), 2 * self.n_frequencies)
+        if seen[N_ROWS] >= seen[NEXT_INVERSE]:  # 1/sd moves slowly: every row at first, then after each further 1 %
+            seen[NEXT_INVERSE] = seen[N_ROWS] + 1.0 + floor(seen[N_ROWS] * 0.01)
+            kernels.inverse_root(self.var, self.inverse, 2 * self.n_frequencies)
+            self.apply_bank_scale()
+
+    cdef void apply_bank_scale(self) noexcept nogil:
+        """To 1/sd, so that no wave costs one multiplication more."""
+        cdef Py_ssize_t g, n
+        cdef float l
+        for g in range(self.groups):
+            n, l = min(self.group_size, self.n_frequencies - g * self.group_size), <float>self.bank_scale[g % 2]
+            kernels.multiply(self.inverse + g * self.group_size, l, n)
+            kernels.multiply(self.inverse + self.n_frequencies + g * self.group_size, l, n)
+
+    cdef void project_back(self) noexcept nogil:
+        """From `angle` to `columns`."""
+        cdef Py_ssize_t i
+        for i in range(self.n_frequencies, self.groups * self.group_size):  # an odd number of waves leaves one over
+            self.angle[i] = 0.0
+        kernels.project_back(
+            self.sign, self.groups, self.blocks, self.angle, self.relevance, self.d, self.copies, self.group_size,
+            self.work, self.columns,
+        )
+
+    cdef void add_bank_gradients(self, const float* curved_gradient, double rate) noexcept nogil:
+        cdef double squares[2]
+        cdef Py_ssize_t g, n
+        squares[0], squares[1] = 0.0, 0.0
+        for g in range(self.groups):
+            n = min(self.group_size, self.n_frequencies - g * self.group_size)
+            squares[g % 2] += kernels.sum_squares(curved_gradient + g * self.group_size, n)
+            squares[g % 2] += kernels.sum_squares(curved_gradient + self.n_frequencies + g * self.group_size, n)
+        for g in range(2):
+            self.bank_gradient[g] += rate * (squares[g] / self.bank_scale[g] ** 2 - self.bank_gradient[g])
+
+    cdef void learn_relevance(self, const float* curved_gradient, const float* linear_gradient) noexcept nogil:
+        """Update relevance and scales by the gradients at the row that was lifted last; overwrites its angles."""
+        cdef double* seen = self.seen
+        cdef double* bank = self.bank_gradient
+        cdef Py_ssize_t j
+        cdef float scale = <float>(self.stretch * self.current_bandwidth() * self.factor), rate
+        cdef double total, share
+        kernels.angle_slopes(curved_gradient, self.inverse, self.raw, self.angle, self.n_frequencies)
+        self.project_back()
+        seen[N_GRADIENTS] += 1.0
+        rate = <float>max(3.0 / (seen[N_GRADIENTS] + 3.0), min(1.0, STATS_INTERVAL * self.forget))
+        self.add_bank_gradients(curved_gradient, rate)
+        total = kernels.count_slopes(scale, self.columns, <float>self.share, linear_gradient, rate, self.slope, self.d)
+        if seen[N_GRADIENTS] >= seen[NEXT_RELEVANCE] and total > 0.0:  # phi changes with it: seldom, after each further 10 %
+            seen[NEXT_RELEVANCE] = 1.1 * seen[N_GRADIENTS] + 8.0
+            for j in range(self.d):
+                self.relevance[j] = <float>sqrt(<double>self.slope[j] * self.d / total)
+            if bank[0] + bank[1] > 0.0:
+                for j in range(2):
+                    share = min(2.0 - MIN_BANK_WEIGHT, max(MIN_BANK_WEIGHT, 2.0 * bank[j] / (bank[0] + bank[1])))
+                    self.bank_scale[j] = sqrt(share)
+
+    # ---- from Python, for one row as it reaches the weights
+
+    def features(self, x):
+        """phi of a scaled row, as it reaches its weights."""
+        cdef Row row
+        cdef Features f, phi
+        keep = row_of_arrays(x, None, None, self.d, 0, &row)
+        features_of_row(&row, 1.0, 0.0, 0.0, &f)
+        self.lift(&f, &phi)
+        del keep
+        return np.float32(self.factor) * self._scratch["phi"]
+
+    def raw_waves(self, x):
+        """cos u and sin u of a scaled row, before they are standardised."""
+        self.features(x)
+        return self._scratch["raw"].copy()
+
+    def projections(self, x):
+        """u of a row z, before its bandwidth: the bias apart, about N(0, |z|^2) or N(0, |a z|^2) each."""
+        self.features(x)
+        return self._scratch["angle"][: self.n_frequencies].astype(np.float64) * self.stretch
+
+    def projected_back(self, v):
+        """The transpose of `projections`: a number for each column."""
+        self._scratch["angle"][: self.n_frequencies] = v
+        self.project_back()
+        return self._scratch["columns"].astype(np.float64) * self.stretch
+
+    def add_row(self, x):
+        """Lift a scaled row, and count it in."""
+        cdef Row row
+        cdef Features f, phi
+        keep = row_of_arrays(x, None, None, self.d, 0, &row)
+        features_of_row(&row, 1.0, 0.0, 0.0, &f)
+        self.lift(&f, &phi)
+        self.update_stats(&f)
+        del keep
+
+    def add_gradients(self, x, curved, linear):
+        """Lift a scaled row, and take in the slopes of the loss along phi and along the row."""
+        self.features(x)
+        v, w = np.ascontiguousarray(curved, np.float32), np.ascontiguousarray(linear, np.float32)
+        if v.shape != (2 * self.n_frequencies,) or w.shape != (self.d,):
+            raise ValueError(f"curved must have {2 * self.n_frequencies} numbers and linear {self.d}, got {v.shape} and {w.shape}")
+        self.learn_relevance(<const float*><size_t>v.ctypes.data, <const float*><size_t>w.ctypes.data)
+
+    @property
+    def bandwidth(self):
+        """clip(5.5 sqrt(q), 1, 4)."""
+        return self.current_bandwidth()
+
+    @property
+    def inverse_dimension(self):
+        """One over the effective dimension of the rows."""
+        return self.seen[INVERSE_DIMENSION]
