@@ -17,3 +17,17 @@ function draw(parent, tag, attributes, text) {
   parent.append(node);
   return node;
 }
+// Ask the server; a body is posted as JSON. What is no success is an error with the server's sentence.
+async function request(path, body, headers = {}) {
+  const posted = { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const response = await fetch(path, body === undefined ? { headers } : posted);
+  if (!response.ok) throw Object.assign(new Error((await response.json()).error.message), { status: response.status });
+  return response;
+}
+let busy = false;
+// One thing at a time: what is pressed meanwhile is let go.
+async function exclusively(work, onError) {
+  if (busy) return;
+  busy = true; $("main").classList.add("busy");
+  try { await work(); } catch (error) { await onError(error); } finally { busy = false; $("main").classList.remove("busy"); }
+}
