@@ -7,7 +7,7 @@ from libc.math cimport exp, log, rint, sqrt
 from libc.stdint cimport int64_t
 
 from superarm.native.core cimport LinearCore
-from superarm.native.cpu cimport vectors
+from superarm.native.cpu cimport kernels
 from superarm.native.ranking cimport contains, position
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
@@ -166,7 +166,7 @@ cdef class MCDBFCore(LinearCore):
         if round.given:
             for i in range(n):
                 self.eligible_scores[i] = s[eligible[i]]
-            vectors.top_positions(self.eligible_scores, n, self.own, m)
+            kernels.top_positions(self.eligible_scores, n, self.own, m)
         for i in range(m):
             self.own[i] = eligible[self.own[i]] if round.given else round.top[i]
             mean_top += <double>s[self.own[i]] / m
