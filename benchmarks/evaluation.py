@@ -21,7 +21,7 @@ import numpy as np
 
 import superarm as sa
 from superarm._types import Array
-from superarm.logs import Estimate, Log, Policy, Verdict, Writer, evaluate, survey, train
+from superarm.logs import Estimate, Log, Policy, PolicyResult, Writer, evaluate, summarize, train
 
 FRESH = 20_000
 SIZES = (3, 4, 5)
@@ -61,7 +61,7 @@ WORLDS = {
 
 def verdicts(
     world: World, n: int, uniform: float, seed: int, path: Path
-) -> Iterator[tuple[str, int, float, Verdict]]:
+) -> Iterator[tuple[str, int, float, PolicyResult]]:
     """(policy, m, truth, verdict) of each policy, by one log."""
     rows = world.sampler(seed)
     X, y = rows(n)
@@ -73,7 +73,7 @@ def verdicts(
             writer.add(decision, hit=hit)
             served.update(decision, hit=hit)
     log = Log(str(path))
-    summary = survey(log)
+    summary = summarize(log)
     trained = sa.SetLogit(n_labels=world.k, n_features=world.d, set_size=3, seed=seed)
     train(log, trained, summary)
     X, y = rows(FRESH)
@@ -81,7 +81,7 @@ def verdicts(
         ranking = np.argsort(-learner.scores(X), axis=1, kind="stable")
         policies = [Policy(f"{name} {m}", learner=learner, set_size=m) for m in SIZES]
         answer = evaluate(log, policies, summary, holdout=holdout)
-        for m, verdict in zip(SIZES, answer.verdicts, strict=True):
+        for m, verdict in zip(SIZES, answer.results, strict=True):
             yield name, m, float((ranking[:, :m] == y[:, None]).any(axis=1).mean()), verdict
 
 

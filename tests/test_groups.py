@@ -18,7 +18,7 @@ from superarm.journal.errors import JournalMismatch
 from superarm.journal.projector import Projector
 from superarm.journal.store import open_store
 from superarm.journal.totals import MOST_GROUPS, OTHERS, Totals
-from superarm.logs import Log, Policy, Writer, evaluate, survey
+from superarm.logs import Log, Policy, Writer, evaluate, summarize
 from superarm.service import Service
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
@@ -158,10 +158,10 @@ def model() -> sa.SetLogit:
 
 def test_a_log_by_label_and_by_group(log: Any) -> None:
     source = Log(log)
-    learner, summary = model(), survey(source)
+    learner, summary = model(), summarize(source)
     [verdict] = evaluate(
         source, [Policy("own", learner=learner)], summary, holdout=None, group="site"
-    ).verdicts
+    ).results
     rows = frame(3000, 1)
     sets = learner.predict_set(rows.drop("kind"), coverage=0.9)
     covered: dict[str, list[bool]] = {}
@@ -180,7 +180,7 @@ def test_a_log_by_label_and_by_group(log: Any) -> None:
     assert [part.name for part in verdict.by_group] == [MISSING, "calm", "noisy"]
     [verdict] = evaluate(
         source, [Policy("own", learner=learner)], summary, holdout=None, group="desk"
-    ).verdicts
+    ).results
     assert [part.name for part in verdict.by_group] == ["False", "True"]
     with pytest.raises(InvalidInput, match="must be a column of the log, or a name in its x or context"):
         evaluate(source, [Policy("own", learner=learner)], summary, holdout=None, group="sight")
@@ -195,7 +195,7 @@ def test_labels_that_are_not_named_are_not_told_apart(log: Any, tmp_path: Any) -
     path = tmp_path / "some.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     source = Log(path)
-    [verdict] = evaluate(source, [Policy("same", fixed=["east"])], survey(source), holdout=None).verdicts
+    [verdict] = evaluate(source, [Policy("same", fixed=["east"])], summarize(source), holdout=None).results
     assert verdict.by_label == ()
 
 
@@ -203,7 +203,7 @@ def test_groups_that_cannot_answer_say_so(log: Any) -> None:
     """Hardly any rows: no estimate is sound."""
     source = Log(log)
     policy = Policy("same", fixed=["east", "west"])
-    [verdict] = evaluate(source, [policy], survey(source), holdout=0.005, group="site").verdicts
+    [verdict] = evaluate(source, [policy], summarize(source), holdout=0.005, group="site").results
     assert any(isnan(part.coverage) for part in verdict.by_group)
 
 
@@ -213,7 +213,7 @@ def test_evaluate_tells_it(log: Any, tmp_path: Any) -> None:
     printed = run(*asked)
     assert "coverage by label" in printed
     assert "coverage by site" in printed
-    [verdict] = json.loads(run(*asked, "--json"))["verdicts"]
+    [verdict] = json.loads(run(*asked, "--json"))["results"]
     assert {part["name"] for part in verdict["by_group"]} == {MISSING, "calm", "noisy"}
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import superarm as sa
-from superarm.logs import Estimate, Log, Policy, Verdict, Wanted, Writer, evaluate, survey, train
+from superarm.logs import Estimate, Log, Policy, PolicyResult, Wanted, Writer, evaluate, summarize, train
 from superarm.logs.calibration import Calibration
-from superarm.logs.estimates import Sums
-from superarm.logs.verdicts import nested
+from superarm.logs.hit_rates import Sums
+from superarm.logs.results import nested
 from superarm.logs.weights import ImportanceWeights
 
 K, D, M = 8, 5, 3
@@ -61,7 +61,7 @@ def test_a_calibration_survives_answers_that_are_all_alike():
 
 def verdict(m, rate, expected, problem=""):
     estimate = Estimate("dr", rate, rate - 0.1, rate + 0.04, 500, 300.0, 9.0, 0.5, 1.0, problem=problem)
-    return Verdict("it", m, None, None, (estimate,), Wanted(None, None), float(m), expected)
+    return PolicyResult("it", m, None, None, (estimate,), Wanted(None, None), float(m), expected)
 
 
 def nested_estimates(*verdicts):
@@ -97,8 +97,8 @@ def test_the_number_that_is_read_is_near_the_truth_and_larger_sets_are_no_worse(
         log, served, (X, y) = service_log(tmp_path / f"{seed}.parquet", 2_500, seed)
         best = np.argsort(-served.scores(X), axis=1)
         policies = [Policy(f"{m}", learner=served, set_size=m) for m in (M, M + 1, M + 2)]
-        answer = evaluate(log, policies, survey(log), holdout=None)
-        estimates = [verdict.best for verdict in answer.verdicts]
+        answer = evaluate(log, policies, summarize(log), holdout=None)
+        estimates = [verdict.best for verdict in answer.results]
         rates = [estimate.rate for estimate in estimates]
         assert rates == sorted(rates)
         for estimate, m in zip(estimates, (M, M + 1, M + 2), strict=True):
@@ -112,11 +112,11 @@ def test_the_number_that_is_read_is_near_the_truth_and_larger_sets_are_no_worse(
 
 def test_train_and_evaluate_tell_the_same_number(tmp_path):
     log, _, _ = service_log(tmp_path / "log.parquet", 4_000, 3)
-    summary = survey(log)
+    summary = summarize(log)
     learner = sa.SetLogit(**summary.learner_params)
     training = train(log, learner, summary, holdout=0.5)
-    told = training.progress[-1].hit_rate
-    verdict = evaluate(log, [Policy("it", learner=learner)], summary, holdout=0.5).verdicts[0].best
+    told = training.history[-1].hit_rate
+    verdict = evaluate(log, [Policy("it", learner=learner)], summary, holdout=0.5).results[0].best
     assert told is not None
     assert told.rate == pytest.approx(verdict.rate, abs=1e-9)
 

@@ -34,7 +34,7 @@ from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
 from superarm.parameters import check_choice, check_number
-from superarm.theory.estimates import ESTIMATES, estimates
+from superarm.theory.label_estimates import ESTIMATES, estimates
 
 
 class MCDBF(Learner):
