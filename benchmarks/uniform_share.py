@@ -98,12 +98,12 @@ def one_run(
     ]
     judged += evaluate(log, others, summary, holdout=None).results
     found: dict[str, tuple[float, ...]] = {"shown miss": (trace.shown_miss_rate,)}
-    for verdict in judged:
-        best, truth = verdict.best, truths[verdict.policy]
+    for result in judged:
+        best, truth = result.best, truths[result.policy]
         if best is None:
-            found[verdict.policy] = (0.0, np.nan, np.nan)
+            found[result.policy] = (0.0, np.nan, np.nan)
         else:
-            found[verdict.policy] = (1.0, best.width, float(best.low <= truth <= best.high))
+            found[result.policy] = (1.0, best.width, float(best.low <= truth <= best.high))
     return found
 
 

@@ -73,12 +73,12 @@ def main() -> None:
         log, [Policy("model", learner=model), Policy("rule", fixed=OFFERS[:3])], summary, holdout=0.4
     )
     print(f"judged by {answer.rows:,} rows: what was shown hit {answer.hit_rate:.3f}")
-    for verdict in answer.results:
-        best = verdict.best
+    for result in answer.results:
+        best = result.best
         if best is None:
-            print(f"{verdict.policy}: the log cannot say")
+            print(f"{result.policy}: the log cannot say")
         else:
-            print(f"{verdict.policy}: {best.value:.3f} [{best.low:.3f}, {best.high:.3f}] by {best.name}")
+            print(f"{result.policy}: {best.value:.3f} [{best.low:.3f}, {best.high:.3f}] by {best.name}")
 
     random = np.random.default_rng(1)
     fresh = random.normal(size=(20_000, 2)).astype(np.float32)

@@ -187,7 +187,7 @@ def log(learner, tmp_path_factory):
     return Log(path)
 
 
-def test_a_log_and_its_verdicts(log):
+def test_a_log_and_its_results(log):
     assert repr(log) == "Log(evil & log.jsonl)"
     assert "the right one among them" in shown(log)
     assert EVIL in shown(log)

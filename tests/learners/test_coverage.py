@@ -389,14 +389,14 @@ def test_evaluate_says_what_would_have_been_covered(tmp_path: Path) -> None:
         Policy("m", one, set_size=2),
     ]
     own, less, fixed = evaluate(log, policies, summarize(log, labels=6), holdout=None).results
-    for verdict, level in ((own, 0.9), (less, 0.6)):
+    for result, level in ((own, 0.9), (less, 0.6)):
         sets = one.predict_set(X[3000:], coverage=level)
         covered = np.mean([label in shown for label, shown in zip(y[3000:], sets, strict=True)])
-        assert verdict.coverage == level
-        assert verdict.mean_size == pytest.approx(np.mean([len(shown) for shown in sets]))
-        assert verdict.best is not None
-        assert abs(verdict.best.rate - covered) < verdict.best.width  # four standard errors
-        assert f"coverage = {level:g}, mean size {verdict.mean_size:.2f}" in repr(verdict)
+        assert result.coverage == level
+        assert result.mean_size == pytest.approx(np.mean([len(shown) for shown in sets]))
+        assert result.best is not None
+        assert abs(result.best.rate - covered) < result.best.width  # four standard errors
+        assert f"coverage = {level:g}, mean size {result.mean_size:.2f}" in repr(result)
     assert (fixed.coverage, fixed.mean_size) == (None, 2.0)
     with pytest.raises(InvalidInput, match="coverage"):
         Policy("no", fixed=[1, 2], coverage=0.9)

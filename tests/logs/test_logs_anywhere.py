@@ -170,8 +170,8 @@ def test_vowpal_wabbit_answers_what_another_policy_would_have_done(tmp_path):
         log, [Policy("0", fixed=[0]), Policy("0, 2", fixed=[0, 2])], summarize(log), holdout=None
     )
     assert answer.warnings == ()
-    for verdict, labels in zip(answer.results, ([0], [0, 2]), strict=True):
-        best, truth = verdict.best, np.isin(right, labels).mean()
+    for result, labels in zip(answer.results, ([0], [0, 2]), strict=True):
+        best, truth = result.best, np.isin(right, labels).mean()
         assert best.low - best.width / 2 < truth < best.high + best.width / 2
         assert best.width < 0.2
 

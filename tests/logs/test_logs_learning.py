@@ -1,4 +1,4 @@
-"""Training on logs and judging policies by them, from file to verdict."""
+"""Training on logs and judging policies by them, from file to result."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def truth_of(learner, stream, size, gamma=None):
     return inside * top + outside * (1 - top)
 
 
-def test_the_verdict_holds_the_truth(logged, stream):
+def test_the_result_holds_the_truth(logged, stream):
     """Policies of several sizes, that explore or not, judged by the rows that were kept out."""
     log = Log(logged)
     summary = summarize(log)
@@ -167,13 +167,13 @@ def test_the_verdict_holds_the_truth(logged, stream):
     assert answer.rows == sum(held_out(i, 0.2) for i in range(15_000))
     assert answer.low < answer.hit_rate < answer.high
     truths = [truth_of(learner, stream, m, g) for m, g in cases] + [float(np.isin(stream.y, [0, 1]).mean())]
-    for verdict, truth in zip(answer.results, truths, strict=True):
-        best = verdict.best
+    for result, truth in zip(answer.results, truths, strict=True):
+        best = result.best
         assert best is not None
         middle, reach = (best.low + best.high) / 2, best.width / 2
         assert abs(truth - middle) < 2 * reach  # 4 standard errors
         assert best.width < 0.2
-        assert all(e.problem for e in verdict.estimates if verdict.set_size != 2 and e.name in ("ips", "dr"))
+        assert all(e.problem for e in result.estimates if result.set_size != 2 and e.name in ("ips", "dr"))
 
 
 def test_what_the_learner_itself_would_draw(logged, stream):
@@ -268,9 +268,9 @@ def test_propensities_too_large_show_in_the_weights(logged, tmp_path):
         return replaced(e, gamma=None, propensity=min(1.0, 2.0 * e.decision.propensity))
 
     log = rewrite(logged, tmp_path / "wrong.parquet", wrong)
-    verdict = evaluate(log, [Policy("fixed", fixed=[0, 1])], summarize(log), holdout=None).results[0]
-    assert verdict.best is None
-    assert all("not 1" in e.problem for e in verdict.estimates)
+    result = evaluate(log, [Policy("fixed", fixed=[0, 1])], summarize(log), holdout=None).results[0]
+    assert result.best is None
+    assert all("not 1" in e.problem for e in result.estimates)
 
 
 def test_what_evaluate_refuses(logged):

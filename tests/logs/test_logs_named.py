@@ -149,7 +149,7 @@ def test_a_model_whose_labels_stand_in_another_order(log, tmp_path):
     assert sa.load(tmp_path / "b.npz").labels == tuple(reversed(LABELS))
     both = ("--model", tmp_path / "a.npz", "--model", tmp_path / "b.npz")
     told = json.loads(run("evaluate", log, *READ, *both, "--json"))
-    one, two = (verdict["estimates"][-1]["value"] for verdict in told["results"])
+    one, two = (result["estimates"][-1]["value"] for result in told["results"])
     assert one == pytest.approx(two, abs=0.03)
     source = Log(log, separator="|", uniform=True)
     answer = evaluate(source, [Policy("b", learner=sa.load(tmp_path / "b.npz"))], summarize(source))

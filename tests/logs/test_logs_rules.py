@@ -246,7 +246,7 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
 
 
 @pytest.mark.slow
-def test_the_verdict_on_its_own_top_set_and_draws_holds_the_truth(logged, stream):
+def test_the_result_on_its_own_top_set_and_draws_holds_the_truth(logged, stream):
     log = Log(logged)
     summary = summarize(log)
     learner = sa.SetLogit(**summary.learner_params)
@@ -264,13 +264,13 @@ def test_the_verdict_on_its_own_top_set_and_draws_holds_the_truth(logged, stream
     ]
     answer = evaluate(log, policies, summary)
     assert answer.warnings == ()
-    best = [verdict.best for verdict in answer.results]
+    best = [result.best for result in answer.results]
     assert all(one is not None for one in best)
     assert best[0] == best[2]
     assert best[1].rate == pytest.approx(best[0].rate, abs=0.02)  # another q
     assert best[0].low - best[0].width / 2 < top < best[0].high + best[0].width / 2
     assert best[0].high - best[0].low < 0.15
-    assert [verdict.rule for verdict in answer.results[:3]] == [None] * 3
+    assert [result.rule for result in answer.results[:3]] == [None] * 3
     assert answer.results[3].rule.startswith("RunnerUp(explore='balanced'")
 
 

@@ -177,7 +177,7 @@ def test_a_log_says_when_it_cannot_answer():
     for e in estimator.estimates:
         assert e.n_eff < MIN_ROWS
         assert e.problem
-    wanted = estimator.linear.required(batch.hit.mean())
+    wanted = estimator.linear.required_data(batch.hit.mean())
     assert wanted.rows > 2000
     assert 0.02 < wanted.uniform < 1.0
     other = judged(batch, draws_of(mask(world.order[context, :4], 12)))
@@ -228,7 +228,7 @@ def test_rows_that_cannot_answer_widen_the_interval():
 def test_a_hit_rate_is_told_between_0_and_1_and_an_interval_that_is_cut_is_no_sharper():
     from superarm.logs.hit_rates import Estimate, best_of
 
-    fields = {"rows": 100, "effective": 100.0, "largest": 1.0, "overlap": 1.0, "mean_weight": 1.0}
+    fields = {"rows": 100, "n_eff": 100.0, "max_weight": 1.0, "overlap": 1.0, "mean_weight": 1.0}
     cut = Estimate("pi", 1.02, 0.89, 1.0, **fields)
     whole = Estimate("pi-dr", 0.95, 0.87, 1.0, **fields)
     assert (cut.rate, whole.rate) == (1.0, 0.95)

@@ -18,7 +18,9 @@ def decide(
     output: Annotated[Path, typer.Option(help="The decisions, a .parquet file.")] = Path("decisions.parquet"),
     id_column: Annotated[
         str | None,
-        typer.Option(help="The column that names a row. Else id; without one, rounds are the ids."),
+        typer.Option(
+            help="The column that names a row. Else id, if its values differ; else rounds are the ids."
+        ),
     ] = None,
     set_size: Annotated[int | None, typer.Option(help="How many labels to show; else as the model.")] = None,
     coverage: Annotated[
