@@ -164,11 +164,11 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
         (lambda: decide_file(model, rows, tmp_path / "d.csv"), "a .parquet file"),
         (
             lambda: decide_file(model, rows, made, id_column="name"),
-            "--id-column of .* must be one of id, age",
+            "id_column of .* must be one of id, age",
         ),
         (
-            lambda: decide_file(model, file("twice.csv", "id,a\n1,2\n1,3\n"), made),
-            "--id-column names another column",
+            lambda: decide_file(model, file("twice.csv", "id,a\n1,2\n1,3\n"), made, id_column="id"),
+            "without such a column, rounds are the ids",
         ),
         (lambda: decide_file(model, file("empty.csv", "id,a\n"), made), "empty.csv has no rows"),
         (lambda: decide_file(model, file("bad.parquet", "no"), made), "a Parquet file"),
@@ -182,7 +182,7 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
         ),
         (lambda: learn_file(other, made, answers), "learner of .* must be that of"),
         (lambda: learn_file(model, answers, answers), "what superarm decide wrote"),
-        (lambda: learn_file(model, made, file("b.csv", "name,hit\nx,1\n")), "--id-column"),
+        (lambda: learn_file(model, made, file("b.csv", "name,hit\nx,1\n")), "id_column"),
         (lambda: learn_file(model, made, file("b.csv", "id,said\nx,1\n")), "a column hit or label"),
         (lambda: learn_file(model, made, file("b.csv", "id,hit\nx,1\n")), "ids of"),
         (lambda: learn_file(model, made, file("b.csv", "id,hit\np0-0,1\np0-0,0\n")), "answered once"),

@@ -334,8 +334,23 @@ def scored(tmp_path):
     return tmp_path / "scored.csv"
 
 
+def in_order(scored):
+    """A file with the labels in the order of the scores."""
+    path = scored.with_suffix(".txt")
+    path.write_text("\n".join(TEAMS))
+    return path
+
+
 def test_a_column_of_scores_on_the_command_line(scored):
-    common = ("evaluate", scored, "--uniform", "--features-columns", "age,income")
+    common = (
+        "evaluate",
+        scored,
+        "--uniform",
+        "--features-columns",
+        "age,income",
+        "--labels",
+        in_order(scored),
+    )
     wide = ",".join(f"s_{name}" for name in TEAMS)
     told = json.loads(run(*common, "--scores", "score", "--scores", "named", "--scores", wide, "--json"))
     one, two, three = [v["estimates"] for v in told["results"]]
@@ -358,7 +373,10 @@ def test_a_column_of_scores_on_the_command_line(scored):
         (("--probabilities", "score"), "probabilities of score must be at least 0"),
         (("--scores", "score", "--rule", "runner"), "explore of evaluate must be a rule, one of"),
         (("--scores", "score", "--rule", "runner-up:x"), "--rule of evaluate must be name:key=value"),
-        (("--scores", "score", "--rule", "runner-up", "--gamma", "0.1"), "gamma of score must be left out"),
+        (
+            ("--scores", "score", "--rule", "runner-up", "--gamma", "0.1"),
+            "--gamma of evaluate must be left out with --rule",
+        ),
         (("--fixed", "books", "--rule", "uniform"), "rule of books must be left out for a fixed list"),
         (("--scores", "score", "--rule", "boltzmann"), "set_size of score must be 1"),
         (
@@ -369,7 +387,8 @@ def test_a_column_of_scores_on_the_command_line(scored):
 )
 def test_scores_and_rules_that_are_refused(scored, extra, message):
     with pytest.raises(InvalidInput, match=message):
-        run("evaluate", scored, "--uniform", "--features-columns", "age,income", *extra)
+        labels = ("--labels", in_order(scored))
+        run("evaluate", scored, "--uniform", "--features-columns", "age,income", *labels, *extra)
 
 
 def test_scores_from_a_function():

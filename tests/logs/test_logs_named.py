@@ -234,7 +234,7 @@ def test_columns_that_lack(log, tmp_path):
         tmp_path / "some.csv", [{"income": 30_000, "city": "Rome"}, {"income": 20_000, "city": "Oslo"}]
     )
     told = run("decide", tmp_path / "m.npz", rows, "--output", tmp_path / "d.parquet")
-    assert "gaps in every row: age, vip, joined (not in " in told
+    assert "missing in every row: age, vip, joined (not in " in told
     assert "ids: the numbers of their rounds, 0 to 1 (--id-column names the rows' own)" in told
     none = write(tmp_path / "none.csv", [{"size": 3}])
     with pytest.raises(InvalidInput, match=r"columns of .*none\.csv must be some of age, income, city"):
@@ -267,4 +267,4 @@ def test_what_an_answer_would_take(log, tmp_path):
 def test_a_log_without_propensities_is_told_about_uniform(log):
     told = run("evaluate", log, "--separator", "|", "--fixed", "books,toys")
     assert "The log does not say how probable its sets were" in told
-    assert "If the sets were drawn uniformly at random, say so (--uniform, or Log(" in told
+    assert "If the sets were drawn uniformly at random, say so (uniform); else" in told
