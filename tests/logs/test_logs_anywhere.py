@@ -386,8 +386,8 @@ def test_a_column_of_scores_on_the_command_line(scored):
     ],
 )
 def test_scores_and_rules_that_are_refused(scored, extra, message):
+    labels = ("--labels", in_order(scored))
     with pytest.raises(InvalidInput, match=message):
-        labels = ("--labels", in_order(scored))
         run("evaluate", scored, "--uniform", "--features-columns", "age,income", *labels, *extra)
 
 
