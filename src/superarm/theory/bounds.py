@@ -149,7 +149,7 @@ class Summary:
 
 
 def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.0) -> Summary:
-    """Return probabilities, exact moments and bounds for one problem; the parameters are those of `theorem6_bound`."""
+    """Return the summary of one problem; k, m, gamma, ``rounds`` and ``complexity`` are as in `theorem6_bound`."""
     _check(k, m, gamma)
     p = overlap_probabilities(k, m, gamma)
     inside, outside = dilute_moments(k, m, gamma).inclusion.tolist()
