@@ -13,7 +13,7 @@ from superarm.errors import InvalidInput
 from superarm.explore import Choice, Mixture, PlainRule
 from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, summarize, train
 from superarm.logs.batch_files import learn_file
-from superarm.logs.hit_rates import HitRateEstimator
+from superarm.logs.evaluation import HitRateEstimator
 
 
 def csv(tmp_path, text, name="log.csv"):

@@ -22,7 +22,7 @@ from superarm.explore import (
 )
 from superarm.logs import Log, Policy, Writer, evaluate, summarize, train
 from superarm.logs.batches import Batch, batches, take
-from superarm.logs.hit_rates import HitRateEstimator
+from superarm.logs.evaluation import HitRateEstimator
 from superarm.logs.other_formats import Slots, slots_rule
 from superarm.logs.policies import PolicyRunner
 from superarm.logs.weights import (

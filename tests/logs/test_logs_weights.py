@@ -10,7 +10,8 @@ from logged import World, draws_of, mask
 
 from superarm.explore import Mixture
 from superarm.logs.batches import Batch, take
-from superarm.logs.hit_rates import MIN_ROWS, HitRateEstimator, Sums
+from superarm.logs.evaluation import HitRateEstimator
+from superarm.logs.hit_rates import MIN_ROWS, Sums
 from superarm.logs.weights import (
     inclusion_of_all,
     linear_weights,

@@ -16,13 +16,14 @@ from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, coverage_by, group_names
 from superarm.learners import SetLogit
 from superarm.logs.batches import Batch, batches, take
+from superarm.logs.calibration import Calibration
 from superarm.logs.diagnostics import LogDiagnostics
-from superarm.logs.hit_rates import HitRateEstimator, best_of
+from superarm.logs.hit_rates import Estimate, Sums, best_of
 from superarm.logs.log import Log
 from superarm.logs.policies import Policy, PolicyRunner
 from superarm.logs.results import Evaluation, PolicyResult, nested
 from superarm.logs.summary import LogSummary, held_out, relabel
-from superarm.logs.weights import Propensities, logged_propensities, policy_weights
+from superarm.logs.weights import PolicyWeights, Propensities, logged_propensities, policy_weights
 from superarm.losses import softmax
 
 
@@ -179,6 +180,41 @@ class PolicyEvaluator:
             best = best_of(estimator.estimates)
             rate = (nan, nan, nan) if best is None else (best.rate, best.low, best.high)
             yield GroupCoverage(name, estimator.rows, *rate, estimator.mean_size)
+
+
+class HitRateEstimator:
+    """Estimates the hit rate of one policy from rows, as they come.
+
+    Args:
+        one_set: whether the policy shows one certain set for a row; else it draws one of several.
+    """
+
+    def __init__(self, *, one_set: bool) -> None:
+        self.one_set = one_set
+        self.by_set, self.linear, self.calibration = Sums("set"), Sums("linear"), Calibration()
+        self.rows, self.labels_shown = 0, 0.0
+
+    def add(self, batch: Batch, logged: Propensities, weights: PolicyWeights, p: Array) -> None:
+        """Add rows, their weights, and the probabilities of their labels by the policy itself or a reward model."""
+        pi, known = weights.inclusion, ~np.isnan(logged.propensity)
+        self.rows, self.labels_shown = self.rows + len(batch), self.labels_shown + float(pi.sum())
+        expected = (p * pi).sum(axis=1), (p * batch.shown).sum(axis=1)
+        calibrated = self.calibration.calibrate(*expected, batch.hit)
+        predicted = calibrated[0]
+        # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
+        q, q_logged = calibrated if self.one_set else expected
+        self.by_set.add(weights.by_set, batch.hit, q, q_logged, predicted, np.ones(len(batch)), known)
+        control = logged.m / np.maximum(pi.sum(axis=1), 1e-300)
+        self.linear.add(weights.linear, batch.hit, *expected, predicted, control, known)
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (*self.by_set.estimates(), *self.linear.estimates())
+
+    @property
+    def mean_size(self) -> float:
+        """How many labels the policy would have shown, on average."""
+        return self.labels_shown / self.rows if self.rows else nan
 
 
 def _column_value(record: Record, name: str) -> Any:

@@ -33,9 +33,7 @@ import numpy as np
 
 from superarm._extras import need
 from superarm._types import Array
-from superarm.logs.batches import Batch
-from superarm.logs.calibration import Calibration
-from superarm.logs.weights import ImportanceWeights, PolicyWeights, Propensities
+from superarm.logs.weights import ImportanceWeights
 
 T = TypeVar("T", float, Array)
 
@@ -368,38 +366,3 @@ class Sums:
             share = min_n_eff * square / mean**2
             uniform = float(share) if share <= 1.0 else None
         return RequiredData(rows, uniform)
-
-
-class HitRateEstimator:
-    """Estimates the hit rate of one policy from rows, as they come.
-
-    Args:
-        one_set: whether the policy shows one certain set for a row; else it draws one of several.
-    """
-
-    def __init__(self, *, one_set: bool) -> None:
-        self.one_set = one_set
-        self.by_set, self.linear, self.calibration = Sums("set"), Sums("linear"), Calibration()
-        self.rows, self.labels_shown = 0, 0.0
-
-    def add(self, batch: Batch, logged: Propensities, weights: PolicyWeights, p: Array) -> None:
-        """Add rows, their weights, and the probabilities of their labels by the policy itself or a reward model."""
-        pi, known = weights.inclusion, ~np.isnan(logged.propensity)
-        self.rows, self.labels_shown = self.rows + len(batch), self.labels_shown + float(pi.sum())
-        expected = (p * pi).sum(axis=1), (p * batch.shown).sum(axis=1)
-        calibrated = self.calibration.calibrate(*expected, batch.hit)
-        predicted = calibrated[0]
-        # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
-        q, q_logged = calibrated if self.one_set else expected
-        self.by_set.add(weights.by_set, batch.hit, q, q_logged, predicted, np.ones(len(batch)), known)
-        control = logged.m / np.maximum(pi.sum(axis=1), 1e-300)
-        self.linear.add(weights.linear, batch.hit, *expected, predicted, control, known)
-
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (*self.by_set.estimates(), *self.linear.estimates())
-
-    @property
-    def mean_size(self) -> float:
-        """How many labels the policy would have shown, on average."""
-        return self.labels_shown / self.rows if self.rows else nan

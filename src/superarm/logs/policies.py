@@ -235,9 +235,9 @@ class PolicyRunner:
         return s if what == "scores" else log_scores(s, policy.name)
 
     def _row_scores(self, record: Record, eligible: Array, what: str) -> Array:
-        columns, k, also = self.policy.columns, self.labels.count, record.extra_columns
+        columns, k, cells = self.policy.columns, self.labels.count, record.extra_columns
         field, where = ", ".join(columns), at_row("the log", record.row_number)
-        values = [None if also is None else also[name] for name in columns]
+        values = [None if cells is None else cells[name] for name in columns]
         value: Any = values[0] if len(columns) == 1 else values
         if isinstance(value, str) and value.lstrip().startswith("{"):
             value = _json_object(value, field, where)
