@@ -23,7 +23,7 @@ from superarm.data.rows import AnyRow, Row
 from superarm.journal.errors import InvalidRequest
 from superarm.learners import Learner, Scores
 from superarm.service import messages as m
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.handler import DecisionRequest
 from superarm.service.http.errors import HttpError
 from superarm.service.messages import ID_WORDS, IS_ID, Id
 
@@ -130,24 +130,23 @@ def _check_finite(body: bytes) -> None:
 
 
 class RequestSchema(NamedTuple):
-    """Valid contents of a request."""
+    """What a request must be like beyond what the learner itself checks."""
 
     width: int | tuple[int, int] | None  # of a row; of both parts; None until it is known
     named: bool | None  # whether rows have names; None if both are taken, or no row has come
     labels: frozenset[str]
     set_size: int
-    coverage: float | None  # as promised
     scores: bool  # rows are scores of the labels
 
     @classmethod
-    def from_learner(cls, learner: Learner, has_rows: bool, promised: float | None) -> RequestSchema:
-        """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
+    def from_learner(cls, learner: Learner, has_rows: bool) -> RequestSchema:
+        """Return the schema for a learner, and whether a decision has been made."""
         # names, or the numbers in their order
         plain = learner.columns is not None and learner.columns.is_plain
         named = isinstance(learner.inputs.example_row(), dict) if has_rows and not plain else None
         labels = frozenset(str(label) for label in learner.labels or ())
         scores = isinstance(learner, Scores)
-        return cls(learner.n_features, named, labels, learner.set_size, promised, scores)
+        return cls(learner.n_features, named, labels, learner.set_size, scores)
 
 
 def to_decision(request: m.DecisionRequest, schema: RequestSchema) -> DecisionRequest:
@@ -157,24 +156,11 @@ def to_decision(request: m.DecisionRequest, schema: RequestSchema) -> DecisionRe
     if eligible is not None:
         _check_eligible(eligible, schema.labels, request.scores)
     if size is not None:
-        most = min(len(schema.labels) - (schema.coverage is None), max(MAX_SHOWN, schema.set_size))
+        most = min(len(schema.labels), max(MAX_SHOWN, schema.set_size))
         if size > most:
-            raise InvalidRequest.must("set_size", "decision", f"a whole number from 1 to {most}", size)
-    if request.coverage is not None and schema.coverage is None:
-        wanted = "left out: this service promises none (superarm serve --coverage does)"
-        raise InvalidRequest.must("coverage", "decision", wanted, request.coverage)
+            raise InvalidRequest.must("set_size", "decision", f"at most {most}", size)
     labels = None if eligible is None else tuple(eligible)
     return DecisionRequest(x, request.id, labels, size, request.context, request.coverage)
-
-
-def to_outcome(request: m.OutcomeRequest, id_: str, schema: RequestSchema) -> OutcomeRequest:
-    """The outcome of decision ``id_``."""
-    hit, label = request.hit, request.label
-    if (hit is None) == (label is None):
-        raise InvalidRequest.must("hit", "outcome", "given, or label in its place, and not both", hit)
-    if label is not None and label not in schema.labels:
-        raise InvalidRequest.must("label", "outcome", "a known label", label)
-    return OutcomeRequest(id_, hit, label)
 
 
 def check_id(value: str) -> Id:
@@ -261,5 +247,3 @@ def _check_eligible(eligible: list[str], labels: frozenset[str], scores: dict[st
             raise InvalidRequest.must(f"eligible[{i}]", "decision", "a known label", label)
         if scores is not None and label not in scores:
             raise InvalidRequest.must("eligible", "decision", "labels that have a score", label)
-    if len(set(eligible)) != len(eligible):
-        raise InvalidRequest.must("eligible", "decision", "distinct labels", eligible)

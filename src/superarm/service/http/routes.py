@@ -17,9 +17,10 @@ from superarm.errors import SuperarmError
 from superarm.journal.errors import JournalFull, JournalUnavailable, UnknownDecision
 from superarm.service import Service
 from superarm.service import messages as m
+from superarm.service.handler import OutcomeRequest
 from superarm.service.http import views
 from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
-from superarm.service.http.decoding import RequestSchema, decode_body, to_decision, to_outcome
+from superarm.service.http.decoding import RequestSchema, decode_body, to_decision
 from superarm.service.http.errors import HttpError, error_body, status_of
 from superarm.service.http.metrics import RequestMetrics, service_metrics
 from superarm.service.http.request import Response
@@ -56,7 +57,7 @@ class Context:
         learner, has_rows = serving.learner, serving.totals.stats.decisions > 0
         key = (learner.label_set, learner.inputs.layout, learner.set_size, has_rows)
         if key != self._schema_key:
-            self._schema = RequestSchema.from_learner(learner, has_rows, self.service.meta.get("coverage"))
+            self._schema = RequestSchema.from_learner(learner, has_rows)
             self._schema_key = key
         return self._schema
 
@@ -106,7 +107,7 @@ def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[JsonObj
 )
 def outcomes(context: Context, id_: str, request: m.OutcomeRequest) -> Awaitable[JsonObject]:
     """Report whether the right label was among the shown ones: now, or days later."""
-    return context.service.outcome(to_outcome(request, id_, context.schema))
+    return context.service.outcome(OutcomeRequest(id_, request.hit, request.label))
 
 
 DECISION, OUTCOME = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decoder(m.OutcomeItem)
@@ -144,7 +145,7 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
 
     def submit(item: msgspec.Raw) -> asyncio.Future[JsonObject]:
         request = decode_body(OUTCOME, item)
-        return service.outcome(to_outcome(request, request.id, context.schema))
+        return service.outcome(OutcomeRequest(request.id, request.hit, request.label))
 
     return m.OutcomeResults(await _submit_each(submit, request.outcomes))
 
