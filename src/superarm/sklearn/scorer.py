@@ -59,7 +59,7 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
     def score(
         self, estimator: Any, X: Any, y: Any, *, shown: Iterable[Iterable[Any]], propensity: Any = None
     ) -> float:
-        """The score of a fitted classifier, or of a pipeline with one at its end; more is better.
+        """Return the score of a fitted classifier, or of a pipeline with one at its end; more is better.
 
         Args:
             estimator: the classifier or pipeline.

@@ -133,7 +133,7 @@ class _User(Thread):
 
 
 def _labels(info: JsonObject, stream: Stream) -> list[str]:
-    """The service's labels in the order of the stream's, which must fit it."""
+    """Return the service's labels in the order of the stream's labels, which must fit it."""
     if info["learner"].partition(":")[0] == "scores":
         raise InvalidInput.must(
             "url", "superarm traffic", "a service that takes features", "one that takes scores"

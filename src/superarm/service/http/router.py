@@ -158,7 +158,7 @@ class Router:
             self._log(request, response)
 
     def find(self, request: Request) -> tuple[Route, str | None]:
-        """The route for a request, and the id in its path. The only part that varies is the third."""
+        """Return the route for a request, and the id in its path (the third part)."""
         methods, id_ = self._table.get(request.path), None
         if methods is None:
             parts = request.path.split("/")

@@ -153,7 +153,7 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
 async def _submit_each(
     submit: Callable[[msgspec.Raw], asyncio.Future[JsonObject]], items: list[msgspec.Raw]
 ) -> list[JsonObject | m.Error]:
-    """Submit all items; a result or an error for each."""
+    """Submit all items; return a result or an error for each."""
     futures: list[asyncio.Future[JsonObject]] = []
     for number, item in enumerate(items, 1):
         try:
