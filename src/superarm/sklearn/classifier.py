@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class AnsweredSets(NamedTuple):
-    """Sets that somebody else showed, with the answers.
+    """Sets that another system showed, with the answers.
 
     Attributes:
         rows: the row of each set.
@@ -127,7 +127,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             X: the rows.
             y: their labels, which only answer whether they were in the sets that it shows; or with ``shown``, whether
                 the right label was among those (rows without an answer, ``None`` or missing, teach nothing).
-            shown: the labels that somebody else showed: a list for each row, or a data frame with a column for each
+            shown: the labels that another system showed: a list for each row, or a data frame with a column for each
                 place. scikit-learn routes it: ``model.set_fit_request(shown=True)``.
             propensity: the probability of each set, where it is known.
             classes: all labels, where not every one of them was shown.

@@ -85,7 +85,7 @@ class Application(Router):
         self.context = Context(service, self.metrics, self.tokens)
         atexit.register(self._close_now)
         log.info("ready", extra={"event_no": service.model.seq, "replayed": service.model.replayed})
-        for sentence in self.context.trouble():
+        for sentence in self.context.problems():
             log.warning("trouble", extra={"reason": sentence})
 
     async def close(self) -> None:

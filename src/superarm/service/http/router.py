@@ -99,7 +99,7 @@ class Router:
     ) -> None:
         self.admission, self.max_body, self.log_requests = admission, max_body, log_requests
         self._table: dict[str, dict[str, Route]] = {}
-        self._with_id: dict[str, dict[str, Route]] = {}  # apart: nobody can ask for "{id}" itself
+        self._with_id: dict[str, dict[str, Route]] = {}  # apart: a request for "{id}" itself finds nothing
         for route in routes:
             table = self._with_id if "{id}" in route.path else self._table
             table.setdefault(route.path, {})[route.method] = route

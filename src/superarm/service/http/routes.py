@@ -61,8 +61,8 @@ class Context:
             self._schema_key = key
         return self._schema
 
-    def trouble(self) -> list[str]:
-        """Problems, worst first."""
+    def problems(self) -> list[str]:
+        """Return what is wrong, worst first."""
         own = [] if self.tokens.problem is None else [self.tokens.problem]
         return own + list(self.service.trouble())
 
@@ -214,7 +214,7 @@ async def model(context: Context) -> Response:
 async def stats(context: Context) -> JsonObject:
     """All that the dashboard shows."""
     totals = await context.service.read(views.stats)
-    return {**totals, "trouble": context.trouble(), "latency": context.metrics.quantiles()}
+    return {**totals, "trouble": context.problems(), "latency": context.metrics.quantiles()}
 
 
 @route("GET", "/v1/shadows", READ, response_type=m.Shadows)
@@ -265,12 +265,12 @@ def health(context: Context) -> m.Status:
 @route("GET", "/ready", OPEN, response_type=m.Status)
 def ready(context: Context) -> m.Status:
     """Whether it can take decisions, and what is wrong even if it can."""
-    service, trouble = context.service, context.trouble()
+    service, problems = context.service, context.problems()
     if context.tokens.problem is not None:
         raise HttpError(context.tokens.problem, status=503)
     if not service.ready:
-        raise (JournalFull if isinstance(service.down, JournalFull) else JournalUnavailable)(trouble[0])
-    return m.Status("ready", trouble)
+        raise (JournalFull if isinstance(service.down, JournalFull) else JournalUnavailable)(problems[0])
+    return m.Status("ready", problems)
 
 
 @route("GET", "/metrics", READ, response_type="text/plain")
