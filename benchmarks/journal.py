@@ -22,9 +22,9 @@ import numpy as np
 
 from superarm.data.rows import Row
 from superarm.journal.projector import Projector
+from superarm.service.commit_queue import Call
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
-from superarm.service.turns import Call
 
 TOGETHER = 32
 
@@ -54,9 +54,9 @@ def run(kind: str, features: int, seconds: float) -> dict[str, float]:
 
         def turn(n: int) -> None:
             asked = [DecisionRequest(X[(n + i) % 1000]) for i in range(TOGETHER)]
-            made = service.run_turn([Call(service.handler.decide, one) for one in asked])
+            made = service.commit([Call(service.handler.decide, one) for one in asked])
             told = [OutcomeRequest(done.result["id"], hit=i % 3 == 0) for i, done in enumerate(made)]
-            service.run_turn([Call(service.handler.outcome, one) for one in told])
+            service.commit([Call(service.handler.outcome, one) for one in told])
 
         for n in range(20):  # fill the caches
             turn(n)

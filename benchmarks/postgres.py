@@ -90,7 +90,7 @@ def model_age(url: str) -> dict[str, float]:
     with Address(url, patience=60.0).connect() as connection:
         sql = "SELECT seq, time, body FROM superarm.events WHERE kind = 1 ORDER BY seq DESC LIMIT %s"
         made = connection.execute(sql, (SAMPLE,), binary=True).fetchall()
-        known = [loads(body)["model"] for _, _, body in made]
+        known = [loads(body)["model_seq"] for _, _, body in made]
         sql = "SELECT seq, time FROM superarm.events WHERE seq = ANY(%s)"
         times = dict(connection.execute(sql, (sorted(set(known)),)).fetchall())
     ages = sorted(max(0.0, row[1] - times[seq]) for row, seq in zip(made, known, strict=True) if seq in times)
@@ -107,11 +107,11 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
 
     from superarm import SetLogit
     from superarm.journal.postgres import PostgresStore
+    from superarm.service.commit_queue import Call
     from superarm.service.handler import DecisionRequest, OutcomeRequest
     from superarm.service.model import Model
     from superarm.service.service import Service
     from superarm.service.settings import Settings
-    from superarm.service.turns import Call
 
     gc.collect()
     gc.freeze()
@@ -123,9 +123,9 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     began = time.perf_counter()
     for start in range(0, pairs, 250):
         asked = [DecisionRequest(rows[(start + i) % 1000]) for i in range(250)]
-        made = service.run_turn([Call(service.handler.decide, one) for one in asked])
+        made = service.commit([Call(service.handler.decide, one) for one in asked])
         told = [OutcomeRequest(done.result["id"], hit=i % 2 == 0) for i, done in enumerate(made)]
-        service.run_turn([Call(service.handler.outcome, one) for one in told])
+        service.commit([Call(service.handler.outcome, one) for one in told])
     written = time.perf_counter() - began
     service.store.close()  # without a snapshot
     store = PostgresStore(url)

@@ -142,7 +142,7 @@ class Work:
 def check(folder: Path, told: list[dict[str, Any]], live: bytes | None) -> None:
     """The invariants."""
     found = verify(folder / "events.db")
-    assert found.sound, found.problems
+    assert found.ok, found.problems
     opened = Driver.open(folder / "events.db", clock=Clock())
     try:
         journal = opened.store

@@ -6,12 +6,12 @@ import hashlib
 from typing import Any
 
 from superarm.journal.records import DecisionRecord
-from superarm.journal.replay import Replayed, replay
+from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.snapshots import model_bytes
+from superarm.service.commit_queue import Call
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
 from superarm.service.service import Service
-from superarm.service.turns import Call
 
 __all__ = ["Driver", "bits", "forge", "forge_snapshot", "replayed", "sha256_of"]
 
@@ -24,7 +24,7 @@ class StoredDecision:
         self.record = self._read()
 
     def _read(self) -> DecisionRecord:
-        found = DecisionRecord.of(self.driver.store.find([self.id]).get(self.id, ()))
+        found = DecisionRecord.from_events(self.driver.store.events_by_id([self.id]).get(self.id, ()))
         assert found is not None
         return found
 
@@ -78,7 +78,7 @@ class Driver:
 
     def together(self, method: Any, arguments: Any) -> list[Any]:
         """The results of calls in one turn, with one commit."""
-        return [done.result for done in self.service.run_turn([Call(method, one) for one in arguments])]
+        return [done.result for done in self.service.commit([Call(method, one) for one in arguments])]
 
     def decide(self, request: DecisionRequest) -> StoredDecision:
         return StoredDecision(self, self.call(self.service.handler.decide, request)["id"])
@@ -96,11 +96,11 @@ class Driver:
         self.call(lambda _: self.service.model.snapshot())
 
     def find(self, id_: str) -> StoredDecision | None:
-        return StoredDecision(self, id_) if self.store.find([id_]) else None
+        return StoredDecision(self, id_) if self.store.events_by_id([id_]) else None
 
     def change(self, **change: Any) -> None:
         seq = self.call(self.service.handler.change, change)
-        refused = self.projector.totals.refused.get(seq)
+        refused = self.projector.totals.refusals.get(seq)
         assert refused is None, refused
 
     def add_labels(self, names: Any) -> None:
@@ -194,7 +194,7 @@ class Driver:
         return model_bytes(self.learner)
 
 
-def replayed(driver: Driver, *, from_start: bool = False) -> Replayed:
+def replayed(driver: Driver, *, from_start: bool = False) -> ReplayResult:
     """A replay of the journal behind a driver, which goes on."""
     from superarm.journal.store import open_store
 
@@ -224,14 +224,18 @@ def forge(driver: Driver, seq: int, **fields: Any) -> None:
     """Change the body of an event, and all digests after it, as no accident ever would."""
     from orjson import dumps, loads
 
-    from superarm.journal.events import link
+    from superarm.journal.events import next_chain_digest
 
     before = driver.store.digest_at(seq - 1)
-    for event in list(driver.store.unchecked(seq - 1)):
+    for event in list(driver.store.raw_events(seq - 1)):
         if event.seq == seq:
-            event.text = dumps(loads(event.text) | fields)
-        before = link(before, event.seq, event.own_digest())
-        sql(driver, "UPDATE events SET body = ?, digest = ? WHERE seq = ?", (event.text, before, event.seq))
+            event.body_json = dumps(loads(event.body_json) | fields)
+        before = next_chain_digest(before, event.seq, event.own_digest())
+        sql(
+            driver,
+            "UPDATE events SET body = ?, digest = ? WHERE seq = ?",
+            (event.body_json, before, event.seq),
+        )
     for kept in driver.kept():
         if kept >= seq:
             forge_snapshot(driver, kept)

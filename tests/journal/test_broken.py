@@ -29,8 +29,8 @@ from superarm.journal.errors import (
     UnknownDecision,
 )
 from superarm.journal.verify import verify
+from superarm.service.commit_queue import Call
 from superarm.service.handler import DecisionRequest, OutcomeRequest
-from superarm.service.turns import Call
 
 # ---------------------------------------------------------------- 1: one request
 
@@ -125,7 +125,7 @@ def test_a_snapshot_that_does_not_fit_fails_like_every_write(drive):
     assert session.seq == 100
     session.decide(DecisionRequest(rows(1)[0], "late"))
     assert [event.seq for event in session.store.events()] == list(range(1, 102))
-    assert verify(session.store.path).sound
+    assert verify(session.store.path).ok
 
 
 # ---------------------------------------------------------------- 4: damage met on the way
@@ -183,11 +183,11 @@ def test_status_knows_a_turn_that_hangs(drive):
 
     async def main():
         await service.start()
-        service.turns._busy, service.turns._began = True, time.monotonic() - 60.0
-        assert service.turn_seconds > 59.0
+        service.queue._busy, service.queue._began = True, time.monotonic() - 60.0
+        assert service.batch_seconds > 59.0
         assert not service.ready
         assert "waiting for the disk" in service.trouble()[0]
-        service.turns._busy = False
+        service.queue._busy = False
         await service.stop()
 
     asyncio.run(main())
@@ -204,7 +204,7 @@ def test_expiry_reads_what_is_due_and_no_more(drive):
     clock.now += 5.0
     service = session.service
     for _ in range(20):
-        service.run_turn([Call(service.handler.decide, DecisionRequest(rows(1)[0]))] * 250)
+        service.commit([Call(service.handler.decide, DecisionRequest(rows(1)[0]))] * 250)
     clock.now += 6.0
     steps = []
     session.store._reader.set_progress_handler(lambda: steps.append(1), 100)
@@ -256,7 +256,7 @@ def test_the_loop_goes_on_while_a_large_model_is_kept(drive, tmp_path):
 
     longest, ticks = asyncio.run(main())
     assert ticks > 5, longest  # as one call in the loop it would be one
-    assert verify(tmp_path / "events.db", with_replay=False).sound
+    assert verify(tmp_path / "events.db", with_replay=False).ok
 
 
 # ---------------------------------------------------------------- 7: links
@@ -276,7 +276,7 @@ def test_a_journal_through_a_link_is_the_same_journal(drive, tmp_path):
     session.snapshot()
     session.close()
     assert [file.name for file in link.parent.iterdir()] == ["link.db"]
-    assert verify(tmp_path / "events.db").sound
+    assert verify(tmp_path / "events.db").ok
 
 
 # ---------------------------------------------------------------- 8: what was not committed
@@ -308,16 +308,16 @@ def test_an_answer_whose_commit_failed_is_no_first_answer(drive, monkeypatch):
 
 
 def test_too_many_waiting_is_no_fault_of_the_journal(drive, monkeypatch):
-    from superarm.service import turns
+    from superarm.service import commit_queue
 
     service = drive().service
 
     async def main():
         await service.start()
         await asyncio.sleep(0.1)
-        monkeypatch.setattr(turns, "MOST_WAITING", 3)
+        monkeypatch.setattr(commit_queue, "MAX_WAITING", 3)
         asked = [service.decide(DecisionRequest(rows(1)[0])) for _ in range(5)]
-        assert service.turns.waiting == 3
+        assert service.queue.waiting == 3
         done = await asyncio.gather(*asked, return_exceptions=True)
         assert [type(one) for one in done[3:]] == [Overloaded, Overloaded]
         await service.stop()

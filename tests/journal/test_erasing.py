@@ -80,7 +80,7 @@ def test_an_erased_decision_is_in_no_file_and_the_rest_verifies(drive, tmp_path,
         assert done.sha256 == sha256_of(session)
     assert replayed(session, from_start=True).snapshots_loaded
     found = verify(session.store.path)
-    assert found.sound, found.problems
+    assert found.ok, found.problems
     assert found.erased == 1
     model = session.model_file()
     session.store.close()
@@ -104,7 +104,7 @@ def test_everything_older_than_a_time(drive, tmp_path):
     gone = [event.id for event in session.store.events() if event.erased]
     assert len(gone) == 240
     assert {name.split(".")[0] for name in gone} == {"0", "1"}
-    assert verify(session.store.path).sound
+    assert verify(session.store.path).ok
     fill(session, 10, 9)
     assert replayed(session, from_start=True).same
     assert session.find("2.7").full()["context"] == {"n": 7}
@@ -168,7 +168,7 @@ def test_retention_while_it_runs(drive, tmp_path):
 
     asyncio.run(asyncio.wait_for(main(), 60))
     nowhere(tmp_path)
-    assert verify(tmp_path / "events.db").sound
+    assert verify(tmp_path / "events.db").ok
 
 
 def test_an_erasure_that_leaves_something_on_the_disk_is_unfinished_and_tried_again(drive, tmp_path):
@@ -232,7 +232,7 @@ def test_a_clock_that_is_far_from_the_last_event_neither_erases_nor_expires(driv
         await asyncio.sleep(seconds)
         found = await service.read(views.find, "person")
         trouble = service.trouble()
-        await service.turns.close()
+        await service.queue.close()
         await service.upkeep.stop()
         return found, trouble
 
@@ -265,7 +265,7 @@ def test_a_snapshot_that_an_erasure_has_overtaken_is_not_kept(drive, monkeypatch
         await service.change({"what": "erase", "ids": ["person"]})
         gate.set()
         await snapshot
-        await service.turns.close()
+        await service.queue.close()
         await service.upkeep.stop()
 
     monkeypatch.setattr(model, "take_snapshot", slow)

@@ -30,7 +30,7 @@ def test_there_is_a_journal_of_every_released_format():
 
 def test_a_journal_of_a_released_format_is_read_and_goes_on(journal, tmp_path):
     found = verify(journal)
-    assert found.sound, found.problems
+    assert found.ok, found.problems
     assert (found.events, found.erased) == (56, 1)
     looking = open_store(journal, read_only=True)
     assert export(looking, tmp_path / "log.jsonl") == (32, 1)
@@ -45,4 +45,4 @@ def test_a_journal_of_a_released_format_is_read_and_goes_on(journal, tmp_path):
     driver.outcome(OutcomeRequest("d3", hit=True))
     driver.decide(DecisionRequest([0.0] * 5, "more"))
     driver.close()
-    assert verify(journal).sound
+    assert verify(journal).ok

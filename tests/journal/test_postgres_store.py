@@ -88,7 +88,7 @@ def test_two_processes_share_ids_outcomes_and_a_model(shared):
     assert caught_up(one).totals.stats.learnt == caught_up(two).totals.stats.learnt == 61
     assert one.find("d3").outcome["learnt"]
     found = verify(one.url)
-    assert found.sound, found.problems
+    assert found.ok, found.problems
     assert found.replayed.same
 
 
@@ -116,7 +116,7 @@ def test_a_turn_that_others_have_overtaken_projects_their_events_before_its_own(
     one.decide(DecisionRequest(rows(1)[0], "one"))
     assert [event.id for event in store.events()] == ["two", "two", "one"]
     assert one.service.model.seq == 3
-    assert one.find("one").body.model == 0  # what it was decided with
+    assert one.find("one").body.model_seq == 0  # what it was decided with
     assert model_bytes(caught_up(one).learner) == model_bytes(caught_up(two).learner)
     assert verify(one.url).replayed.same
 
@@ -135,7 +135,7 @@ def test_a_process_that_an_erasure_has_overtaken_goes_on_from_its_snapshot(share
     assert model_bytes(caught_up(late).learner) == model_bytes(caught_up(one).learner)
     assert late.projector.loaded_snapshots == [61]
     assert late.projector.totals.stats.learnt == 30
-    assert verify(one.url).sound
+    assert verify(one.url).ok
 
 
 def test_an_erasure_that_its_process_did_not_live_to_make_is_made_by_another(shared, monkeypatch):
@@ -150,7 +150,7 @@ def test_an_erasure_that_its_process_did_not_live_to_make_is_made_by_another(sha
     caught_up(two)
     assert two.find("a").erased
     assert one.service.model.n_erased(seq) == 1  # also if another process has made it
-    assert verify(one.url).sound
+    assert verify(one.url).ok
 
 
 def test_one_process_at_a_time_writes_what_only_time_brings(shared):
@@ -174,7 +174,7 @@ def test_a_timeout_that_comes_late_or_twice_is_one(shared):
     stats = caught_up(one).totals.stats
     assert (stats.timeouts, stats.outcomes, stats.learnt) == (1, 1, 2)
     assert one.find("b").status == "answered"
-    assert verify(one.url).sound
+    assert verify(one.url).ok
 
 
 def test_changes_and_erasing_are_made_by_any_process(shared):
@@ -190,7 +190,7 @@ def test_changes_and_erasing_are_made_by_any_process(shared):
     with pytest.raises(InvalidRequest):
         two.call(two.service.handler.change, {"what": "add_labels", "labels": ["label-1"]})
     found = verify(one.url)
-    assert found.sound, found.problems
+    assert found.ok, found.problems
     assert found.erased == 1
 
 
@@ -236,7 +236,7 @@ def test_a_journal_moves_from_a_file(drive, database, tmp_path):
     with pytest.raises(InvalidInput, match="without a superarm journal"):
         move(tmp_path / "events.db", Address(url))
     found = verify(url)
-    assert found.sound, found.problems
+    assert found.ok, found.problems
     there = Driver.open(url)
     try:
         assert model_bytes(caught_up(there).learner) == model
@@ -245,7 +245,7 @@ def test_a_journal_moves_from_a_file(drive, database, tmp_path):
         caught_up(there)
     finally:
         there.service.close()
-    assert verify(url).sound
+    assert verify(url).ok
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
@@ -320,7 +320,7 @@ def test_rows_with_names_on_many_processes(database):
         one.service.close()
         two.service.close()
     found = verify(url)
-    assert found.sound, found.problems
+    assert found.ok, found.problems
     assert found.replayed.same
 
 

@@ -64,7 +64,7 @@ def test_a_disk_is_full(drive):
     assert driver.ready
     driver.decide(DecisionRequest(rows(1)[0], f"d{len(kept)}", context="x" * 2000))  # sent again
     assert driver.stats.decisions == len(kept) + 1
-    assert verify(driver.store.path).sound
+    assert verify(driver.store.path).ok
 
 
 def test_restore(drive, tmp_path):
@@ -108,7 +108,7 @@ def test_a_log_that_is_left_beside_a_restored_file_makes_it_whole_or_is_refused(
     backup(tmp_path / "events.db", tmp_path / "monday.db")
     work(driver, 20, 1)
     if emptied:  # what these 20 have written is in no log any more
-        driver.store.scrub()
+        driver.store.purge_erased()
     driver.snapshot()  # a start would read only what comes after it
     for x in rows(later, 2):
         driver.decide(DecisionRequest(x))
@@ -133,4 +133,4 @@ def test_a_log_that_is_left_beside_a_restored_file_makes_it_whole_or_is_refused(
         assert again.seq == last or again.seq == 200  # all of it, or what was restored
         again.store.close()
         found = verify(path)
-        assert found.sound, found.problems
+        assert found.ok, found.problems

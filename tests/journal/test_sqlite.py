@@ -319,7 +319,7 @@ def test_commits_that_copy_the_log_into_the_file_are_our_own(drive):
             DecisionRequest(x, f"{part}.{i}", context="c" * 4000)) for i, x in enumerate(rows(50))])  # fmt: skip
     assert session.store._stamp != before
     assert session.ready
-    session.store.scrub()
+    session.store.purge_erased()
     session.decide(DecisionRequest(rows(1)[0], "after"))
 
 

@@ -58,9 +58,9 @@ def opened(request, tmp_path):
 
 
 def decision(id_, time=10.0, x=b"row", context=b'{"a":1}'):
-    from superarm.journal.events import content_digest
+    from superarm.journal.events import digest_content
 
-    event = Event(0, time, DECISION, id_, x, context, b'{"k":1}', content_digest(x, context))
+    event = Event(0, time, DECISION, id_, x, context, b'{"k":1}', digest_content(x, context))
     return event
 
 
@@ -74,7 +74,7 @@ def test_events_get_numbers_and_a_chain_and_come_back_as_they_went_in(opened):
     events = [decision("a"), decision("b", x=b""), Event.new(12.0, CHANGE, {"what": "freeze"})]
     assert store.append(events) == []
     assert [event.seq for event in events] == [1, 2, 3]
-    assert (store.head().seq, store.head().time, store.head().digest) == (3, 12.0, events[-1].digest)
+    assert (store.head().seq, store.head().time, store.head().digest) == (3, 12.0, events[-1].chain_digest)
     back = list(store.events())
     assert [event.values for event in back] == [event.values for event in events]
     assert [event.seq for event in store.events(1, 2)] == [2]
@@ -98,11 +98,11 @@ def test_the_decision_and_the_outcome_of_an_id_are_found(opened):
     more = [Event.new(20.0 + i, ANSWER, AnswerBody(1, f"person {i}", True), "a") for i in range(3)]
     undo = Event.new(30.0, CORRECTION, AnswerBody(3, "person 0"), "a")
     store.append([outcome(1, "a"), *more, undo])
-    found = store.find(["a", "b", "nobody"])
+    found = store.events_by_id(["a", "b", "nobody"])
     assert [event.kind for event in found["a"]] == [DECISION, OUTCOME]
     assert [event.id for event in found["b"]] == ["b"]
     assert "nobody" not in found
-    assert store.find([]) == {}
+    assert store.events_by_id([]) == {}
 
 
 def test_pending_are_those_without_outcome_or_timeout(opened):
@@ -186,7 +186,7 @@ def test_erasing_leaves_the_chain_whole(opened, how):
     assert store.has_content_before(2.0)
     assert store.erase(erasure) == 1
     assert store.erase(erasure) == 0
-    store.scrub()
+    store.purge_erased()
     assert not store.has_content_before(2.0)
     assert store.has_content_before(6.0)
     first, second, _ = store.events()  # checks every digest

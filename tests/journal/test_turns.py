@@ -11,8 +11,8 @@ import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.errors import Conflict, InvalidRequest, JournalMismatch, UnknownDecision
 from superarm.journal.totals import Totals
+from superarm.service.commit_queue import Call
 from superarm.service.handler import DecisionRequest, OutcomeRequest
-from superarm.service.turns import Call
 
 
 def test_the_same_bits_as_the_library(drive):
@@ -204,14 +204,14 @@ def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
     X = rows(3)
     X[1] = 1e20
     made = [twin.decide(x) for x in X]
-    session.service.run_turn(
+    session.service.commit(
         [
             Call(session.service.handler.decide, DecisionRequest(x, id_))
             for id_, x in zip("abc", X, strict=True)
         ]
     )
     answers = [OutcomeRequest(id_, hit=True) for id_ in "abc"]
-    told = session.service.run_turn(
+    told = session.service.commit(
         [Call(session.service.handler.outcome, one) for one in answers]
     )  # in one turn
     assert [done.result["outcome"]["learnt"] for done in told] == [True, False, True]
@@ -323,7 +323,7 @@ def test_a_set_has_no_more_labels_than_there_are(drive):
 
 
 def test_the_curves_of_the_totals_stay_short():
-    totals = Totals.of(LABELS)
+    totals = Totals.from_dict(LABELS)
     stats = totals.stats
     for i in range(5000):
         stats.count_decision(1000.0 + 0.37 * i, ["label-0"], ["label-1" if i % 4 == 0 else "label-0"], 0.5)
@@ -331,13 +331,13 @@ def test_the_curves_of_the_totals_stay_short():
     assert sum(slot[0] for slot in stats.slots) == 5000
     assert sum(slot[1] for slot in stats.slots) == stats.explored == 1250
     assert stats.start + len(stats.slots) * stats.width >= 1000.0 + 0.37 * 4999
-    assert Totals.of(LABELS, totals.to_dict()).to_dict() == totals.to_dict()
+    assert Totals.from_dict(LABELS, totals.to_dict()).to_dict() == totals.to_dict()
 
 
 def test_an_id_that_no_event_can_hold_fails_alone(drive):
     session = drive()
     long, good = DecisionRequest(rows(1)[0], "x" * 300), DecisionRequest(rows(1)[0], "good")
-    refused, done = session.service.run_turn(
+    refused, done = session.service.commit(
         [Call(session.service.handler.decide, one) for one in (long, good)]
     )
     assert isinstance(refused.error, InvalidRequest)
@@ -362,11 +362,11 @@ def test_an_outcome_that_means_nothing_is_refused_without_http_too(drive, outcom
 def test_what_was_refused_long_ago_is_still_known(drive, monkeypatch):
     from superarm.journal import totals
 
-    monkeypatch.setattr(totals, "MOST_REFUSED", 2)
+    monkeypatch.setattr(totals, "MAX_REFUSALS", 2)
     session = drive()
     for i in range(5):
         session.projector.totals.refuse(i, "no")
-    assert list(session.projector.totals.refused) == [3, 4]
-    assert session.projector.totals.all_refused == {0, 1, 2, 3, 4}
-    again = totals.Totals.of(LABELS, session.projector.totals.to_dict())
-    assert again.all_refused == {0, 1, 2, 3, 4}
+    assert list(session.projector.totals.refusals) == [3, 4]
+    assert session.projector.totals.refused_seqs == {0, 1, 2, 3, 4}
+    again = totals.Totals.from_dict(LABELS, session.projector.totals.to_dict())
+    assert again.refused_seqs == {0, 1, 2, 3, 4}

@@ -86,7 +86,7 @@ def test_verify_says_what_is_damaged(drive, tmp_path, sql, problem):
     file.commit()
     file.close()
     found = verify(tmp_path / "events.db")
-    assert not found.sound
+    assert not found.ok
     import re
 
     assert any(re.search(problem, told) for told in found.problems), found.problems
@@ -103,9 +103,11 @@ def content(path: Path):
     journal = open_store(path, read_only=True)
     try:
         events = [event.values for event in journal.events()]
-        found = [[event.values for event in journal.find([row[3]])[row[3]]] for row in events if row[3]]
+        found = [
+            [event.values for event in journal.events_by_id([row[3]])[row[3]]] for row in events if row[3]
+        ]
         snapshots = [journal.snapshot(note.seq) for note in journal.snapshots()]
-        progress = journal.progress("erased"), journal.progress("scrubbed")
+        progress = journal.progress("erased")
         return events, found, journal.pending(1000), snapshots, journal.meta(), progress
     finally:
         journal.close()
@@ -132,7 +134,7 @@ def test_a_flipped_bit_is_harmless_or_reported(drive, tmp_path):
             data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
             (there / name).write_bytes(data)
             try:
-                sound = verify(there / "events.db", with_replay=False).sound
+                sound = verify(there / "events.db", with_replay=False).ok
                 same = sound and content(there / "events.db") == whole
             except (JournalError, sqlite3.DatabaseError):
                 sound = same = False
@@ -167,7 +169,7 @@ def test_a_lost_end_of_the_log_is_noticed_left_alone_and_can_be_accepted(drive, 
     assert 0 < again.seq < 150
     again.decide(DecisionRequest(rows(1)[0]))
     again.close()
-    assert verify(copy / "events.db").sound
+    assert verify(copy / "events.db").ok
 
 
 def test_the_mark_follows_every_commit(drive, tmp_path):
@@ -198,7 +200,7 @@ def test_a_backup_beside_a_running_service_and_the_way_back(drive, tmp_path):
         n += 1
     thread.join()
     (found,) = taken
-    assert found.sound
+    assert found.ok
     # a disaster: everything is gone; then the way back, as docs/operations.md has it
     session.store.close()
     for file in tmp_path.glob("events.db*"):
@@ -213,7 +215,7 @@ def test_a_backup_beside_a_running_service_and_the_way_back(drive, tmp_path):
     assert replayed(again, from_start=True).sha256 == sha256_of(again)
     again.outcome(OutcomeRequest("1.0", hit=True))
     again.close()
-    assert verify(tmp_path / "events.db").sound
+    assert verify(tmp_path / "events.db").ok
 
 
 def test_a_backup_never_overwrites(drive, tmp_path):

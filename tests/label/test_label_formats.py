@@ -122,7 +122,7 @@ def write(tmp_path):
 
 
 def answer_body(*labels: str, label: str | None = None) -> AnswerBody:
-    return AnswerBody(about=0, by="", labels=list(labels), label=label)
+    return AnswerBody(target_seq=0, by="", labels=list(labels), label=label)
 
 
 def short(answers) -> list[tuple]:

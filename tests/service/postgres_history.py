@@ -125,14 +125,14 @@ def check(history: list[Attempt], address: Any, model: bytes | None = None) -> d
     ids = sorted({one.id for one in acknowledged})
     store = PostgresStore(address, read_only=True)
     try:
-        found = {id_: DecisionRecord.of(events) for id_, events in store.find(ids).items()}
+        found = {id_: DecisionRecord.from_events(events) for id_, events in store.events_by_id(ids).items()}
         order = list(store.events())
         report = verify_store(store)
     finally:
         store.close()
     for event in order:
         if event.kind == DECISION:
-            assert 0 <= event.body.model < event.seq, f"decision {event.id} knew its own future"
+            assert 0 <= event.body.model_seq < event.seq, f"decision {event.id} knew its own future"
     told: dict[str, tuple[Any, ...]] = {}
     for one in acknowledged:
         assert one.id in found, f"{one.what} {one.id} was acknowledged and is lost"
@@ -142,7 +142,7 @@ def check(history: list[Attempt], address: Any, model: bytes | None = None) -> d
             assert told.setdefault(one.id, shown) == shown, f"decision {one.id} has changed"
             body = kept_.event.body
             assert shown[0] == tuple(body.labels)
-            assert shown[2] == body.version
+            assert shown[2] == body.n_learnt
         if one.what == "answer":
             assert kept_.outcome is not None, f"the answer to {one.id} was acknowledged and is lost"
             assert kept_.outcome.body.hit == one.told["outcome"]["hit"]

@@ -88,7 +88,7 @@ def check(web: Web, journal: Path, load: Load) -> None:
     assert done.same
     assert done.sha256 == hashlib.sha256(model).hexdigest()
     for id_, labels in load.decided.items():
-        record = DecisionRecord.of(looking.find([id_]).get(id_, ()))
+        record = DecisionRecord.from_events(looking.find([id_]).get(id_, ()))
         assert record is not None, f"decision {id_} was acknowledged and is lost"
         assert tuple(record.body.labels) == labels
         if id_ in load.answered:

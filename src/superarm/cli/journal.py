@@ -27,9 +27,9 @@ def backup(
     Example: **superarm backup events.db /backup/monday.db**
     """
     from superarm.journal.backup import backup as run
-    from superarm.journal.store import is_url
+    from superarm.journal.store import is_postgres
 
-    if is_url(journal):
+    if is_postgres(journal):
         wanted = "a file: a database is backed up by its own pg_dump, or by its replicas (docs/scale.md)"
         raise InvalidInput.must("JOURNAL", "superarm backup", wanted, "a database")
     result = run(journal, to)
@@ -76,9 +76,9 @@ def migrate(
 
     Example: **superarm migrate events.db**
     """
-    from superarm.journal.store import is_url, open_store
+    from superarm.journal.store import is_postgres, open_store
 
-    if is_url(journal):
+    if is_postgres(journal):
         from superarm.journal.postgres_address import Address
         from superarm.journal.postgres_schema import FORMAT, make_tables
 
@@ -103,16 +103,16 @@ def move(
     Example: **superarm move events.db postgresql://operate@db/arms**
     """
     from superarm._progress import progress_bar
-    from superarm.journal.store import is_url
+    from superarm.journal.store import is_postgres
 
-    if not is_url(to):
+    if not is_postgres(to):
         raise InvalidInput.must("TO", "superarm move", "an address such as postgresql://user@host/name", to)
     from superarm.journal.move import move as run
     from superarm.journal.postgres_address import Address
 
     address = Address(to)
-    with progress_bar(None, "events", quiet=as_json) as tick:
-        count = run(journal, address, learner=learner, tick=tick)
+    with progress_bar(None, "events", quiet=as_json) as on_progress:
+        count = run(journal, address, learner=learner, on_progress=on_progress)
     if as_json:
         print_json({"journal": str(journal), "to": str(address), "events": count})
     else:
@@ -142,15 +142,15 @@ def replay(
     check_output(output, "replay", force=force)
     began = perf_counter()
     opened = open_store(journal, read_only=True)
-    with closing(opened), progress_bar(None, "events", quiet=as_json) as tick:
-        done = run(opened, from_start=from_start, learner=learner, tick=tick)
+    with closing(opened), progress_bar(None, "events", quiet=as_json) as on_progress:
+        done = run(opened, from_start=from_start, learner=learner, on_progress=on_progress)
     seconds = perf_counter() - began
     if output is not None:
         done.learner.save(output)
     if as_json:
         figures = {field.name: getattr(done, field.name) for field in fields(done) if field.name != "learner"}
         report = {"journal": str(journal), **figures, "different": done.different, "same": done.same}
-        report |= {"sound": done.sound, "seconds": seconds}
+        report |= {"sound": done.ok, "seconds": seconds}
         print_json(report)
     else:
         print(f"replayed {done.events:,} events after event {done.start:,} in {seconds:.1f} s")
@@ -177,7 +177,7 @@ def replay(
         elif done.start:
             wider = "--from-start compares all events"
         print(f"superarm: nothing was compared: {wider}", file=sys.stderr)
-    if not done.sound:
+    if not done.ok:
         sys.exit(1)
 
 
@@ -196,17 +196,17 @@ def verify(
     """
     from superarm._progress import progress_bar
     from superarm.journal import verify as core
-    from superarm.journal.store import is_url
+    from superarm.journal.store import is_postgres
 
     if accept_loss:
-        if is_url(journal):
+        if is_postgres(journal):
             wanted = "left out: what a database has lost, its own backup has"
             raise InvalidInput.must("--accept-loss", "superarm verify", wanted, True)
         were, left = core.accept_loss(journal)
         print(f"{were:,} events were durable; {journal} goes on after {left:,}", file=sys.stderr)
     began = perf_counter()
-    with progress_bar(None, "events", quiet=as_json) as tick:
-        result = core.verify(journal, learner=learner, with_replay=replay, tick=tick)
+    with progress_bar(None, "events", quiet=as_json) as on_progress:
+        result = core.verify(journal, learner=learner, with_replay=replay, on_progress=on_progress)
     seconds = perf_counter() - began
     if as_json:
         report = {
@@ -217,7 +217,7 @@ def verify(
             "problems": list(result.problems),
             "damaged_events": list(result.damaged),
             "replayed": None if result.replayed is None else result.replayed.events,
-            "sound": result.sound,
+            "sound": result.ok,
             "seconds": seconds,
         }
         print_json(report)
@@ -227,9 +227,9 @@ def verify(
             print(f"features and context of {result.erased:,} decisions were erased")
         for problem in result.problems:
             print(f"damaged: {problem}")
-        if result.sound:
+        if result.ok:
             print("intact" + ("" if result.replayed is None else ", and the replay agrees"))
-    if not result.sound:
+    if not result.ok:
         sys.exit(1)
 
 
@@ -246,10 +246,10 @@ def erase(
 
     Example: **superarm erase events.db --id letter-17**
     """
-    from superarm.journal.store import is_url
+    from superarm.journal.store import is_postgres
     from superarm.service import Service
 
-    if is_url(journal):
+    if is_postgres(journal):
         wanted = "a file: of a shared journal, use the route of any process (superarm change URL erase)"
         raise InvalidInput.must("JOURNAL", "superarm erase", wanted, "a database")
     if bool(id_) == (older is not None):

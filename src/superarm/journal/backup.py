@@ -17,12 +17,12 @@ from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.journal_files import PRIVATE_FILE, discard, real_path
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.sqlite_mark import COPY, Marker
+from superarm.journal.sqlite_mark import COPY_ID, Marker
 from superarm.journal.sqlite_schema import connect
-from superarm.journal.verify import Verified, verify
+from superarm.journal.verify import VerifyResult, verify
 
 
-def backup(path: str | Path, to: str | Path) -> Verified:
+def backup(path: str | Path, to: str | Path) -> VerifyResult:
     """Copy a journal to a new file, and verify the copy."""
     source, target = real_path(path), real_path(to)
     if target.exists():
@@ -34,7 +34,7 @@ def backup(path: str | Path, to: str | Path) -> Verified:
         discard(*beside)
         _copy(source, part)
         verified = verify(part, with_replay=False)
-        if not verified.sound:
+        if not verified.ok:
             raise JournalDamaged(f"the copy of {source} is damaged: {verified.problems[0]}")
         # the database last: what is there under its name is whole
         mark = part.with_name(part.name + "-mark")
@@ -57,7 +57,7 @@ def _copy(source: Path, part: Path) -> None:
         old.backup(new, pages=1000, sleep=0.001)
         new.execute("PRAGMA journal_mode = WAL")
         copy = randbits(62)  # a log of another one is not its log
-        new.execute("INSERT OR REPLACE INTO progress VALUES (?, ?)", (COPY, copy))
+        new.execute("INSERT OR REPLACE INTO progress VALUES (?, ?)", (COPY_ID, copy))
         new.commit()
         end = new.execute("SELECT seq, digest FROM events ORDER BY seq DESC LIMIT 1").fetchone()
     if end is not None:

@@ -16,25 +16,25 @@ from msgspec import Struct
 
 from superarm._types import JsonObject
 from superarm.journal.errors import InvalidRequest
-from superarm.journal.snapshots import learner_from
+from superarm.journal.snapshots import learner_from_bytes
 from superarm.journal.store import Store
 from superarm.learners import Learner
 
-LONGEST_LABEL = 1_000
+MAX_LABEL_LENGTH = 1_000
 
 
 class OperatorSettings(Struct):
     """Settings by changes, beside the learner: disabled labels, and when learning was frozen."""
 
     disabled: tuple[str, ...] = ()
-    switches: list[int] = []  # the events at which learning was frozen, unfrozen, frozen, …
+    freeze_toggles: list[int] = []  # the events at which learning was frozen, unfrozen, frozen, …
 
     @property
     def frozen(self) -> bool:
-        return len(self.switches) % 2 == 1
+        return len(self.freeze_toggles) % 2 == 1
 
     def was_frozen_at(self, seq: int) -> bool:
-        return bisect_right(self.switches, seq) % 2 == 1
+        return bisect_right(self.freeze_toggles, seq) % 2 == 1
 
     def apply(self, change: JsonObject, learner: Learner, seq: int, store: Store) -> Learner | None:
         """Make a change, event ``seq``; the learner that goes on from here, or None if there was nothing to do.
@@ -43,7 +43,7 @@ class OperatorSettings(Struct):
         """
         what, current = change["what"], set(learner.labels or ())
         if what == "add_labels":
-            labels = distinct_labels(change["labels"])
+            labels = check_labels(change["labels"])
             for label in labels:
                 if label in current and label not in self.disabled:
                     raise InvalidRequest.must("labels", "change", "new, or disabled", label)
@@ -51,7 +51,7 @@ class OperatorSettings(Struct):
                 learner.add_labels(new)
             self.disabled = tuple(label for label in self.disabled if label not in labels)
         elif what == "disable_labels":
-            labels = distinct_labels(change["labels"])
+            labels = check_labels(change["labels"])
             for label in labels:
                 if label not in current or label in self.disabled:
                     raise InvalidRequest.must("labels", "change", "known, and not disabled yet", label)
@@ -63,7 +63,7 @@ class OperatorSettings(Struct):
         elif what in ("freeze", "unfreeze"):
             if self.frozen == (what == "freeze"):
                 return None
-            self.switches.append(seq)
+            self.freeze_toggles.append(seq)
         elif what == "set_explore":
             if not change["params"]:
                 raise InvalidRequest.must("explore", "change", "given, or uniform", None)
@@ -71,14 +71,16 @@ class OperatorSettings(Struct):
         elif what == "rollback":
             if change["to"] not in [info.seq for info in store.snapshots()]:
                 raise InvalidRequest.must("to", "change", "the event of a kept snapshot", change["to"])
-            return learner.resume_from_snapshot(learner_from(store.snapshot(change["to"]).parts["model"]))
+            return learner.resume_from_snapshot(
+                learner_from_bytes(store.snapshot(change["to"]).parts["model"])
+            )
         return learner
 
 
-def distinct_labels(names: Sequence[str]) -> list[str]:
+def check_labels(names: Sequence[str]) -> list[str]:
     """The names as a list, or a refusal: each must be a text, not too long, and there once."""
     labels = list(names) if not isinstance(names, str) else [names]
-    good = all(isinstance(label, str) and 0 < len(label) <= LONGEST_LABEL for label in labels)
+    good = all(isinstance(label, str) and 0 < len(label) <= MAX_LABEL_LENGTH for label in labels)
     if not labels or not good or len(set(labels)) != len(labels):
         raise InvalidRequest.must("labels", "change", "distinct names, at least one", names)
     return labels

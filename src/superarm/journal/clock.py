@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic, time
 
-SLEW = 0.1  # seconds by which the time follows a system clock that was set, in each second
+SLEW = 0.1  # seconds by which the time is_intact a system clock that was set, in each second
 SLOW = 0.5  # seconds; a query for the time that took longer is too inexact
 AHEAD, BEHIND = 30 * 86_400.0, 3_600.0  # seconds that a start may come after, or before, the last event
 

@@ -10,16 +10,16 @@ from pathlib import Path
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalMismatch
-from superarm.journal.snapshots import is_own_class, made_by, model_bytes
+from superarm.journal.snapshots import is_user_class, made_by, model_bytes
 from superarm.journal.store import Snapshot
 from superarm.journal.totals import Totals
 from superarm.learners import Learner, Scores, SetLogit, load
 from superarm.learners.registry import make, parse
 
 # The default share of uniform sets of SetLogit and Scores. It costs
-# UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
-UNIFORM = 0.02
-EXPLORES = {"explore", "uniform", "coverage"}  # parameters that say something else
+# DEFAULT_UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
+DEFAULT_UNIFORM = 0.02
+EXPLORE_PARAMS = {"explore", "uniform", "coverage"}  # parameters that say something else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def check_same_options(source: object, meta: JsonObject, options: JournalOptions
     """Refuse to use a journal for something else than it was made for."""
     given = options.given()
     spec = given.get("learner")
-    if spec is not None and is_own_class(spec) and is_own_class(meta["learner"]):  # the file may have moved
+    if spec is not None and is_user_class(spec) and is_user_class(meta["learner"]):  # the file may have moved
         given["learner"] = f"{meta['learner'].partition(':')[0]}:{spec.partition(':')[2]}"
     _check_same(source, meta, given)
 
@@ -63,7 +63,7 @@ def new_journal(options: JournalOptions, model: str | Path | None) -> tuple[Json
     now, fixed = time.time(), _fixed_by(learner)
     meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, **fixed}
     meta |= {"columns": options.columns, "group": options.group}
-    totals = Totals.of(fixed["labels"]).to_dict()
+    totals = Totals.from_dict(fixed["labels"]).to_dict()
     return meta, Snapshot(0, now, {"model": model_bytes(learner)}, totals, made_by())
 
 
@@ -91,8 +91,11 @@ def _from_model(options: JournalOptions, model: str | Path) -> tuple[Learner, st
         wanted = f"the class in {model}, {type(learner).__name__}"
         raise InvalidInput.must("--learner", "superarm serve", wanted, spec)
     _check_same(model, params | learner.params, params)
-    if isinstance(learner, SetLogit | Scores) and not (learner.nondefault_params | params).keys() & EXPLORES:
-        learner = learner.with_params(uniform=UNIFORM)
+    if (
+        isinstance(learner, SetLogit | Scores)
+        and not (learner.nondefault_params | params).keys() & EXPLORE_PARAMS
+    ):
+        learner = learner.with_params(uniform=DEFAULT_UNIFORM)
     return learner, spec
 
 
@@ -103,8 +106,8 @@ def _from_options(options: JournalOptions) -> tuple[Learner, str]:
     params: JsonObject = {name: given[name] for name in ("set_size", "coverage") if name in given}
     params |= {"labels": list(options.labels), "n_features": options.n_features, "seed": options.seed or 0}
     cls, spec_params = parse(spec)
-    if issubclass(cls, SetLogit | Scores) and not (spec_params | params).keys() & EXPLORES:
-        params["uniform"] = UNIFORM
+    if issubclass(cls, SetLogit | Scores) and not (spec_params | params).keys() & EXPLORE_PARAMS:
+        params["uniform"] = DEFAULT_UNIFORM
     learner = make(spec, **params)
     if options.columns is not None:
         learner.use_columns(options.columns)

@@ -10,14 +10,15 @@ An event is a fact: something that happened outside. Its effect on the model is 
     CHANGE      an operator changed something         {"what", …} (changes.py)
     ERASURE     content was to be erased              {"ids"} or {"before"}
 
-``of`` is the number of the event that it is about. A decision keeps its row as raw bytes (float32; of a sparse
+``target_seq`` is the number of the event that it is about. A decision keeps its row as raw bytes (float32; of a sparse
 row int32 indices, then float32 values; of one with names the JSON that came).
 
 One decision, one outcome and one timeout may have an id; answers and corrections as many as there are.
 Each event has a digest of its content (x and context: what may be about a person), and one of the event before
 it, its number and all else. So a changed bit breaks the chain at its place, and erasing leaves it whole:
 
-    content = H(len(x) x context)     own = H(time kind id content body)     digest = H(digest before, seq, own)
+    content_digest = H(len(x) x context)     own = H(time kind id content_digest body)
+    chain_digest = H(chain_digest before, seq, own)
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 from msgspec.structs import astuple
 from orjson import dumps as dumps  # for packages that do not ask for the extra themselves
@@ -56,14 +57,14 @@ class DecisionBody(Struct, omit_defaults=True, gc=False):
     log_propensity: float | None
     log_ordered_propensity: float | None
     round: int
-    model: int  # the last event that was projected into the deciding model
-    version: int  # how many outcomes that had learnt
-    k: int  # how many labels it had
+    model_seq: int  # the last event that was projected into the deciding model
+    n_learnt: int  # how many outcomes that had learnt
+    n_labels: int  # how many labels it had
     eligible: list[str] | None = None
-    width: list[int] | str | None = None  # the layout that `unpack_row` needs
+    row_layout: list[int] | str | None = None  # the layout that `unpack_row` needs
     # as in the request: the set size, the eligible labels, the promised coverage
-    set_size: int | None = field(default=None, name="asked")
-    requested: list[str] | None = field(default=None, name="among")
+    set_size: int | None = None
+    requested_eligible: list[str] | None = None
     coverage: float | None = None
     cursor: list[float] | None = None  # what deciding had moved in the rule, where many processes decide
 
@@ -71,7 +72,7 @@ class DecisionBody(Struct, omit_defaults=True, gc=False):
 class OutcomeBody(Struct, omit_defaults=True, gc=False):
     """The facts of an outcome, or of a timeout: hit or miss, and the right label where it is named."""
 
-    about: int = field(name="of")
+    target_seq: int
     hit: bool | None
     label: str | None = None
 
@@ -79,11 +80,11 @@ class OutcomeBody(Struct, omit_defaults=True, gc=False):
 class AnswerBody(Struct, omit_defaults=True, gc=False):
     """A person's answer: whether the right label is among ``labels``; left out, among those that were shown.
 
-    Of a labelling: ``about`` is 0 for answers; ``label`` the one that was named; ``audit`` that the row would have been
-    accepted unasked; ``final`` that earlier answers do not count.
+    Of a labelling: ``target_seq`` is 0 for answers; ``label`` the one that was named; ``audit`` that the row would have
+    been accepted unasked; ``final`` that earlier answers do not count.
     """
 
-    about: int = field(name="of")
+    target_seq: int
     by: str
     hit: bool | None = None
     labels: list[str] | None = None
@@ -107,11 +108,11 @@ class Event(Struct, eq=False):
     id: str  # of the decision or row that it is about; empty for changes
     x: bytes | None  # the row of a decision; None if there is none, or none any more
     context: bytes | None  # what came with it, as JSON
-    text: bytes  # the rest, as JSON; `body` is what it holds
-    content: bytes = b""  # the digest of x and context; empty where there never were any
-    digest: bytes = b""  # the chain up to this event
+    body_json: bytes  # the rest, as JSON; `body` is what it holds
+    content_digest: bytes = b""  # of x and context; empty where there never were any
+    chain_digest: bytes = b""  # of the chain up to this event
     erased: int | None = None  # the number of the event that asked to erase x and context
-    decision: Decision | None = None  # the live one, if this process made it
+    live_decision: Decision | None = None  # itself, if this process made it
     _body: Any = None
     _draw_log: Array | None = None
 
@@ -125,7 +126,7 @@ class Event(Struct, eq=False):
         """A DecisionBody, an OutcomeBody, or a dict."""
         body = self._body
         if body is None:
-            body = self._body = _DECODE.get(self.kind, loads)(self.text)
+            body = self._body = _DECODE.get(self.kind, loads)(self.body_json)
         return body
 
     @property
@@ -137,17 +138,17 @@ class Event(Struct, eq=False):
         """The digest of all but its number and the events before it."""
         name = self.id.encode()
         head = _HEAD.pack(self.time, self.kind, len(name))
-        return sha256(b"".join((head, name, self.content, self.text))).digest()[:16]
+        return sha256(b"".join((head, name, self.content_digest, self.body_json))).digest()[:16]
 
-    def follows(self, previous: bytes) -> bool:
+    def is_intact(self, previous: bytes) -> bool:
         """Whether it is what was written after the event with that digest."""
         x = self.x
-        if x is not None and content_digest(x, self.context) != self.content:
+        if x is not None and digest_content(x, self.context) != self.content_digest:
             return False
         if x is None and self.context is not None:
             return False
         try:
-            return link(previous, self.seq, self.own_digest()) == self.digest
+            return next_chain_digest(previous, self.seq, self.own_digest()) == self.chain_digest
         except (TypeError, ValueError, AttributeError, struct_error):  # of a kind that it never had
             return False
 
@@ -156,12 +157,12 @@ class Event(Struct, eq=False):
     def row(self) -> AnyRow | JsonObject:
         """The row of a decision that was not erased."""
         assert self.x is not None
-        return unpack_row(self.x, self.body.width)
+        return unpack_row(self.x, self.body.row_layout)
 
     def draw_log(self, learner: Learner) -> Array:
         """The draw log of a decision: what moves the rule of its learner."""
-        if self._draw_log is None and self.decision is not None:
-            self._draw_log = np.frombuffer(self.decision.draw_log)
+        if self._draw_log is None and self.live_decision is not None:
+            self._draw_log = np.frombuffer(self.live_decision.draw_log)
         elif self._draw_log is None:
             self._draw_log = np.asarray(learner.rule.draw_log_from(self.body.rule), np.float64)
         return self._draw_log
@@ -189,7 +190,7 @@ def digest(data: bytes) -> bytes:
     return sha256(data).digest()[:16]
 
 
-def content_digest(x: bytes, context: bytes | None) -> bytes:
+def digest_content(x: bytes, context: bytes | None) -> bytes:
     """The digest of features and context, which stays when they are erased."""
     return sha256(b"".join((_LENGTH.pack(len(x)), x, context or b""))).digest()[:16]
 
@@ -199,7 +200,7 @@ def chain_start(meta: JsonObject) -> bytes:
     return digest(b"superarm journal" + dumps(sorted(meta.items())))
 
 
-def link(previous: bytes, seq: int, own_digest: bytes) -> bytes:
+def next_chain_digest(previous: bytes, seq: int, own_digest: bytes) -> bytes:
     """The digest of an event, given the one before it. (postgres_schema.py has the same in SQL.)"""
     return sha256(previous + _SEQ.pack(seq) + own_digest).digest()[:16]
 
@@ -216,20 +217,20 @@ def pack_row(x: AnyRow | JsonObject) -> bytes:
     return x.astype("<f4", copy=False).tobytes()
 
 
-def widths(x: AnyRow | JsonObject) -> list[int] | str | None:
+def row_layout(x: AnyRow | JsonObject) -> list[int] | str | None:
     """The layout that `unpack_row` needs: None for a dense row, "names", or the columns of both parts."""
     if isinstance(x, dict):
         return "names"
     return [len(x.dense), x.width] if isinstance(x, Row) else None
 
 
-def unpack_row(data: bytes, width: list[int] | str | None) -> AnyRow | JsonObject:
-    """The row that `pack_row` packed, whose `widths` were ``width``."""
-    if width is None:
+def unpack_row(data: bytes, layout: list[int] | str | None) -> AnyRow | JsonObject:
+    """The row that `pack_row` packed, whose `row_layout` was ``layout``."""
+    if layout is None:
         return np.frombuffer(data, "<f4")
-    if isinstance(width, str):
+    if isinstance(layout, str):
         return loads(data)  # type: ignore[no-any-return]
-    d, columns = width
+    d, columns = layout
     dense, rest = data[: 4 * d], data[4 * d :]
     half = len(rest) // 2
     index, value = np.frombuffer(rest[:half], "<i4"), np.frombuffer(rest[half:], "<f4")
@@ -250,11 +251,11 @@ def decision_event(time: float, id_: str, decision: Decision, context: bytes | N
         log_propensity=None if isnan(unordered) else unordered,
         log_ordered_propensity=None if isnan(ordered) else ordered,
         round=decision.round,
-        width=widths(x),
+        row_layout=row_layout(x),
         **fields,
     )
     packed = pack_row(x)
-    content = content_digest(packed, context)
+    content = digest_content(packed, context)
     return Event(
-        0, time, DECISION, id_, packed, context, encode(body), content, decision=decision, _body=body
+        0, time, DECISION, id_, packed, context, encode(body), content, live_decision=decision, _body=body
     )

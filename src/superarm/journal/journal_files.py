@@ -22,7 +22,7 @@ def real_path(path: str | Path) -> Path:
         raise JournalMismatch(f"journal of superarm must be a file, got a loop of links: {path}") from error
 
 
-def beside(journal: Path, ending: str) -> Path:
+def sibling(journal: Path, ending: str) -> Path:
     """The file beside a journal whose name has this ending."""
     return journal.with_name(journal.name + ending)
 
@@ -47,7 +47,7 @@ class FileLock:
             wanted = "a file with one name: two processes could hold it by different ones"
             raise JournalLocked.must("journal", "superarm", wanted, f"{journal}, which has hard links")
         try:
-            self._file = os.open(beside(journal, ".lock"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+            self._file = os.open(sibling(journal, ".lock"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
         except OSError as error:
             raise JournalUnavailable(
                 f"journal {journal} cannot be opened for writing: {error.strerror}"

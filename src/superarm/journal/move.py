@@ -12,12 +12,18 @@ from superarm.errors import InvalidInput
 from superarm.journal.events import DECISION
 from superarm.journal.postgres import execute_all
 from superarm.journal.postgres_address import Address, database_errors
-from superarm.journal.postgres_schema import BLOCK, has_journal, make_tables
-from superarm.journal.snapshots import learner_from, load_class
+from superarm.journal.postgres_schema import ROUND_BLOCK, has_journal, make_tables
+from superarm.journal.snapshots import import_user_learner, learner_from_bytes
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.statements import CLEAN, COLUMNS, ERASED, meta_statements, snapshot_statements
+from superarm.journal.statements import (
+    COLUMNS,
+    CONTENT_FREE_UNTIL,
+    ERASED,
+    meta_statements,
+    snapshot_statements,
+)
 
-KINDS = ["int8", "float8", "int2", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "int8"]
+COLUMN_TYPES = ["int8", "float8", "int2", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "int8"]
 
 
 def move(
@@ -25,12 +31,12 @@ def move(
     address: Address,
     *,
     learner: str | None = None,
-    tick: Callable[[int], object] | None = None,
+    on_progress: Callable[[int], object] | None = None,
 ) -> int:
     """Move a journal that no service holds to an empty database; how many events."""
     source = SqliteStore(path)  # holds the lock: no service can write it meanwhile
     try:
-        load_class(source.meta(), learner)
+        import_user_learner(source.meta(), learner)
         with address.connect("superarm moves") as connection, database_errors(address):
             if has_journal(connection, address):
                 wanted = "a database without a superarm journal"
@@ -41,13 +47,13 @@ def move(
             execute_all(connection, meta_statements(source.meta()))
             rounds = 0
             with connection.cursor().copy(f"COPY events ({COLUMNS}) FROM STDIN (FORMAT BINARY)") as copy:
-                copy.set_types(KINDS)
+                copy.set_types(COLUMN_TYPES)
                 for event in source.events():
                     copy.write_row(event.values)
                     if event.kind == DECISION:
                         rounds = max(rounds, event.body.round + 1)
-                    if tick is not None:
-                        tick(1)
+                    if on_progress is not None:
+                        on_progress(1)
             head, after = source.head(), 0
             connection.execute("INSERT INTO head VALUES (true, %s, %s, %b)", head)
             while waiting := source.pending(5_000, after):
@@ -57,10 +63,12 @@ def move(
                 snapshot = source.snapshot(info.seq)
                 chain = source.digest_at(info.seq)
                 execute_all(connection, snapshot_statements(snapshot, chain, pinned=info.pinned))
-                rounds = max(rounds, learner_from(snapshot.parts["model"]).round)
-            for key in (ERASED, CLEAN):
+                rounds = max(rounds, learner_from_bytes(snapshot.parts["model"]).round)
+            for key in (ERASED, CONTENT_FREE_UNTIL):
                 connection.execute("INSERT INTO progress VALUES (%s, %s)", (key, source.progress(key)))
-            connection.execute("SELECT setval('rounds', %s, false)", (-(-rounds // BLOCK) * BLOCK,))
+            connection.execute(
+                "SELECT setval('rounds', %s, false)", (-(-rounds // ROUND_BLOCK) * ROUND_BLOCK,)
+            )
             return head.seq
     finally:
         source.close()

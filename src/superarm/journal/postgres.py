@@ -20,7 +20,7 @@ from superarm.journal.clock import DatabaseClock
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, database_errors, psycopg
-from superarm.journal.postgres_schema import BLOCK, LOCKS, check_database, make_tables
+from superarm.journal.postgres_schema import ADVISORY_LOCK, ROUND_BLOCK, check_database, make_tables
 from superarm.journal.statements import Statement, meta_statements, snapshot_statements
 from superarm.journal.store import Head, Snapshot, Store
 from superarm.native import cpu_level
@@ -58,14 +58,14 @@ class PostgresStore(Store):
         self._does_upkeep_until = 0.0
         # what a full disk has refused: it is full until these can be written
         self._refused_by_full_disk: list[Event] = []
-        self._frozen: Connection | None = None
+        self._read_connection: Connection | None = None
         self._per_thread = local()  # each thread has a connection of its own
         self._opened: set[Connection] = set()
         try:
             if read_only:
-                self._frozen = self.address.connect("superarm reads", patience=0.0)
-                self._frozen.autocommit = False
-                self._frozen.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                self._read_connection = self.address.connect("superarm reads", patience=0.0)
+                self._read_connection.autocommit = False
+                self._read_connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             with self._connected() as connection:
                 if not check_database(connection, self.address) or not self.meta():
                     wanted = "a superarm journal (superarm serve with --labels makes one)"
@@ -77,9 +77,9 @@ class PostgresStore(Store):
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
         """This thread's connection. After a failure it is not known what was written: it is dropped."""
-        if self._frozen is not None:
+        if self._read_connection is not None:
             with database_errors(self.address):
-                yield self._frozen
+                yield self._read_connection
             return
         connection: Connection | None = getattr(self._per_thread, "connection", None)
         try:
@@ -107,7 +107,7 @@ class PostgresStore(Store):
         return list(ids)
 
     def close(self) -> None:
-        for connection in (self._frozen, *self._opened):
+        for connection in (self._read_connection, *self._opened):
             if connection is not None:
                 connection.close()
 
@@ -122,7 +122,9 @@ class PostgresStore(Store):
 
     def _execute_all(self, statements: Iterable[Statement]) -> list[int]:
         with self.writing() as connection, connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCKS,))  # one process at a time
+            connection.execute(
+                "SELECT pg_advisory_xact_lock(%s, 0)", (ADVISORY_LOCK,)
+            )  # one process at a time
             return execute_all(connection, statements)
 
     def append(self, events: Sequence[Event]) -> list[Event]:
@@ -140,10 +142,10 @@ class PostgresStore(Store):
             if seq is None:
                 lost.append(event)
             else:
-                event.seq, event.digest = seq, digest
+                event.seq, event.chain_digest = seq, digest
         return lost
 
-    def scrub(self) -> None:
+    def purge_erased(self) -> None:
         """Does nothing: VACUUM frees what was erased from the pages of the database."""
 
     def check(self) -> None:
@@ -177,7 +179,7 @@ class PostgresStore(Store):
                 row = connection.execute("SELECT nextval('rounds')").fetchone()
             assert row is not None
             start = int(row[0])
-            self._rounds = iter(range(start, start + BLOCK))
+            self._rounds = iter(range(start, start + ROUND_BLOCK))
             round_ = next(self._rounds)
         return round_
 
@@ -255,11 +257,11 @@ def execute_all(connection: Connection, statements: Iterable[Statement]) -> list
 
 
 def _columns(events: Sequence[Event]) -> list[Any]:
-    names = ("time", "kind", "id", "x", "context", "text", "content")
+    names = ("time", "kind", "id", "x", "context", "body_json", "content_digest")
     return [
         *([getattr(event, name) for event in events] for name in names),
         [event.own_digest() for event in events],
-        [event.body.about if event.kind in (OUTCOME, TIMEOUT) else None for event in events],
+        [event.body.target_seq if event.kind in (OUTCOME, TIMEOUT) else None for event in events],
     ]
 
 

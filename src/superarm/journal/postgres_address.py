@@ -96,11 +96,11 @@ class Address:
         timeouts = (
             f"-c statement_timeout={wait} -c lock_timeout=0 -c idle_in_transaction_session_timeout={wait}"
         )
-        theirs = self._info.get("options", "")
+        user_options = self._info.get("options", "")
         # whatever the environment says, and whatever the database is in: both sides use UTF-8
         options = {**OPTIONS, **self._info, "application_name": application, "client_encoding": "UTF8"}
         # no statement here is worth compiling, whatever the estimates of rows say that nobody has counted
-        return options | {"options": f"{theirs} {timeouts} -c jit=off -c search_path=superarm".strip()}
+        return options | {"options": f"{user_options} {timeouts} -c jit=off -c search_path=superarm".strip()}
 
 
 def redacted(text: str) -> str:

@@ -15,11 +15,11 @@ from superarm.journal.postgres_address import Address, Connection, database_erro
 from superarm.journal.statements import TABLES
 
 FORMAT = 3  # the same events as in a file of that format; 1 was superarm 0.2
-BLOCK = 256  # rounds that a process takes at once
-LOCKS = 0x5A4  # our part of the advisory locks
+ROUND_BLOCK = 256  # rounds that a process takes at once
+ADVISORY_LOCK = 0x5A4  # our part of the advisory locks
 
 TYPES = {"text": "text", "integer": "bigint", "small": "smallint", "number": "int", "flag": "boolean"}
-TYPES |= {"real": "float8", "blob": "bytea", "by_key": ""}
+TYPES |= {"real": "float8", "blob": "bytea", "without_rowid": ""}
 OWN_TABLES = f"""
 CREATE TABLE superarm.format (version int NOT NULL);
 CREATE TABLE superarm.head (
@@ -28,13 +28,13 @@ CREATE TABLE superarm.head (
 ALTER TABLE superarm.events ALTER x SET STORAGE EXTERNAL;
 ALTER TABLE superarm.events ALTER body SET STORAGE EXTERNAL;
 ALTER TABLE superarm.parts ALTER data SET STORAGE EXTERNAL;
-CREATE SEQUENCE superarm.rounds MINVALUE 0 START 0 INCREMENT {BLOCK};
+CREATE SEQUENCE superarm.rounds MINVALUE 0 START 0 INCREMENT {ROUND_BLOCK};
 
 -- Events get their numbers and digests here, in one call that no pause of a client can stretch.
 -- A number of NULL says that the id has such an event already. (events.py: link)
 CREATE FUNCTION superarm.append(
   times float8[], kinds smallint[], ids text[], xs bytea[], contexts bytea[], bodies bytea[], contents bytea[],
-  owns bytea[], abouts bigint[]
+  owns bytea[], target_seqs bigint[]
 ) RETURNS TABLE (numbers bigint[], digests bytea[]) LANGUAGE plpgsql AS $$
 DECLARE
   last superarm.head; taken boolean[];
@@ -61,8 +61,8 @@ BEGIN
       g (seq, time, kind, id, x, context, body, content, digest) WHERE g.seq IS NOT NULL;
   INSERT INTO superarm.pending SELECT g.seq, g.time, g.id
     FROM unnest(numbers, times, kinds, ids) g (seq, time, kind, id) WHERE g.seq IS NOT NULL AND g.kind = 1;
-  DELETE FROM superarm.pending p USING unnest(numbers, abouts) g (seq, about)
-    WHERE g.seq IS NOT NULL AND p.seq = g.about;
+  DELETE FROM superarm.pending p USING unnest(numbers, target_seqs) g (seq, target_seq)
+    WHERE g.seq IS NOT NULL AND p.seq = g.target_seq;
   UPDATE superarm.head SET seq = last.seq, time = last.time, digest = last.digest;
   RETURN NEXT;
 END $$;

@@ -21,8 +21,8 @@ from superarm.journal.errors import InvalidRequest, JournalDamaged
 from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, DecisionBody, Event
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.shadows import Shadow, make_shadows
-from superarm.journal.snapshots import learner_from
-from superarm.journal.store import READ_AT_ONCE, Snapshot, Store
+from superarm.journal.snapshots import learner_from_bytes
+from superarm.journal.store import READ_BATCH, Snapshot, Store
 from superarm.journal.totals import Totals
 from superarm.learners import Learner
 from superarm.learners.stored_updates import StoredUpdates
@@ -79,11 +79,11 @@ class Projector:
 
     def load(self, snapshot: Snapshot) -> None:
         """Take over a snapshot."""
-        self._set_learner(learner_from(snapshot.parts["model"]))
+        self._set_learner(learner_from_bytes(snapshot.parts["model"]))
         # outcomes and timeouts to be counted: whether each is learnt, or refused; and those that wait in `_updates`
         self._staged: list[tuple[Event, DecisionRecord, bool, bool]] = []
         self._staged_updates: list[int] = []
-        self.totals = Totals.of(self.labels, snapshot.totals)
+        self.totals = Totals.from_dict(self.labels, snapshot.totals)
         self.seq, self.is_intact = snapshot.seq, True
         self.records.clear()
 
@@ -105,15 +105,15 @@ class Projector:
 
     # ------------------------------------------------------------ moving on
 
-    def catch_up(self, until: int | None = None, tick: Callable[[int], object] | None = None) -> None:
+    def catch_up(self, until: int | None = None, on_progress: Callable[[int], object] | None = None) -> None:
         """Move on to event ``until``, or to the end; over erased events by way of the next snapshot."""
         while True:
             events = self.store.events(self.seq, until)
             try:
-                while chunk := list(islice(events, READ_AT_ONCE)):
+                while chunk := list(islice(events, READ_BATCH)):
                     self.project(chunk)
-                    if tick is not None:
-                        tick(len(chunk))
+                    if on_progress is not None:
+                        on_progress(len(chunk))
                 return
             except ContentErased as erased:
                 self.load_next_snapshot(erased.seq, until)
@@ -200,13 +200,13 @@ class Projector:
     def _was_eligible(self, body: DecisionBody, label: str) -> bool:
         if body.eligible is not None:
             return label in body.eligible
-        return self._updates.number.get(label, body.k) < body.k
+        return self._updates.number.get(label, body.n_labels) < body.n_labels
 
     def _as_given(self, record: DecisionRecord) -> Decision:
         """The decision as a set that another learner chose; labels that came later were not eligible."""
         body, eligible = record.body, record.body.eligible
-        if eligible is None and body.k < len(self.labels):
-            eligible = list(self.labels[: body.k])
+        if eligible is None and body.n_labels < len(self.labels):
+            eligible = list(self.labels[: body.n_labels])
         return Decision.given(
             record.event.row(),
             body.drawn,
@@ -236,7 +236,7 @@ class Projector:
             return
         if learner is not None:
             self._set_learner(learner)
-        self.totals.stats.grow(self.labels)
+        self.totals.stats.set_labels(self.labels)
         for shadow in self.shadows.values():
             shadow.on_change(change)
 

@@ -29,7 +29,7 @@ class DecisionRecord:
         self.timeout = None if void else timeout
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> DecisionRecord | None:
+    def from_events(cls, events: Iterable[Event]) -> DecisionRecord | None:
         """From all events about an id; None if no decision is among them."""
         by_kind = {event.kind: event for event in events if event.kind <= TIMEOUT}
         decision = by_kind.get(DECISION)
@@ -58,7 +58,7 @@ class DecisionRecord:
             "id": self.event.id,
             "labels": body.labels,
             "propensity": self.propensity,
-            "model_version": body.version,
+            "model_version": body.n_learnt,
         }
 
     def outcome_summary(self, learnt: bool | None) -> JsonObject | None:
@@ -120,15 +120,15 @@ class Records:
     def load(self, ids: Iterable[str], until: float = inf) -> None:
         """Read decisions that are not here, as they were after event ``until``."""
         missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self._records]
-        for events in self.store.find(missing).values():
-            record = DecisionRecord.of(event for event in events if event.seq <= until)
+        for events in self.store.events_by_id(missing).values():
+            record = DecisionRecord.from_events(event for event in events if event.seq <= until)
             if record is not None:
                 self.put(record)
 
     def put(self, record: DecisionRecord) -> None:
         event = record.event
         # a row is kept as bytes and as an array, the body as text and read
-        size = self.OVERHEAD + 2 * len(event.x or b"") + len(event.context or b"") + 4 * len(event.text)
+        size = self.OVERHEAD + 2 * len(event.x or b"") + len(event.context or b"") + 4 * len(event.body_json)
         self.drop(event.id)
         self._records[event.id] = record, size
         self.bytes += size

@@ -21,13 +21,13 @@ from superarm.decisions import Decision
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, DecisionBody, Event
 from superarm.journal.projector import ContentErased, Projector
-from superarm.journal.snapshots import load_class, model_bytes
+from superarm.journal.snapshots import import_user_learner, model_bytes
 from superarm.journal.store import Store
 from superarm.learners import Learner
 from superarm.native.core import Cursor
 
 AHEAD = 4_096  # events that are read ahead: a process may decide with a model that is a moment old
-Tick = Callable[[int], object]
+OnProgress = Callable[[int], object]
 
 # how a decision that was made again differs from the one in the journal
 SAME, BITS, PROPENSITY, SETS = "same", "last bits only", "propensity differs", "set differs"
@@ -37,7 +37,7 @@ NUMBERS = {"log_propensity", "log_ordered_propensity", "rule"}  # may differ by 
 
 
 @dataclass(slots=True, kw_only=True)
-class Replayed:
+class ReplayResult:
     """The result of a replay."""
 
     learner: Learner  # the rebuilt model
@@ -72,10 +72,10 @@ class Replayed:
     @property
     def same(self) -> bool:
         """Whether something was compared, and all of it came out the same, to the last bit."""
-        return self.sound and not self.last_bits_differ and not self.snapshots_near
+        return self.ok and not self.last_bits_differ and not self.snapshots_near
 
     @property
-    def sound(self) -> bool:
+    def ok(self) -> bool:
         """Whether something was compared, and nothing differs but for rounding."""
         faults = self.sets_differ or self.propensities_differ or self.snapshots_different
         return self.compared and not faults
@@ -84,15 +84,15 @@ class Replayed:
 class Replay:
     """One replay, from a snapshot to the last event."""
 
-    def __init__(self, store: Store, *, from_start: bool, tick: Tick | None = None) -> None:
-        self.store, self.tick = store, tick
+    def __init__(self, store: Store, *, from_start: bool, on_progress: OnProgress | None = None) -> None:
+        self.store, self.on_progress = store, on_progress
         self.snapshot_seqs = [info.seq for info in store.snapshots()]
         self.until = store.head().seq
         # a snapshot of the last event, as a clean stop leaves it, has nothing after it to compare
         older = (seq for seq in self.snapshot_seqs if 0 < seq < self.until)
         start = 0 if from_start else next(older, 0)
         self.projector = Projector(store, store.snapshot(start))
-        self.result = Replayed(learner=self.projector.learner, start=start, events=self.until - start)
+        self.result = ReplayResult(learner=self.projector.learner, start=start, events=self.until - start)
         self._began = start  # where the projector has begun: at a snapshot
         self._due: dict[int, list[Event]] = {}  # decisions to be made again, by the event of their model
         self._unknown_model = -1  # a model whose cursor is not known any more
@@ -100,7 +100,7 @@ class Replay:
         self._cursor_of = -1  # the model that it belongs to
         self._old: Projector | None = None  # for decisions of a process that was paused for long
 
-    def run(self) -> Replayed:
+    def run(self) -> ReplayResult:
         while self.projector.seq < self.until:
             try:
                 self._compare_all()
@@ -129,8 +129,8 @@ class Replay:
                     part = []
                     self._compare_here()
             self.projector.project(part)
-            if self.tick is not None:
-                self.tick(len(chunk))
+            if self.on_progress is not None:
+                self.on_progress(len(chunk))
             chunk, following = following, self._read(events)
 
     def _read(self, events: Iterator[Event]) -> list[Event]:
@@ -141,14 +141,14 @@ class Replay:
                 continue
             body = event.body
             if event.x is None:
-                self._unknown_model = body.model  # where its draw has left the cursor
-            unknown = event.x is None or (body.model == self._unknown_model and body.cursor is None)
-            if unknown or body.model < self._began:
+                self._unknown_model = body.model_seq  # where its draw has left the cursor
+            unknown = event.x is None or (body.model_seq == self._unknown_model and body.cursor is None)
+            if unknown or body.model_seq < self._began:
                 self.result.unchecked += 1
-            elif body.model < self.projector.seq:
-                self._compare_old_decision(event, body.model)
+            elif body.model_seq < self.projector.seq:
+                self._compare_old_decision(event, body.model_seq)
             else:
-                self._due.setdefault(body.model, []).append(event)
+                self._due.setdefault(body.model_seq, []).append(event)
         return chunk
 
     def _compare_here(self) -> None:
@@ -246,15 +246,19 @@ def nearly_same_model(a: bytes, b: bytes) -> bool:
 
 
 def replay(
-    store: Store, *, from_start: bool = False, learner: str | None = None, tick: Tick | None = None
-) -> Replayed:
+    store: Store,
+    *,
+    from_start: bool = False,
+    learner: str | None = None,
+    on_progress: OnProgress | None = None,
+) -> ReplayResult:
     """Rebuild the model from the oldest snapshot before the last event, and compare it with all later ones.
 
     Args:
         store: open for reading.
         from_start: start with the first event.
         learner: ``file.py:Class``, if the journal's learner is in a file of yours.
-        tick: called with the number of events done since the last call.
+        on_progress: called with the number of events done since the last call.
     """
-    load_class(store.meta(), learner)
-    return Replay(store, from_start=from_start, tick=tick).run()
+    import_user_learner(store.meta(), learner)
+    return Replay(store, from_start=from_start, on_progress=on_progress).run()

@@ -2,7 +2,7 @@
 
 The hit rate of a shadow is estimated before it learns from an outcome: it would have shown its top set T for that
 row; the set S that was shown had the probability p(S). With w = 1 if S = T, else 0, divided by
-p(S), the mean of w hit over the mean of w estimates its hit rate (logs/hit_rates.py: snips). The model
+p(S), the mean of w hit over the mean of w estimates its hit rate (logs/estimates.py: snips). The model
 itself is estimated by the same rule, as if it always showed its own top set. A shadow needs no events: it is
 rebuilt from the journal, and kept with the snapshots to make that quick.
 """
@@ -18,13 +18,13 @@ from msgspec import msgpack
 from superarm._types import JsonObject
 from superarm.decisions import Decision
 from superarm.errors import FeedbackError, InvalidInput, SuperarmError
-from superarm.journal.snapshots import learner_from, model_bytes
+from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.learners import Learner
 from superarm.learners.registry import make, parse
-from superarm.logs.hit_rates import Sums
+from superarm.logs.estimates import Sums
 from superarm.logs.weights import ImportanceWeights
 
-AT_ONCE = 256
+ESTIMATE_BATCH = 256
 
 
 class HitRateEstimate:
@@ -40,7 +40,7 @@ class HitRateEstimate:
         else:
             weight = exp(-log_propensity) if top == shown or set(top) == set(shown) else 0.0
         self._waiting.append((weight, float(hit)))
-        if len(self._waiting) >= AT_ONCE:
+        if len(self._waiting) >= ESTIMATE_BATCH:
             self._count()
 
     def _count(self) -> None:
@@ -144,7 +144,7 @@ class Shadow:
     @classmethod
     def from_bytes(cls, spec: str, data: bytes) -> Shadow:
         fields = msgpack.decode(data)
-        shadow = cls(spec, learner_from(fields["model"]))
+        shadow = cls(spec, learner_from_bytes(fields["model"]))
         shadow.estimate = HitRateEstimate.from_dict(fields["estimate"])
         shadow.learnt, shadow.stop_reason = fields["learnt"], fields["stop_reason"]
         return shadow

@@ -29,16 +29,16 @@ def check_kind(meta: JsonObject) -> None:
         )
 
 
-def is_own_class(spec: str) -> bool:
+def is_user_class(spec: str) -> bool:
     """Whether a learner is in a user's own file: ``file.py:Class``."""
     return spec.partition(":")[0].endswith(".py")
 
 
-def load_class(meta: JsonObject, learner: str | None) -> None:
+def import_user_learner(meta: JsonObject, learner: str | None) -> None:
     """A learner in a user's own file must be imported before it can be loaded, and only if the user names it."""
     check_kind(meta)
     spec = str(meta["learner"])
-    if is_own_class(spec):
+    if is_user_class(spec):
         if learner is None:
             wanted = f"given: it is in a file ({spec}), and code is only run if you name its file"
             raise InvalidInput.must("--learner", "superarm", wanted, None)
@@ -53,7 +53,7 @@ def model_bytes(learner: Learner) -> bytes:
         return path.read_bytes()
 
 
-def learner_from(data: bytes) -> Learner:
+def learner_from_bytes(data: bytes) -> Learner:
     with tempfile.TemporaryDirectory(prefix="superarm-", dir=_memory()) as folder:
         path = Path(folder) / "model.npz"
         path.write_bytes(data)

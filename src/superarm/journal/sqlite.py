@@ -17,10 +17,10 @@ from orjson import dumps
 
 from superarm._files import sync
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable
-from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, link
-from superarm.journal.journal_files import FileLock, beside, clear_parts, real_path
+from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, next_chain_digest
+from superarm.journal.journal_files import FileLock, clear_parts, real_path, sibling
 from superarm.journal.sqlite_mark import (
-    COPY,
+    COPY_ID,
     Marker,
     check_log,
     check_mark,
@@ -55,7 +55,7 @@ class SqliteStore(Store):
     ) -> None:
         self.path, self.read_only, self.max_mb = real_path(path), read_only, max_mb
         self.name = str(self.path)
-        self._log_path = beside(self.path, "-wal")
+        self._log_path = sibling(self.path, "-wal")
         self._lock: FileLock | None = None
         self._marker: Marker | None = None
         self._reader: sqlite3.Connection | None = None
@@ -96,7 +96,7 @@ class SqliteStore(Store):
             self._marker = Marker(self.path)
         except OSError as error:
             raise unavailable_error(self.path, error) from error
-        self._marker.reset(self._head.seq, self._head.digest, self.progress(COPY))
+        self._marker.reset(self._head.seq, self._head.digest, self.progress(COPY_ID))
         clear_parts(self.path)
         # parts of snapshots that were never finished; (and the log is there now)
         self._execute_all(drop_statements(()))
@@ -108,14 +108,14 @@ class SqliteStore(Store):
         return [(file.st_dev, file.st_ino) for file in stats]
 
     def _file_stamp(self) -> tuple[int, ...]:
-        """The file under the journal's name: only commits and `scrub` change it, any other change is not ours."""
+        """The file under the journal's name: only commits and `purge_erased` change it, or it is not ours."""
         try:
             stat = os.stat(self.path)  # noqa: PTH116
         except OSError:
             return ()
         return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
 
-    def _note_write(self) -> None:
+    def _update_stamp(self) -> None:
         """We have changed the file, unless it was replaced or deleted meanwhile: that is for `check` to find."""
         now = self._file_stamp()
         if not self._stamp or now[:2] == self._stamp[:2]:
@@ -193,7 +193,7 @@ class SqliteStore(Store):
                 pass  # reopen() begins anew
             raise unavailable_error(self.path, error) from error
         finally:
-            self._note_write()
+            self._update_stamp()
 
     def head(self) -> Head:
         return self._head
@@ -206,12 +206,12 @@ class SqliteStore(Store):
         for event in events:
             seq += 1
             event.seq, kind = seq, event.kind
-            event.digest = chain = link(chain, seq, event.own_digest())
+            event.chain_digest = chain = next_chain_digest(chain, seq, event.own_digest())
             rows.append(event.values)
             if kind == DECISION:
                 waiting.append((seq, event.time, event.id))
             elif kind in (OUTCOME, TIMEOUT):
-                done.append((event.body.about,))
+                done.append((event.body.target_seq,))
 
         def write(writer: sqlite3.Connection) -> None:
             writer.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
@@ -233,7 +233,7 @@ class SqliteStore(Store):
         if self._marker is not None:
             self._marker.sync()
 
-    def scrub(self) -> None:
+    def purge_erased(self) -> None:
         assert self._writer is not None
         try:
             busy = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
@@ -242,7 +242,7 @@ class SqliteStore(Store):
         except (sqlite3.Error, OSError) as error:
             raise unavailable_error(self.path, error) from error
         finally:
-            self._note_write()
+            self._update_stamp()
         if busy:
             raise JournalUnavailable(
                 f"the log of journal {self.path} cannot be emptied while another process reads it"

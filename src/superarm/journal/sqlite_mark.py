@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import ANSWER, digest
-from superarm.journal.journal_files import PRIVATE_FILE, beside
+from superarm.journal.journal_files import PRIVATE_FILE, sibling
 from superarm.journal.store import Head
 
 if TYPE_CHECKING:
     from superarm.journal.sqlite import SqliteStore
 
-WORD, COPY_WORD = "superarm-mark", "superarm-copy"
-COPY = "copy"  # the progress that tells which copy of a journal this is
-AT_ONCE = 1_000  # events
+MARK_PREFIX, COPY_PREFIX = "superarm-mark", "superarm-copy"
+COPY_ID = "copy"  # the progress that tells which copy of a journal this is
+INDEX_BATCH = 1_000  # events
 
 
 class Mark(NamedTuple):
@@ -42,7 +42,7 @@ class Mark(NamedTuple):
 
 
 def _line(seq: int, chain: bytes) -> bytes:
-    text = f"{WORD} {seq:020d} {chain.hex()}"
+    text = f"{MARK_PREFIX} {seq:020d} {chain.hex()}"
     return f"{text} {digest(text.encode()).hex()}\n".encode()
 
 
@@ -50,10 +50,10 @@ def read_mark(journal: Path) -> Mark | None:
     """The mark; None if there is none that can be read."""
     marks, copy = [], None
     with suppress(OSError):
-        for line in beside(journal, "-mark").read_bytes().splitlines(keepends=True):
+        for line in sibling(journal, "-mark").read_bytes().splitlines(keepends=True):
             with suppress(ValueError):
                 word, number, *rest = line.decode().split()
-                if word == COPY_WORD:
+                if word == COPY_PREFIX:
                     copy = int(number)
                     continue
                 chain, _ = rest
@@ -64,7 +64,7 @@ def read_mark(journal: Path) -> Mark | None:
 
 def mark_is_damaged(journal: Path) -> bool:
     """Whether there is a mark of which no line can be read."""
-    path = beside(journal, "-mark")
+    path = sibling(journal, "-mark")
     return path.exists() and path.stat().st_size > 0 and read_mark(journal) is None
 
 
@@ -72,7 +72,7 @@ class Marker:
     """Writes the mark: two lines in turn, so that a write that was cut short leaves the other one."""
 
     def __init__(self, journal: Path) -> None:
-        self._file = os.open(beside(journal, "-mark"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+        self._file = os.open(sibling(journal, "-mark"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
         self._second = False
 
     def write(self, seq: int, chain: bytes) -> None:
@@ -84,7 +84,7 @@ class Marker:
     def reset(self, seq: int, chain: bytes, copy: int = 0) -> None:
         """Set all lines: the mark may go back."""
         with suppress(OSError):
-            os.pwrite(self._file, _line(seq, chain) * 2 + f"{COPY_WORD} {copy:020d}\n".encode(), 0)
+            os.pwrite(self._file, _line(seq, chain) * 2 + f"{COPY_PREFIX} {copy:020d}\n".encode(), 0)
 
     def sync(self) -> None:
         with suppress(OSError):
@@ -140,9 +140,9 @@ def check_log(store: SqliteStore, *, any_copy: bool = False) -> None:
         if any(kept.seq > head for kept in store.snapshots()):
             raise log_damaged(path, "it has a snapshot of events that it has not")
         events = store.events(min(after, head))
-        while chunk := list(islice(events, AT_ONCE)):
+        while chunk := list(islice(events, INDEX_BATCH)):
             seqs = {event.seq: event.id for event in chunk if event.kind < ANSWER}
-            by_id = store.find([*seqs.values()])
+            by_id = store.events_by_id([*seqs.values()])
             indexed = {event.seq for events_of_id in by_id.values() for event in events_of_id}
             for seq in seqs.keys() - indexed:
                 raise log_damaged(path, f"event {seq} is not in its index")
@@ -158,7 +158,9 @@ def _end_of_file(path: Path) -> tuple[int | None, int | None]:
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             last = connection.execute("SELECT max(seq) FROM events").fetchone()[0]
-            copy = connection.execute("SELECT max(value) FROM progress WHERE key = ?", (COPY,)).fetchone()[0]
+            copy = connection.execute("SELECT max(value) FROM progress WHERE key = ?", (COPY_ID,)).fetchone()[
+                0
+            ]
             return int(last or 0), int(copy or 0)
     except (sqlite3.Error, ValueError):
         return None, None

@@ -13,7 +13,7 @@ from superarm._files import sync
 from superarm._types import JsonObject
 from superarm.journal.errors import JournalFull, JournalMismatch, JournalUnavailable
 from superarm.journal.events import chain_start
-from superarm.journal.journal_files import PRIVATE_FILE, FileLock, beside, clear_parts, real_path
+from superarm.journal.journal_files import PRIVATE_FILE, FileLock, clear_parts, real_path, sibling
 from superarm.journal.statements import TABLES, meta_statements, snapshot_statements
 from superarm.journal.store import Snapshot
 
@@ -21,7 +21,7 @@ FORMAT = 3  # 1 and 2 were superarm 0.1 and 0.2
 WRITER_WAITS, READER_WAITS = 0.25, 2.0  # seconds for a lock
 
 TYPES = {"text": "TEXT", "integer": "INTEGER", "small": "INTEGER", "number": "INTEGER", "flag": "INTEGER"}
-TYPES |= {"real": "REAL", "blob": "BLOB", "by_key": " WITHOUT ROWID"}
+TYPES |= {"real": "REAL", "blob": "BLOB", "without_rowid": " WITHOUT ROWID"}
 NAMES = frozenset({"meta", "events", "snapshots"})
 
 
@@ -35,7 +35,7 @@ def unavailable_error(path: Path, error: Exception) -> JournalUnavailable:
 
 def connect(path: Path, *, write: bool, max_mb: int | None = None) -> sqlite3.Connection:
     uri = f"{path.as_uri()}?mode={'rw' if write else 'ro'}"
-    if not write and not os.access(path.parent, os.W_OK) and not beside(path, "-wal").exists():
+    if not write and not os.access(path.parent, os.W_OK) and not sibling(path, "-wal").exists():
         uri += "&immutable=1"  # a read-only disk: SQLite could not make its index of the (empty) log
     # one thread at a time uses a connection
     options: JsonObject = {"uri": True, "isolation_level": None, "check_same_thread": False}

@@ -37,15 +37,15 @@ WHERE NOT EXISTS (SELECT 1 FROM progress WHERE key = '{ERASED}' AND value > ?) O
 DROP_SNAPSHOT = "DELETE FROM snapshots WHERE seq = ? AND NOT pinned"
 DROP_LOOSE_PARTS = "DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)"
 
-CLEAN = "clean"  # the progress of erasing: up to this event no decision has content any more
+CONTENT_FREE_UNTIL = "clean"  # the progress of erasing: up to this event no decision has content any more
 ERASE = f"""UPDATE events AS e SET x = NULL, context = NULL, erased = ?
 WHERE e.kind = {DECISION} AND e.x IS NOT NULL AND e.seq > ? AND e.seq < ?"""
-NOW_CLEAN = f"""INSERT INTO progress SELECT ?, coalesce(
+SET_CONTENT_FREE_UNTIL = f"""INSERT INTO progress SELECT ?, coalesce(
   (SELECT min(seq) - 1 FROM events WHERE kind = {DECISION} AND x IS NOT NULL AND seq > ?), ?
 ) WHERE true ON CONFLICT (key) DO UPDATE SET value = excluded.value"""
 
 TABLES = """
-CREATE TABLE meta (key {text} PRIMARY KEY, value {text} NOT NULL){by_key};
+CREATE TABLE meta (key {text} PRIMARY KEY, value {text} NOT NULL){without_rowid};
 CREATE TABLE events (
   seq {integer} PRIMARY KEY, time {real} NOT NULL, kind {small} NOT NULL, id {text} NOT NULL,
   x {blob}, context {blob}, body {blob} NOT NULL, content {blob} NOT NULL, digest {blob} NOT NULL, erased {integer}
@@ -59,7 +59,7 @@ CREATE TABLE snapshots (
 );
 CREATE TABLE parts (seq {integer} NOT NULL, part {text} NOT NULL, number {number} NOT NULL, data {blob} NOT NULL);
 CREATE UNIQUE INDEX part ON parts (seq, part, number);
-CREATE TABLE progress (key {text} PRIMARY KEY, value {integer} NOT NULL){by_key};
+CREATE TABLE progress (key {text} PRIMARY KEY, value {integer} NOT NULL){without_rowid};
 """
 
 

@@ -24,11 +24,11 @@ from superarm.journal.clock import SystemClock
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import ANSWER, CORRECTION, DECISION, Event, chain_start
 from superarm.journal.statements import (
-    CLEAN,
     COLUMNS,
+    CONTENT_FREE_UNTIL,
     ERASE,
     ERASED,
-    NOW_CLEAN,
+    SET_CONTENT_FREE_UNTIL,
     SET_PROGRESS,
     Statement,
     describe,
@@ -37,8 +37,8 @@ from superarm.journal.statements import (
     snapshot_statements,
 )
 
-ODD_ADDRESS = re.compile(r"^[\w+]+://|^postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)
-READ_AT_ONCE = 4_000  # events
+UNSUPPORTED_URL = re.compile(r"^[\w+]+://|^postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)
+READ_BATCH = 4_000  # events
 MIN_SNAPSHOT_GAP = 100  # events: two snapshots with fewer between them may reveal a single row
 LAST = 1 << 62  # above every number of an event
 
@@ -111,7 +111,7 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def scrub(self) -> None:
+    def purge_erased(self) -> None:
         """Leave nothing of what was erased on the disk, or raise JournalUnavailable."""
 
     @abstractmethod
@@ -157,45 +157,45 @@ class Store(ABC):
 
     def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
         """All events after a number, in order, each checked against the one before it."""
-        for event, seq, fault in self.chain(after, until):
+        for event, seq, fault in self.checked_events(after, until):
             if event is None or fault is not None:
                 raise self._damaged(seq, fault or "")
             yield event
 
-    def chain(
+    def checked_events(
         self, after: int = 0, until: int | None = None
     ) -> Iterator[tuple[Event | None, int, str | None]]:
         """(event, number, None) for a sound event; what is wrong with another."""
         if until is not None and after >= until:
             return
         before, expected = (self.digest_at(0) if after == 0 else None), max(after, 1)
-        for event in self.unchecked(max(after - 1, 0), until):
+        for event in self.raw_events(max(after - 1, 0), until):
             while expected < event.seq:
                 yield None, expected, "is missing"
                 expected, before = expected + 1, b""
             if before is None:  # the event before the first one that was asked for
-                before, expected = event.digest, expected + 1
+                before, expected = event.chain_digest, expected + 1
                 continue
             # after a gap the chain goes on from what the event itself says
-            sound = not before or event.follows(before)
+            sound = not before or event.is_intact(before)
             yield event, event.seq, None if sound else "is not what was written"
-            before, expected = event.digest, event.seq + 1
+            before, expected = event.chain_digest, event.seq + 1
         last = (after if before is None else 0) if until is None else until
         for seq in range(expected, last + 1):
             yield None, seq, "is missing"
 
-    def unchecked(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
+    def raw_events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
         """The same events, without the checks."""
-        sql = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {READ_AT_ONCE}"
+        sql = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {READ_BATCH}"
         while True:
             rows = self._select(sql, (after, LAST if until is None else until))
             for row in rows:
                 yield Event(*row)
-            if len(rows) < READ_AT_ONCE:
+            if len(rows) < READ_BATCH:
                 return
             after = rows[-1][0]
 
-    def find(self, ids: Sequence[str]) -> dict[str, list[Event]]:
+    def events_by_id(self, ids: Sequence[str]) -> dict[str, list[Event]]:
         """The decisions, outcomes and timeouts of these ids, in order."""
         by_id: dict[str, list[Event]] = {}
         if ids:
@@ -214,7 +214,7 @@ class Store(ABC):
         events = []
         for *row, before in sorted(self._select(sql, values), key=itemgetter(0)):
             event = Event(*row)
-            if not event.follows(before if event.seq > 1 else self.digest_at(0)):
+            if not event.is_intact(before if event.seq > 1 else self.digest_at(0)):
                 raise self._damaged(event.seq, "is not what was written")
             events.append(event)
         return events
@@ -253,19 +253,19 @@ class Store(ABC):
         """
 
         def statements() -> Iterator[Statement]:
-            body, seq, clean = erasure.body, erasure.seq, self.progress(CLEAN)
+            body, seq, clean = erasure.body, erasure.seq, self.progress(CONTENT_FREE_UNTIL)
             if body.get("ids") is None:
                 yield f"{ERASE} AND e.time < ?", (seq, clean, seq, body["before"])
             else:
                 condition = f"{self.ID_IN} AND e.kind < {ANSWER}"
                 yield f"{ERASE} AND {condition}", (seq, clean, seq, self._id_list(body["ids"]))
-            yield NOW_CLEAN, (CLEAN, clean, self.head().seq)
+            yield SET_CONTENT_FREE_UNTIL, (CONTENT_FREE_UNTIL, clean, self.head().seq)
             yield SET_PROGRESS, (ERASED, seq)
-            yield from drop_statements(self._revealing(seq))
+            yield from drop_statements(self._snapshots_to_drop(seq))
 
         return self._execute_all(statements())[0]
 
-    def _revealing(self, newest: int) -> list[int]:
+    def _snapshots_to_drop(self, newest: int) -> list[int]:
         """Snapshots to drop: of two with few events between them, the later; of the newest, the one before."""
         seqs = [info.seq for info in self.snapshots()]
         near = [(a, b) for a, b in pairwise(seqs) if b - a < MIN_SNAPSHOT_GAP]
@@ -279,7 +279,7 @@ class Store(ABC):
         """Whether a decision made before a time still has content."""
         condition = f"kind = {DECISION} AND seq > ? AND x IS NOT NULL AND time < ?"
         sql = f"SELECT 1 FROM events WHERE {condition} LIMIT 1"
-        return bool(self._select(sql, (self.progress(CLEAN), time)))
+        return bool(self._select(sql, (self.progress(CONTENT_FREE_UNTIL), time)))
 
     # ------------------------------------------------------------ meta and progress
 
@@ -355,12 +355,12 @@ class Store(ABC):
         return Snapshot(seq, time, parts, loads(totals), loads(made_by))
 
 
-def is_url(journal: object) -> bool:
+def is_postgres(journal: object) -> bool:
     """Whether a journal is in PostgreSQL, and not a file; other addresses are refused, and not shown (passwords)."""
     text = str(journal)
     if text.startswith(("postgresql://", "postgres://")):
         return True
-    if ODD_ADDRESS.search(text):
+    if UNSUPPORTED_URL.search(text):
         wanted = "a file, or an address such as postgresql://user@host:5432/name"
         raise InvalidInput.must("journal", "superarm", wanted, "another kind of address")
     return False
@@ -370,7 +370,7 @@ def open_store(
     journal: str | Path, *, read_only: bool = False, max_mb: int | None = None, accept_loss: bool = False
 ) -> Store:
     """The journal there; ``read_only`` takes no lock, and may be used beside a running service."""
-    if is_url(journal):
+    if is_postgres(journal):
         from superarm.journal.postgres import PostgresStore
 
         return PostgresStore(str(journal), read_only=read_only)
@@ -381,7 +381,7 @@ def open_store(
 
 def journal_name(journal: str | Path) -> str:
     """As messages call it: an address without what may be secret."""
-    if not is_url(journal):
+    if not is_postgres(journal):
         return str(journal)
     from superarm.journal.postgres_address import Address
 
@@ -390,7 +390,7 @@ def journal_name(journal: str | Path) -> str:
 
 def journal_exists(journal: str | Path) -> bool:
     """Whether there is a journal in a file, or behind an address."""
-    if not is_url(journal):
+    if not is_postgres(journal):
         return Path(journal).exists()
     from superarm.journal.postgres_address import Address, database_errors
     from superarm.journal.postgres_schema import has_journal
@@ -402,7 +402,7 @@ def journal_exists(journal: str | Path) -> bool:
 
 def create_journal(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
     """Make a journal with its first snapshot, whole and durable; False if another process was faster."""
-    if is_url(journal):
+    if is_postgres(journal):
         from superarm.journal.postgres import create
         from superarm.journal.postgres_address import Address
 

@@ -15,13 +15,13 @@ from superarm.journal.events import OUTCOME, Event
 from superarm.journal.records import DecisionRecord
 from superarm.journal.shadows import HitRateEstimate
 
-MOST_REFUSED = 1_000  # refusals that are remembered
+MAX_REFUSALS = 1_000  # refusals that are remembered
 # seconds
-AGES = (
+AGE_BUCKETS = (
     0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0
 )  # fmt: skip
-MOST_SLOTS = 240  # points of the curves
-MOST_GROUPS, OTHERS = 200, "(others)"  # groups beyond these are counted together
+MAX_SLOTS = 240  # points of the curves
+MAX_GROUPS, OTHERS = 200, "(others)"  # groups beyond these are counted together
 RECENT, USUAL = 300, 20_000  # answers over which the hit rate is smoothed, for `falling`
 
 # what is counted in a slot of the curves
@@ -29,7 +29,7 @@ DECISIONS, EXPLORED, OUTCOMES, HITS = range(4)
 
 
 class Stats(Struct, dict=True):
-    """Running counts; `grow` gives them their labels.
+    """Running counts; `set_labels` gives them their labels.
 
     The curves have at most 240 slots, first of a quarter of a second each; when they run out, the
     width doubles and neighbours merge.
@@ -47,18 +47,18 @@ class Stats(Struct, dict=True):
     late: int = 0
     learnt: int = 0
     refused: int = 0
-    floor: float | None = None  # the least propensity of all sets so far
-    recent: float = 0.0  # the hit rate of the last outcomes
-    usual: float = 0.0  # ... of many more
+    min_propensity: float | None = None  # the least propensity of all sets so far
+    recent_rate: float = 0.0  # the hit rate of the last outcomes
+    long_run_rate: float = 0.0  # ... of many more
     age_sum: float = 0.0  # of outcomes, in seconds
-    ages: list[int] = field(default_factory=lambda: [0] * (len(AGES) + 1))
-    shown: list[int] = []  # for each label: the sets that showed it,
-    answered: list[int] = []  # those with an outcome,
-    hit: list[int] = []  # those with a hit
-    sizes: list[int] = []  # sets of 0, 1, 2 … labels
+    ages: list[int] = field(default_factory=lambda: [0] * (len(AGE_BUCKETS) + 1))
+    shown_by_label: list[int] = []  # for each label: the sets that showed it,
+    answered_by_label: list[int] = []  # those with an outcome,
+    hits_by_label: list[int] = []  # those with a hit
+    set_size_counts: list[int] = []  # sets of 0, 1, 2 … labels
     # of outcomes that count for the promised coverage: how many, how many hits, how many labels were shown
-    named: list[list[int]] = []  # for each right label that was named
-    groups: dict[str, list[int]] = {}  # for each group
+    coverage_by_label: list[list[int]] = []  # for each right label that was named
+    coverage_by_group: dict[str, list[int]] = {}  # for each group
     unnamed: int = 0  # how many of them name no label
     start: float = 0.0  # of the curves: seconds since 1970
     width: float = 0.25  # of a slot: seconds
@@ -69,14 +69,14 @@ class Stats(Struct, dict=True):
         self.positions: dict[str, int] = {}
         self._slot_time, self._last_slot = -1.0, [0]
 
-    def grow(self, labels: Sequence[str]) -> None:
+    def set_labels(self, labels: Sequence[str]) -> None:
         """All labels, of which some at the end may be new."""
         if len(labels) > len(self.labels):
             self.labels = tuple(labels)
             self.positions = {label: i for i, label in enumerate(self.labels)}
-            for counts in (self.shown, self.answered, self.hit):
+            for counts in (self.shown_by_label, self.answered_by_label, self.hits_by_label):
                 counts.extend([0] * (len(labels) - len(counts)))
-            self.named.extend([0, 0, 0] for _ in range(len(labels) - len(self.named)))
+            self.coverage_by_label.extend([0, 0, 0] for _ in range(len(labels) - len(self.coverage_by_label)))
 
     @property
     def pending(self) -> int:
@@ -91,14 +91,14 @@ class Stats(Struct, dict=True):
         if labels != top and set(labels) != set(top):
             self.explored += 1
             slot[EXPLORED] += 1
-        while len(self.sizes) <= len(labels):
-            self.sizes.append(0)
-        self.sizes[len(labels)] += 1
-        shown, positions = self.shown, self.positions
+        while len(self.set_size_counts) <= len(labels):
+            self.set_size_counts.append(0)
+        self.set_size_counts[len(labels)] += 1
+        shown, positions = self.shown_by_label, self.positions
         for label in labels:
             shown[positions[label]] += 1
-        if propensity is not None and (self.floor is None or propensity < self.floor):
-            self.floor = propensity
+        if propensity is not None and (self.min_propensity is None or propensity < self.min_propensity):
+            self.min_propensity = propensity
 
     def count_outcome(
         self,
@@ -118,19 +118,19 @@ class Stats(Struct, dict=True):
         self.learnt += learnt
         self.refused += refused
         self.age_sum += age
-        self.ages[bisect_left(AGES, age)] += 1
+        self.ages[bisect_left(AGE_BUCKETS, age)] += 1
         slot = self._slot(time)
         slot[OUTCOMES] += 1
         self.hits += hit
         slot[HITS] += hit
-        answered, hits, positions = self.answered, self.hit, self.positions
+        answered, hits, positions = self.answered_by_label, self.hits_by_label, self.positions
         for label in labels:
             position = positions[label]
             answered[position] += 1
             hits[position] += hit
         count = self.outcomes + self.late
-        self.recent += (hit - self.recent) / min(count, RECENT)
-        self.usual += (hit - self.usual) / min(count, USUAL)
+        self.recent_rate += (hit - self.recent_rate) / min(count, RECENT)
+        self.long_run_rate += (hit - self.long_run_rate) / min(count, USUAL)
 
     def count_for_promise(self, hit: bool, size: int, right: str | None, group: str | None) -> None:
         """An outcome that counts for the promised coverage: of which label, where it is named, and of which group."""
@@ -138,10 +138,10 @@ class Stats(Struct, dict=True):
         if right is None:
             self.unnamed += 1
         elif right in self.positions:
-            parts.append(self.named[self.positions[right]])
+            parts.append(self.coverage_by_label[self.positions[right]])
         if group is not None:
-            is_counted = group in self.groups or len(self.groups) < MOST_GROUPS
-            parts.append(self.groups.setdefault(group if is_counted else OTHERS, [0, 0, 0]))
+            is_counted = group in self.coverage_by_group or len(self.coverage_by_group) < MAX_GROUPS
+            parts.append(self.coverage_by_group.setdefault(group if is_counted else OTHERS, [0, 0, 0]))
         for part in parts:
             part[0] += 1
             part[1] += hit
@@ -161,8 +161,8 @@ class Stats(Struct, dict=True):
         """
         if self.outcomes + self.late < 2 * RECENT:
             return False
-        error = sqrt(max(self.usual * (1.0 - self.usual), 0.01) / (2 * RECENT))
-        return self.recent < self.usual - 5.0 * error
+        error = sqrt(max(self.long_run_rate * (1.0 - self.long_run_rate), 0.01) / (2 * RECENT))
+        return self.recent_rate < self.long_run_rate - 5.0 * error
 
     def _slot(self, time: float) -> list[int]:
         if time == self._slot_time and self.slots:  # all events of a turn have one time
@@ -174,7 +174,7 @@ class Stats(Struct, dict=True):
         if not self.slots:
             self.start = float(int(time))
         index = max(int((time - self.start) / self.width), 0)
-        while index >= MOST_SLOTS:
+        while index >= MAX_SLOTS:
             pairs = [self.slots[i : i + 2] for i in range(0, len(self.slots), 2)]
             self.slots = [[sum(column) for column in zip(*pair, strict=True)] for pair in pairs]
             self.width *= 2.0
@@ -185,27 +185,27 @@ class Stats(Struct, dict=True):
 
 
 class Totals(Struct):
-    """The totals after some event; `Totals.of` makes them.
+    """The totals after some event; `Totals.from_dict` makes them.
 
     Attributes:
         stats: counts and rates.
         settings: what operators have changed, beside the learner.
         estimate: the hit rate of the model's top sets.
-        refused: the newest events that had no effect, with the reason and the field at fault.
-        all_refused: the numbers of all of them.
+        refusals: the newest events that had no effect, with the reason and the field at fault.
+        refused_seqs: the numbers of all of them.
     """
 
     stats: Stats = field(default_factory=Stats)
     settings: OperatorSettings = field(default_factory=OperatorSettings)
     estimate: HitRateEstimate = field(default_factory=HitRateEstimate)
-    refused: dict[int, list[str | None]] = {}
-    all_refused: set[int] = set()
+    refusals: dict[int, list[str | None]] = {}
+    refused_seqs: set[int] = set()
 
     @classmethod
-    def of(cls, labels: Sequence[str], data: JsonObject | None = None) -> Totals:
+    def from_dict(cls, labels: Sequence[str], data: JsonObject | None = None) -> Totals:
         """For these labels: new, or from what `to_dict` gave."""
         totals = convert(data or {}, cls, str_keys=True, dec_hook=lambda cls, data: cls.from_dict(data))
-        totals.stats.grow(labels)
+        totals.stats.set_labels(labels)
         return totals
 
     def to_dict(self) -> JsonObject:
@@ -214,15 +214,15 @@ class Totals(Struct):
 
     def refuse(self, seq: int, reason: str, field: str | None = None) -> None:
         """An event has no effect."""
-        self.refused[seq] = [reason, field]
-        self.all_refused.add(seq)
-        if len(self.refused) > MOST_REFUSED:
-            del self.refused[next(iter(self.refused))]
+        self.refusals[seq] = [reason, field]
+        self.refused_seqs.add(seq)
+        if len(self.refusals) > MAX_REFUSALS:
+            del self.refusals[next(iter(self.refusals))]
 
     def was_learnt(self, event: Event, record: DecisionRecord) -> bool:
         """Whether an outcome or a timeout that was projected has moved the model."""
         hit = event.body.hit
-        if hit is None or event.seq in self.all_refused or self.settings.was_frozen_at(event.seq):
+        if hit is None or event.seq in self.refused_seqs or self.settings.was_frozen_at(event.seq):
             return False
         expired = record.timeout if event.kind == OUTCOME else None
         if expired is not None and expired.body.hit == hit:  # the default was that already

@@ -10,15 +10,15 @@ from pathlib import Path
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT
 from superarm.journal.journal_files import real_path
-from superarm.journal.replay import Replayed, replay
+from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.sqlite_mark import read_mark
 from superarm.journal.store import Store, open_store
 
-MOST_LISTED = 20  # of one kind of damage
+MAX_LISTED = 20  # of one kind of damage
 
 
 @dataclass(slots=True)
-class Verified:
+class VerifyResult:
     """The result of a verification."""
 
     events: int = 0
@@ -26,10 +26,10 @@ class Verified:
     snapshots: int = 0
     problems: list[str] = field(default_factory=list)  # one sentence for each damage
     damaged: list[int] = field(default_factory=list)  # the numbers of damaged or missing events
-    replayed: Replayed | None = None  # None if the journal was too damaged, or it was not asked for
+    replayed: ReplayResult | None = None  # None if the journal was too damaged, or it was not asked for
 
     @property
-    def sound(self) -> bool:
+    def ok(self) -> bool:
         return not self.problems
 
     @contextmanager
@@ -46,37 +46,37 @@ def verify(
     *,
     learner: str | None = None,
     with_replay: bool = True,
-    tick: Callable[[int], object] | None = None,
-) -> Verified:
+    on_progress: Callable[[int], object] | None = None,
+) -> VerifyResult:
     """Look at everything in a journal; it may be in use.
 
     Args:
         journal: a file, or the address of a database.
         learner: ``file.py:Class``, if the journal's learner is in a file of yours.
         with_replay: also replay all events that are left, from the first, and meet every snapshot.
-        tick: called with the number of events replayed since the last call.
+        on_progress: called with the number of events replayed since the last call.
     """
     try:
         store = open_store(journal, read_only=True, accept_loss=True)
     except JournalDamaged as error:
-        return Verified(problems=[str(error)], damaged=[] if error.event is None else [error.event])
+        return VerifyResult(problems=[str(error)], damaged=[] if error.event is None else [error.event])
     with closing(store):
-        return verify_store(store, learner, with_replay, tick)
+        return verify_store(store, learner, with_replay, on_progress)
 
 
 def verify_store(
     store: Store,
     learner: str | None = None,
     with_replay: bool = True,
-    tick: Callable[[int], object] | None = None,
-) -> Verified:
+    on_progress: Callable[[int], object] | None = None,
+) -> VerifyResult:
     """Look at everything in an open journal."""
-    result, pending = Verified(store.head().seq), dict[int, str]()
+    result, pending = VerifyResult(store.head().seq), dict[int, str]()
     with result.noting_damage():
         result.problems += store.problems()
     with result.noting_damage():
         _verify_events(store, result, pending)
-    if result.sound:
+    if result.ok:
         with result.noting_damage():
             result.problems += _check_pending_index(store, pending)
     with result.noting_damage():
@@ -84,24 +84,24 @@ def verify_store(
             result.snapshots += 1
             with result.noting_damage():
                 store.snapshot(info.seq)
-    if result.sound and with_replay:
+    if result.ok and with_replay:
         with result.noting_damage():
-            result.replayed = replay(store, from_start=True, learner=learner, tick=tick)
+            result.replayed = replay(store, from_start=True, learner=learner, on_progress=on_progress)
             result.problems += _describe_differences(result.replayed)
     return result
 
 
-def _verify_events(store: Store, result: Verified, pending: dict[int, str]) -> None:
-    for event, number, fault in store.chain():
+def _verify_events(store: Store, result: VerifyResult, pending: dict[int, str]) -> None:
+    for event, number, fault in store.checked_events():
         if event is None or fault is not None:
             result.damaged.append(number)
-            if len(result.damaged) <= MOST_LISTED:
+            if len(result.damaged) <= MAX_LISTED:
                 result.problems.append(f"event {number} {fault}")
         elif event.kind == DECISION:
             result.erased += event.x is None
             pending[event.seq] = event.id
         elif event.kind in (OUTCOME, TIMEOUT):
-            pending.pop(event.body.about, None)
+            pending.pop(event.body.target_seq, None)
 
 
 def _check_pending_index(store: Store, pending: dict[int, str]) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _check_pending_index(store: Store, pending: dict[int, str]) -> Iterator[str]
         yield f"{len(pending)} pending decisions are not listed, such as {min(pending)}"
 
 
-def _describe_differences(done: Replayed) -> Iterator[str]:
+def _describe_differences(done: ReplayResult) -> Iterator[str]:
     for count, what in ((done.sets_differ, "set"), (done.propensities_differ, "propensity")):
         if count:
             yield f"{count} decisions come out with another {what} when replayed"

@@ -17,7 +17,7 @@ from superarm.service.http.request import Response
 from superarm.service.http.router import Route
 from superarm.service.http.server import Listener, check_exposure, serve_page
 from superarm.service.http.tokens import Tokens
-from superarm.service.messages import Strict
+from superarm.service.messages import RequestBody
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
@@ -41,7 +41,7 @@ PROGRESS = (
 )
 
 
-class AnswerRequest(Strict):
+class AnswerRequest(RequestBody):
     """One of the three: a label, none of those shown, or yes or no about all of them."""
 
     question: str
@@ -50,26 +50,26 @@ class AnswerRequest(Strict):
     yes: bool | None = None
 
 
-class SkipRequest(Strict):
+class SkipRequest(RequestBody):
     """A question that somebody leaves to others."""
 
     question: str
 
 
-class NewLabel(Strict):
+class NewLabel(RequestBody):
     """A label that was missing."""
 
     name: str
 
 
-class FinalLabelRequest(Strict):
+class FinalLabelRequest(RequestBody):
     """The label of a row, whatever was said before."""
 
     row: int
     label: str
 
 
-class PictureQuery(Strict):
+class PictureQuery(RequestBody):
     """Which row's picture."""
 
     row: int

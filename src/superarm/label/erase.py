@@ -11,7 +11,7 @@ from superarm._files import BESIDE_JOURNAL, sync
 from superarm.errors import InvalidInput
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.journal_files import FileLock, discard
-from superarm.journal.store import is_url, open_store
+from superarm.journal.store import is_postgres, open_store
 from superarm.label.answers import TABLE_AS_PERSON, check_known_person
 from superarm.label.journal import LabelJournal, create_label_journal
 
@@ -21,7 +21,7 @@ def erase_person(journal: str | Path, person: str) -> int:
 
     Nobody may be working on it. Labels that the person has added stay, without the name.
     """
-    if is_url(journal):
+    if is_postgres(journal):
         wanted = "a file (in a database, exclude the person)"
         raise InvalidInput.must("JOURNAL", "superarm labels change --erase", wanted, "a database")
     LabelJournal(journal, read_only=True).close()  # it is one
@@ -68,9 +68,9 @@ def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, se
                 n_erased += 1
                 continue
         elif event.kind == CORRECTION:
-            if body.by == person or body.about not in new_seq:
+            if body.by == person or body.target_seq not in new_seq:
                 continue
-            body = AnswerBody(about=new_seq[body.about], by=body.by)
+            body = AnswerBody(target_seq=new_seq[body.target_seq], by=body.by)
         remaining.append(Event.new(event.time, event.kind, body, event.id))
         new_seq[event.seq] = len(remaining)
     return remaining, n_erased, people - {TABLE_AS_PERSON, ""}

@@ -22,7 +22,7 @@ from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.snapshots import made_by
-from superarm.journal.store import Snapshot, Store, create_journal, is_url, journal_exists, open_store
+from superarm.journal.store import Snapshot, Store, create_journal, is_postgres, journal_exists, open_store
 from superarm.label.rows import LabelRows
 from superarm.label.settings import FIXED, LabelSettings
 
@@ -31,7 +31,7 @@ KIND = "labelling"
 
 def create_label_journal(where: str | Path, meta: JsonObject) -> None:
     """Create a journal without events."""
-    if not is_url(where) and Path(f"{where}-mark").exists():
+    if not is_postgres(where) and Path(f"{where}-mark").exists():
         raise JournalMismatch(
             f"{where} was deleted, but {where}-mark is still there: delete both to begin anew"
         )
@@ -158,7 +158,7 @@ class LabelJournal:
 
     def take_back(self, key: str, seq: int, by: str) -> None:
         """Append that an answer does not hold any more."""
-        self._append([Event.new(time.time(), CORRECTION, AnswerBody(about=seq, by=by), key)])
+        self._append([Event.new(time.time(), CORRECTION, AnswerBody(target_seq=seq, by=by), key)])
 
     def change(self, change: JsonObject) -> None:
         """Append a change."""

@@ -122,7 +122,7 @@ class Labelling(LabellingResults):
             self.journal.answer(
                 (
                     self.rows.keys[item],
-                    AnswerBody(about=0, by=TABLE_AS_PERSON, label=labels[item], final=True),
+                    AnswerBody(target_seq=0, by=TABLE_AS_PERSON, label=labels[item], final=True),
                 )
                 for item in self.planner.order.tolist()
                 if labels.get(item) is not None
@@ -210,14 +210,14 @@ class Labelling(LabellingResults):
             raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
         shown = open_question.labels
         hit = bool(yes) if label is None else self._live_label(label) in shown
-        body = AnswerBody(about=0, by=by, labels=shown, hit=hit, label=label, audit=open_question.audit)
+        body = AnswerBody(target_seq=0, by=by, labels=shown, hit=hit, label=label, audit=open_question.audit)
         self._close(open_question, reply, body)
 
     def skip(self, question: Question | str, by: str = "") -> None:
         """Leave a ``question`` (or its id) that ``by`` was asked unanswered; its row comes again at the end."""
         open_question = self._open.find(by, question, None)
         if open_question is not None:
-            self._close(open_question, None, AnswerBody(about=0, by=by, labels=open_question.labels))
+            self._close(open_question, None, AnswerBody(target_seq=0, by=by, labels=open_question.labels))
 
     def _close(self, question: Question, reply: Reply, body: AnswerBody) -> None:
         """Keep the answer to a question, which is not open any more then."""
@@ -245,7 +245,9 @@ class Labelling(LabellingResults):
             label: the right one.
             by: who says so.
         """
-        body = AnswerBody(about=0, by=check_person(by), label=self._live_label(label), hit=True, final=True)
+        body = AnswerBody(
+            target_seq=0, by=check_person(by), label=self._live_label(label), hit=True, final=True
+        )
         self._append([(self._item(row), body)])
 
     def add_answers(self, answers: Iterable[JsonObject]) -> int:
@@ -261,7 +263,7 @@ class Labelling(LabellingResults):
             fields = {"by": "", **answer}
             row = fields.pop("row", None)
             try:
-                bodies.append((row, AnswerBody(about=0, **fields)))
+                bodies.append((row, AnswerBody(target_seq=0, **fields)))
             except TypeError as error:
                 wanted = "a dict with row, and some of by, label, labels, hit, final"
                 raise InvalidInput.must("answer", OWNER, wanted, answer) from error

@@ -64,7 +64,7 @@ class LabelProjector:
         elif item is None:
             return  # the table does not have it any more
         elif event.kind == CORRECTION:
-            self.state.take_back(item, event.body.about)
+            self.state.take_back(item, event.body.target_seq)
             self.last_item[event.body.by] = item
             self.people_who_undid.add(event.body.by)
         elif event.kind == ANSWER:

@@ -24,7 +24,7 @@ class StoredDecision(Protocol):
 
     @property
     def body(self) -> Any:
-        """What is kept of it: fields as in `Decision.to_dict`, and ``k``, how many labels there were."""
+        """What is kept of it: fields as in `Decision.to_dict`, and ``n_labels``, how many labels there were."""
 
     def row(self) -> Any:
         """Return the row that it was made for."""
@@ -127,11 +127,11 @@ class StoredUpdates:
     def _eligible(self, bodies: list[Any]) -> EligibleLabels:
         """Return the labels that could be shown: the eligible ones, or all that there were."""
         all_labels = self.learner.inputs.all_labels
-        if all(body.eligible is None and body.k == len(all_labels) for body in bodies):
+        if all(body.eligible is None and body.n_labels == len(all_labels) for body in bodies):
             return EligibleLabels(all_labels)
         return EligibleLabels.by_row(
             [
-                all_labels[: body.k]
+                all_labels[: body.n_labels]
                 if body.eligible is None
                 else np.sort([self.number[label] for label in body.eligible])
                 for body in bodies

@@ -12,17 +12,17 @@ from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
 from superarm.service.http.router import Route
 from superarm.service.http.server import Listener, serve_page
-from superarm.service.messages import Strict
+from superarm.service.messages import RequestBody
 
 
-class Answer(Strict):
+class Answer(RequestBody):
     """A person's answer."""
 
     question: int
     hit: bool
 
 
-class Count(Strict):
+class Count(RequestBody):
     """How many answers the computer is to give."""
 
     count: int

@@ -1,6 +1,6 @@
 """Decisions and outcomes over HTTP, with a journal that loses nothing.
 
-service.py   Service: turns of requests, each committed to a journal and then projected; no HTTP in it
+service.py   Service: batches of requests, each committed to a journal and then projected; no HTTP in it
 model.py     ServedModel: what it decides with, of this process alone or of many (shared.py); learning.py learns it
 http/        what each route does, who is let in, views, metrics, the dashboard
 client/      the Python client (it needs no extra), and simulated users of it

@@ -1,6 +1,6 @@
-"""Requests to events: what one turn is asked, against the model at hand. Nothing in here moves the model.
+"""Requests to events: what one batch is asked, against the model at hand. Nothing in here moves the model.
 
-A turn has one model, and a cursor of its own: what deciding moves in the rule belongs to the turn, in the order of
+A batch has one model, and a cursor of its own: what deciding moves in the rule belongs to the batch, in the order of
 the requests. Its events are decisions first, then outcomes, then what operators change.
 """
 
@@ -31,16 +31,16 @@ from superarm.journal.events import (
     pack_row,
 )
 from superarm.journal.records import DecisionRecord
-from superarm.service.messages import ID_WORDS, IS_ID
-from superarm.service.turns import Call
+from superarm.service.commit_queue import Call
+from superarm.service.messages import ID_DESCRIPTION, IS_ID
 
 if TYPE_CHECKING:
     from superarm.service.model import Model
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 IDS_AT_ONCE = 64
-CLOCKS_DIFFER = 60.0  # seconds, between machines
-MOST_WARNINGS = 100  # columns that the dashboard lists
+MAX_CLOCK_SKEW = 60.0  # seconds, between machines
+MAX_WARNINGS = 100  # columns that the dashboard lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class OutcomeRequest:
     label: str | None = None
 
 
-class RetryNextPass(Exception):
-    """The call must wait for what this turn has yet to write."""
+class RetryAfterCommit(Exception):
+    """The call must wait for what this batch has yet to write."""
 
 
 class RequestHandler:
-    """The requests of one turn after another."""
+    """The requests of one batch after another."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.store, self.records = model, model.store, model.records
@@ -77,13 +77,15 @@ class RequestHandler:
         self._staged_changes: list[Event] = []
         self._id_suffixes: list[str] = []  # random
         self._now: float | None = None
-        self.notices: dict[str, str] = {}  # of the last decision: columns that are not what was declared
-        self.warnings: dict[str, str] = {}  # the same of all decisions, each column once, the first ones
-        self.warned = 0  # decisions with such columns
+        self.row_warnings: dict[str, str] = {}  # of the last decision: columns that are not what was declared
+        self.warnings_by_column: dict[
+            str, str
+        ] = {}  # the same of all decisions, each column once, the first ones
+        self.n_warned = 0  # decisions with such columns
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
     def begin(self, calls: Sequence[Call]) -> None:
-        """Begin a turn with the newest model; decisions that these calls are about are looked up."""
+        """Begin a batch with the newest model; decisions that these calls are about are looked up."""
         self.model.catch_up()
         self.serving, self.records = self.model.projector, self.model.records
         self.cursor, self.disabled = self.serving.learner.cursor(), self.serving.totals.settings.disabled
@@ -104,11 +106,11 @@ class RequestHandler:
                     self._damaged[id_] = error
 
     def staged_events(self) -> list[Event]:
-        """The events that the turn has to write, in their order."""
+        """The events that the batch has to write, in their order."""
         return sorted([*self._staged.values(), *self._staged_changes], key=attrgetter("kind"))
 
     def now(self) -> float:
-        """The time of this turn's events: one for all of them, since all are durable together."""
+        """The time of this batch's events: one for all of them, since all are durable together."""
         if self._now is None:
             self._now = self.model.clock()
         return self._now
@@ -124,9 +126,9 @@ class RequestHandler:
 
     def decide(self, request: DecisionRequest) -> JsonObject:
         """Choose a set; the same request with the same id gives the same set again."""
-        self.notices = {}
+        self.row_warnings = {}
         response = DecisionRecord(self._decide(request, context_bytes(request.context))).summary()
-        return response | {"warnings": list(self.notices.values())} if self.notices else response
+        return response | {"warnings": list(self.row_warnings.values())} if self.row_warnings else response
 
     def _decide(self, request: DecisionRequest, context: bytes | None) -> Event:
         if request.id is not None:
@@ -136,7 +138,7 @@ class RequestHandler:
             if earlier is not None:
                 return self._check_same_request(earlier, request, context)
             if not IS_ID(request.id):
-                raise InvalidRequest.must("id", "decision", ID_WORDS, request.id)
+                raise InvalidRequest.must("id", "decision", ID_DESCRIPTION, request.id)
         serving, cursor, drawn_at = self.serving, self.cursor, None
         if isinstance(request.x, dict):
             self._check_named(request.x)
@@ -163,10 +165,12 @@ class RequestHandler:
             wanted = "so small that all scores stay finite"
             raise InvalidRequest.must("features", "decision", wanted, "an overflow") from error
         if isinstance(request.x, dict) and serving.learner.column_warnings:
-            self.notices = serving.learner.column_warnings
-            if len(self.warnings) < MOST_WARNINGS:  # names come from callers
-                self.warnings = dict([*(self.warnings | self.notices).items()][:MOST_WARNINGS])
-            self.warned += 1
+            self.row_warnings = serving.learner.column_warnings
+            if len(self.warnings_by_column) < MAX_WARNINGS:  # names come from callers
+                self.warnings_by_column = dict(
+                    [*(self.warnings_by_column | self.row_warnings).items()][:MAX_WARNINGS]
+                )
+            self.n_warned += 1
         now = self.now()
         id_ = request.id or self._new_id(now)
         event = self._staged[DECISION, id_] = decision_event(
@@ -175,10 +179,10 @@ class RequestHandler:
             decision,
             context,
             set_size=request.set_size,
-            requested=None if request.eligible is None else list(request.eligible),
-            model=serving.seq,
-            version=serving.totals.stats.learnt,
-            k=serving.learner.n_labels,
+            requested_eligible=None if request.eligible is None else list(request.eligible),
+            model_seq=serving.seq,
+            n_learnt=serving.totals.stats.learnt,
+            n_labels=serving.learner.n_labels,
             coverage=request.coverage,
             cursor=drawn_at,
         )
@@ -204,7 +208,7 @@ class RequestHandler:
         if record is None and staged is None:
             raise UnknownDecision.must("id", "outcome", "that of a decision", id_)
         if record is None:
-            raise RetryNextPass  # its decision gets its number with the commit
+            raise RetryAfterCommit  # its decision gets its number with the commit
         decision = record.event
         body, label = decision.body, request.label
         if (request.hit is None) == (label is None):
@@ -213,7 +217,7 @@ class RequestHandler:
             )
         if label is not None and label not in self.serving.labels:
             raise InvalidRequest.must("label", "outcome", "a known label", label)
-        if label is not None and body.requested is not None and label not in body.requested:
+        if label is not None and body.requested_eligible is not None and label not in body.requested_eligible:
             raise InvalidRequest.must("label", "outcome", "one of the eligible labels", label)
         hit = label in body.labels if request.hit is None else request.hit
         earlier = self._staged.get((OUTCOME, id_)) or record.outcome
@@ -261,7 +265,7 @@ class RequestHandler:
         if (ids is None) == (before is None):
             raise InvalidRequest.must("ids", "change", "given, or before in its place, and not both", ids)
         if ids is None:
-            if before is None or before > self.now() + CLOCKS_DIFFER:  # in milliseconds it would be all
+            if before is None or before > self.now() + MAX_CLOCK_SKEW:  # in milliseconds it would be all
                 raise InvalidRequest.must(
                     "before", "erase", "a time in the past, in seconds since 1970", before
                 )
@@ -307,7 +311,8 @@ class RequestHandler:
         body, earlier = event.body, event.context
         checks = {
             "features": self._has_same_row(request.x, event),
-            "eligible": eligible == (None if body.requested is None else sorted(body.requested)),
+            "eligible": eligible
+            == (None if body.requested_eligible is None else sorted(body.requested_eligible)),
             "set_size": request.set_size == body.set_size,
             "coverage": request.coverage == body.coverage,
             "context": context == earlier
@@ -320,7 +325,7 @@ class RequestHandler:
         return event
 
     def _has_same_row(self, x: Any, event: Event) -> bool:
-        width, layout = event.body.width, self.serving.learner.inputs.layout
+        width, layout = event.body.row_layout, self.serving.learner.inputs.layout
         if isinstance(x, dict) or isinstance(width, str):
             return isinstance(x, dict) and _same_json(plain_row(x), loads(event.x or b"{}"))
         row = as_row(x, self.serving.learner.n_features, "decision")

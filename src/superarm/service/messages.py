@@ -15,7 +15,7 @@ MAX_ITEMS = 1_000  # of a batch
 # . and .. would be gone from a path before it is sent
 ID_PATTERN = r"^(?!\.{1,2}$)[A-Za-z0-9_.:\-]{1,128}$(?!\n)"
 IS_ID = re.compile(ID_PATTERN).match
-ID_WORDS = "1 to 128 letters, digits or any of _ . : - (and not . or ..)"
+ID_DESCRIPTION = "1 to 128 letters, digits or any of _ . : - (and not . or ..)"
 
 
 def doc(description: str, **schema: Any) -> Meta:
@@ -45,14 +45,14 @@ Scores = Annotated[dict[str, Number], Meta(min_length=1)]
 Eligible = Annotated[list[str], Meta(min_length=1)]
 
 
-class Strict(Struct, forbid_unknown_fields=True):
+class RequestBody(Struct, forbid_unknown_fields=True):
     """A request: unknown fields are refused."""
 
 
 # ---------------------------------------------------------------- decisions
 
 
-class DecisionRequest(Strict):
+class DecisionRequest(RequestBody):
     """A request for a set."""
 
     features: Annotated[
@@ -97,7 +97,7 @@ class DecisionResponse(Struct, kw_only=True, frozen=True):
     ] = ()
 
 
-class OutcomeRequest(Strict):
+class OutcomeRequest(RequestBody):
     """An outcome: hit, or label; one of them."""
 
     hit: Annotated[bool | None, doc("Whether the right label was among the shown ones.")] = None
@@ -143,11 +143,11 @@ class DecisionRecord(DecisionResponse, frozen=True):
     outcome: Outcome | None
 
 
-class DecisionBatch(Strict):
+class DecisionBatch(RequestBody):
     decisions: Annotated[list[Annotated[Raw, _one_of("DecisionRequest")]], Batch]
 
 
-class OutcomeBatch(Strict):
+class OutcomeBatch(RequestBody):
     outcomes: Annotated[list[Annotated[Raw, _one_of("OutcomeItem")]], Batch]
 
 
@@ -166,7 +166,7 @@ class OutcomeResults(Struct):
 # ---------------------------------------------------------------- views
 
 
-class PendingQuery(Strict):
+class PendingQuery(RequestBody):
     limit: Annotated[int, doc("How many at most.", ge=1, le=1000)] = 100
     after: Annotated[SequenceNumber, doc("The `next` of the page before.")] = 0
 
@@ -239,7 +239,7 @@ class Shadows(Struct):
 # ---------------------------------------------------------------- changes
 
 
-class Change(Strict, tag_field="what", omit_defaults=True):
+class Change(RequestBody, tag_field="what", omit_defaults=True):
     """A change by an operator while the service runs."""
 
 
@@ -286,7 +286,7 @@ class Erase(Change, tag="erase"):
 AnyChange = AddLabels | DisableLabels | Freeze | Unfreeze | SetExplore | Rollback | Erase
 
 
-class Changed(Struct):
+class ChangeResponse(Struct):
     """The result of a change."""
 
     what: str
@@ -305,11 +305,11 @@ class Changes(Struct):
 # ---------------------------------------------------------------- refusals
 
 
-class Fault(Struct):
+class ErrorDetail(Struct):
     status: int
     field: Annotated[str | None, doc("The field at fault.")]
     message: str
 
 
 class Error(Struct):
-    error: Fault
+    error: ErrorDetail

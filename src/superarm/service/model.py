@@ -9,7 +9,7 @@ it that three steps have been made:
 
     1. a snapshot of now, since nothing can be replayed across an erased event
     2. one transaction: contents gone from the events, and snapshots that might reveal them (`Store.erase`)
-    3. nothing of it left on the disk (`Store.scrub`); while that fails the erasure is unfinished, and tried again
+    3. nothing of it left on the disk (`Store.purge_erased`); while that fails it is unfinished, and tried again
 
 What is left of a decision is its number, time, id, what was shown and with what propensity, its outcome, and
 the digest of what was erased: the chain still verifies.
@@ -195,7 +195,7 @@ class Model:
     def _finish_erasing(self) -> None:
         """Leave nothing of what was erased on the disk, or say why it is there."""
         try:
-            self.store.scrub()
+            self.store.purge_erased()
             self.erasure_problem = None
         except JournalUnavailable as error:
             self.erasure_problem = f"what was erased is still on the disk: {error}"

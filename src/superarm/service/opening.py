@@ -8,9 +8,9 @@ from pathlib import Path
 
 from superarm.journal.create import JournalOptions, check_same_options, new_journal
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
-from superarm.journal.snapshots import learner_from, load_class
+from superarm.journal.snapshots import import_user_learner, learner_from_bytes
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.store import Store, create_journal, is_url, journal_exists, journal_name
+from superarm.journal.store import Store, create_journal, is_postgres, journal_exists, journal_name
 from superarm.service.model import Model
 from superarm.service.settings import Settings
 
@@ -31,7 +31,7 @@ def create_if_missing(
     if not allowed:
         raise JournalMismatch(f"no such journal: {journal_name(journal)}")
     meta, first = new_journal(options, model)
-    settings.check(learner_from(first.parts["model"]))  # before anything is made
+    settings.check(learner_from_bytes(first.parts["model"]))  # before anything is made
     created = create_journal(journal, meta, first)
     if created:  # and no other process was faster
         log.warning("new journal created", extra={"journal": journal_name(journal)})
@@ -46,7 +46,7 @@ def open_model(
         store, down = _open_writable(journal, settings, max_mb)
         undo.callback(store.close)
         check_same_options(store.name, store.meta(), options)
-        load_class(store.meta(), options.learner)
+        import_user_learner(store.meta(), options.learner)
         model = Model(store, settings)
         undo.pop_all()
         return model, down
@@ -55,7 +55,7 @@ def open_model(
 def _open_writable(
     journal: str | Path, settings: Settings, max_mb: int | None
 ) -> tuple[Store, JournalUnavailable | None]:
-    if is_url(journal):
+    if is_postgres(journal):
         from superarm.journal.postgres import PostgresStore, service_application
 
         database = PostgresStore(str(journal), patience=settings.patience, application=service_application())

@@ -1,9 +1,9 @@
 """Service: requests become events of a journal, and events update the model. (http/ puts it behind a port)
 
-    a turn: look up ids ─▶ decide with the model at hand, gather outcomes ─▶ append (durable) ─▶ project ─▶ answer
+    a batch: look up ids ─▶ decide with the model at hand, gather outcomes ─▶ append (durable) ─▶ project ─▶ answer
 
-Nothing moves before the commit: a turn that cannot be written has not happened. Where many processes share a journal,
-a turn begins with projecting what the others have written.
+Nothing moves before the commit: a batch that cannot be written has not happened. Where many processes share a journal,
+a batch begins with projecting what the others have written.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from superarm.errors import SuperarmError
 from superarm.journal.create import JournalOptions
 from superarm.journal.errors import InvalidRequest, JournalDamaged, JournalMismatch, JournalUnavailable
 from superarm.journal.snapshots import model_bytes
-from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryNextPass
+from superarm.service.commit_queue import Call, CallResult, CommitQueue
+from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryAfterCommit
 from superarm.service.model import Model
 from superarm.service.opening import create_if_missing, open_model
 from superarm.service.settings import Settings
-from superarm.service.turns import Call, CallResult, Turns
 from superarm.service.upkeep import Upkeep
 
 log = logging.getLogger("superarm.service")
 
 RETRY_SECONDS = 1.0
-HUNG_SECONDS = 10.0  # a turn that has been under way for longer than this is stuck
+HUNG_SECONDS = 10.0  # a batch that has been under way for longer than this is stuck
 READERS = 4  # threads for views of a database
 
 
 class Service:
     """One model and its journal. Use `Service.open`.
 
-    ``run_turn`` and ``call`` belong to one thread at a time; `start` lets turns run in a thread of their own, and
+    ``commit`` and ``call`` belong to one thread at a time; `start` lets batches run in a thread of their own, and
     everything that is awaited needs it.
     """
 
@@ -53,7 +53,7 @@ class Service:
         self._retry_at = 0.0
         self.handler = RequestHandler(model)
         self.upkeep = Upkeep(self)
-        self.turns: Turns | None = None
+        self.queue: CommitQueue | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="superarm-read")
 
     @classmethod
@@ -111,9 +111,9 @@ class Service:
         service.restart_seconds = time.perf_counter() - began
         return service
 
-    # ------------------------------------------------------------ turns
+    # ------------------------------------------------------------ batches
 
-    def run_turn(self, calls: list[Call]) -> list[CallResult]:
+    def commit(self, calls: list[Call]) -> list[CallResult]:
         """Make calls; returns when all that they have written is durable and projected."""
         self._recover()
         done: list[CallResult] = []
@@ -130,8 +130,8 @@ class Service:
         return done
 
     def call(self, method: Callable[[Any], Any], argument: Any = None) -> Any:
-        """One call in a turn of its own."""
-        [done] = self.run_turn([Call(method, argument)])
+        """One call in a batch of its own."""
+        [done] = self.commit([Call(method, argument)])
         if done.error is not None:
             raise done.error
         return done.result
@@ -145,7 +145,7 @@ class Service:
         for call in calls:
             try:
                 results.append((call, call.method(call.argument)))
-            except RetryNextPass:
+            except RetryAfterCommit:
                 retry.append(call)
             except (JournalUnavailable, JournalMismatch):  # that concerns all calls
                 raise
@@ -161,7 +161,7 @@ class Service:
         for call, result in results:
             try:
                 done.append(CallResult(call.future, result() if callable(result) else result))
-            except Exception as error:  # what the turn itself wrote is durable
+            except Exception as error:  # what the batch itself wrote is durable
                 done.append(CallResult(call.future, None, error))
                 if isinstance(error, JournalUnavailable):
                     self.fail(error)
@@ -195,14 +195,14 @@ class Service:
     # ------------------------------------------------------------ what is awaited
 
     async def start(self) -> None:
-        self.turns = Turns(self.run_turn)
+        self.queue = CommitQueue(self.commit)
         self.upkeep.start()
 
     async def stop(self) -> None:
         """Finish what has begun, keep a snapshot, and close the journal."""
         await self.upkeep.stop()
-        if self.turns is not None:
-            await self.turns.close()
+        if self.queue is not None:
+            await self.queue.close()
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
@@ -218,8 +218,8 @@ class Service:
             self.store.close()
 
     def submit(self, method: Callable[[Any], Any], argument: Any = None) -> asyncio.Future[Any]:
-        assert self.turns is not None
-        return self.turns.submit(method, argument)
+        assert self.queue is not None
+        return self.queue.submit(method, argument)
 
     def decide(self, request: DecisionRequest) -> asyncio.Future[JsonObject]:
         """A set to show, when it is on the disk."""
@@ -230,7 +230,7 @@ class Service:
         return self.submit(self.handler.outcome, request)
 
     async def read(self, view: Callable[..., Any], *arguments: Any) -> Any:
-        """One of the views (http/views.py) of this service, without a turn."""
+        """One of the views (http/views.py) of this service, without a batch."""
         if not self.store.shared:
             return view(self, *arguments)
         work = asyncio.get_running_loop().run_in_executor(self._readers, view, self, *arguments)
@@ -241,7 +241,7 @@ class Service:
             raise JournalUnavailable(silent) from error
 
     async def catch_up(self) -> None:
-        """Project what other processes have written, as every turn does; nothing if the journal is down."""
+        """Project what other processes have written, as every batch does; nothing if the journal is down."""
         if self.store.shared and self.down is None:
             await self.submit(lambda _: None)
 
@@ -249,7 +249,7 @@ class Service:
         """Make a change by an operator: an event, which has taken effect when this returns."""
         what, seq = change["what"], await self.submit(self.handler.change, change)
         projector = self.model.projector
-        settings, refused = projector.totals.settings, projector.totals.refused.get(seq)
+        settings, refused = projector.totals.settings, projector.totals.refusals.get(seq)
         if refused is not None:
             raise InvalidRequest(str(refused[0]), field=refused[1])
         return {
@@ -270,24 +270,26 @@ class Service:
         return await asyncio.to_thread(model_bytes, learner)
 
     @property
-    def turn_seconds(self) -> float:
-        """The age of the turn that is under way; 0 if there is none."""
-        return 0.0 if self.turns is None else self.turns.age
+    def batch_seconds(self) -> float:
+        """The age of the batch that is under way; 0 if there is none."""
+        return 0.0 if self.queue is None else self.queue.age
 
     @property
     def ready(self) -> bool:
         """Whether requests that write should be sent here."""
-        return self.down is None and self.turn_seconds <= HUNG_SECONDS
+        return self.down is None and self.batch_seconds <= HUNG_SECONDS
 
     def trouble(self) -> tuple[str, ...]:
         """Problems, worst first, one sentence each; empty if there are none."""
-        model, serving, age = self.model, self.model.projector, self.turn_seconds
+        model, serving, age = self.model, self.model.projector, self.batch_seconds
         stats, promise = serving.totals.stats, serving.learner.coverage
         sentences = [None if self.down is None else str(self.down), model.erasure_problem]
         if age > HUNG_SECONDS:
             sentences.insert(1, f"a commit has been waiting for the disk for {age:.0f} s")
         if stats.falling:
-            sentences.append(f"the hit rate has fallen: {stats.recent:.3f} lately, {stats.usual:.3f} usually")
+            sentences.append(
+                f"the hit rate has fallen: {stats.recent_rate:.3f} lately, {stats.long_run_rate:.3f} usually"
+            )
         if model.broken_snapshots:
             broken = ", ".join(map(str, model.broken_snapshots))
             sentences.append(f"snapshots are damaged: after events {broken}")

@@ -1,4 +1,4 @@
-"""Timeouts, snapshots, retention, unfinished erasures: in turn with the requests, without keeping them waiting."""
+"""Timeouts, snapshots, retention, unfinished erasures: in batches with the requests, without keeping them waiting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("superarm.service")
 
 
 class Upkeep:
-    """The regular work of a service, in turns: each is made again at once while there is more to do."""
+    """The regular work of a service, in batches: each is made again at once while there is more to do."""
 
     def __init__(self, service: Service) -> None:
         self.service, self.store, self.model = service, service.store, service.model
@@ -37,7 +37,7 @@ class Upkeep:
     async def _run(self) -> None:
         while True:  # at once: after a crash the tail may be long
             errors = [
-                await self._try("events", self._in_turns(self.check)),
+                await self._try("events", self._in_batches(self.check)),
                 await self._try("snapshot", self.snapshot(only_if_due=True)),
             ]
             self.error = next((error for error in errors if error is not None), None)
@@ -55,17 +55,17 @@ class Upkeep:
             return f"{name}: {error}"
         return None
 
-    async def _in_turns(self, call: Callable[[object], object]) -> None:
+    async def _in_batches(self, call: Callable[[object], object]) -> None:
         while await self.service.submit(call):
             pass
 
     def check(self, _: object = None) -> Callable[[], bool]:
         """Check, also without requests, whether the journal can be written and is in its place; the rest follows."""
         self.store.check()
-        return self.model.upkeep  # after the turn's own events
+        return self.model.upkeep  # after the batch's own events
 
     async def snapshot(self, *, only_if_due: bool = False) -> None:
-        """Keep a snapshot: copied in a turn, made bytes of in another thread, written piece by piece in turns."""
+        """Keep a snapshot: copied in a batch, made bytes of in another thread, written piece by piece in batches."""
         model = self.model
 
         def copy(_: object) -> Projector | None:
@@ -74,5 +74,5 @@ class Upkeep:
         frozen = await self.service.submit(copy)
         if frozen is not None:
             pieces = await asyncio.to_thread(model.write_snapshot, frozen)
-            await self._in_turns(lambda _: next(pieces, "written") is None)
+            await self._in_batches(lambda _: next(pieces, "written") is None)
             log.info("snapshot", extra={"event_no": frozen.seq})

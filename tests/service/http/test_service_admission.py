@@ -11,7 +11,7 @@ import pytest
 from service_kit import soon
 
 from superarm.errors import InvalidInput
-from superarm.service import turns as turns_module
+from superarm.service import commit_queue
 from superarm.service.http import admission as admission_module
 from superarm.service.http import tokens as tokens_module
 from superarm.service.http.json_logging import JsonFormatter
@@ -170,7 +170,7 @@ def test_too_many_requests(live):
 
 
 def test_too_many_waiting(live, monkeypatch):
-    monkeypatch.setattr(turns_module, "MOST_WAITING", 3)
+    monkeypatch.setattr(commit_queue, "MAX_WAITING", 3)
     web = live()
     status, answer = web.post("/v1/batch/decisions", {"decisions": [{"features": X}] * 20})
     assert status == 503

@@ -124,7 +124,7 @@ def test_a_flood_of_nonsense(live, open_service):
     assert web.post("/v1/decisions", {"features": [0.0] * D, "id": "after"})[0] == 200
     web.stop()
     again = open_service()
-    assert again.store.find(["after"])["after"]
+    assert again.store.events_by_id(["after"])["after"]
     assert replay(again.store).same
 
 

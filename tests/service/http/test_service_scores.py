@@ -83,7 +83,7 @@ def test_some_labels_have_no_score_others_are_new_or_disabled_and_all_of_it_repl
         client.outcome("few", hit=True)
         client.outcome(client.decide(scores=scores(1, labels=[*LABELS, "new"])[0]).id, hit=False)
     assert replay(service.store, from_start=True).same
-    assert verify_store(service.store).sound
+    assert verify_store(service.store).ok
 
 
 def test_what_is_refused_and_why(live, open_service):

@@ -44,7 +44,7 @@ def test_the_checker_finds_what_is_wrong(nursery, fragile):
         from orjson import loads
 
         id_, body = row[0], loads(row[1])
-        shown = {"labels": body["labels"], "propensity": 0.5, "model_version": body["version"]}
+        shown = {"labels": body["labels"], "propensity": 0.5, "model_version": body["n_learnt"]}
 
         def attempt(what, id_, told, sent=0.0):
             return Attempt(0, what, id_, 1, sent, sent + 1.0, 200, told)

@@ -130,7 +130,7 @@ def test_a_connection_that_was_ended_costs_no_request(shared):
         soon(lambda: connection.execute(alive, (pid,)).fetchone() == (0,))
     decide(one, "b")
     assert one.down is None
-    assert set(one.store.find(["a", "b"])) == {"a", "b"}
+    assert set(one.store.events_by_id(["a", "b"])) == {"a", "b"}
 
 
 # ---------------------------------------------------------------- roles
@@ -256,7 +256,7 @@ def test_a_process_with_a_wrong_clock_changes_nothing(shared, monkeypatch):
     soon(one.store.begin_upkeep)
     assert one.model._timeouts() == []
     one.call(one.upkeep.check)
-    found = one.store.find(["slow", "right"])
+    found = one.store.events_by_id(["slow", "right"])
     assert len(found["slow"]) == 1  # not expired
     assert abs(found["slow"][0].time - found["right"][0].time) < 60.0
 

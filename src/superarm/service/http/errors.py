@@ -12,7 +12,7 @@ from superarm.journal.errors import (
     Overloaded,
     UnknownDecision,
 )
-from superarm.service.messages import Error, Fault
+from superarm.service.messages import Error, ErrorDetail
 
 
 class HttpError(InvalidRequest):
@@ -50,21 +50,21 @@ SERVER_ERRORS = {
 
 
 def status_of(error: Exception) -> int:
-    """Return the status of an error: its own, or that of the nearest class in the table."""
+    """The status of an error: its own, or that of the nearest class in the table."""
     if isinstance(error, HttpError):
         return error.status
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
 def error_body(error: Exception) -> Error:
-    """Return the body of the response to an error."""
+    """The body of the response to an error."""
     status = status_of(error)
-    if status == 500:  # no internals in a response
-        return Error(Fault(500, None, "the service has a bug; its log has it under the request's id"))
-    return Error(Fault(status, getattr(error, "field", None), str(error)))
+    if status == 500:  # nothing of our inside goes out
+        return Error(ErrorDetail(500, None, "the service has a bug; its log has it under the request's id"))
+    return Error(ErrorDetail(status, getattr(error, "field", None), str(error)))
 
 
 def server_error_body(status: int, reason: str = "") -> Error:
     """Return the body of a refusal of the server itself; ``reason`` is what its parser says."""
     field, problem = SERVER_ERRORS[status]
-    return Error(Fault(status, field, f"{field} {problem}" + (f": {reason}" if reason else "")))
+    return Error(ErrorDetail(status, field, f"{field} {problem}" + (f": {reason}" if reason else "")))

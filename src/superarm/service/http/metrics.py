@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from superarm._types import JsonObject
 from superarm.journal.snapshots import made_by
-from superarm.journal.totals import AGES, Totals
+from superarm.journal.totals import AGE_BUCKETS, Totals
 from superarm.learners import Learner
 from superarm.service.http.tokens import Tokens
 
@@ -31,17 +31,17 @@ LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # 
 
 
 def gauge(name: str, help_: str, value: float | None) -> Metric:
-    """Return a gauge; without a sample while there is no value yet."""
+    """A gauge; without a sample while there is no value yet."""
     return GaugeMetricFamily(f"superarm_{name}", help_, None if value is None or isnan(value) else value)
 
 
 def counter(name: str, help_: str, value: float) -> Metric:
-    """Return a counter; Prometheus adds _total to its name."""
+    """A counter; Prometheus adds _total to its name."""
     return CounterMetricFamily(f"superarm_{name}", help_, value)
 
 
 def buckets(edges: Iterable[float], counts: Iterable[int]) -> list[tuple[str, float]]:
-    """Return the buckets of a histogram: each edge with the count of all values below it."""
+    """A histogram as Prometheus has it: each edge with all that is below it."""
     return list(zip(map(str, (*edges, "+Inf")), map(float, accumulate(counts)), strict=True))
 
 
@@ -103,7 +103,7 @@ class RequestMetrics(Collector):
         return {"p50": quantile(0.5), "p99": quantile(0.99)}
 
     def text(self, service_metrics: Sequence[Metric]) -> bytes:
-        """Return all metrics, those of `service_metrics` included, in Prometheus' text format."""
+        """All metrics, those of `service_metrics` included, in Prometheus' text format."""
         self._service_metrics = service_metrics
         return generate_latest(self._registry)
 
@@ -139,7 +139,7 @@ def _connection_metrics(tracker: ConnectionTracker) -> Iterator[Metric]:
 
 
 def service_metrics(service: Service) -> list[Metric]:
-    """Return all metrics of a service."""
+    """All metrics of a service."""
     model = service.model
     serving, oldest = model.projector, service.store.pending(1)
     age = max(0.0, model.clock() - oldest[0].time) if oldest else 0.0
@@ -163,10 +163,12 @@ def _model_metrics(totals: Totals, reports: list[JsonObject]) -> Iterator[Metric
     yield counter("learnt", "Outcomes learnt: the model version.", stats.learnt)
     yield counter("refused_updates", "Outcomes that could not be learnt.", stats.refused)
     outcomes = stats.outcomes + stats.late
-    yield gauge("hit_rate_recent", "Hits among about the last 300.", stats.recent if outcomes else None)
-    yield gauge("hit_rate_usual", "Hits among about the last 20,000.", stats.usual if outcomes else None)
+    yield gauge("hit_rate_recent", "Hits among about the last 300.", stats.recent_rate if outcomes else None)
+    yield gauge(
+        "hit_rate_usual", "Hits among about the last 20,000.", stats.long_run_rate if outcomes else None
+    )
     yield gauge("hit_rate_falling", "Whether recent is below usual beyond chance.", stats.falling)
-    yield gauge("propensity_floor", "The least probability of a shown set.", stats.floor)
+    yield gauge("propensity_floor", "The least probability of a shown set.", stats.min_propensity)
     yield gauge("pending", "Decisions without an outcome.", stats.pending)
     yield gauge("frozen", "Whether learning is frozen.", totals.settings.frozen)
     build = GaugeMetricFamily("superarm_build_info", "Version and processor.", labels=list(made_by()))
@@ -183,7 +185,7 @@ def _model_metrics(totals: Totals, reports: list[JsonObject]) -> Iterator[Metric
                 rates.add_metric([report["learner"], bound], report[bound])
     yield rates
     ages = HistogramMetricFamily("superarm_outcome_age_seconds", "From a decision to its outcome.", labels=[])
-    ages.add_metric([], buckets(AGES, stats.ages), stats.age_sum)
+    ages.add_metric([], buckets(AGE_BUCKETS, stats.ages), stats.age_sum)
     yield ages
 
 
@@ -208,7 +210,7 @@ def _journal_metrics(service: Service, oldest: float) -> Iterator[Metric]:
     yield gauge("snapshot_lag_events", "Events since the newest snapshot.", model.seq - model.snapshot_seq)
     yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)
     yield gauge("restart_replayed_events", "Events projected by it.", model.replayed)
-    yield gauge("turn_age_seconds", "The age of the turn under way.", service.turn_seconds)
+    yield gauge("turn_age_seconds", "The age of the turn under way.", service.batch_seconds)
     yield gauge(
         "erasure_unfinished",
         "Whether erased content is still on the disk.",
@@ -228,8 +230,8 @@ def _storage_metrics(service: Service) -> Iterator[Metric]:
 
 def _turn_metrics(service: Service) -> Iterator[Metric]:
     warned = "Decisions for rows whose columns differ from the declared ones."
-    yield counter("column_warnings", warned, service.handler.warned)
-    if service.turns is not None:
-        yield gauge("queue_depth", "Requests that wait for their turn.", service.turns.waiting)
-        yield counter("turns", "Turns, each with one commit at most.", service.turns.count)
-        yield counter("turn_seconds", "Time that they took.", service.turns.seconds)
+    yield counter("column_warnings", warned, service.handler.n_warned)
+    if service.queue is not None:
+        yield gauge("queue_depth", "Requests that wait for their turn.", service.queue.waiting)
+        yield counter("turns", "Batches of requests, each with one commit at most.", service.queue.count)
+        yield counter("turn_seconds", "Time that they took.", service.queue.seconds)

@@ -13,7 +13,7 @@ import numpy as np
 from superarm._types import JsonObject
 from superarm.groups import coverage_by, worst_first
 from superarm.journal.records import DecisionRecord
-from superarm.journal.totals import AGES
+from superarm.journal.totals import AGE_BUCKETS
 from superarm.learners import Learner
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MAX_PARTS = 200  # labels or groups whose coverage is shown, the least first
 
 
 def info(service: Service) -> JsonObject:
-    """Return the learner, labels and options of the service."""
+    """The learner, labels and options of the service."""
     from superarm import __version__
 
     serving = service.model.projector
@@ -46,14 +46,14 @@ def info(service: Service) -> JsonObject:
 
 
 def find(service: Service, id_: str) -> JsonObject | None:
-    """Return all about a decision, as far as events are projected here; None if there is none of that id."""
-    events = service.store.find([id_]).get(id_, ())
-    record = DecisionRecord.of(event for event in events if event.seq <= service.model.seq)
+    """All about a decision, as far as events are projected here; None if there is none of that id."""
+    events = service.store.events_by_id([id_]).get(id_, ())
+    record = DecisionRecord.from_events(event for event in events if event.seq <= service.model.seq)
     return None if record is None else record.details(service.model.was_learnt(record))
 
 
 def pending(service: Service, limit: int, after: int = 0) -> JsonObject:
-    """Return decisions without an outcome, oldest first."""
+    """Decisions without an outcome, oldest first."""
     waiting, now = service.store.pending(limit + 1, after), service.model.clock()
     listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in waiting[:limit]]
     following = waiting[limit - 1].seq if len(waiting) > limit else None
@@ -61,13 +61,13 @@ def pending(service: Service, limit: int, after: int = 0) -> JsonObject:
 
 
 def snapshots(service: Service) -> list[JsonObject]:
-    """Return the kept snapshots, oldest first."""
+    """The kept snapshots, oldest first."""
     return [{"seq": info.seq, "time": info.time, **info.made_by} for info in service.store.snapshots()]
 
 
 def changes(service: Service) -> list[JsonObject]:
-    """Return the changes by operators, oldest first, without refused ones."""
-    listed, refused = [], service.model.projector.totals.all_refused
+    """Changes by operators, oldest first, without refused ones."""
+    listed, refused = [], service.model.projector.totals.refused_seqs
     for event in service.store.changes():
         if event.seq in refused:
             continue
@@ -79,38 +79,44 @@ def changes(service: Service) -> list[JsonObject]:
 
 
 def stats(service: Service) -> JsonObject:
-    """Return all that the dashboard shows."""
+    """All that the dashboard shows."""
     model, serving, now = service.model, service.model.projector, service.model.clock()
     stats, settings = serving.totals.stats, serving.totals.settings
     oldest = service.store.pending(1)
     recent = [event.id for event in service.store.recent_decisions(12)]
-    by_id = service.store.find(recent)
+    by_id = service.store.events_by_id(recent)
     totals = {
         "now": now,
-        **{name: getattr(stats, name) for name in (*stats.COUNTS, "pending", "floor")},
+        **{name: getattr(stats, name) for name in (*stats.COUNTS, "pending")},
+        "floor": stats.min_propensity,
         "oldest_pending": max(0.0, now - oldest[0].time) if oldest else None,
         "mean_age": stats.age_sum / max(1, sum(stats.ages)),
-        "ages": {"below": [*AGES, None], "count": stats.ages},
+        "ages": {"below": [*AGE_BUCKETS, None], "count": stats.ages},
         "labels": {
             "name": stats.labels,
-            "shown": stats.shown,
-            "answered": stats.answered,
-            "hit": stats.hit,
+            "shown": stats.shown_by_label,
+            "answered": stats.answered_by_label,
+            "hit": stats.hits_by_label,
         },
         "curve": {"start": stats.start, "width": stats.width, "slots": stats.slots},
-        "sizes": stats.sizes,
+        "sizes": stats.set_size_counts,
         "promise": _promised_coverage(serving.learner),
-        "by_label": {"unnamed": stats.unnamed, "parts": _coverage_parts(stats.labels, stats.named)},
+        "by_label": {
+            "unnamed": stats.unnamed,
+            "parts": _coverage_parts(stats.labels, stats.coverage_by_label),
+        },
         "by_group": {
             "column": service.meta.get("group"),
-            "parts": _coverage_parts(list(stats.groups), list(stats.groups.values())),
+            "parts": _coverage_parts(list(stats.coverage_by_group), list(stats.coverage_by_group.values())),
         },
-        "recent": [_recent_decision(record) for id_ in recent if (record := DecisionRecord.of(by_id[id_]))],
+        "recent": [
+            _recent_decision(record) for id_ in recent if (record := DecisionRecord.from_events(by_id[id_]))
+        ],
         "learner": service.meta["learner"],
         "disabled": sorted(settings.disabled),
         "frozen": settings.frozen,
         "shadows": service.model.reports(),
-        "warnings": list(service.handler.warnings.values()),
+        "warnings": list(service.handler.warnings_by_column.values()),
         "journal": {
             "events": model.seq,
             "down": None if service.down is None else str(service.down),
@@ -135,7 +141,7 @@ def _recent_decision(record: DecisionRecord) -> JsonObject:
 
 
 def _promised_coverage(learner: Learner) -> JsonObject | None:
-    """Return the promised coverage and how it is kept; None without a promise."""
+    """What is promised, and how it is kept; None without a promise."""
     coverage = learner.coverage
     if coverage is None:
         return None
@@ -144,11 +150,11 @@ def _promised_coverage(learner: Learner) -> JsonObject | None:
 
 
 def _coverage_parts(names: Sequence[str], counts: list[list[int]]) -> list[JsonObject]:
-    """Return the coverage of each label or group, the least first."""
+    """Coverage of each label or group, the least first."""
     shown, _ = worst_first(coverage_by(names, np.array(counts, float).reshape(-1, 3)), MAX_PARTS)
     return [asdict(part) for part in shown]
 
 
 def _null_for_nan(value: Any) -> Any:
-    """Return None for NaN, which JSON does not have."""
+    """JSON has no NaN."""
     return None if isinstance(value, float) and isnan(value) else value

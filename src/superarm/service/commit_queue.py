@@ -1,11 +1,11 @@
-"""Group commit: what arrives while a turn is under way is taken together in the next one.
+"""Group commit: what arrives while a batch is under way is taken together in the next one.
 
-A turn runs in one thread, which alone touches the model and writes the journal; the event loop reads the next
-requests meanwhile. No call is answered before its turn has returned.
+A batch runs in one thread, which alone touches the model and writes the journal; the event loop reads the next
+requests meanwhile. No call is answered before its batch has returned.
 
-Clients that were answered together tend to come back together. Starting the next turn with the first of
-them would leave the others waiting for the one after it: so a turn waits for as many calls as were in flight a
-moment ago, but no longer than half of what a turn takes.
+Clients that were answered together tend to come back together. Starting the next batch with the first of
+them would leave the others waiting for the one after it: so a batch waits for as many calls as were in flight a
+moment ago, but no longer than half of what a batch takes.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any, NamedTuple
 
 from superarm.journal.errors import Overloaded
 
-MOST_TOGETHER = 256  # so that a turn never takes long
-MOST_WAITING = 10_000
-SHORTEST_TIMER = 0.0005  # seconds; the loop's timers round to a millisecond
+MAX_BATCH = 256  # so that a batch never takes long
+MAX_WAITING = 10_000
+MIN_TIMER_SECONDS = 0.0005  # seconds; the loop's timers round to a millisecond
 
 
 class Call(NamedTuple):
-    """``method(argument)``, to be made in a turn."""
+    """``method(argument)``, to be made in a batch."""
 
     method: Callable[[Any], Any]
     argument: Any
-    future: Any = None  # an asyncio.Future; None if the caller itself runs the turn
+    future: Any = None  # an asyncio.Future; None if the caller itself runs the batch
 
     @property
     def id(self) -> str | None:
@@ -45,41 +45,41 @@ class CallResult(NamedTuple):
     error: Exception | None = None
 
 
-class Turns:
-    """Takes turns: wait a moment, hand what waits to the thread, answer.
+class CommitQueue:
+    """Commits batches: wait a moment, hand what waits to the thread, answer.
 
     Args:
-        run_turn: makes calls, and returns their results when all they wrote is durable.
+        commit: makes calls, and returns their results when all they wrote is durable.
     """
 
-    def __init__(self, run_turn: Callable[[list[Call]], list[CallResult]]) -> None:
+    def __init__(self, commit: Callable[[list[Call]], list[CallResult]]) -> None:
         self.count, self.seconds = 0, 0.0
-        self._run_turn = run_turn
-        self._mean_seconds = 0.0  # seconds that a turn takes, smoothed
+        self._commit = commit
+        self._mean_seconds = 0.0  # seconds that a batch takes, smoothed
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[list[Call] | None] = SimpleQueue()
-        self._thread = Thread(target=self._work, name="superarm-turns", daemon=True)
+        self._thread = Thread(target=self._work, name="superarm-commits", daemon=True)
         self._thread.start()
         self._waiting: list[Call] = []
-        self._busy = False  # a turn is under way
+        self._busy = False  # a batch is under way
         self._began = 0.0
-        self._expected_calls = 1  # calls to wait for before the next turn
+        self._expected_calls = 1  # calls to wait for before the next batch
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def waiting(self) -> int:
-        """How many calls wait for their turn."""
+        """How many calls wait for their batch."""
         return len(self._waiting)
 
     @property
     def age(self) -> float:
-        """How long the turn that is under way has taken so far."""
+        """How long the batch that is under way has taken so far."""
         return monotonic() - self._began if self._busy else 0.0
 
     def submit(self, method: Callable[[Any], Any], argument: Any) -> asyncio.Future[Any]:
-        """``method(argument)`` in its turn; the future is done when its effects are on the disk."""
+        """``method(argument)`` in its batch; the future is done when its effects are on the disk."""
         future = self._loop.create_future()
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_WAITING:
             future.set_exception(Overloaded("the service has too many requests waiting"))
             return future
         self._waiting.append(Call(method, argument, future))
@@ -95,14 +95,14 @@ class Turns:
         await asyncio.to_thread(self._thread.join)
 
     def _gather(self) -> None:
-        """Start the next turn: now if no other call is likely to come, or else in a moment."""
+        """Start the next batch: now if no other call is likely to come, or else in a moment."""
         wait = self._mean_seconds / 2.0
-        if len(self._waiting) >= self._expected_calls or wait < SHORTEST_TIMER:
+        if len(self._waiting) >= self._expected_calls or wait < MIN_TIMER_SECONDS:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
             self._busy, self._began = True, monotonic()
-            self._loop.call_soon(self._turn)  # requests that the loop has read by then join in
+            self._loop.call_soon(self._start_batch)  # requests that the loop has read by then join in
         elif self._timer is None:
             self._timer = self._loop.call_later(wait, self._stop_waiting)
 
@@ -112,16 +112,16 @@ class Turns:
         if not self._busy and self._waiting:
             self._gather()
 
-    def _turn(self) -> None:
-        batch, self._waiting = self._waiting[:MOST_TOGETHER], self._waiting[MOST_TOGETHER:]
+    def _start_batch(self) -> None:
+        batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
         self._jobs.put(batch)
 
     def _work(self) -> None:
         while (batch := self._jobs.get()) is not None:
             began = perf_counter()
             try:
-                results = self._run_turn(batch)
-            except Exception as error:  # a turn that failed has not happened
+                results = self._commit(batch)
+            except Exception as error:  # a batch that failed has not happened
                 results = [CallResult(call.future, None, error) for call in batch]
             try:
                 self._loop.call_soon_threadsafe(self._resolve, results, perf_counter() - began)
@@ -137,10 +137,10 @@ class Turns:
                 continue
             if error is None:
                 future.set_result(result)
-            else:  # a Future takes no StopIteration: it would never be done, and neither would any later turn
+            else:  # a Future takes no StopIteration: it would never be done, and neither would any later batch
                 failed = RuntimeError(f"failed with {error!r}") if isinstance(error, StopIteration) else error
                 future.set_exception(failed)
         self._busy = False
-        self._expected_calls = min(len(results) + len(self._waiting), MOST_TOGETHER)
+        self._expected_calls = min(len(results) + len(self._waiting), MAX_BATCH)
         if self._waiting:
             self._gather()
