@@ -1,5 +1,7 @@
 """Which rounds have been answered, in next to no memory."""
 
+from cpython.bytearray cimport PyByteArray_AS_STRING
+
 import numpy as np
 
 
@@ -23,7 +25,7 @@ cdef class AnsweredRounds:
 
     cdef bint has(self, int64_t round) except -1:
         cdef int64_t at = round - self.start
-        return at < 0 or (at >> 3 < len(self.bits) and (<int>self.bits[at >> 3] >> (at & 7)) & 1)
+        return at < 0 or (at >> 3 < len(self.bits) and (self.bits[at >> 3] >> (at & 7)) & 1)
 
     def __contains__(self, round):
         return self.has(round)
@@ -47,13 +49,17 @@ cdef class AnsweredRounds:
 
     def add_many(self, rounds):
         """Mark an array of rounds as answered."""
-        at = rounds[rounds >= self.start] - self.start
-        if len(at):
-            first, last = int(at.min()) >> 3, int(at.max())
-            window = np.zeros(last + 1 - 8 * first, bool)
-            window[at - 8 * first] = True
-            self._extend(last)
-            np.frombuffer(self.bits, np.uint8)[first : (last >> 3) + 1] |= np.packbits(window, bitorder="little")
+        rounds = np.ascontiguousarray(rounds, np.int64)
+        cdef const int64_t* round = <const int64_t*><size_t>rounds.ctypes.data
+        cdef int64_t i, at
+        cdef unsigned char* byte
+        if len(rounds) and rounds.max() >= self.start:
+            self._extend(rounds.max() - self.start)
+            byte = <unsigned char*>PyByteArray_AS_STRING(self.bits)
+            for i in range(len(rounds)):
+                at = round[i] - self.start
+                if at >= 0:
+                    byte[at >> 3] |= 1 << (at & 7)
             self._trim()
 
     def first_of(self, rounds):
