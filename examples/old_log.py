@@ -63,7 +63,7 @@ def main() -> None:
 
     model = sa.SetLogit(**summary.learner_params)
     result = train(log, model, summary, passes=3, holdout=0.4)
-    last = result.progress[-1]
+    last = result.history[-1]
     print(
         f"log loss on rows kept out: {last.log_loss:.3f} (knowing only the average: {result.base_loss:.3f})"
     )
