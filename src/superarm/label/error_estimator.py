@@ -4,7 +4,7 @@ The model's doubt in its best label understates errors. So each first question a
 was its best label wrong? But most of those items were chosen because they were doubtful. **Audits** were not: they are
 drawn at random from those that would be accepted unasked. From both follows the probability that a label is wrong,
 given the model's doubt in it, with a floor that no certainty of the model goes below (calibration.py); all other trials
-together count as much as OTHER_TRIALS audits. Then
+together count as much as a quarter of the audits, within limits. Then
 
     wrong labels  W = sum of rows × Pr(wrong) of items nobody was asked about + sum of rows × doubt of the others
 
@@ -21,7 +21,8 @@ from superarm._types import Array
 from superarm.label.calibration import ErrorCurve, logit, recency_weights
 from superarm.label.state import LabellingState
 
-OTHER_TRIALS = 100.0  # audits that all trials which are none count as, together
+# what all trials that are no audits count as, together: so many times the audits, within limits
+OTHERS_PER_AUDIT, OTHER_TRIALS = 0.25, (20.0, 100.0)
 MIN_AUDITS = 100  # before any label is accepted
 Z_OF_SHARE = {0.8: 0.8416, 0.975: 1.96}  # quantiles of the normal distribution
 # for the interval: for each wrong answer that was noticed UNNOTICED more; half of that after FEW_ANSWERS
@@ -139,7 +140,8 @@ class ErrorEstimator:
         if len(items):
             audit, e = self._state.audited[items], self._state.model_error[items]
             weight = np.where(audit, 0.0, recency_weights(len(items)))
-            weight *= min(1.0, OTHER_TRIALS / max(1.0, weight.sum()))
+            n_others = float(np.clip(OTHERS_PER_AUDIT * np.count_nonzero(audit), *OTHER_TRIALS))
+            weight *= min(1.0, n_others / max(1.0, weight.sum()))
             self._curve = ErrorCurve(logits, e, np.where(audit, 1.0, weight))
             n_found = float(e[audit].sum())
             self._lasting = self._curve.floor * n_found / (n_found + 1.0)
