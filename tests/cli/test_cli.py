@@ -281,7 +281,7 @@ def files(tmp_path: Path) -> Path:
 
 def test_data_that_are_missing_are_told_with_what_to_do(tmp_path: Path) -> None:
     run = command("data", "get", "mnist", "--from", str(tmp_path))
-    first, then, *files, put, _ = run.stderr.splitlines()
+    first, then, *files, put = run.stderr.splitlines()
     assert (run.returncode, run.stdout) == (2, "")
     assert first == f"superarm: {tmp_path}/mnist/train-images-idx3-ubyte.gz is not there."
     assert then == "Without a network, get on another machine"
