@@ -489,7 +489,7 @@ def test_sparse_output_of_a_column_transformer():
     X, y = people(400)
     before = make_column_transformer((OneHotEncoder(), ["city"]), sparse_threshold=1.0)
     model = make_set_pipeline(before, SetFeedbackClassifier(set_size=2, random_state=0)).fit(X, y)
-    assert model[-1].learner_.inputs.layout.width
+    assert model[-1].learner_.inputs.layout.n_sparse
     decisions = model.decide(X)
     model.update(decisions, (decisions.labels == y[:, None]).any(axis=1))
     assert model.predict_set(X).shape == (400, 2)

@@ -32,8 +32,8 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
     from onnx import TensorProto, helper
 
     layout, columns = learner.inputs.layout, learner.columns
-    named = columns is not None and not columns.is_plain
-    if layout is None or layout.width or layout.numbers or named:
+    named = columns is not None and not columns.is_numeric_only
+    if layout is None or layout.n_sparse or layout.n_numbers or named:
         got = (
             "no row yet"
             if layout is None
@@ -44,7 +44,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
         raise learner.invalid("rows", "plain numbers without missing values, to be exported to ONNX", got)
     graph = Graph()
     core = copy.deepcopy(learner).ensure_core()  # the original's caches stay as they are
-    scores = _scores(graph, core, layout.d)
+    scores = _scores(graph, core, layout.n_dense)
     graph.node("Identity", scores, to="scores")
     graph.node("Softmax", "scores", to="probabilities", axis=1)
     showable = learner.inputs.showable
@@ -63,7 +63,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
     built = helper.make_graph(
         graph.nodes,
         learner.owner,
-        [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n", layout.d])],
+        [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n", layout.n_dense])],
         outputs,
         graph.constants,
     )

@@ -13,7 +13,7 @@ import pytest
 
 import superarm as sa
 from superarm.cli.options import column_lines
-from superarm.data.cells import plain_row
+from superarm.data.cells import json_row
 from superarm.data.column import Column
 from superarm.data.columns import Columns, text_width
 from superarm.data.inference import ColumnProfile, outcome_columns
@@ -80,7 +80,7 @@ class Colour(str, Enum):  # noqa: UP042 (its str() is no "red")
 )
 def test_a_value_of_any_library_is_the_same_by_itself_and_as_json(value: Any, plain: Any) -> None:
     """What a Decision keeps, and the client sends, makes the row that the value itself makes."""
-    kept = plain_row({"a": value})["a"]
+    kept = json_row({"a": value})["a"]
     assert kept == plain
     assert type(kept) is type(plain)
     columns = Columns.open_for([{"a": value}], None, "this")
@@ -126,7 +126,7 @@ def test_gaps_and_words_are_counted() -> None:
 )
 def test_what_is_no_feature(values: Any, name: str, why: str) -> None:
     given = list(values)
-    assert column(given, name).why_not() == why
+    assert column(given, name).exclusion_reason() == why
 
 
 def test_ids_and_constants_are_taken_where_there_is_nothing_else() -> None:
@@ -137,8 +137,8 @@ def test_ids_and_constants_are_taken_where_there_is_nothing_else() -> None:
     more = [row | {"age": i % 9} for i, row in enumerate(rows)]
     columns = Columns.infer(more, reserved=reserved)
     assert (columns.names, columns.likely_ids) == (["age"], ["ticket"])
-    assert list(columns.warnings()) == [
-        "taken for ids: ticket (--text or --words takes them as features)",
+    assert columns.warnings == [
+        "taken for ids: ticket (declared as text or words, they are features)",
     ]
 
 
@@ -163,28 +163,28 @@ def test_a_cell_is_read_as_its_column() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "order", "words", "of_the_first"),
+    ("values", "day_first", "words", "of_the_first"),
     [
-        (["1/2/2024", "31/12/2024"], "day", "dates, day first", date(2024, 2, 1)),
-        (["1/2/2024", "12/31/2024"], "month", "dates, month first", date(2024, 1, 2)),
-        (["1/2/2024", "3/4/2024"], "day", "dates, day first, which no cell tells", date(2024, 2, 1)),
-        (["1/2/2024", *["12/31/2024"] * 2, "31/12/2024"], "month", "dates, month first, but for 3", date(2024, 1, 2)),
-        (["1.2.2024", "2024/12/31"], "day", "dates", date(2024, 2, 1)),
+        (["1/2/2024", "31/12/2024"], True, "dates, day first", date(2024, 2, 1)),
+        (["1/2/2024", "12/31/2024"], False, "dates, month first", date(2024, 1, 2)),
+        (["1/2/2024", "3/4/2024"], True, "dates, day first, which no cell tells", date(2024, 2, 1)),
+        (["1/2/2024", *["12/31/2024"] * 2, "31/12/2024"], False, "dates, month first, but for 3", date(2024, 1, 2)),
+        (["1.2.2024", "2024/12/31"], True, "dates", date(2024, 2, 1)),
     ],
 )  # fmt: skip
-def test_dates_with_slashes(values: list[str], order: str, words: str, of_the_first: date) -> None:
+def test_dates_with_slashes(values: list[str], day_first: bool, words: str, of_the_first: date) -> None:
     columns = Columns.infer([{"due": value, "n": i} for i, value in enumerate(values * 3)])
     due = columns.columns["due"]
-    assert (due.kind, due.order, columns.descriptions["due"]) == ("dates", order, words)
+    assert (due.kind, due.day_first, columns.descriptions["due"]) == ("dates", day_first, words)
     assert due.parse(values[0], "this") == of_the_first
     assert due.parse("31/12/2024", "this") == due.parse("12/31/2024", "this") == date(2024, 12, 31)
-    assert Columns.from_dict(columns.to_dict()).columns["due"].order == order
-    declared = Column("due", "dates", order="month")
+    assert Columns.from_dict(columns.to_dict()).columns["due"].day_first == day_first
+    declared = Column("due", "dates", day_first=False)
     assert declared.parse("05/01/2024", "this") == date(2024, 5, 1)
     assert declared.parse("5/1/2024 12:05 am", "this") == datetime(2024, 5, 1, 0, 5)
     assert declared.parse("5/1/2024 3:05:30 PM", "this") == datetime(2024, 5, 1, 15, 5, 30)
-    with pytest.raises(InvalidInput, match="order of 'due' of columns must be 'day' or 'month'"):
-        Column("due", "dates", order="year")
+    with pytest.raises(InvalidInput, match="day_first of 'due' of columns must be true or false"):
+        Column("due", "dates", day_first="year")
 
 
 def test_the_layout_of_a_table() -> None:
@@ -193,14 +193,14 @@ def test_the_layout_of_a_table() -> None:
     ]
     columns = Columns.infer(rows).for_labels(12)
     assert columns.kinds == {"age": "numbers", "city": "words", "note": "text"}
-    assert columns.dense_part.words == 1024  # twice as many as there are words, at least
+    assert columns.dense_part.n_word_features == 1024  # twice as many as there are words, at least
     assert columns.layout == (2 * 1 + 1024, 65_536, 1)
     plain = Columns.infer([{"b": 2.0, "a": i % 7} for i in range(10)])
-    assert plain.is_plain
+    assert plain.is_numeric_only
     assert plain.row({"a": "5", "b": 1}, "this").tolist() == [1.0, 5.0]
     assert plain.row({"b": 1}, "this").tolist() == [1.0, np.float32(2.4)]  # a gap is the mean of the look
     many = Columns.infer([{"sku": f"s{i % 2000}", "n": i % 5} for i in range(6000)])
-    assert many.columns["sku"].many  # into the sparse part, each word whole
+    assert many.columns["sku"].high_cardinality  # into the sparse part, each word whole
     assert len(many.for_labels(3).row({"sku": "s7"}, "this").indices) == 1
 
 
@@ -240,7 +240,7 @@ def test_columns_in_a_file(tmp_path: Any) -> None:
 
 
 def test_numbers_may_be_spelt_where_they_are_known() -> None:
-    names = Columns(words=256, open_places=40)
+    names = Columns(n_word_features=256, n_open_numbers=40)
     first = names.row({"age": 41, "vip": True, "city": "Rome"}, "this", grow=True)
     for row in (
         {"age": "41", "vip": "true", "city": "Rome"},
@@ -252,7 +252,7 @@ def test_numbers_may_be_spelt_where_they_are_known() -> None:
     for text in ("NA", "", "-", "null", "?"):
         assert names.row({"age": text, "vip": text, "city": "Rome"}, "this").tobytes() == gap.tobytes()
     forty = names.row({"age": "forty", "city": "Rome"}, "this")  # a gap, and a word
-    assert forty[: names.dense_part.numbers].tolist() == gap[: names.dense_part.numbers].tolist()
+    assert forty[: names.dense_part.n_numbers].tolist() == gap[: names.dense_part.n_numbers].tolist()
     assert forty.tobytes() != gap.tobytes()
 
 
@@ -291,3 +291,12 @@ def test_a_kind_that_there_is_not_is_refused():
         InvalidInput, match=r"kind of 'note' of columns must be one of .*left out, got 'texts'"
     ):
         Columns.infer([{"note": "a"}], kinds={"note": "texts"})
+
+
+def test_columns_of_different_lengths_are_refused() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"columns of the table must be of one length, got {'a': 3, 'b': 2}"
+    ):
+        Columns.infer({"a": [1, 2, 3], "b": [1, 2]})
+    with pytest.raises(InvalidInput, match="of one length"):
+        Columns([Column("a", "numbers")]).rows({"a": [1, 2, 3], "b": [1, 2]}, "this")

@@ -98,7 +98,7 @@ def frames(table: Path) -> dict[str, Any]:
     rows = tickets()
     polars = pl.DataFrame(rows)
     return {
-        "texts of a CSV": list(open_table(table).whole_rows()),
+        "texts of a CSV": list(open_table(table).valid_rows()),
         "pandas": pd.DataFrame(rows),
         "pandas, of a CSV": pd.read_csv(table, parse_dates=["opened"]),
         "Polars": polars,
@@ -151,7 +151,7 @@ def test_the_service(tmp_path: Path, table: Path, columns: sa.Columns, expected:
         learner="set-logit:uniform=0.0",
         columns=tmp_path / "columns.json",
     )
-    rows = list(open_table(table).whole_rows())
+    rows = list(open_table(table).valid_rows())
     try:
         for row in rows:
             x = {name: row[name] for name in FEATURES}
@@ -260,6 +260,6 @@ def test_vectors_beside_a_table(tmp_path: Path) -> None:
         read_data(table, label="team", vectors=tmp_path / "short.npy")
     mine = [{"age": 1.0}]
     np.save(tmp_path / "one.npy", vectors[:1])
-    (row,) = open_table(mine, vectors=tmp_path / "one.npy").whole_rows()
+    (row,) = open_table(mine, vectors=tmp_path / "one.npy").valid_rows()
     assert row.keys() == {"age", "vectors"}
     assert mine == [{"age": 1.0}]  # the caller's rows stay as they are

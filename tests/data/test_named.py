@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from people import CITIES, people
 
 import superarm as sa
-from superarm.data.cells import plain_row
+from superarm.data.cells import json_row
 from superarm.data.columns import Columns
 from superarm.data.rows import Row
 from superarm.errors import InvalidInput
@@ -39,7 +39,7 @@ rows = st.dictionaries(st.text(min_size=1, max_size=6), values, max_size=12)
 
 
 def open_columns(places: int = 40, words: int = 256) -> Columns:
-    return Columns(words=words, open_places=places)
+    return Columns(n_word_features=words, n_open_numbers=places)
 
 
 def bits(row: Any) -> bytes:
@@ -94,7 +94,7 @@ def test_a_gap_is_a_name_left_out(row: dict[str, Any]) -> None:
 @given(rows)
 def test_json_ready_rows_mean_the_same(row: dict[str, Any]) -> None:
     one, two = open_columns(), open_columns()
-    plain = json.loads(json.dumps(plain_row(row), allow_nan=False))
+    plain = json.loads(json.dumps(json_row(row), allow_nan=False))
     assert bits(one.row(row, "this", grow=True)) == bits(two.row(plain, "this", grow=True))
 
 
@@ -141,7 +141,7 @@ DECLARED = Columns(
         {"name": "b", "kind": "yes or no"},
         {"name": "w", "kind": "words"},
         {"name": "d", "kind": "dates"},
-        {"name": "t", "kind": "dates", "times": True},
+        {"name": "t", "kind": "dates", "has_time": True},
         {"name": "x", "kind": "text"},
         {"name": "v", "kind": "vector", "length": 2},
     ],
@@ -153,7 +153,7 @@ DECLARED = Columns(
 def test_tables_are_their_rows(several: list[dict[str, Any]]) -> None:
     """Column by column gives the bits of row by row: pandas, Polars, a list of dicts; values and what JSON has."""
     expected = [bits(DECLARED.row(row, "this")) for row in several]
-    plain = [json.loads(json.dumps(plain_row(row))) for row in several]
+    plain = [json.loads(json.dumps(json_row(row))) for row in several]
     assert [bits(DECLARED.row(row, "this")) for row in plain] == expected
     assert [bits(DECLARED.row(DECLARED.parse_row(row, "this"), "this")) for row in plain] == expected
     kinds = {"n": pl.Float64, "i": pl.Int64, "b": pl.Boolean, "w": pl.String, "d": pl.Date, "t": pl.Datetime}
@@ -172,7 +172,7 @@ def test_kinds_of_values() -> None:
     first = names.row({"a": same[0]}, "this")
     assert first[0] == 19844.0  # days since 1970
     assert (
-        first[2 * names.dense_part.numbers :] != 0
+        first[2 * names.dense_part.n_numbers :] != 0
     ).sum() == 4  # the weekday and the month, two places each
     assert all(np.array_equal(names.row({"a": value}, "this"), first) for value in same[1:2])
     noon = names.row({"a": datetime(2024, 5, 1, 12)}, "this")
@@ -278,9 +278,9 @@ def test_a_text_that_comes_late(name: str, tmp_path: Path) -> None:
     before = learner.scores([{"age": 30, "city": "Rome"}])
     at = learner.cursor()
     learner.decide({"text": TEXTS["ads"]}, cursor=at)  # a service decides so: the learner stays as it is
-    assert learner.inputs.layout.width == 0
+    assert learner.inputs.layout.n_sparse == 0
     learner.decide({"text": TEXTS["ads"]})
-    assert learner.inputs.layout.width == 65_536
+    assert learner.inputs.layout.n_sparse == 65_536
     assert np.allclose(learner.scores([{"age": 30, "city": "Rome"}]), before, atol=1e-6)
     learner.update(early, **({"hit": True} if "hit" in learner.feedback else {"label": early.labels[0]}))
     for i in range(300):
@@ -306,7 +306,7 @@ def test_vectors() -> None:
     row = learner.columns.row({"embedding": np.array([0.5, -1.0, 0.25])}, "this")
     assert row[:3].tolist() == [0.5, -1.0, 0.25]
     gap = learner.columns.row({"age": 41}, "this")
-    marks = gap[learner.columns.dense_part.numbers : learner.columns.dense_part.numbers + 3]
+    marks = gap[learner.columns.dense_part.n_numbers : learner.columns.dense_part.n_numbers + 3]
     assert np.allclose(marks, 3**-0.5)  # one mark of length 1
     with pytest.raises(InvalidInput, match=r"x\['other'\] of SetLogit must be in the first row, or declared"):
         learner.decide({"other": [1.0, 2.0]})
@@ -390,7 +390,7 @@ def test_own_decisions_hold_the_row_as_it_came() -> None:
 def test_width_as_asked_for() -> None:
     learner = sa.SetLogit(labels=LABELS, set_size=2, n_features=64)
     learner.decide({"age": 41})
-    assert (learner.n_features, learner.columns.d) == (64, 64)
+    assert (learner.n_features, learner.columns.n_dense) == (64, 64)
     with pytest.raises(InvalidInput, match="n_features of SetLogit must be left out, or at least 8"):
         sa.SetLogit(labels=LABELS, set_size=2, n_features=4).decide({"age": 41})
 

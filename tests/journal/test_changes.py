@@ -212,7 +212,7 @@ def test_going_back_to_the_very_beginning_keeps_the_kind_of_rows(drive, sparse):
     session.decide(DecisionRequest(rows(1)[0] if sparse else row, "b"))
     session.outcome(OutcomeRequest("a", hit=True))
     session.outcome(OutcomeRequest("b", hit=False))
-    assert (session.learner.inputs.layout.width > 0) is sparse
+    assert (session.learner.inputs.layout.n_sparse > 0) is sparse
     same_after_a_restart(session, drive)
 
 

@@ -35,7 +35,7 @@ def bits(learner):
 def weights(learner):
     """Dense weights label-major; sparse ones with labels last."""
     state = learner.core.state()
-    if learner.inputs.layout.d:
+    if learner.inputs.layout.n_dense:
         return state["weights.dense" if "weights.dense" in state else "weights.W"]
     return state["weights.sparse"]
 

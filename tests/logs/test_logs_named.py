@@ -108,7 +108,7 @@ def test_plain_tables_give_plain_rows(tmp_path):
         for i in range(60)
     ]
     log = Log(write(tmp_path / "log.csv", rows))
-    assert log.features.is_plain
+    assert log.features.is_numeric_only
     assert [r.decision.x.tolist() for r in log][1] == [1.0, 2.5]
     summary = survey(log)
     learner = sa.SetLogit(**summary.learner_params)
@@ -122,7 +122,7 @@ def test_plain_tables_give_plain_rows(tmp_path):
     decision = learner.decide({"a": 2.5, "b": 1})
     learner.update(decision, hit=True)
     assert decision.x == {"a": 2.5, "b": 1}  # as it came
-    mean = learner.columns.columns["b"].fill
+    mean = learner.columns.columns["b"].imputed
     assert learner.rank({"a": 1.0, "b": None}) == learner.rank([mean, 1.0])  # a gap is the mean of the look
     with pytest.warns(sa.ColumnWarning, match="column 'b' holds numbers, got 'many': a missing number"):
         learner.decide({"a": 1.0, "b": "many"})

@@ -162,7 +162,7 @@ def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = Non
         return
     if columns.left_out:
         yield f"left out: {_grouped(columns.left_out)}"
-    for warning in columns.warnings():
+    for warning in columns.warnings:
         yield f"WARNING: {warning}"
 
 

@@ -183,8 +183,8 @@ def _columns(source: Log, model: Learner) -> Iterator[str]:
     """Which columns are features, as what, and which are not."""
     layout = model.inputs.layout
     if model.columns is None and layout is not None:
-        parts = [f"{layout.d} numbers in x"] if layout.d else []
-        parts += [f"sparse rows with {layout.width:,} places"] if layout.width else []
+        parts = [f"{layout.n_dense} numbers in x"] if layout.n_dense else []
+        parts += [f"sparse rows with {layout.n_sparse:,} places"] if layout.n_sparse else []
         yield f"features: {' and '.join(parts)}"
     elif model.columns is not None:
         yield from column_lines(model.columns, model.n_labels)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array, Cell, JsonObject
-from superarm.data.rows import LARGEST
+from superarm.data.rows import FLOAT32_MAX
 from superarm.errors import InvalidInput
 
 ParsedCell = float | str | date | Array | None  # None: missing
@@ -35,10 +35,9 @@ GROUPED = {
 NOT_DIGITS = {mark: re.compile(rf"{SPACES}|{other}") for mark, other in ((".", ","), (",", r"\."))}
 DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 OTHER_DATE = re.compile(
-    r"(?:(\d{4})/(\d\d?)/(\d\d?)|(\d\d?)\.(\d\d?)\.(\d{4}))(?:[T ,]+(\d\d?:\d\d(?::\d\d)?))?"
-)
-SLASHED = re.compile(
-    r"(\d\d?)/(\d\d?)/(\d{4})(?:[T ,]+(\d\d?):(\d\d(?::\d\d)?)(?: ?([AP])M)?)?", re.IGNORECASE
+    r"(?:(\d{4})/(\d\d?)/(\d\d?)|(\d\d?)([./])(\d\d?)\5(\d{4}))"
+    r"(?:[T ,]+(\d\d?):(\d\d(?::\d\d)?)(?: ?([AP])M)?)?",
+    re.IGNORECASE,
 )
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 TEXT_WORDS, TEXT_LETTERS = 2, 6  # words of a text, at least; letters, in scripts without spaces
@@ -69,56 +68,49 @@ def parse_scalar(text: str, decimal: str = ".") -> float | bool | str | None:
     return float(bare) if NUMBER.fullmatch(bare) else text
 
 
-def parse_date(text: str, order: str = "day") -> date | None:
-    """The date that a text spells: 2024-05-01T12:30, 2024/05/01, 1.5.2024 12:30, 31/12/2024, 12/31/2024 3:05 PM.
+def parse_date(text: str, day_first: bool = True) -> date | None:
+    """Return the date in a text: 2024-05-01T12:30, 2024/05/01, 1.5.2024 12:30, 31/12/2024, 12/31/2024 3:05 PM.
 
     Args:
         text: the text of a cell.
-        order: what comes first between slashes, ``"day"`` or ``"month"``, where both are possible.
+        day_first: whether the day stands first between slashes, where both are possible.
 
     >>> parse_date("2024-05-01"), parse_date("1.5.2024 12:30"), parse_date("2024-02-30")
     (datetime.date(2024, 5, 1), datetime.datetime(2024, 5, 1, 12, 30), None)
-    >>> parse_date("05/01/2024"), parse_date("05/01/2024", "month"), parse_date("12/31/2024")
+    >>> parse_date("05/01/2024"), parse_date("05/01/2024", day_first=False), parse_date("12/31/2024")
     (datetime.date(2024, 1, 5), datetime.date(2024, 5, 1), datetime.date(2024, 12, 31))
     """
     if not text[:1].isdigit():
         return None
     try:
-        if slashed := SLASHED.fullmatch(text):
-            return _slashed(slashed, order)
         if DATE.fullmatch(text):
             return date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
         match = OTHER_DATE.fullmatch(text)
         if match is None:
             return None
-        y, m, d, d2, m2, y2, time = match.groups()
-        day = date(int(y or y2), int(m or m2), int(d or d2))
-        return day if time is None else datetime.fromisoformat(f"{day.isoformat()}T{time:0>5}")
+        year, month, day, first, mark, second, year_last, hour, minutes, half = match.groups()
+        if mark is not None:
+            day_is_first = mark == "." or int(first) > 12 or (day_first and int(second) <= 12)
+            year, month, day = (year_last, second, first) if day_is_first else (year_last, first, second)
+        when = date(int(year), int(month), int(day))
+        if hour is None:
+            return when
+        hours = int(hour) if half is None else int(hour) % 12 + 12 * (half in "pP")
+        return datetime.fromisoformat(f"{when.isoformat()}T{hours:02}:{minutes}")
     except ValueError:  # 2024-02-30 is a word
         return None
 
 
-def _slashed(match: re.Match[str], order: str) -> date:
-    a, b, year, hour, rest, half = match.groups()
-    first, second = int(a), int(b)
-    day, month = (first, second) if first > 12 or (order == "day" and second <= 12) else (second, first)
-    when = date(int(year), month, day)
-    if hour is None:
-        return when
-    hours = int(hour) if half is None else int(hour) % 12 + 12 * (half in "pP")
-    return datetime.fromisoformat(f"{when.isoformat()}T{hours:02}:{rest}")
-
-
 def date_order(text: str) -> str | None:
-    """What comes first in a date with slashes: ``"day"``, ``"month"``, ``"unknown"``; ``None`` for any other.
+    """Return what stands first in a date with slashes, ``"day"``, ``"month"``, ``"unknown"``; ``None`` for any other.
 
     >>> [date_order(text) for text in ("31/12/2024", "12/31/2024", "1/2/2024", "2024/12/31")]
     ['day', 'month', 'unknown', None]
     """
-    match = SLASHED.fullmatch(text)
-    if match is None:
+    match = OTHER_DATE.fullmatch(text)
+    if match is None or match[5] != "/":
         return None
-    return "day" if int(match[1]) > 12 else "month" if int(match[2]) > 12 else "unknown"
+    return "day" if int(match[4]) > 12 else "month" if int(match[6]) > 12 else "unknown"
 
 
 def is_text(value: str) -> bool:
@@ -179,7 +171,7 @@ def finite_number(value: Cell, name: str, owner: str) -> float:
         number = float(value)
     except OverflowError:  # 10**400
         number = inf
-    if not abs(number) <= LARGEST:
+    if not abs(number) <= FLOAT32_MAX:
         raise InvalidInput.must(f"x[{name!r}]", owner, "finite as a 32-bit float, or missing", value)
     return number
 
@@ -238,7 +230,7 @@ def is_named_row(x: Any) -> bool:
     return series and any(isinstance(name, str) for name in x.index)
 
 
-def plain_row(x: Any) -> JsonObject:
+def json_row(x: Any) -> JsonObject:
     """A named row as JSON-ready values that mean the same: what a Decision keeps of it, and the client sends."""
     if not isinstance(x, Mapping):  # a Series
         x = x.to_dict()

@@ -20,10 +20,10 @@ from superarm.data.cells import (
     to_python,
     to_word,
 )
-from superarm.data.rows import LARGEST
+from superarm.data.rows import FLOAT32_MAX
 from superarm.errors import InvalidInput
 
-NUMBERS, TRUTHS, DATES, WORDS, TEXT, VECTOR = KINDS = (
+NUMBERS, BOOLEAN, DATES, WORDS, TEXT, VECTOR = KINDS = (
     "numbers",
     "yes or no",
     "dates",
@@ -31,7 +31,7 @@ NUMBERS, TRUTHS, DATES, WORDS, TEXT, VECTOR = KINDS = (
     "text",
     "vector",
 )
-AS_NUMBER = (NUMBERS, TRUTHS, DATES)
+AS_NUMBER = (NUMBERS, BOOLEAN, DATES)
 LEFT_OUT = "left out"  # in place of a kind: the column is no feature
 
 ColumnKinds = Mapping[str, str]  # the kind of a column by its name, or LEFT_OUT
@@ -45,21 +45,21 @@ class Column:
         name: its name.
         kind: numbers, yes or no, dates, words, text, vector.
         decimal: what stands before the decimals of numbers in files of text.
-        times: whether dates have a time of day.
-        order: what comes first in dates with slashes, ``"day"`` or ``"month"``, where both are possible.
+        has_time: whether dates have a time of day.
+        day_first: whether the day stands first in dates with slashes, where both are possible.
         length: of a vector.
-        many: whether there are so many different words that they go to the sparse part.
-        fill: what a missing value counts as in rows that do not mark missing ones.
+        high_cardinality: whether there are so many different words that they go to the sparse part.
+        imputed: what a missing value counts as in rows that do not mark missing ones.
     """
 
     name: str
     kind: str
     decimal: str = "."
-    times: bool = False
-    order: str = "day"
+    has_time: bool = False
+    day_first: bool = True
     length: int = 0
-    many: bool = False
-    fill: float = 0.0
+    high_cardinality: bool = False
+    imputed: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -67,8 +67,8 @@ class Column:
             raise InvalidInput.must(f"kind of {self.name!r}", "columns", wanted, self.kind, choices=KINDS)
         if self.decimal not in (".", ","):
             raise InvalidInput.must(f"decimal of {self.name!r}", "columns", "'.' or ','", self.decimal)
-        if self.order not in ("day", "month"):
-            raise InvalidInput.must(f"order of {self.name!r}", "columns", "'day' or 'month'", self.order)
+        if not isinstance(self.day_first, bool):
+            raise InvalidInput.must(f"day_first of {self.name!r}", "columns", "true or false", self.day_first)
         if self.kind == VECTOR and not (isinstance(self.length, int) and self.length > 0):
             wanted = "how many numbers it has"
             raise InvalidInput.must(f"length of {self.name!r}", "columns", wanted, self.length)
@@ -76,12 +76,12 @@ class Column:
     @property
     def is_sparse(self) -> bool:
         """Whether it goes to the sparse part of a row."""
-        return self.kind == TEXT or self.many
+        return self.kind == TEXT or self.high_cardinality
 
     @property
     def has_dense_words(self) -> bool:
         """Whether its words go to the dense part of a row."""
-        return self.kind == DATES or (self.kind == WORDS and not self.many)
+        return self.kind == DATES or (self.kind == WORDS and not self.high_cardinality)
 
     @property
     def n_numbers(self) -> int:
@@ -89,7 +89,7 @@ class Column:
         return self.length if self.kind == VECTOR else int(self.kind in AS_NUMBER)
 
     def parse(self, value: Cell, owner: str) -> ParsedCell:
-        """A cell as float, str, date, vector, or ``None``; a str where numbers or dates stand is a stray word.
+        """A cell as float, str, date, vector, or ``None``; a str where numbers or dates stand is a non-numeric value.
 
         Args:
             value: the cell.
@@ -97,7 +97,7 @@ class Column:
         """
         kind = self.kind
         number = type(value) is float or type(value) is int
-        if number and kind in AS_NUMBER and -LARGEST <= value <= LARGEST:
+        if number and kind in AS_NUMBER and -FLOAT32_MAX <= value <= FLOAT32_MAX:
             return float(value)  # most of them
         if value is None or (isinstance(value, str) and value == ""):
             return None
@@ -122,12 +122,12 @@ class Column:
     def _parse_text(self, text: str, owner: str) -> ParsedCell:
         if self.kind in (WORDS, TEXT):
             return text
-        when = parse_date(text, self.order) if self.kind == DATES else None
+        when = parse_date(text, self.day_first) if self.kind == DATES else None
         if when is not None:
             return when
         scalar = parse_scalar(text, self.decimal)
         if isinstance(scalar, str):
-            return parse_date(text, self.order) or text
+            return parse_date(text, self.day_first) or text
         return None if scalar is None else finite_number(scalar, self.name, owner)
 
     def to_dict(self) -> JsonObject:

@@ -19,18 +19,18 @@ it comes, and a name that has had a text holds texts from then on.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from superarm._files import read_model, write_atomically
-from superarm.data.cells import parse_vector, plain_row
+from superarm.data.cells import json_row, parse_vector
 from superarm.data.column import (
+    BOOLEAN,
     KINDS,
     LEFT_OUT,
     NUMBERS,
-    TRUTHS,
     VECTOR,
     WORDS,
     Column,
@@ -39,7 +39,7 @@ from superarm.data.column import (
 )
 from superarm.data.dense_part import DensePart
 from superarm.data.encoding import encode_row, encode_table
-from superarm.data.inference import LIKELY_ID, MOSTLY_WORDS, UNSURE_ORDER, ColumnProfile
+from superarm.data.inference import LIKELY_ID, ColumnProfile, inference_warnings
 from superarm.data.rows import AnyRow, Layout, Rows
 from superarm.data.tables import first_cells, records
 from superarm.errors import InvalidInput
@@ -62,11 +62,11 @@ class Columns:
         columns: `Column` objects or dicts, in the order of their features.
         left_out: columns that are no features, and why.
         missing: whether numbers may be missing, and are marked then.
-        words: how many features words share; ``None`` chooses.
+        n_word_features: how many features words share; ``None`` chooses.
         text_width: how wide the sparse part is; ``None`` leaves it to the number of labels.
-        remarks: what was found in each column, for people.
+        descriptions: what was found in each column, for people.
         rows: how many rows were looked at; 0 if the columns were declared by somebody.
-        open_places: how many features there are for numbers with names that are yet to come; 0 takes no new ones.
+        n_open_numbers: how many features there are for numbers with names that are yet to come; 0 takes no new ones.
 
     >>> columns = Columns([Column("age", "numbers"), Column("note", "text")], text_width=1024)
     >>> row = columns.row({"age": "41", "note": "card not working"}, "this")
@@ -80,15 +80,16 @@ class Columns:
         *,
         left_out: Mapping[str, str] | None = None,
         missing: bool = True,
-        words: int | None = None,
+        n_word_features: int | None = None,
         text_width: int | None = None,
-        remarks: Mapping[str, str] | None = None,
+        descriptions: Mapping[str, str] | None = None,
         rows: int = 0,
-        open_places: int = 0,
+        n_open_numbers: int = 0,
     ) -> None:
         self.columns: dict[str, Column] = {}
-        self.left_out, self.remarks = dict(left_out or {}), dict(remarks or {})
-        self.rows_seen, self.open_places, self.text_width = rows, open_places, text_width
+        self.left_out, self._descriptions = dict(left_out or {}), dict(descriptions or {})
+        self.warnings: list[str] = []  # what inference may have taken for something else
+        self.rows_seen, self.n_open_numbers, self.text_width = rows, n_open_numbers, text_width
         try:
             for entry in columns:
                 column = entry if isinstance(entry, Column) else Column(**entry)
@@ -99,11 +100,15 @@ class Columns:
             wanted = "a list of columns, each with a name and a kind"
             raise InvalidInput.must("columns", "Columns", wanted, str(error)) from error
         declared = self.columns.values()
-        if words is None:
-            words = WORD_FEATURES if open_places or any(c.has_dense_words for c in declared) else 0
-        if words and not missing:
+        if n_word_features is None:
+            n_word_features = (
+                WORD_FEATURES if n_open_numbers or any(c.has_dense_words for c in declared) else 0
+            )
+        if n_word_features and not missing:
             raise InvalidInput.must("missing", "Columns", "true where there are words or dates", missing)
-        self.dense_part = DensePart(declared, missing=missing, words=words, room=open_places)
+        self.dense_part = DensePart(
+            declared, missing=missing, n_word_features=n_word_features, n_open_numbers=n_open_numbers
+        )
 
     # ------------------------------------------------------------ where they come from
 
@@ -143,25 +148,31 @@ class Columns:
         left_out |= {name: "as asked for" for name, kind in kinds.items() if kind == LEFT_OUT}
         names = profiles if only is None else dict.fromkeys([*only, *kinds])
         candidates = [profiles[name] for name in names if name not in left_out]
-        reasons = {p.name: p.why_not(wanted=everything or only is not None) for p in candidates}
+        reasons = {p.name: p.exclusion_reason(wanted=everything or only is not None) for p in candidates}
         if all(reasons.values()):  # ids and constants alone are better than nothing
-            reasons = {p.name: p.why_not(wanted=True) for p in candidates}
+            reasons = {p.name: p.exclusion_reason(wanted=True) for p in candidates}
         left_out |= {name: why for name, why in reasons.items() if why}
         features = [profile for profile in candidates if not reasons[profile.name]]
         columns = [profile.to_column() for profile in features]
-        strays = any(profile.strays for profile in features)
-        plain = all(p.kind in (NUMBERS, TRUTHS) and not p.missing and not p.strays for p in features)
+        non_numeric = any(profile.non_numeric for profile in features)
+        plain = all(p.kind in (NUMBERS, BOOLEAN) and not p.missing and not p.non_numeric for p in features)
         distinct = sum(
-            p.distinct for p, c in zip(features, columns, strict=True) if c.kind == WORDS and not c.many
+            p.distinct
+            for p, c in zip(features, columns, strict=True)
+            if c.kind == WORDS and not c.high_cardinality
         )
-        return cls(
+        inferred = cls(
             columns,
             left_out={name: left_out[name] for name in profiles if left_out.get(name)},
             missing=not plain,
-            words=_word_features(distinct) if strays or any(c.has_dense_words for c in columns) else 0,
-            remarks={profile.name: profile.describe() for profile in features},
+            n_word_features=_word_features(distinct)
+            if non_numeric or any(c.has_dense_words for c in columns)
+            else 0,
+            descriptions={profile.name: profile.describe() for profile in features},
             rows=max((profile.rows for profile in profiles.values()), default=0),
         )
+        inferred.warnings = inference_warnings(features, left_out)
+        return inferred
 
     @classmethod
     def open_for(cls, X: Any, n_features: int | None, owner: str) -> Columns:
@@ -175,12 +186,12 @@ class Columns:
         numbers = max((len(x) for x in rows), default=0) + sum(c.length for c in vectors.values())
         max_room = max(OPEN_NUMBERS, 2 * numbers + 8)
         if n_features is None:
-            return cls(vectors.values(), words=WORD_FEATURES, open_places=max_room)
+            return cls(vectors.values(), n_word_features=WORD_FEATURES, n_open_numbers=max_room)
         if n_features < MIN_FEATURES:
             wanted = f"left out, or at least {MIN_FEATURES}, for rows with names"
             raise InvalidInput.must("n_features", owner, wanted, n_features)
         room = min(max_room, n_features // 4)
-        return cls(vectors.values(), words=n_features - 2 * room, open_places=room)
+        return cls(vectors.values(), n_word_features=n_features - 2 * room, n_open_numbers=room)
 
     @classmethod
     def load(cls, source: Any) -> Columns:
@@ -216,30 +227,41 @@ class Columns:
             "columns": [column.to_dict() for column in self.columns.values()],
             "left_out": self.left_out,
             "missing": self.dense_part.missing,
-            "words": self.dense_part.words,
+            "n_word_features": self.dense_part.n_word_features,
             "text_width": self.text_width,
-            "remarks": self.remarks,
+            "descriptions": self._descriptions,
             "rows": self.rows_seen,
-            "open_places": self.open_places,
+            "n_open_numbers": self.n_open_numbers,
         }
 
     @classmethod
     def from_dict(cls, data: Any) -> Columns:
         """The columns that `to_dict` gave as ``data``."""
-        keys = {"columns", "left_out", "missing", "words", "text_width", "remarks", "rows", "open_places"}
+        keys = {
+            "columns",
+            "left_out",
+            "missing",
+            "n_word_features",
+            "text_width",
+            "descriptions",
+            "rows",
+            "n_open_numbers",
+        }
         if not isinstance(data, Mapping) or "columns" not in data or not set(data) <= keys:
             wanted = "an object with a list columns, each with a name and a kind"
             raise InvalidInput.must("content", "columns", wanted, data)
         return cls(**data)
 
     def copy(self) -> Columns:
-        return Columns.from_dict(self.to_dict())
+        columns = Columns.from_dict(self.to_dict())
+        columns.warnings = list(self.warnings)
+        return columns
 
     def for_labels(self, k: int) -> Columns:
         """The same, with a sparse part whose width follows from the number of labels ``k`` and a bound on memory."""
         columns = self.copy()
         if columns.has_sparse:
-            columns.widen(k)
+            columns.add_sparse_part(k)
         return columns
 
     # ------------------------------------------------------------ what they are
@@ -247,14 +269,14 @@ class Columns:
     @property
     def is_open(self) -> bool:
         """Whether new names are taken as they come."""
-        return self.open_places > 0
+        return self.n_open_numbers > 0
 
     @property
     def has_sparse(self) -> bool:
         return any(column.is_sparse for column in self.columns.values())
 
     @property
-    def is_plain(self) -> bool:
+    def is_numeric_only(self) -> bool:
         """Whether a row is the list of its numbers."""
         return not self.dense_part.missing and not self.has_sparse
 
@@ -268,35 +290,25 @@ class Columns:
         return {name: column.kind for name, column in self.columns.items()}
 
     @property
-    def d(self) -> int:
+    def n_dense(self) -> int:
         """The length of the dense part of a row."""
-        return self.dense_part.d
+        return self.dense_part.n_dense
 
     @property
     def layout(self) -> Layout:
-        return Layout(self.d, self.text_width or 0, self.dense_part.numbers if self.dense_part.missing else 0)
+        return Layout(
+            self.n_dense, self.text_width or 0, self.dense_part.n_numbers if self.dense_part.missing else 0
+        )
 
     @property
     def descriptions(self) -> dict[str, str]:
         """What each column is taken as, in words."""
-        return {name: self.remarks.get(name, column.kind) for name, column in self.columns.items()}
+        return {name: self._descriptions.get(name, column.kind) for name, column in self.columns.items()}
 
     @property
     def likely_ids(self) -> list[str]:
         """Columns of words that were left out, since hardly any word comes twice."""
         return [name for name, why in self.left_out.items() if why == LIKELY_ID]
-
-    def warnings(self) -> Iterator[str]:
-        """What in the table may have been taken for something else, and what to do about it."""
-        if self.likely_ids:
-            yield f"taken for ids: {', '.join(self.likely_ids)} (--text or --words takes them as features)"
-        mostly_words = [name for name, remark in self.remarks.items() if MOSTLY_WORDS in remark]
-        if mostly_words:
-            yield f"asked for as numbers or dates, but most cells hold words: {', '.join(mostly_words)}"
-        unsure = ", ".join(name for name, remark in self.remarks.items() if UNSURE_ORDER in remark)
-        if unsure:
-            remedy = f'"order": "month" in {unsure} of a file of columns (--columns) says otherwise'
-            yield f"1/2/2024 is read as the first of February, since no cell tells: {remedy}"
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -325,8 +337,8 @@ class Columns:
         self.columns[column.name] = column
         self.dense_part.add(column)
 
-    def widen(self, k: int) -> None:
-        """Give rows a sparse part, for k labels, if they have none."""
+    def add_sparse_part(self, k: int) -> None:
+        """Give rows a sparse part, for ``k`` labels, if they have none."""
         if self.text_width is None:
             self.text_width = text_width(k)
 
@@ -363,7 +375,7 @@ class Columns:
             owner: whose row it is, for messages.
         """
         parsed = {name: column.parse(x.get(name), owner) for name, column in self.columns.items()}
-        return plain_row(parsed)
+        return json_row(parsed)
 
 
 def text_width(k: int) -> int:

@@ -25,25 +25,27 @@ class DensePart:
     Args:
         columns: in the order of their features; texts have none here.
         missing: whether numbers may be missing, and are marked then.
-        words: how many features words share.
-        room: how many features there are for numbers, those of names yet to come too; 0 leaves none for new names.
+        n_word_features: how many features words share.
+        n_open_numbers: how many features numbers have, also for names yet to come; 0 leaves none for new names.
     """
 
-    def __init__(self, columns: Iterable[Column], *, missing: bool, words: int, room: int) -> None:
-        self.missing, self.words, self.is_open = missing, words, room > 0
+    def __init__(
+        self, columns: Iterable[Column], *, missing: bool, n_word_features: int, n_open_numbers: int
+    ) -> None:
+        self.missing, self.n_word_features, self.is_open = missing, n_word_features, n_open_numbers > 0
         self._columns: dict[str, Column] = {}
         self._start: dict[str, int] = {}
         self._used = 0
         self._empty: Array | None = None
         for column in columns:
             self.add(column)
-        self.numbers = room or self._used or int(words > 0)
-        self._unshared = self.numbers - self.numbers // SHARED
+        self.n_numbers = n_open_numbers or self._used or int(n_word_features > 0)
+        self._unshared = self.n_numbers - self.n_numbers // SHARED
 
     @property
-    def d(self) -> int:
+    def n_dense(self) -> int:
         """The length of the dense part."""
-        return (2 if self.missing else 1) * self.numbers + self.words
+        return (2 if self.missing else 1) * self.n_numbers + self.n_word_features
 
     def add(self, column: Column) -> None:
         """Give a column the next features, if it needs any."""
@@ -64,15 +66,15 @@ class DensePart:
     def empty_row(self) -> Array:
         """The dense part of a row without a value; not to be changed."""
         if self._empty is None:
-            row = self._empty = np.zeros(self.d, np.float32)
+            row = self._empty = np.zeros(self.n_dense, np.float32)
             if self.missing:
-                row[self.numbers : 2 * self.numbers] = 1.0
+                row[self.n_numbers : 2 * self.n_numbers] = 1.0
             for name, start in self._start.items():
                 column = self._columns[name]
                 if not self.missing:
-                    row[start] = column.fill
+                    row[start] = column.imputed
                 elif column.kind == VECTOR:  # one mark of length 1, over all its features
-                    marks = self.numbers + start
+                    marks = self.n_numbers + start
                     row[marks : marks + column.length] = column.length**-0.5
         return self._empty
 
@@ -81,13 +83,13 @@ class DensePart:
         i = self._start.get(name)
         if i is not None:
             row[i] = number
-        elif self.is_open and self._unshared <= self._used and self._unshared < self.numbers:
-            i = self._unshared + _hash("", name) % (self.numbers - self._unshared)
+        elif self.is_open and self._unshared <= self._used and self._unshared < self.n_numbers:
+            i = self._unshared + _hash("", name) % (self.n_numbers - self._unshared)
             row[i] += number
         else:
             return
         if self.missing:
-            row[self.numbers + i] = 0.0
+            row[self.n_numbers + i] = 0.0
 
     def put_numbers(self, rows: Array, column: Column, numbers: Array) -> None:
         """Write the numbers of a declared column, one for each row, NaN where it is missing."""
@@ -97,20 +99,20 @@ class DensePart:
         present = ~np.isnan(numbers)
         rows[present, i] = numbers[present].astype(np.float32)
         if self.missing:
-            rows[present, self.numbers + i] = 0.0
+            rows[present, self.n_numbers + i] = 0.0
 
     def put_vector(self, row: Array, column: Column, vector: Array) -> None:
         """Write the numbers of a vector."""
         start = self._start[column.name]
         row[start : start + column.length] = vector
-        row[self.numbers + start : self.numbers + start + column.length] = 0.0
+        row[self.n_numbers + start : self.n_numbers + start + column.length] = 0.0
 
     def word_features(self, column: str, word: str) -> Iterable[tuple[int, float]]:
         """What a word of a column adds to a row: features, each with a sign."""
-        if not self.words:
+        if not self.n_word_features:
             return ()
-        first = self.d - self.words
-        return ((first + i, sign) for i, sign in _hashed_word(column, word, self.words))
+        first = self.n_dense - self.n_word_features
+        return ((first + i, sign) for i, sign in _hashed_word(column, word, self.n_word_features))
 
 
 @lru_cache(maxsize=65_536)

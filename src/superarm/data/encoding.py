@@ -15,7 +15,7 @@ from superarm._types import Array, Cell
 from superarm.data.cells import ParsedCell, days_since_1970, is_text, normalize_text
 from superarm.data.column import AS_NUMBER, NUMBERS, TEXT, VECTOR, WORDS, Column, infer_value
 from superarm.data.dense_part import column_seed
-from superarm.data.rows import LARGEST, NO_INDICES, NO_VALUES, AnyRow, Row, Rows, stack
+from superarm.data.rows import FLOAT32_MAX, NO_INDICES, NO_VALUES, AnyRow, Row, Rows, stack
 from superarm.data.tables import cell_list, columns_of, records
 from superarm.errors import InvalidInput
 from superarm.native.text import hash_texts
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 Notices = dict[str, str]  # by column, a sentence if it is not what was declared
+NumberAndWords = tuple[float | None, list[tuple[str, str]]]  # words with the names of their columns
 
 
 class RowParts(NamedTuple):
@@ -47,7 +48,7 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
             if columns.dense_part.has_room(name):
                 columns.add(Column(name, NUMBERS))
         if parts.texts:
-            columns.widen(k)
+            columns.add_sparse_part(k)
     dense = columns.dense_part
     row: Array = dense.empty_row().copy()
     for name, number in parts.numbers:
@@ -63,7 +64,8 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
     if not parts.texts:
         return Row.from_parts(row, NO_INDICES, NO_VALUES, width)
     texts = [
-        (column_seed(column.name), column.many, _normalized(column, [text])) for column, text in parts.texts
+        (column_seed(column.name), column.high_cardinality, _normalized(column, [text]))
+        for column, text in parts.texts
     ]
     indices, values, _ = hash_texts(texts, 1, width)
     return Row.from_parts(row, indices, values, width)
@@ -93,21 +95,17 @@ def _parse_row(
             if name not in columns.left_out:
                 notices[name] = _new_notice(name)
             continue
-        if isinstance(parsed, float):
-            parts.numbers.append((name, parsed))
-        elif isinstance(parsed, str):
-            if column is not None:
-                _add_stray_notice(notices, column, parsed)
-            if column is not None and column.is_sparse:
-                parts.texts.append((column, parsed))
-            else:
-                parts.words.append((name, parsed))
-        elif isinstance(parsed, date):
-            parts.numbers.append((name, days_since_1970(parsed)))
-            times = column.times if column is not None and not is_open else isinstance(parsed, datetime)
-            parts.words.extend(_date_words(name, parsed, times))
-        elif parsed is not None and column is not None:
+        if column is not None and isinstance(parsed, str):
+            _add_value_notice(notices, column, parsed)
+        if isinstance(parsed, np.ndarray) and column is not None:
             parts.vectors.append((column, parsed))
+        elif isinstance(parsed, str) and column is not None and column.is_sparse:
+            parts.texts.append((column, parsed))
+        else:
+            has_time = column.has_time if column is not None and not is_open else isinstance(parsed, datetime)
+            number, words = _number_and_words(name, parsed, has_time)
+            parts.numbers.extend([] if number is None else [(name, number)])
+            parts.words.extend(words)
     if not is_open and n_declared < len(columns):
         names = {str(name) for name in cells}
         notices.update({name: _missing_notice(name) for name in columns.columns if name not in names})
@@ -129,7 +127,7 @@ def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, no
             notices[name] = _missing_notice(name)
         elif column.is_sparse:
             parsed = [column.parse(value, owner) for value in cell_list(cells)]
-            texts.append((column_seed(name), column.many, _normalized(column, parsed)))
+            texts.append((column_seed(name), column.high_cardinality, _normalized(column, parsed)))
         elif column.kind == VECTOR:
             for i, value in enumerate(cell_list(cells)):
                 vector = column.parse(value, f"row {i + 1} of {owner}")
@@ -140,7 +138,7 @@ def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, no
     if columns.text_width is None:
         return Rows(rows)
     indices, values, starts = hash_texts(texts, n, columns.text_width)
-    return Rows(rows if columns.d else None, indices, values, starts, columns.text_width)
+    return Rows(rows if columns.n_dense else None, indices, values, starts, columns.text_width)
 
 
 def _put_dense(
@@ -150,7 +148,7 @@ def _put_dense(
     dense = columns.dense_part
     numbers = _numbers(cells) if column.kind in AS_NUMBER else None
     if numbers is not None:
-        too_large = np.flatnonzero(np.abs(numbers) > LARGEST)
+        too_large = np.flatnonzero(np.abs(numbers) > FLOAT32_MAX)
         if len(too_large):
             i = int(too_large[0])
             cell = f"{column.name!r} in row {i + 1} of X"
@@ -159,14 +157,17 @@ def _put_dense(
         return
     numbers = np.full(len(rows), np.nan)
     rows_of_word: dict[tuple[str, str], list[int]] = {}
-    parsed_texts: dict[str, tuple[float, list[tuple[str, str]]]] = {}
+    parsed_texts: dict[str, NumberAndWords] = {}
     for i, value in enumerate(cell_list(cells)):
         number_and_words = parsed_texts.get(value) if type(value) is str else None
         if number_and_words is None:
-            number_and_words = _number_and_words(column, value, f"row {i + 1} of {owner}", notices)
+            parsed = column.parse(value, f"row {i + 1} of {owner}")
+            if isinstance(parsed, str):
+                _add_value_notice(notices, column, parsed)
+            number_and_words = _number_and_words(column.name, parsed, column.has_time)
             if type(value) is str:
                 parsed_texts[value] = number_and_words
-        numbers[i] = number_and_words[0]
+        numbers[i] = np.nan if number_and_words[0] is None else number_and_words[0]
         for word in number_and_words[1]:
             rows_of_word.setdefault(word, []).append(i)
     dense.put_numbers(rows, column, numbers)
@@ -175,29 +176,28 @@ def _put_dense(
             rows[with_word, i] += np.float32(sign)
 
 
-def _number_and_words(
-    column: Column, value: Cell, owner: str, notices: Notices
-) -> tuple[float, list[tuple[str, str]]]:
-    """The number of a cell, NaN if it has none, and its words."""
-    parsed = column.parse(value, owner)
+def _number_and_words(name: str, parsed: ParsedCell, has_time: bool) -> NumberAndWords:
+    """Return the number of a parsed cell in the dense part, ``None`` if it has none, and its words."""
     if isinstance(parsed, str):
-        _add_stray_notice(notices, column, parsed)
-        return np.nan, [(column.name, parsed)]
+        return None, [(name, parsed)]
     if isinstance(parsed, date):
-        return days_since_1970(parsed), _date_words(column.name, parsed, column.times)
-    return (parsed if isinstance(parsed, float) else np.nan), []
+        return days_since_1970(parsed), _date_words(name, parsed, has_time)
+    return (parsed if isinstance(parsed, float) else None), []
 
 
-def _date_words(name: str, when: date, times: bool) -> list[tuple[str, str]]:
+def _date_words(name: str, when: date, has_time: bool) -> list[tuple[str, str]]:
     words = [(f"{name} weekday", WEEKDAYS[when.weekday()]), (f"{name} month", str(when.month))]
-    if times:
+    if has_time:
         words.append((f"{name} hour", str(when.hour if isinstance(when, datetime) else 0)))
     return words
 
 
 def _normalized(column: Column, texts: Iterable[ParsedCell]) -> list[ParsedCell]:
     """Texts as they are hashed; words are taken as they are."""
-    return [normalize_text(text) if isinstance(text, str) and not column.many else text for text in texts]
+    return [
+        normalize_text(text) if isinstance(text, str) and not column.high_cardinality else text
+        for text in texts
+    ]
 
 
 def _new_notice(name: str) -> str:
@@ -208,13 +208,15 @@ def _missing_notice(name: str) -> str:
     return f"column {name!r} is missing"
 
 
-def _add_stray_notice(notices: Notices, column: Column, value: str) -> None:
-    """Tell of a word that is not what its column was declared to hold."""
+def _add_value_notice(notices: Notices, column: Column, value: str) -> None:
+    """Add a notice about a value that is not what its column was declared to hold."""
     name, short = column.name, value if len(value) <= 40 else f"{value[:40]}…"
     if column.kind in AS_NUMBER:
         notices[name] = f"column {name!r} holds {column.kind}, got {short!r}: a missing number, and a word"
-    elif column.kind == WORDS and is_text(value) and len(value.split()) > 4 and not column.many:
-        notices[name] = f"column {name!r} holds words, got a text: {short!r} (columns say otherwise: --text)"
+    elif column.kind == WORDS and is_text(value) and len(value.split()) > 4 and not column.high_cardinality:
+        notices[name] = (
+            f"column {name!r} holds words, got a text: {short!r} (declared as text, it is read word by word)"
+        )
 
 
 def _numbers(cells: Any) -> Array | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from functools import reduce
 from itertools import pairwise
@@ -20,17 +20,15 @@ import numpy as np
 
 from superarm._types import Cell
 from superarm.data.cells import GROUPED, UNSPACED, date_order, parse_date, parse_scalar, to_python
-from superarm.data.column import AS_NUMBER, DATES, NUMBERS, TEXT, TRUTHS, VECTOR, WORDS, Column
-from superarm.data.rows import LARGEST
+from superarm.data.column import AS_NUMBER, BOOLEAN, DATES, NUMBERS, TEXT, VECTOR, WORDS, Column
+from superarm.data.rows import FLOAT32_MAX
 from superarm.errors import InvalidInput
 
-MOST = 0.9  # of the cells say what a column is
+MAJORITY = 0.9  # of the cells say what a column is
 ENOUGH_ROWS = 20  # before a column is called an index, an id or a constant
 MANY_WORDS = 1024  # different words, from which on a column of words is hashed into the sparse part
-TEXT_WORDS, TEXT_SHARE = 2.5, 0.2  # words of a text on average, and the share of different ones
-MOSTLY_WORDS = " words in most cells"  # where numbers or dates were asked for
-UNSURE_ORDER = ", which no cell tells"  # of dates such as 1/2/2024
-SCALARS = (NUMBERS, TRUTHS, DATES, WORDS)
+MEAN_TEXT_WORDS, TEXT_SHARE = 2.5, 0.2  # words of a text on average, and the share of different ones
+SCALARS = (NUMBERS, BOOLEAN, DATES, WORDS)
 LIKELY_ID = "an id: hardly any word twice"
 COMMA = re.compile(r"\s*[+-]?(?:\d{1,3}(?:[. '\u2019\u00a0\u202f]\d{3})+|\d+),\d+\s*%?\s*")
 ID_NAME = re.compile(r"(^|[_ .])(id|ids|uuid|guid|key|index|idx)$|[a-z]I[dD]$", re.IGNORECASE)
@@ -43,6 +41,26 @@ OUTCOME_NAMES = frozenset(
         *("log_propensity", "pscore", "p_score", "prob", "probability", "model_version"),
     ]
 )
+
+
+def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str]) -> list[str]:
+    """Return what in a table may have been taken for something else, and what to do about it."""
+    likely_ids = [name for name, reason in left_out.items() if reason == LIKELY_ID]
+    mostly_words = [profile.name for profile in features if profile.is_mostly_words]
+    unsure = [profile.name for profile in features if profile.kind == DATES and profile.has_unsure_dates]
+    warnings = []
+    if likely_ids:
+        warnings.append(
+            f"taken for ids: {', '.join(likely_ids)} (declared as text or words, they are features)"
+        )
+    if mostly_words:
+        warnings.append(
+            f"asked for as numbers or dates, but most cells hold words: {', '.join(mostly_words)}"
+        )
+    if unsure:
+        remedy = f'"day_first": false of {", ".join(unsure)} in a file of columns says otherwise'
+        warnings.append(f"1/2/2024 is read as the first of February, since no cell tells: {remedy}")
+    return warnings
 
 
 def outcome_columns(names: Iterable[str]) -> dict[str, str]:
@@ -75,7 +93,9 @@ class ColumnProfile:
             len(value) for value, value_kind in zip(values, kinds, strict=True) if value_kind == VECTOR
         }
         self.length = max(lengths, default=0)  # of its vectors
-        self.is_odd = None in kinds or len(lengths) > 1  # lists of something else, or of several lengths
+        self.has_irregular_lists = (
+            None in kinds or len(lengths) > 1
+        )  # lists of something else, or of several lengths
         self._compare(
             [value for value, value_kind in zip(values, kinds, strict=True) if value_kind in SCALARS]
         )
@@ -92,7 +112,7 @@ class ColumnProfile:
             self.commas, scalar = self.commas + 1, parse_scalar(text, ",")
         elif "." in text and isinstance(scalar, float) and not GROUPED[","].fullmatch(text.strip(" %")):
             self.points += 1
-        return parse_date(text, self.order) or text if isinstance(scalar, str) else scalar
+        return parse_date(text, self.day_first) or text if isinstance(scalar, str) else scalar
 
     def _compare(self, values: list[Any]) -> None:
         """What all values that are no vectors have in common."""
@@ -106,7 +126,7 @@ class ColumnProfile:
         )
         self.in_order = scalars_only and all(map(_in_order, values, values[1:]))
         self.increasing = self.in_order and all(a != b for a, b in pairwise(values))
-        self.times = any(isinstance(v, datetime) and v.time() != datetime.min.time() for v in values)
+        self.has_time = any(isinstance(v, datetime) and v.time() != datetime.min.time() for v in values)
         self.mean = reduce(add, numbers, 0.0) / len(numbers) if numbers else 0.0
         self.words = sum(1 + word.count(" ") + len(UNSPACED.findall(word)) for word in words)
         self.is_named_id = ID_NAME.search(self.name) is not None
@@ -123,21 +143,23 @@ class ColumnProfile:
         counts, n = self.counts, self.filled + (self.missing_words if self.counts[WORDS] else 0)
         if counts[VECTOR] and counts[VECTOR] == self.filled:
             return VECTOR
-        if counts[TRUTHS] >= MOST * n:
-            return TRUTHS
-        if counts[NUMBERS] + counts[TRUTHS] >= MOST * n:
+        if counts[BOOLEAN] >= MAJORITY * n:
+            return BOOLEAN
+        if counts[NUMBERS] + counts[BOOLEAN] >= MAJORITY * n:
             return NUMBERS
-        if counts[DATES] >= MOST * n:
+        if counts[DATES] >= MAJORITY * n:
             return DATES
-        return TEXT if self.is_text else WORDS
+        return TEXT if self.holds_texts else WORDS
 
     @property
-    def is_text(self) -> bool:
+    def holds_texts(self) -> bool:
         """Whether its words are texts: several in a cell, and many cells that are different."""
         cells, different = self.counts[WORDS], self.distinct
-        several = cells > 0 and self.words >= TEXT_WORDS * cells
+        several = cells > 0 and self.words >= MEAN_TEXT_WORDS * cells
         seldom = (
-            self.compared >= ENOUGH_ROWS and different >= MOST * self.compared and self.words >= 1.5 * cells
+            self.compared >= ENOUGH_ROWS
+            and different >= MAJORITY * self.compared
+            and self.words >= 1.5 * cells
         )
         return (
             several and (self.compared < ENOUGH_ROWS or different >= TEXT_SHARE * self.compared)
@@ -149,18 +171,28 @@ class ColumnProfile:
         return "," if self.commas > self.points else "."
 
     @property
-    def order(self) -> str:
-        """What comes first in its dates with slashes, the day or the month."""
-        return "month" if self.orders["month"] > self.orders["day"] else "day"
+    def day_first(self) -> bool:
+        """Whether the day stands first in its dates with slashes."""
+        return self.orders["month"] <= self.orders["day"]
 
     def _describe_order(self) -> str:
-        """What comes first in dates with slashes, and how sure that is; empty if no date has slashes."""
-        sure, other = self.orders[self.order], self.orders["day" if self.order == "month" else "month"]
-        if not sure + other + self.orders["unknown"]:
-            return ""
-        if other:
-            return f"{self.order} first, but for {other:,}"
-        return f"{self.order} first" + (UNSURE_ORDER if not sure else "")
+        """Return what stands first in dates with slashes, and how sure that is; empty if no date has slashes."""
+        first, second = ("day", "month") if self.day_first else ("month", "day")
+        if self.has_unsure_dates:
+            return f"{first} first, which no cell tells"
+        if self.orders[second]:
+            return f"{first} first, but for {self.orders[second]:,}"
+        return f"{first} first" if self.orders[first] else ""
+
+    @property
+    def has_unsure_dates(self) -> bool:
+        """Whether it has dates such as 1/2/2024, and none that tells what stands first."""
+        return self.orders["unknown"] > 0 and not self.orders["day"] + self.orders["month"]
+
+    @property
+    def is_mostly_words(self) -> bool:
+        """Whether most cells hold words though it is taken as numbers or dates."""
+        return 2 * self.non_numeric > self.filled
 
     @property
     def missing(self) -> int:
@@ -168,20 +200,20 @@ class ColumnProfile:
         return self.rows - self.filled - (self.missing_words if self.kind in (WORDS, TEXT) else 0)
 
     @property
-    def strays(self) -> int:
-        """Words where numbers or dates stand."""
+    def non_numeric(self) -> int:
+        """How many cells hold words where the others are numbers or dates."""
         return self.counts[WORDS] if self.kind in AS_NUMBER else 0
 
     def describe(self) -> str:
         """What the column is taken as, and why."""
-        kind, cells, missing, strays = self.kind, self.counts[WORDS], self.missing, self.strays
+        kind, cells, missing, non_numeric = self.kind, self.counts[WORDS], self.missing, self.non_numeric
         parts = [
             kind if kind != VECTOR else f"vectors of {self.length:,} numbers",
             "as asked for" if self.is_declared else "",
             "with a decimal comma" if self.decimal == "," and kind == NUMBERS else "",
             self._describe_order() if kind == DATES else "",
             f"{self.words / cells:.0f} words each" if kind == TEXT and cells else "",
-            f"{strays:,}{MOSTLY_WORDS if 2 * strays > self.filled else ' words'}" if strays else "",
+            f"{non_numeric:,} words{' in most cells' if self.is_mostly_words else ''}" if non_numeric else "",
             f"{missing:,} missing" if missing else "",
         ]
         return ", ".join(part for part in parts if part)
@@ -189,24 +221,24 @@ class ColumnProfile:
     def to_column(self) -> Column:
         """The column."""
         kind = self.kind
-        if self.filled and self.strays == self.filled:
+        if self.filled and self.non_numeric == self.filled:
             got = f"words in all {self.filled:,}"
             raise InvalidInput.must(kind, f"column {self.name!r}", "in some of its cells", got)
-        numbers = kind in (NUMBERS, TRUTHS)
+        numbers = kind in (NUMBERS, BOOLEAN)
         return Column(
             self.name,
             kind,
             decimal=self.decimal if numbers else ".",
-            times=self.times if kind == DATES else False,
-            order=self.order if kind == DATES else "day",
+            has_time=kind == DATES and self.has_time,
+            day_first=kind != DATES or self.day_first,
             length=self.length if kind == VECTOR else 0,
-            many=kind == WORDS and self.distinct > MANY_WORDS,
-            fill=float(np.float32(self.mean)) if numbers and abs(self.mean) <= LARGEST else 0.0,
+            high_cardinality=kind == WORDS and self.distinct > MANY_WORDS,
+            imputed=float(np.float32(self.mean)) if numbers and abs(self.mean) <= FLOAT32_MAX else 0.0,
         )
 
-    def why_not(self, *, wanted: bool = False) -> str:
+    def exclusion_reason(self, *, wanted: bool = False) -> str:
         """Why it is no feature; empty if it may be one. Where it is wanted as one, only lists of anything are not."""
-        if self.is_odd or (self.counts[VECTOR] and self.kind != VECTOR):
+        if self.has_irregular_lists or (self.counts[VECTOR] and self.kind != VECTOR):
             return "lists"
         if wanted or self.is_declared:
             return ""
@@ -224,7 +256,7 @@ class ColumnProfile:
             return "time: it goes on with the rows"
         if self.is_named_id and self.distinct == self.compared and (self.whole or kind in (WORDS, TEXT)):
             return "an id"
-        if kind == WORDS and self.distinct >= MOST * self.compared:
+        if kind == WORDS and self.distinct >= MAJORITY * self.compared:
             return LIKELY_ID
         return ""
 
@@ -232,7 +264,7 @@ class ColumnProfile:
 def _kind(value: Any) -> str | None:
     """The kind of a parsed value; ``None`` for what is no value."""
     if isinstance(value, bool):
-        return TRUTHS
+        return BOOLEAN
     if isinstance(value, date):
         return DATES
     if isinstance(value, str):

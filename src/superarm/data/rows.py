@@ -15,7 +15,7 @@ from superarm._types import Array
 from superarm.errors import InvalidInput
 from superarm.native.rows import RowBlock
 
-LARGEST = float(np.finfo(np.float32).max)  # the largest number of a row
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 Width = int | tuple[int, int] | None  # n_features: of rows of one kind; (dense, sparse) of mixed ones
 
@@ -25,23 +25,23 @@ NO_VALUES.flags.writeable = NO_INDICES.flags.writeable = False
 
 
 class Layout(NamedTuple):
-    """What rows look like: the columns of both parts, and how many dense ones may be missing (columns.py)."""
+    """How many features rows have in both parts, and how many numbers of the dense part may be missing (columns.py)."""
 
-    d: int
-    width: int
-    numbers: int = 0
+    n_dense: int
+    n_sparse: int
+    n_numbers: int = 0
 
     @property
     def mixed(self) -> bool:
-        return self.d > 0 and self.width > 0
+        return self.n_dense > 0 and self.n_sparse > 0
 
     @property
     def n_features(self) -> int | tuple[int, int]:
-        return (self.d, self.width) if self.mixed else self.d + self.width
+        return (self.n_dense, self.n_sparse) if self.mixed else self.n_dense + self.n_sparse
 
     @property
     def kind(self) -> str:
-        return "mixed" if self.mixed else "sparse" if self.width else "dense"
+        return "mixed" if self.mixed else "sparse" if self.n_sparse else "dense"
 
 
 class Row:
@@ -247,23 +247,25 @@ def conform_row(row: AnyRow, layout: Layout, owner: str) -> AnyRow:
     """A checked row as a learner of this layout reads it: of one kind, both are the same to it."""
     if isinstance(row, Row):
         d, width = len(row.dense), row.width
-        if layout.width == 0:
-            return densify(row, layout.d)
-        if d == layout.d and width <= layout.width:
+        if layout.n_sparse == 0:
+            return densify(row, layout.n_dense)
+        if d == layout.n_dense and width <= layout.n_sparse:
             return (
                 row
-                if width == layout.width
-                else Row.from_parts(row.dense, row.indices, row.values, layout.width)
+                if width == layout.n_sparse
+                else Row.from_parts(row.dense, row.indices, row.values, layout.n_sparse)
             )
-        if d == 0 and width <= layout.width:
-            return Row.from_parts(np.zeros(layout.d, np.float32), row.indices, row.values, layout.width)
+        if d == 0 and width <= layout.n_sparse:
+            return Row.from_parts(
+                np.zeros(layout.n_dense, np.float32), row.indices, row.values, layout.n_sparse
+            )
         raise InvalidInput.must("x", owner, f"{layout.kind}, as its first row was", f"{row.layout.kind}")
-    if layout.width == 0:
+    if layout.n_sparse == 0:
         return row
-    if layout.d:
-        return Row.from_parts(row, NO_INDICES, NO_VALUES, layout.width)
+    if layout.n_dense:
+        return Row.from_parts(row, NO_INDICES, NO_VALUES, layout.n_sparse)
     index = np.flatnonzero(row).astype(np.int32)
-    return Row.from_parts(NO_VALUES, index, row[index], layout.width)
+    return Row.from_parts(NO_VALUES, index, row[index], layout.n_sparse)
 
 
 def densify(row: AnyRow, d: int) -> Array:
@@ -339,22 +341,24 @@ def _dense(X: Any, owner: str) -> Array:
 def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
     """Rows as one matrix, of this layout or of their own."""
     layout = layout_of(rows[0]) if layout is None else layout
-    if layout.width == 0:
+    if layout.n_sparse == 0:
         dense_rows: list[Any] = [
             row if type(row) is np.ndarray else conform_row(row, layout, "Rows") for row in rows
         ]
-        return Rows(np.concatenate([NO_VALUES, *dense_rows]).reshape(-1, layout.d))
+        return Rows(np.concatenate([NO_VALUES, *dense_rows]).reshape(-1, layout.n_dense))
     conformed: list[Any] = [conform_row(row, layout, "Rows") for row in rows]
     starts = np.zeros(len(conformed) + 1, np.int64)
     np.cumsum([len(row.indices) for row in conformed], out=starts[1:])
     values = np.concatenate([row.values for row in conformed] or [NO_VALUES])
     indices = np.concatenate([row.indices for row in conformed] or [NO_INDICES])
     dense = None
-    if layout.d:
+    if layout.n_dense:
         dense = (
-            np.stack([row.dense for row in conformed]) if conformed else np.zeros((0, layout.d), np.float32)
+            np.stack([row.dense for row in conformed])
+            if conformed
+            else np.zeros((0, layout.n_dense), np.float32)
         )
-    return Rows(dense, indices, values, starts, layout.width)
+    return Rows(dense, indices, values, starts, layout.n_sparse)
 
 
 # ---------------------------------------------------------------- rows as JSON

@@ -72,7 +72,7 @@ class Table(ABC):
     def fingerprint(self) -> str:
         """A hash of the content, to know it again."""
 
-    def whole_rows(self) -> Iterator[dict[str, Cell]]:
+    def valid_rows(self) -> Iterator[dict[str, Cell]]:
         """Every row; one that cannot be read is refused."""
         for number, row in enumerate(self.rows()):
             if isinstance(row, str):
@@ -81,7 +81,7 @@ class Table(ABC):
 
     def read(self) -> dict[str, list[Cell]]:
         """The whole table, column by column."""
-        content, n = columns_of(list(self.whole_rows()))
+        content, n = columns_of(list(self.valid_rows()))
         if not n:
             raise InvalidInput(f"{self.name} has no rows")
         return content
@@ -198,7 +198,7 @@ class FrameTable(Table):
 
 
 def _frame_table(frame: Any) -> FrameTable:
-    """A pandas, Polars or Arrow table, a plan of Polars, or a list of dicts."""
+    """A pandas, Polars or Arrow table, a Polars LazyFrame, or a list of dicts."""
     library = type(frame).__module__.partition(".")[0]
     names = {"pandas": "the pandas frame", "polars": "the Polars frame", "pyarrow": "the Arrow table"}
     if is_named_rows(frame) or (library == "polars" and hasattr(frame, "collect_schema")):
@@ -243,7 +243,7 @@ def _jsonable(value: Any) -> Any:
 
 def is_frame(X: object) -> bool:
     """Whether X is a table of pandas, Polars or Arrow (or something that looks like one)."""
-    kind = type(X)  # of a plan of Polars, asking for its columns would compute them
+    kind = type(X)  # of a Polars LazyFrame, asking for its columns would compute them
     if hasattr(kind, "column_names") and hasattr(kind, "to_pylist"):
         return True
     frame = hasattr(kind, "columns") and hasattr(kind, "__getitem__") and hasattr(kind, "dtypes")
@@ -281,9 +281,11 @@ def records(X: Any) -> Iterator[dict[str, Cell]]:
 
 
 def _polars_rows(frame: Frame) -> Iterator[dict[str, Cell]]:
-    """Some rows of a frame, or of a plan for one, at a time."""
-    plan = hasattr(frame, "collect_batches")
-    parts = frame.collect_batches(chunk_size=CHUNK, maintain_order=True) if plan else frame.iter_slices(CHUNK)
+    """Yield the rows of a frame or a LazyFrame, some at a time."""
+    is_lazy = hasattr(frame, "collect_batches")
+    parts = (
+        frame.collect_batches(chunk_size=CHUNK, maintain_order=True) if is_lazy else frame.iter_slices(CHUNK)
+    )
     for part in parts:
         yield from part.iter_rows(named=True)
 
@@ -298,7 +300,7 @@ def _names(columns: Iterable[Any]) -> list[str]:
 def first_cells(table: Any, count: int) -> dict[str, list[Cell]]:
     """The first cells of each column of a table: a file, a frame, columns or rows in memory, an iterator of rows."""
     if isinstance(table, str | PathLike):
-        table = open_table(table).whole_rows()
+        table = open_table(table).valid_rows()
     if not isinstance(table, Mapping) and not is_frame(table):
         rows = table if isinstance(table, Iterator) else records(table)
         table = list(islice(rows, count))
@@ -315,7 +317,10 @@ def cell_list(column: Any) -> list[Cell]:
 def columns_of(X: Any) -> tuple[dict[str, Any], int]:
     """The columns of a table by name, each a list, an array or a series; how many rows there are."""
     if isinstance(X, Mapping):
-        return dict(X), len(next(iter(X.values()), ()))
+        lengths = {name: len(cells) for name, cells in X.items()}
+        if len(set(lengths.values())) > 1:
+            raise InvalidInput.must("columns", "the table", "of one length", lengths)
+        return dict(X), next(iter(lengths.values()), 0)
     if hasattr(X, "to_pydict") and hasattr(X, "column_names"):
         return X.to_pydict(), len(X)
     if is_frame(X):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from superarm.data.cells import is_named_row, plain_row
+from superarm.data.cells import is_named_row, json_row
 from superarm.data.labels import Label, Labels
 from superarm.data.rows import Row, as_row, row_from_json, row_to_json
 from superarm.errors import InvalidInput
@@ -135,7 +135,7 @@ class Decision(DecisionBase):
         candidates = None if eligible is None else tuple(eligible)
         if candidates is not None and not {*shown, *best} <= set(candidates):
             raise InvalidInput.must("eligible", owner, "a list that holds labels and top", candidates)
-        row = plain_row(x) if is_named_row(x) else None if x is None else as_row(x, None, owner)
+        row = json_row(x) if is_named_row(x) else None if x is None else as_row(x, None, owner)
         return cls.from_parts(
             x=row,
             sets=(shown, shown, best),

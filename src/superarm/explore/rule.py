@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Self, TypedDict
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.cells import is_named_row, plain_row
+from superarm.data.cells import is_named_row, json_row
 from superarm.data.labels import Label, Labels
-from superarm.data.rows import LARGEST, Rows, as_row, as_rows
+from superarm.data.rows import FLOAT32_MAX, Rows, as_row, as_rows
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import FeedbackError, InvalidInput
@@ -188,7 +188,7 @@ class Rule(Parametrised, ABC):
         s = self._parse_scores(scores, probabilities, 1)
         core, numbers, m = self._prepare(len(s), eligible, set_size, coverage)
         if x is not None:
-            x = plain_row(x) if is_named_row(x) else as_row(x, None, self.owner)
+            x = json_row(x) if is_named_row(x) else as_row(x, None, self.owner)
         decision: Decision = self._decide(core, s, x, numbers, m, None)
         self.round = core.round
         return decision
@@ -344,7 +344,7 @@ class Rule(Parametrised, ABC):
                 else "a matrix (decide takes one row)"
             )
             raise self.invalid(what, wanted, f"shape {s.shape}")
-        if s.ndim != ndim or s.shape[-1] < 2 or not (np.abs(s) <= LARGEST).all():
+        if s.ndim != ndim or s.shape[-1] < 2 or not (np.abs(s) <= FLOAT32_MAX).all():
             raise self.invalid(what, "finite, one for each of at least two labels", s)
         return (s if probabilities is None else log_scores(s, self.owner)).astype(np.float32)
 

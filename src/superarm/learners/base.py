@@ -162,7 +162,7 @@ class LearnerBase(Parametrised):
     def effective_scaling(self) -> str:
         """How rows reach the weights: the ``scaling`` that was chosen; else of rows with names, whose numbers have all
         kinds of units, standardised; else the learner's own: for the paper's of length 1, as its theory asks."""
-        named = self.inputs.layout is not None and self.inputs.layout.numbers > 0
+        named = self.inputs.layout is not None and self.inputs.layout.n_numbers > 0
         return self.scaling or ("standard" if named else self.own_scaling)
 
     # ------------------------------------------------------------ labels, rows, rounds
@@ -309,7 +309,7 @@ class LearnerBase(Parametrised):
     def _lacks_sparse_part(self) -> bool:
         """Whether rows have got a sparse part that the core has no room for."""
         layout = self.inputs.layout
-        return self.core is not None and layout is not None and self.core.scaling.width != layout.width
+        return self.core is not None and layout is not None and self.core.scaling.width != layout.n_sparse
 
     def rebuild_core(self, old: Core) -> Core:
         """Return a new core with room for more labels, or for a sparse part, that continues an old one."""
@@ -335,7 +335,7 @@ class LearnerBase(Parametrised):
     def _new_core(self) -> Core:
         layout, inputs = self.inputs.layout, self.inputs
         assert layout is not None
-        if self.fixed_labels and layout.width and inputs.columns is not None:
+        if self.fixed_labels and layout.n_sparse and inputs.columns is not None:
             raise self.invalid("columns", "without text: its matrix couples all features", inputs.columns)
         core = self.make_core(layout)
         core.decision_class, core.explore_rule = Decision, self.rule
@@ -343,7 +343,7 @@ class LearnerBase(Parametrised):
         core.all_labels, core.showable = inputs.all_labels, inputs.showable
         core.set_size, core.takes_hit = self._set_size, "hit" in self.feedback
         core.sees_label = self.feedback == ("label",)
-        core.plain_dense_rows = layout.width == layout.numbers == 0 and not inputs.label_additions
+        core.plain_dense_rows = layout.n_sparse == layout.n_numbers == 0 and not inputs.label_additions
         return core
 
 

@@ -134,10 +134,10 @@ class InputSchema:
             row = columns.row(
                 named, self.owner, grow=grow, k=self.label_set.count, notices=self.column_warnings
             )
-            if self.layout is None or (columns.text_width or 0) != self.layout.width:  # the first text
+            if self.layout is None or (columns.text_width or 0) != self.layout.n_sparse:  # the first text
                 self.set_layout(columns.layout)
             return row
-        if self.columns is not None and not isinstance(x, Row) and np.shape(x) != (self.columns.d,):
+        if self.columns is not None and not isinstance(x, Row) and np.shape(x) != (self.columns.n_dense,):
             raise self.invalid("x", "a row with names, as its first row was", x)
         row = as_row(x, self.n_features, self.owner)
         if self.layout is None:
@@ -176,7 +176,7 @@ class InputSchema:
 
     def set_layout(self, layout: Layout) -> None:
         """Fix the layout of rows."""
-        check_int("n_features", self.owner, layout.d + layout.width, 1)
+        check_int("n_features", self.owner, layout.n_dense + layout.n_sparse, 1)
         self.layout, self.n_features = layout, layout.n_features
 
     def _declared_layout(self, layout: Layout) -> Layout:
@@ -191,9 +191,9 @@ class InputSchema:
         if layout is None:
             n_features = self.n_features
             layout = Layout(*n_features) if isinstance(n_features, tuple) else Layout(n_features or 1, 0)
-        if layout.width == 0:
-            return np.zeros(layout.d, np.float32)
-        return Row(np.zeros(layout.d) if layout.d else None, ([], []), layout.width)
+        if layout.n_sparse == 0:
+            return np.zeros(layout.n_dense, np.float32)
+        return Row(np.zeros(layout.n_dense) if layout.n_dense else None, ([], []), layout.n_sparse)
 
     # ------------------------------------------------------------ rows with names
 
@@ -227,7 +227,7 @@ class InputSchema:
     def use_columns(self, columns: Columns) -> None:
         """Take these columns: the first, or those of now with new ones at the end."""
         columns = columns.for_labels(self.label_set.count)
-        if not columns.d and not columns.text_width:
+        if not columns.n_dense and not columns.text_width:
             raise self.invalid("columns", "at least one that is a feature", columns)
         if self.layout is None:
             if self.n_features not in (None, columns.layout.n_features):
@@ -237,7 +237,7 @@ class InputSchema:
             before = None if self.columns is None else self.columns.to_dict()["columns"]
             if (
                 before is None
-                or columns.d != self.layout.d
+                or columns.n_dense != self.layout.n_dense
                 or columns.to_dict()["columns"][: len(before)] != before
             ):
                 raise self.invalid("columns", "its own, with new ones at the end", columns)

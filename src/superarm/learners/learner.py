@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.cells import plain_row
+from superarm.data.cells import json_row
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
 from superarm.data.rows import stack
@@ -115,7 +115,7 @@ class Learner(LearnerBase):
             named = named_row(x)
             row = self.inputs.encode_row(x if named is None else named)
             now = self.ensure_core() if cursor is None else self.core_for_cursor(cursor)
-            shown = row if named is None else plain_row(named)
+            shown = row if named is None else json_row(named)
             decision = self._with_coverage(now, coverage, now.decide, row, shown, numbers, m, cursor)
             if type(decision) is int:
                 raise feedback.score_error(self, row)

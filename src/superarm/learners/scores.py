@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from superarm.data.labels import Label, Labels
-from superarm.data.rows import LARGEST, Layout, Rows
+from superarm.data.rows import FLOAT32_MAX, Layout, Rows
 from superarm.data.tables import is_named_rows, named_row, records
 from superarm.decisions import Decision
 from superarm.explore.rule import Rule
@@ -36,13 +36,13 @@ class ScoreSchema(InputSchema):
         named = named_row(x)
         if named is None:
             return super().encode_row(x, grow=grow)
-        s = np.full(self.label_set.count, -LARGEST, np.float32)  # those without a score come last
+        s = np.full(self.label_set.count, -FLOAT32_MAX, np.float32)  # those without a score come last
         for label, score in named.items():
             number = self.label_set.number_of_text(label)
             if number is None:
                 raise self.invalid("x", "scores of known labels", label)
             real = isinstance(score, int | float | np.number) and not isinstance(score, bool)
-            if not real or not -LARGEST <= score <= LARGEST:
+            if not real or not -FLOAT32_MAX <= score <= FLOAT32_MAX:
                 raise self.invalid(f"x[{label!r}]", "a finite number", score)
             s[number] = score
         return s

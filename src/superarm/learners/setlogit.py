@@ -76,7 +76,7 @@ class LikelihoodLearner(Learner):
     def n_curved(self) -> int:
         """How many curved features there are beside those of the row; 0 for sparse rows."""
         layout = self.inputs.layout
-        if layout is not None and layout.d == 0:
+        if layout is not None and layout.n_dense == 0:
             return 0
         if self.curves is not None:
             return self.curves

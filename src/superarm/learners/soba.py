@@ -56,7 +56,7 @@ class SOBA(BanditLearner):
         return {"soba": {"matrix": "full"}, "soba-diag": {"matrix": "diagonal"}}
 
     def make_core(self, layout: Layout) -> Core:
-        self._check_memory(layout.d + layout.width)
+        self._check_memory(layout.n_dense + layout.n_sparse)
         cls = SOBADiagonalCore if self.matrix == "diagonal" else SOBAFullCore
         return cls(**self.core_args(layout), a=self.a)
 

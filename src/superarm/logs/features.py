@@ -68,7 +68,7 @@ class MatrixFeatures(Features):
         )
 
 
-class PlainFeatures(Features):
+class UnnamedFeatures(Features):
     """Numbers without names: dense ones in x, sparse ones in x_indices and x_values."""
 
     def __init__(self, separator: str | None) -> None:
@@ -107,7 +107,7 @@ class NamedFeatures(Features):
         self, columns: Columns, *, in_x: bool, as_they_are: bool = False, missing: tuple[str, ...] = ()
     ) -> None:
         super().__init__()
-        self.columns, self.n_features, self.missing = columns, columns.d, missing
+        self.columns, self.n_features, self.missing = columns, columns.n_dense, missing
         self._in_x, self._as_they_are = in_x, as_they_are
 
     def of_row(self, row: dict[str, Any], number: int, where: str) -> AnyRow | dict[str, Any]:
@@ -115,7 +115,7 @@ class NamedFeatures(Features):
         if self._as_they_are:
             return dict(cells) if self._in_x else {name: cells.get(name) for name in declared}
         try:
-            if not self.columns.is_plain:
+            if not self.columns.is_numeric_only:
                 return self.columns.parse_row(cells, where)
             if self._in_x:
                 return self.columns.row(cells, where)
@@ -151,7 +151,7 @@ def find_features(
     if in_x:
         names = _distinct(name for row in sample for name in named_x(row) or ())
     elif not in_columns and not {"x", "x_indices"}.isdisjoint(names):
-        return PlainFeatures(separator)
+        return UnnamedFeatures(separator)
     missing: tuple[str, ...] = ()
     by_models = columns.features is None and bool(declared) and (in_columns or in_x)
     if by_models:

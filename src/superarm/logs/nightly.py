@@ -19,7 +19,7 @@ from superarm._extras import need
 from superarm._files import file_digest, write_atomically
 from superarm._progress import Tick
 from superarm._types import Array
-from superarm.data.cells import is_missing, plain_row, to_word
+from superarm.data.cells import is_missing, json_row, to_word
 from superarm.data.column import Column
 from superarm.data.columns import Columns
 from superarm.data.tables import open_table, read_matrix
@@ -119,7 +119,7 @@ def decide_file(
             progress(len(part))
     frame = pl.concat(frames)
     if isinstance(X, list):  # as it came, for the log that learn_file can write
-        texts = [json.dumps(plain_row(row), ensure_ascii=False) for row in X]
+        texts = [json.dumps(json_row(row), ensure_ascii=False) for row in X]
         frame = frame.with_columns(pl.Series("named", texts))
     names = pl.Series("id", ids) if ids is not None else frame["round"].alias("id")
     frame.insert_column(0, names.cast(pl.String))
@@ -252,7 +252,7 @@ class _RowsToDecide(NamedTuple):
 def _read_rows(learner: Learner, path: Path, id_column: str | None, vectors: Path | None) -> _RowsToDecide:
     if path.suffix.lower() in (".npy", ".npz"):
         return _RowsToDecide(read_matrix(path))
-    rows, ids = list(open_table(path, vectors=vectors).whole_rows()), None
+    rows, ids = list(open_table(path, vectors=vectors).valid_rows()), None
     names = _column_names(rows)
     if not rows:
         raise InvalidInput(f"{path} has no rows")
@@ -300,7 +300,7 @@ def _read_answers(
     path: Path, id_column: str, hit_column: str, label_column: str
 ) -> tuple[dict[str, bool | str], str]:
     """The answer to each id that has one; and whether they are hits or labels."""
-    rows = list(open_table(path).whole_rows())
+    rows = list(open_table(path).valid_rows())
     names = _column_names(rows)
     answers: dict[str, bool | str] = {}
     if not rows:  # nobody has answered yet

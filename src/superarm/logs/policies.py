@@ -12,7 +12,7 @@ import numpy as np
 from superarm._extras import need
 from superarm._types import Array
 from superarm.data.labels import Labels
-from superarm.data.rows import LARGEST
+from superarm.data.rows import FLOAT32_MAX
 from superarm.decisions.decision import Label, Record
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uniform, distribution_of
@@ -251,7 +251,7 @@ class PolicyRunner:
             numbers = label_numbers(self.labels, value, field, where)
             if eligible.sum() > eligible[numbers].sum():
                 raise BadRow.must(field, where, f"{what} of all labels that could be shown", value)
-            s = np.full(k, -LARGEST if what == "scores" else 0.0)
+            s = np.full(k, -FLOAT32_MAX if what == "scores" else 0.0)
             s[numbers] = parse_numbers(list(value.values()), field, where)
             return s
         s = np.asarray(parse_numbers(value, field, where))

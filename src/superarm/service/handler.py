@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from superarm._types import JsonObject
-from superarm.data.cells import plain_row
+from superarm.data.cells import json_row
 from superarm.data.rows import AnyRow, as_row, conform_row
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.errors import Conflict, DecisionErased, InvalidRequest, JournalDamaged, UnknownDecision
@@ -297,7 +297,7 @@ class RequestHandler:
 
     def _check_named(self, x: JsonObject) -> None:
         try:
-            pack_row(plain_row(x))
+            pack_row(json_row(x))
         except TypeError as error:
             wanted = (
                 "numbers of 64 bits, words, texts, true or false, dates, lists of numbers or missing values"
@@ -327,7 +327,7 @@ class RequestHandler:
     def _has_same_row(self, x: Any, event: Event) -> bool:
         width, layout = event.body.row_layout, self.serving.learner.inputs.layout
         if isinstance(x, dict) or isinstance(width, str):
-            return isinstance(x, dict) and _same_json(plain_row(x), loads(event.x or b"{}"))
+            return isinstance(x, dict) and _same_json(json_row(x), loads(event.x or b"{}"))
         row = as_row(x, self.serving.learner.n_features, "decision")
         return pack_row(row if layout is None else conform_row(row, layout, "decision")) == event.x
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Raw, Struct
 
-from superarm.data.rows import LARGEST
+from superarm.data.rows import FLOAT32_MAX
 
 MAX_ITEMS = 1_000  # of a batch
 
@@ -30,7 +30,7 @@ def _one_of(*names: str) -> Meta:
 
 
 Id = Annotated[str, Meta(pattern=ID_PATTERN, examples=["order-4711"])]
-Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Number = Annotated[float, Meta(ge=-FLOAT32_MAX, le=FLOAT32_MAX)]
 Name = Annotated[str, Meta(min_length=1, max_length=1000)]
 Names = Annotated[list[Name], Meta(min_length=1, max_length=MAX_ITEMS)]
 Ids = Annotated[list[Id], Meta(min_length=1, max_length=MAX_ITEMS)]

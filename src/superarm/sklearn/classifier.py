@@ -343,7 +343,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _learner_rows(self, X: Any) -> Rows:
         """Dense or sparse, as the learner's first rows were."""
         layout, sparse = self.learner_.inputs.layout, hasattr(X, "tocsr")
-        if layout is not None and not is_named_rows(X) and sparse != (layout.width > 0):
+        if layout is not None and not is_named_rows(X) and sparse != (layout.n_sparse > 0):
             from scipy.sparse import csr_matrix
 
             X = X.toarray() if sparse else csr_matrix(X)

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 from msgspec import convert
 
 from superarm._types import JsonObject
-from superarm.data.cells import plain_row
+from superarm.data.cells import json_row
 from superarm.data.tables import named_row
 from superarm.errors import SuperarmError
 from superarm.service.messages import DecisionResponse, Outcome
@@ -263,7 +263,7 @@ def _decision_body(
 ) -> JsonObject:
     named = named_row(features)
     if named is not None:
-        features = plain_row(named)
+        features = json_row(named)
     elif hasattr(features, "tolist"):
         features = features.tolist()
     elif hasattr(features, "indices"):  # a superarm.Row
@@ -272,7 +272,7 @@ def _decision_body(
     elif isinstance(features, list | tuple):
         features = [value.item() if hasattr(value, "item") else value for value in features]
     body = {"id": id or uuid.uuid4().hex, "features": features, **options}
-    body["scores"] = None if scores is None else plain_row(scores)
+    body["scores"] = None if scores is None else json_row(scores)
     body["eligible"] = None if eligible is None else list(eligible)
     return _without_none(body)
 

@@ -143,7 +143,7 @@ class RequestSchema(NamedTuple):
     def from_learner(cls, learner: Learner, has_rows: bool, promised: float | None) -> RequestSchema:
         """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
         # names, or the numbers in their order
-        plain = learner.columns is not None and learner.columns.is_plain
+        plain = learner.columns is not None and learner.columns.is_numeric_only
         named = isinstance(learner.inputs.example_row(), dict) if has_rows and not plain else None
         labels = frozenset(str(label) for label in learner.labels or ())
         scores = isinstance(learner, Scores)
