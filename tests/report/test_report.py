@@ -460,7 +460,7 @@ def test_curves_of_a_chart_never_look_the_same():
 def test_a_learner_has_one_colour_in_all_charts_of_a_report():
     from superarm.report.figures import curve_styles
 
-    learners = [f"learner {i}" for i in range(9)]  # more than there are colours
+    learners = [f"learner {i}" for i in range(12)]  # more than there are colours
     sizes = {f"{l}, m = {m}": l for l in learners[1:4] for m in (2, 4, 7)}
     alone = {learners[3]: learners[3]}
     all_of_them = {l: l for l in learners}

@@ -1,4 +1,4 @@
-"""How figures look: colours that colour-blind readers tell apart (Okabe & Ito 2008), light and dark."""
+"""How figures look: colours that colour-blind readers tell apart (after Okabe & Ito 2008), light and dark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 WIDTH, HEIGHT = 560, 320  # of figures in files and notebooks
 
 INK = "#000000"  # stands for the text's colour: black on light pages, white on dark ones
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
+PALETTE = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK),  # Okabe & Ito
+    *("#8000E0", "#8C6239", "#A0C060"),  # far from these and from each other, for all kinds of sight
+)
 GREY = "#8a8a8a"  # of what only gives the scale
 DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3])
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
