@@ -348,10 +348,6 @@ class Learner(LearnerBase):
         """Return a copy of ``old``, a snapshot of this learner, with the rounds, answers, labels and columns of now."""
         return model_files.resume_from_snapshot(self, old)
 
-    def set_none_label(self, number: int) -> None:
-        """Never show the label of this number, which may be the truth (before the first row)."""
-        self.inputs.use_labels(self.label_set, number)
-
     def use_columns(self, columns: Columns | dict[str, Any] | str | PathLike[str]) -> None:
         """Declare the columns of rows: before the first row, or the same with new ones at the end.
 

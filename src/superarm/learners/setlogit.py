@@ -199,5 +199,5 @@ class SetLogit(LikelihoodLearner, ExploringLearner):
             number = self.label_set.number(none_label)
             if number is None:
                 raise self.invalid("none_label", "one of the labels", none_label)
-            self.set_none_label(number)
+            self.inputs.use_labels(self.label_set, number)
         self.set_exploration(explore, coverage, uniform, set_size)
