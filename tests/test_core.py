@@ -202,6 +202,21 @@ def test_the_library_raises_the_same_sentence(extra: str, code: str, tmp_path: P
     assert last.endswith(f'pip install "superarm[{extra}]"')
 
 
+@pytest.mark.parametrize("journal", [None, "l.db"])
+def test_labelling_without_its_page_needs_no_server(journal: str | None, tmp_path: Path) -> None:
+    code = f"""
+import sys
+sys.modules |= dict.fromkeys(("uvicorn", "httptools", "prometheus_client", "PIL"))
+import superarm as sa
+job = sa.Labelling([{{"n": 1.0}}, {{"n": 2.0}}], labels=["a", "b"], target=1.0, journal={journal!r})
+job.answer(job.ask(), label="a")
+print(job.progress())
+"""
+    run = [sys.executable, "-c", code]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "1 of 2 labelled, 1 clicks\n", done.stderr
+
+
 PARTS = [(extra, package) for extra, (_, packages) in EXTRAS.items() for package in packages]
 
 
@@ -265,8 +280,9 @@ def test_whoever_imports_an_extra_asks_for_it_first(path: Path) -> None:
         elif isinstance(node, ast.ImportFrom) and node.module and node.lineno not in lines:
             found.add(node.module.split(".")[0])
     doors = [door.read_text(encoding="utf-8") for door in (path, path.parent / "__init__.py")]
-    asked = [extra for door in doors for extra in re.findall(r'\bneed\("(\w+)"\)', door)]
-    assert found & OPTIONAL <= {name for extra in asked for name in EXTRAS[extra][1]}
+    calls = [call for door in doors for call in re.findall(r'\bneed\("(\w+)"((?:, "\w+")*)\)', door)]
+    asked = {name for extra, named in calls for name in re.findall(r"\w+", named) or EXTRAS[extra][1]}
+    assert found & OPTIONAL <= asked
 
 
 def test_looking_at_the_public_names_imports_nothing(tmp_path: Path) -> None:

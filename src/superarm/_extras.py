@@ -22,15 +22,15 @@ EXTRAS = {
 }
 
 
-def need(extra: str) -> None:
-    """Raise one sentence with the command to type, unless all packages of an extra are here.
+def need(extra: str, *needed: str) -> None:
+    """Raise one sentence with the command to type, unless all packages of an extra (or those that are named) are here.
 
     A command calls it before it imports any of them. Looking for a package does not import it.
 
     >>> need("logs")
     """
     purpose, packages = EXTRAS[extra]
-    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    missing = [name for name in needed or packages if importlib.util.find_spec(name) is None]
     if missing:
         lack = f"the extra for {purpose} is not installed (no {', '.join(missing)})"
         raise MissingExtra(f'{lack}: pip install "superarm[{extra}]"')

@@ -15,7 +15,7 @@ def test_nobody_learns_from_the_pictures_that_measure():
     seen = []
     for _ in range(2 * len(game.training)):
         seen.append(game.picture)
-        game._teach(True, by_person=False)
+        game._learn(True, by_person=False)
     assert len(seen) == 2 * len(game.training)
     assert not set(seen) & set(game.test.tolist())
     assert sorted(seen) == sorted(2 * game.training.tolist())

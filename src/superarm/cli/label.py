@@ -155,7 +155,7 @@ def label(
 
 
 def default_journal(rows: str) -> str:
-    """The journal of a labelling if none is named: a file beside the rows."""
+    """Return the journal of a labelling if none is named: a file beside the rows."""
     return f"{rows.rstrip('/')}.labels.db"
 
 
@@ -172,7 +172,7 @@ def _check_truth(rows: LabelRows, labels: list[str] | None, column: str, wanted:
 
 
 def _natural_order(label: str) -> tuple[bool, float, str]:
-    """Numbers by size, before words by letter."""
+    """Return a key that sorts numbers by size, before words by letter."""
     try:
         return False, float(label), label
     except ValueError:

@@ -186,7 +186,7 @@ def _open_labelling(journal: LabelJournal, rows: str | None) -> Labelling:
 
 
 def _write_table(job: Labelling, output: Path) -> None:
-    """The table as it was, with what was found beside it."""
+    """Write the table as it was, with the results in columns beside it."""
     from superarm._files import write_atomically
     from superarm.label.rows import added_column_names
 

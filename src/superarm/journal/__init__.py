@@ -13,4 +13,4 @@ from superarm.errors import SuperarmError
 
 if importlib.util.find_spec("fcntl") is None:
     raise SuperarmError("a journal needs Linux or macOS: it locks files and syncs folders as Windows cannot")
-need("serve")
+need("serve", "orjson")

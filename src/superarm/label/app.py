@@ -42,7 +42,7 @@ PROGRESS = (
 
 
 class AnswerRequest(RequestBody):
-    """One of the three: a label, none of those shown, or yes or no about all of them."""
+    """An answer: a label, none of those shown, or yes or no about all of them."""
 
     question: str
     label: str | None = None
@@ -51,13 +51,13 @@ class AnswerRequest(RequestBody):
 
 
 class SkipRequest(RequestBody):
-    """A question that somebody leaves to others."""
+    """The question that is skipped."""
 
     question: str
 
 
 class NewLabel(RequestBody):
-    """A label that was missing."""
+    """The name of a new label."""
 
     name: str
 
@@ -70,7 +70,7 @@ class FinalLabelRequest(RequestBody):
 
 
 class PictureQuery(RequestBody):
-    """Which row's picture."""
+    """The row whose picture is wanted."""
 
     row: int
 
@@ -100,10 +100,10 @@ class PeopleTokens(Tokens):
 
 
 class LabellingHandler:
-    """What the routes do.
+    """Handles the requests of the page.
 
     Args:
-        job: the labelling that is on.
+        job: the labelling.
         keys: of the page, by what they do.
     """
 
@@ -125,7 +125,7 @@ class LabellingHandler:
         return self.question(person)
 
     def undo(self, person: str) -> JsonObject:
-        """The question whose answer was taken back; with nothing to take back, the one that is open."""
+        """Return the question whose answer was taken back; with nothing to take back, the one that is open."""
         question = self.job.undo(by=person)
         if question is None:
             return {**self.question(person), "undone": False}
@@ -142,7 +142,7 @@ class LabellingHandler:
         return Response(200, picture[0], picture[1].encode("ascii"))
 
     def disagreements(self) -> JsonObject:
-        """Rows whose answers contradict each other: how many, and the first of them."""
+        """Return how many rows have answers that contradict each other, and the first of them."""
         conflicts, pictures = self.job.disagreements(), self.job.rows.pictures is not None
         rows = [
             {
@@ -162,7 +162,7 @@ class LabellingHandler:
     # ---------------------------------------------------------------- what the page shows
 
     def _state(self, person: str, question: Question | None) -> JsonObject:
-        """All that the page shows one person. Which questions are audits is nothing that people should learn."""
+        """Return all that the page shows one person, but not whether the question is an audit."""
         progress = self.job.progress()
         return {
             "person": person,
@@ -175,7 +175,7 @@ class LabellingHandler:
         }
 
     def _without_beliefs(self, question: Question) -> JsonObject:
-        """A question without what would lead people: how sure the model is, and whether it would have asked."""
+        """Return a question without what would lead people: how sure the model is, and whether it is an audit."""
         return {
             "id": question.id,
             "row": question.row,
@@ -187,7 +187,7 @@ class LabellingHandler:
         }
 
     def _small_picture(self, row: int) -> JsonObject | None:
-        """A small picture itself, which spares the page a second request; empty for a large one."""
+        """Return the picture of a row if it is small, which spares the page a second request; empty if it is large."""
         picture = self.job.picture(row)
         if picture is None:
             return None
@@ -217,7 +217,7 @@ ROUTES = (
 
 
 class LabellingServer:
-    """Serves the page. What it cannot be given is refused at once, before a journal is made.
+    """Serves the page. Options that cannot be are refused at once, before a journal is made.
 
     Args:
         port: to listen on; 0: any free one.
@@ -248,13 +248,13 @@ class LabellingServer:
 
 
 def export_command(job: Labelling) -> str | None:
-    """The command that writes the labels to a file; None without a journal."""
+    """Return the command that writes the labels to a file; None without a journal."""
     store = job.journal.store
     return None if store is None else f"superarm labels export {quote(store.name)} --output labelled.csv"
 
 
 def _texts(values: Mapping[str, Cell]) -> list[tuple[str, str]]:
-    """Names and texts; raw pictures have none."""
+    """Return names and values as texts, without raw pictures."""
     return [(str(name), _text(value)) for name, value in values.items() if not isinstance(value, bytes)]
 
 
@@ -266,7 +266,7 @@ def _text(value: Cell) -> str:
 
 
 def _checked_keys(changed: Mapping[str, str]) -> dict[str, str]:
-    """All keys, some of them changed; each may mean one thing only."""
+    """Return all keys, some of them changed; an error if one has two meanings."""
     for action, key in changed.items():
         if action not in KEYS:
             raise InvalidInput.must("--keys", OWNER, f"for {', '.join(KEYS)}", action, choices=KEYS)

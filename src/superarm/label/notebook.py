@@ -1,4 +1,4 @@
-"""Labelling where one is: buttons in a notebook that has ipywidgets, questions in plain text anywhere else."""
+"""Labelling in a notebook that has ipywidgets, by buttons; anywhere else, in plain text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PICTURE_WIDTH = 224
 
 
 def label_interactively(job: Labelling, by: str = "") -> Any:
-    """Answer questions here and now.
+    """Ask a person questions, here.
 
     Args:
         job: what is labelled.
@@ -42,7 +42,7 @@ def label_interactively(job: Labelling, by: str = "") -> Any:
 def label_in_text(
     job: Labelling, by: str, read: Callable[[str], str], write: Callable[[str], object]
 ) -> None:
-    """Questions and answers, one line each: ``read`` shows a prompt and gives a line, ``write`` shows a text."""
+    """Ask questions in lines of text: ``read`` shows a prompt and returns a line, ``write`` shows a text."""
     question = job.ask(by)
     while question is not None:
         write(_as_text(question))
@@ -84,7 +84,7 @@ def _run_command(job: Labelling, question: Question, line: str, by: str) -> Ques
 
 
 def _as_text(question: Question) -> str:
-    """A question in lines of text."""
+    """Return a question in lines of text."""
     if question.yes_no:
         prompt = "is it one of these?" if len(question.labels) > 1 else "is it this?"
         labels = [f"    {label}" for label in question.labels]
@@ -167,7 +167,7 @@ class Panel:
         return button
 
     def _button(self, text: str, act: Callable[[Question], None]) -> Widget:
-        """A button that does something about the question, and shows the next one."""
+        """Return a button that does something about the question, and shows the next one."""
         button = self._widgets.Button(description=text)
         button.on_click(lambda _: self._act(act))
         return button

@@ -1,4 +1,4 @@
-"""Pictures: which files are some, what the model sees of one, and what a browser is sent."""
+"""Pictures: their file types, their features for the model, and their content for a browser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIDE = 28  # pixels of a picture's side, as the model sees it
 
 def pixel_features(file: str | Path) -> Array | None:
     """Return the grey values of a small copy of a picture, and its mean colours; None if it cannot be read."""
-    need("label")
+    need("label", "PIL")
     from PIL import Image
 
     try:
@@ -36,7 +36,7 @@ def pixel_features(file: str | Path) -> Array | None:
 
 
 def picture_bytes(picture: Path | Array) -> tuple[bytes, str]:
-    """The content and the media type of a picture: a file, or a matrix of ink on white, which becomes a PNG."""
+    """Return the content and the media type of a picture: a file, or a matrix of ink on white, which becomes a PNG."""
     if isinstance(picture, Path):
         return picture.read_bytes(), MEDIA_TYPES[picture.suffix.lower()]
     from PIL import Image

@@ -105,7 +105,7 @@ class LabelRows:
         vectors: str | Path | None = None,
         kinds: ColumnKinds | None = None,
     ) -> LabelRows:
-        """From a file, a folder, a frame, a list of dicts, or ``"digits"``.
+        """Read rows from a file, a folder, a frame, a list of dicts, or ``"digits"``.
 
         Args:
             source: what to label.
@@ -167,7 +167,7 @@ class LabelRows:
 
     @classmethod
     def _read_arrays(cls, path: Path) -> LabelRows:
-        """The rows of an .npz, or the embedded digits, which are pictures."""
+        """Read the rows of an .npz, or the embedded digits, which are pictures."""
         from superarm.streams import open_data
 
         stream: Any = open_data(str(path))
@@ -215,7 +215,7 @@ class LabelRows:
     # ------------------------------------------------------------ for the model and for people
 
     def label_by_item(self) -> dict[int, str | None]:
-        """The label of each item for which the table has one; None where its rows have different ones."""
+        """Return the label of each item for which the table has one; None where its rows have different ones."""
         labels: dict[int, str | None] = {}
         for item, label in zip(self.item_of_row.tolist(), self.labels, strict=True):
             if label is not None:
@@ -223,7 +223,7 @@ class LabelRows:
         return labels
 
     def features(self, n_labels: int) -> Rows:
-        """The items, as the model takes them."""
+        """Return the features of the items."""
         if isinstance(self._features, Rows):
             return self._features.take(self.first_row)
         assert self.columns is not None
@@ -250,7 +250,7 @@ class LabelRows:
         }
 
     def picture(self, row: int) -> tuple[bytes, str] | None:
-        """The content and the media type of a row's picture; None if there is none."""
+        """Return the content and the media type of a row's picture; None if there is none."""
         if self.pictures is None or not 0 <= row < len(self):
             return None
         return picture_bytes(self.pictures[row])
@@ -277,7 +277,7 @@ def _is_digits(path: Path) -> bool:
 
 
 def _find_columns(features: dict[str, list[Cell]], name: str, kinds: ColumnKinds | None) -> Columns:
-    """What each column holds; ids and the like are taken only where there is nothing else."""
+    """Return what each column holds; ids and the like are taken only where there is nothing else."""
     reserved = outcome_columns(features)
     reserved |= dict.fromkeys(find_added_columns(features), "written by superarm labels export")
     columns = Columns.infer(features, reserved=reserved, kinds=kinds)

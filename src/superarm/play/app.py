@@ -29,7 +29,7 @@ class Count(RequestBody):
 
 
 class GameHandler:
-    """The context of the routes: the game that is on.
+    """Handles the requests of the page: the context of the routes.
 
     Args:
         seed: of the first game; every other one gets one at random.
@@ -39,7 +39,7 @@ class GameHandler:
         self.game = Game(seed)
 
     def state(self) -> JsonObject:
-        """All that the page shows."""
+        """Return all that the page shows."""
         game = self.game
         return {
             "question": game.answers,

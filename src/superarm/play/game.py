@@ -1,4 +1,4 @@
-"""A game: somebody answers questions about sets of digits, and three learners learn."""
+"""A game: a person answers questions about sets of digits, and three learners learn."""
 
 from __future__ import annotations
 
@@ -76,21 +76,21 @@ class Game:
         return [int(label) for label in self.decision.labels]
 
     def probabilities(self) -> list[float]:
-        """SetLogit's probability of each digit, for the picture."""
+        """Return SetLogit's probability of each digit, for the picture."""
         learner = self.learners["set-logit"]
         assert isinstance(learner, SetLogit)
         return [float(p) for p in learner.predict_proba(self.x[None])[0]]
 
     def errors(self) -> tuple[float, ...]:
-        """The share of test pictures whose top label is wrong, for each learner."""
+        """Return the share of test pictures whose top label is wrong, for each learner."""
         X, y = self.X[self.test], self.y[self.test]
         return tuple(float(np.mean(learner.predict(X) != y)) for learner in self.learners.values())
 
     def answer(self, question: int, hit: bool) -> None:
-        """A person's answer to the set on show; ``question`` counts the answers before it."""
+        """Take a person's answer to the set on show; ``question`` counts the answers before it."""
         if question != self.answers:
             raise FeedbackError.must("question", "play", f"{self.answers}, the one on show", question)
-        self._teach(hit, by_person=True)
+        self._learn(hit, by_person=True)
         self._measure()
 
     def answer_by_computer(self, count: int) -> None:
@@ -98,12 +98,12 @@ class Game:
         if not 1 <= count <= MAX_COUNT:
             raise FeedbackError.must("count", "play", f"from 1 to {MAX_COUNT:,}", count)
         for _ in range(count):
-            self._teach(self.label in self.shown, by_person=False)
+            self._learn(self.label in self.shown, by_person=False)
             if _is_checkpoint(self.answers):
                 self._measure()
         self._measure()
 
-    def _teach(self, hit: bool, *, by_person: bool) -> None:
+    def _learn(self, hit: bool, *, by_person: bool) -> None:
         label, set_logit, mc_dbf, labels = self.label, *self.learners.values()
         set_logit.update(self.decision, hit=hit)
         decision = mc_dbf.decide(self.x)
@@ -120,7 +120,7 @@ class Game:
 
 
 def _is_checkpoint(answers: int) -> bool:
-    """Whether to measure: after each of the first hundred, then 45 times in each power of ten.
+    """Return whether to measure: after each of the first hundred, then 45 times in each power of ten.
 
     >>> [n for n in range(1, 1000) if _is_checkpoint(n)][95:103]
     [96, 97, 98, 99, 100, 120, 140, 160]
