@@ -8,6 +8,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -58,18 +59,22 @@ def file_digest(path: Path, kind: str = "sha256") -> str:
         return hashlib.file_digest(file, kind).hexdigest()
 
 
-def write_model(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> None:
+def write_model(path: str | PathLike[str] | BinaryIO, header: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write a model file; on any failure the file that was there stays as it was."""
     text = json.dumps({"format": FORMAT, "version": VERSION, **header})
     blob = np.frombuffer(text.encode(), np.uint8)
-    write_atomically(path, lambda file: np.savez(file, header=blob, **arrays))
+    if isinstance(path, str | PathLike):
+        write_atomically(path, lambda file: np.savez(file, header=blob, **arrays))
+    else:
+        np.savez(path, header=blob, **arrays)
 
 
-def read_model(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_model(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and arrays of a model file."""
-    name = os.fspath(path)
+    name = os.fspath(path) if isinstance(path, str | PathLike) else "an open file"
     try:
-        with Path(path).open("rb") as opened, _PARSING, np.load(opened, allow_pickle=False) as file:
+        opening = Path(path).open("rb") if isinstance(path, str | PathLike) else nullcontext(path)  # noqa: SIM115
+        with opening as opened, _PARSING, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(arrays.pop("header").tobytes())
         is_model = header["format"] == FORMAT

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from functools import lru_cache
-from pathlib import Path
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from superarm._types import JsonObject
@@ -46,23 +44,15 @@ def import_user_learner(meta: JsonObject, learner: str | None) -> None:
 
 
 def model_bytes(learner: Learner) -> bytes:
-    """What `Learner.save` writes."""
-    with tempfile.TemporaryDirectory(prefix="superarm-", dir=_memory()) as folder:
-        path = Path(folder) / "model.npz"
-        learner.save(path)
-        return path.read_bytes()
+    """Return what `Learner.save` writes."""
+    file = BytesIO()
+    learner.save(file)
+    return file.getvalue()
 
 
 def learner_from_bytes(data: bytes) -> Learner:
-    with tempfile.TemporaryDirectory(prefix="superarm-", dir=_memory()) as folder:
-        path = Path(folder) / "model.npz"
-        path.write_bytes(data)
-        return load(path)
-
-
-def _memory() -> str | None:
-    """A folder in memory, where there is one: `save` syncs its file, which is not needed here."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    """Return the learner whose `model_bytes` these are."""
+    return load(BytesIO(data))
 
 
 @lru_cache(maxsize=1)

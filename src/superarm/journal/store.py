@@ -227,13 +227,10 @@ class Store(ABC):
         sql = f"SELECT {COLUMNS} FROM events WHERE kind = {DECISION} ORDER BY seq DESC LIMIT ?"
         return [Event(*row) for row in self._select(sql, (limit,))]
 
-    def pending(
-        self, limit: int, after: int = 0, until: int | None = None, before: float | None = None
-    ) -> list[Pending]:
-        """Pending decisions, by their numbers: after one, up to another, made before a time."""
-        sql = "SELECT seq, time, id FROM pending WHERE seq > ? AND seq <= ? AND time < ? ORDER BY seq LIMIT ?"
-        last, latest = LAST if until is None else until, inf if before is None else before
-        return [Pending(*row) for row in self._select(sql, (after, last, latest, limit))]
+    def pending(self, limit: int, after: int = 0, before: float = inf) -> list[Pending]:
+        """Pending decisions, by their numbers: after one, made before a time."""
+        sql = "SELECT seq, time, id FROM pending WHERE seq > ? AND time < ? ORDER BY seq LIMIT ?"
+        return [Pending(*row) for row in self._select(sql, (after, before, limit))]
 
     def digest_at(self, seq: int) -> bytes:
         """The chain up to an event."""

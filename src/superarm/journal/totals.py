@@ -67,7 +67,6 @@ class Stats(Struct, dict=True):
     def __post_init__(self) -> None:  # what a snapshot does not keep
         self.labels: tuple[str, ...] = ()
         self.positions: dict[str, int] = {}
-        self._slot_time, self._last_slot = -1.0, [0]
 
     def set_labels(self, labels: Sequence[str]) -> None:
         """All labels, of which some at the end may be new."""
@@ -165,12 +164,7 @@ class Stats(Struct, dict=True):
         return self.recent_rate < self.long_run_rate - 5.0 * error
 
     def _slot(self, time: float) -> list[int]:
-        if time == self._slot_time and self.slots:  # all events of a turn have one time
-            return self._last_slot
-        self._slot_time, self._last_slot = time, self._find_slot(time)
-        return self._last_slot
-
-    def _find_slot(self, time: float) -> list[int]:
+        """Return the counts of the slot of a time."""
         if not self.slots:
             self.start = float(int(time))
         index = max(int((time - self.start) / self.width), 0)

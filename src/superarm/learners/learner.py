@@ -14,7 +14,7 @@ import copy
 import uuid
 from collections.abc import Iterable, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -357,8 +357,8 @@ class Learner(LearnerBase):
         self.inputs.use_columns(Columns.load(columns))
         self.ensure_core()
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to the file ``path``; loaded again, it goes on bit for bit."""
+    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
+        """Write the model to a file, by its path or open for writing bytes; loaded again, it goes on bit for bit."""
         model_files.write(self, path)
 
     @classmethod
@@ -394,6 +394,6 @@ class Learner(LearnerBase):
         return copy.copy(self.rule) if self.core is None else self.rule.resumed(self.core.rule, self.round)
 
 
-def load(path: str | PathLike[str]) -> Learner:
-    """The learner that `Learner.save` wrote to ``path``; a class of your own must be imported first."""
+def load(path: str | PathLike[str] | BinaryIO) -> Learner:
+    """Return the learner that `Learner.save` wrote to a file; a class of your own must be imported first."""
     return model_files.read(path, Learner)

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from superarm import _files, native
 from superarm._types import Array
@@ -91,7 +91,7 @@ def _make(
     return learner
 
 
-def write(learner: Learner, path: str | PathLike[str]) -> None:
+def write(learner: Learner, path: str | PathLike[str] | BinaryIO) -> None:
     """Write the model to a file."""
     home = inspect.getmodule(type(learner))
     inputs, core = learner.inputs, learner.core
@@ -115,7 +115,7 @@ def write(learner: Learner, path: str | PathLike[str]) -> None:
     _files.write_model(path, header, {f"{STATE}{name}": array for name, array in arrays.items()})
 
 
-def read(path: str | PathLike[str], root: type[Learner]) -> Learner:
+def read(path: str | PathLike[str] | BinaryIO, root: type[Learner]) -> Learner:
     """Return the model in a file; its class must have been imported."""
     header, content = _files.read_model(path)
     arrays = {name.removeprefix(STATE): array for name, array in content.items() if name.startswith(STATE)}

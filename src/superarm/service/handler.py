@@ -7,10 +7,10 @@ the requests. Its events are decisions first, then outcomes, then what operators
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from superarm._types import JsonObject
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from superarm.service.model import Model
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
-IDS_AT_ONCE = 64
 MAX_CLOCK_SKEW = 60.0  # seconds, between machines
 MAX_WARNINGS = 100  # columns that the dashboard lists
 
@@ -75,7 +74,6 @@ class RequestHandler:
         self.model, self.store, self.records = model, model.store, model.records
         self._staged: dict[tuple[int, str], Event] = {}
         self._staged_changes: list[Event] = []
-        self._id_suffixes: list[str] = []  # random
         self._now: float | None = None
         self.row_warnings: dict[str, str] = {}  # of the last decision: columns that are not what was declared
         self.warnings_by_column: dict[
@@ -117,10 +115,7 @@ class RequestHandler:
 
     def _new_id(self, time: float) -> str:
         """Grows with time, as an index likes it; the rest is random."""
-        if not self._id_suffixes:
-            digits = os.urandom(6 * IDS_AT_ONCE).hex()
-            self._id_suffixes = [digits[i : i + 12] for i in range(0, len(digits), 12)]
-        return f"{int(time * 1e3):011x}{self._id_suffixes.pop()}"
+        return f"{int(time * 1e3):011x}{token_hex(6)}"
 
     # ------------------------------------------------------------ decisions and outcomes
 
