@@ -72,7 +72,7 @@ def average(traces: list[Trace], rate: str) -> float:
     return mean(getattr(trace, rate) for trace in traces)
 
 
-def verdict(value: float, limit: float, digits: int = 4) -> str:
+def result(value: float, limit: float, digits: int = 4) -> str:
     return f"{value:.{digits}f} {'≤' if value <= limit else '**>**'} {limit:.{digits}f}"
 
 
@@ -117,11 +117,11 @@ def report(data: str, rounds: int, seeds: int, jobs: int) -> None:
         cells = [
             str(m),
             f"{error:.4f} · {miss:.4f}",
-            *map(verdict, curved, limits),
+            *map(result, curved, limits),
             " ".join(
                 f"{b:.4f}{'' if a <= b + 0.003 else ' **<**'}" for a, b in zip(curved, linear, strict=True)
             ),
-            verdict(early(rank) / early(found[LINEAR.format("rank"), m]), 1.05, 2),
+            result(early(rank) / early(found[LINEAR.format("rank"), m]), 1.05, 2),
             " ".join(f"{ratio:.2f}" if ratio <= 1.0 else f"**{ratio:.2f}**" for ratio in ratios),
             f"{worst:.2f}" if worst <= 1.0 else f"**{worst:.2f}**",
         ]

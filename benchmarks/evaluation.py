@@ -21,7 +21,7 @@ import numpy as np
 
 import superarm as sa
 from superarm._types import Array
-from superarm.logs import Estimate, Log, Policy, Verdict, Writer, evaluate, survey, train
+from superarm.logs import Estimate, Log, Policy, PolicyResult, Writer, evaluate, summarize, train
 
 FRESH = 20_000
 SIZES = (3, 4, 5)
@@ -59,10 +59,10 @@ WORLDS = {
 }
 
 
-def verdicts(
+def results(
     world: World, n: int, uniform: float, seed: int, path: Path
-) -> Iterator[tuple[str, int, float, Verdict]]:
-    """(policy, m, truth, verdict) of each policy, by one log."""
+) -> Iterator[tuple[str, int, float, PolicyResult]]:
+    """(policy, m, truth, result) of each policy, by one log."""
     rows = world.sampler(seed)
     X, y = rows(n)
     served = sa.SetLogit(n_labels=world.k, n_features=world.d, set_size=3, uniform=uniform, seed=seed)
@@ -73,7 +73,7 @@ def verdicts(
             writer.add(decision, hit=hit)
             served.update(decision, hit=hit)
     log = Log(str(path))
-    summary = survey(log)
+    summary = summarize(log)
     trained = sa.SetLogit(n_labels=world.k, n_features=world.d, set_size=3, seed=seed)
     train(log, trained, summary)
     X, y = rows(FRESH)
@@ -81,8 +81,8 @@ def verdicts(
         ranking = np.argsort(-learner.scores(X), axis=1, kind="stable")
         policies = [Policy(f"{name} {m}", learner=learner, set_size=m) for m in SIZES]
         answer = evaluate(log, policies, summary, holdout=holdout)
-        for m, verdict in zip(SIZES, answer.verdicts, strict=True):
-            yield name, m, float((ranking[:, :m] == y[:, None]).any(axis=1).mean()), verdict
+        for m, result in zip(SIZES, answer.results, strict=True):
+            yield name, m, float((ranking[:, :m] == y[:, None]).any(axis=1).mean()), result
 
 
 def line(pairs: list[tuple[float, Estimate | None]], smaller: list[tuple[float, Estimate | None]]) -> str:
@@ -118,10 +118,10 @@ def main() -> None:
         for seed in range(arguments.logs):
             for name, uniform in kinds if monotonic() < end else ():
                 path = Path(folder) / "log.parquet"
-                for policy, m, truth, verdict in verdicts(WORLDS[name], arguments.rows, uniform, seed, path):
-                    estimate = verdict.best
+                for policy, m, truth, result in results(WORLDS[name], arguments.rows, uniform, seed, path):
+                    estimate = result.best
                     if arguments.estimator:
-                        estimate = {e.name: e for e in verdict.estimates}[arguments.estimator]
+                        estimate = {e.name: e for e in result.estimates}[arguments.estimator]
                         estimate = None if estimate.problem else estimate
                     results[name, uniform, policy, m].append((truth, estimate))
     print(f"logs of {arguments.rows:,} rows each\n\n{HEAD}\n{'|---' * (HEAD.count('|') - 1)}|")

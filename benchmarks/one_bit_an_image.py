@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from superarm.learners.registry import make
-from superarm.logs import Log, survey, train
+from superarm.logs import Log, summarize, train
 
 
 def write(folder: Path, images: np.ndarray, y: np.ndarray, m: int, seed: int) -> tuple[Path, Path]:
@@ -48,14 +48,16 @@ def main() -> None:
         y, truth = file["y_train"].astype(np.int64), file["y_test"]
     with tempfile.TemporaryDirectory() as folder:
         path, pixels = write(Path(folder), flat[0], y, asked.set_size, asked.seed)
-        log = Log(path, features=pixels, uniform=True)
-        summary = survey(log, labels=10)
+        log = Log(path, matrix=pixels, uniform=True)
+        summary = summarize(log, labels=10)
         for spec in ("set-logit:curves=0", "set-logit"):
             for passes in map(int, asked.passes.split(",")):
                 learner = make(spec, **summary.learner_params, seed=asked.seed)
                 result = train(log, learner, summary, passes=passes, holdout=0.0, seed=asked.seed)
                 error = float((learner.predict(flat[1]) != truth).mean())
-                tried = "".join(f", log loss {loss:.4f} after {number}" for number, loss in result.tried)
+                tried = "".join(
+                    f", log loss {loss:.4f} after {number}" for number, loss in result.losses_by_passes
+                )
                 asked_and_kept = f"{passes:2} passes asked, {result.passes:2} kept"
                 print(
                     f"{spec:18} m = {asked.set_size}, {asked_and_kept}: test error {error:.2%}{tried}",

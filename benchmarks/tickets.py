@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 import superarm as sa
-from superarm.logs import Log, LogColumns, survey, train
+from superarm.logs import Log, LogColumns, summarize, train
 from superarm.service import DecisionRequest, OutcomeRequest, Service
 from superarm.sklearn import SetFeedbackClassifier
 from superarm.streams import Arrays, from_frame
@@ -106,7 +106,7 @@ def new() -> Any:
 
 def from_log(source: Any) -> Any:
     log = Log(source, columns=LogColumns(hit="solved"), uniform=True)
-    learner, summary = new(), survey(log, labels=TEAMS)
+    learner, summary = new(), summarize(log, labels=TEAMS)
     train(log, learner, summary, holdout=0.0)
     return learner
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import superarm as sa
-from superarm.logs import Log, Policy, Writer, evaluate, survey, train
+from superarm.logs import Log, Policy, Writer, evaluate, summarize, train
 from superarm.streams import Arrays
 
 FRESH, M = 20_000, 3
@@ -72,7 +72,7 @@ def one_run(
     with Writer(path) as writer:
         trace = sa.simulate(served, Arrays(X, y, shuffle=False), rows, log=writer)
     log = Log(path)
-    summary = survey(log, labels=k)
+    summary = summarize(log, labels=k)
     model = sa.SetLogit(**summary.learner_params)
     train(log, model, summary)
 
@@ -89,21 +89,21 @@ def one_run(
         "fixed": hit_rate(np.tile(np.arange(M), (FRESH, 1)), fresh_y),
         "far": hit_rate(np.argsort(-far(fresh_X), axis=1)[:, :M], fresh_y),
     }
-    judged = list(evaluate(log, [Policy("next model", learner=model)], summary).verdicts)
+    judged = list(evaluate(log, [Policy("next model", learner=model)], summary).results)
     others = [
         Policy("served", learner=served),
         Policy("own model", scores=own.decision_function, set_size=M),
         Policy("fixed", fixed=list(range(M))),
         Policy("far", scores=far, set_size=M),
     ]
-    judged += evaluate(log, others, summary, holdout=None).verdicts
+    judged += evaluate(log, others, summary, holdout=None).results
     found: dict[str, tuple[float, ...]] = {"shown miss": (trace.shown_miss_rate,)}
-    for verdict in judged:
-        best, truth = verdict.best, truths[verdict.policy]
+    for result in judged:
+        best, truth = result.best, truths[result.policy]
         if best is None:
-            found[verdict.policy] = (0.0, np.nan, np.nan)
+            found[result.policy] = (0.0, np.nan, np.nan)
         else:
-            found[verdict.policy] = (1.0, best.width, float(best.low <= truth <= best.high))
+            found[result.policy] = (1.0, best.width, float(best.low <= truth <= best.high))
     return found
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 import superarm as sa
 from superarm.explore.dilute_probabilities import log_set_probabilities
-from superarm.logs import Log, LogColumns, Policy, evaluate, survey, train
+from superarm.logs import Log, LogColumns, Policy, evaluate, summarize, train
 
 OFFERS = ["bike", "boat", "bus", "car", "plane", "train"]
 COLUMNS = LogColumns(labels=("slot1", "slot2", "slot3"), hit="taken", propensity="odds")
@@ -57,9 +57,9 @@ def main() -> None:
     print((folder / "old.csv").read_text()[:190].rpartition("\n")[0])
 
     log = Log(folder / "old.csv", columns=COLUMNS)
-    summary = survey(log)
+    summary = summarize(log)
     share = summary.hits / summary.rows
-    print(f"\n{summary.rows:,} slates; features: {', '.join(log.features.names)}; taken: {share:.1%}")
+    print(f"\n{summary.rows:,} slates; features: {', '.join(log.feature_columns.names)}; taken: {share:.1%}")
 
     model = sa.SetLogit(**summary.learner_params)
     result = train(log, model, summary, passes=3, holdout=0.4)
@@ -73,12 +73,12 @@ def main() -> None:
         log, [Policy("model", learner=model), Policy("rule", fixed=OFFERS[:3])], summary, holdout=0.4
     )
     print(f"judged by {answer.rows:,} rows: what was shown hit {answer.hit_rate:.3f}")
-    for verdict in answer.verdicts:
-        best = verdict.best
+    for result in answer.results:
+        best = result.best
         if best is None:
-            print(f"{verdict.policy}: the log cannot say")
+            print(f"{result.policy}: the log cannot say")
         else:
-            print(f"{verdict.policy}: {best.value:.3f} [{best.low:.3f}, {best.high:.3f}] by {best.name}")
+            print(f"{result.policy}: {best.value:.3f} [{best.low:.3f}, {best.high:.3f}] by {best.name}")
 
     random = np.random.default_rng(1)
     fresh = random.normal(size=(20_000, 2)).astype(np.float32)

@@ -13,7 +13,7 @@ import superarm as sa
 from superarm import theory
 from superarm.errors import InvalidInput
 from superarm.explore import dilute_probabilities as dilute
-from superarm.theory import estimates
+from superarm.theory import label_estimates as estimates
 
 SMALL = [(k, m) for k, m in SIZES if k < 7]
 

@@ -13,7 +13,7 @@ import superarm as sa
 from superarm import _progress as progress_module
 from superarm._progress import progress_bar, ticked
 from superarm.errors import InvalidInput
-from superarm.logs import Log, Policy, Writer, evaluate, survey, train
+from superarm.logs import Log, Policy, Writer, evaluate, summarize, train
 from superarm.native.answered_rounds import AnsweredRounds
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -187,11 +187,11 @@ def log(learner, tmp_path_factory):
     return Log(path)
 
 
-def test_a_log_and_its_verdicts(log):
+def test_a_log_and_its_results(log):
     assert repr(log) == "Log(evil & log.jsonl)"
     assert "the right one among them" in shown(log)
     assert EVIL in shown(log)
-    summary = survey(log)
+    summary = summarize(log)
     assert "2 of 7 labels, mostly" in shown(summary)
     assert EVIL in shown(summary)
     learner = sa.SetLogit(**summary.learner_params)
@@ -202,12 +202,12 @@ def test_a_log_and_its_verdicts(log):
     policies = [Policy(EVIL, learner=learner), Policy("small", learner=learner, set_size=1)]
     answer = evaluate(log, policies, summary, holdout=None, progress=ticks.append)
     assert sum(ticks) == 8_000
-    best = answer.verdicts[0].best
+    best = answer.results[0].best
     assert best is not None
-    assert f"{best.value:.4f}" in repr(answer.verdicts[0])
+    assert f"{best.value:.4f}" in repr(answer.results[0])
     assert EVIL in shown(answer)
-    assert f"{best.name} (best)" in shown(answer.verdicts[0])
-    assert repr(answer).count("Verdict(") == 2
+    assert f"{best.name} (best)" in shown(answer.results[0])
+    assert repr(answer).count("PolicyResult(") == 2
     assert {row["policy"] for row in _data(answer.plot()) if "policy" in row} == {EVIL, "small"}
 
 
@@ -263,7 +263,7 @@ def test_a_saved_page_needs_no_network(kind: str, tmp_path: Path) -> None:
         for i in range(400)
     ]
     log = Log(rows)
-    answer = evaluate(log, [Policy("first two", fixed=[0, 1])], survey(log), holdout=None)
+    answer = evaluate(log, [Policy("first two", fixed=[0, 1])], summarize(log), holdout=None)
     if kind in ("trace", "comparison"):
         trace = sa.simulate(learner, stream, rounds=500)
         chart = (

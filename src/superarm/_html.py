@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from superarm.decisions.decision import Decision
     from superarm.decisions.decisions import Decisions
     from superarm.learners.base import LearnerBase
-    from superarm.logs import Evaluation, Log, Survey, Verdict
+    from superarm.logs import Evaluation, Log, LogSummary, PolicyResult
     from superarm.simulation import Trace
 
 MAX_ROWS = 8  # of decisions and logs
@@ -215,26 +215,26 @@ def comparison_html(comparison: Comparison) -> Markup:
     return table(title, [*head, "error over rounds, logarithmic"], rows_with_curves)
 
 
-def verdict_html(verdict: Verdict) -> Markup:
+def policy_result_html(result: PolicyResult) -> Markup:
     rows = []
-    for estimate in verdict.estimates:
-        best = " (best)" if estimate is verdict.best else ""
+    for estimate in result.estimates:
+        best = " (best)" if estimate is result.best else ""
         cells = _estimate(estimate.value, estimate.low, estimate.high)
         rows.append((estimate.name + best, *cells, estimate.problem))
-    title = f"{verdict.words}: estimates of its hit rate"
+    title = f"{result.title}: estimates of its hit rate"
     return table(title, ("estimator", "hit rate", "95 % interval", "", "problem"), rows)
 
 
 def evaluation_html(evaluation: Evaluation) -> Markup:
     logged = _estimate(evaluation.hit_rate, evaluation.low, evaluation.high)
     rows: list[tuple[Any, ...]] = [("what was shown", "", *logged, "")]
-    for verdict in evaluation.verdicts:
-        best = verdict.best
+    for result in evaluation.results:
+        best = result.best
         cells = ("–", "the log cannot answer", "")
         if best is not None:
             cells = _estimate(best.value, best.low, best.high)
-        size = verdict.set_size if verdict.coverage is None else f"{verdict.mean_size:.2f}"
-        rows.append((verdict.words, size, *cells, "" if best is None else best.name))
+        size = result.set_size if result.coverage is None else f"{result.mean_size:.2f}"
+        rows.append((result.title, size, *cells, "" if best is None else best.name))
     head = ("policy", "m", "hit rate", "95 % interval", "", "by")
     estimates = table(f"Judged by {evaluation.rows:,} rows", head, rows)
     warnings = "".join(f"<p>{chips(['!'])}{escape(warning)}</p>" for warning in evaluation.warnings)
@@ -242,8 +242,8 @@ def evaluation_html(evaluation: Evaluation) -> Markup:
 
 
 def log_html(log: Log) -> Markup:
-    kinds = [f"{name} ({kind})" for name, kind in log.features.descriptions.items()]
-    out = [f"{name} ({why})" for name, why in log.features.left_out.items() if why]
+    kinds = [f"{name} ({kind})" for name, kind in log.feature_columns.descriptions.items()]
+    out = [f"{name} ({why})" for name, why in log.feature_columns.left_out.items() if why]
     text = key_value_table(
         f"Log of {first_few(log.names)}",
         [("features", first_few(kinds) if kinds else "x"), ("left out", first_few(out) if out else None)],
@@ -257,17 +257,17 @@ def log_html(log: Log) -> Markup:
     return Markup(text + table("Its first rows", head, rows))
 
 
-def survey_html(survey: Survey) -> Markup:
-    bad = f", and {survey.bad:,} that cannot be read" if survey.bad else ""
-    known, drawn = survey.with_propensity, survey.with_design
+def log_summary_html(summary: LogSummary) -> Markup:
+    bad = f", and {summary.bad:,} that cannot be read" if summary.bad else ""
+    known, drawn = summary.with_propensity, summary.with_rule
     return key_value_table(
         "A log",
         [
-            ("rows", f"{survey.rows:,}{bad}"),
-            ("answered", f"{survey.answered:,}, of which {survey.hits:,} hits"),
-            ("sets", f"{survey.set_size} of {survey.n_labels:,} labels, mostly"),
-            ("labels", first_few(survey.label_set.all())),
-            ("features", str(survey.n_features)),
+            ("rows", f"{summary.rows:,}{bad}"),
+            ("answered", f"{summary.answered:,}, of which {summary.hits:,} hits"),
+            ("sets", f"{summary.set_size} of {summary.n_labels:,} labels, mostly"),
+            ("labels", first_few(summary.label_set.all())),
+            ("features", str(summary.n_features)),
             ("propensities", f"{known:,} rows have a propensity, {drawn:,} say how the set was drawn"),
         ],
     )

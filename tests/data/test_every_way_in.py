@@ -15,8 +15,8 @@ import pytest
 
 import superarm as sa
 from superarm.data.tables import open_table
-from superarm.logs import Log, LogColumns, survey, train
-from superarm.logs.nightly import decide_file, learn_file
+from superarm.logs import Log, LogColumns, summarize, train
+from superarm.logs.batch_files import decide_file, learn_file
 from superarm.service import DecisionRequest, OutcomeRequest, Service
 from superarm.sklearn import SetFeedbackClassifier
 from superarm.streams import Arrays, from_frame
@@ -194,7 +194,7 @@ def test_logs(tmp_path: Path, columns: sa.Columns, ending: str) -> None:
     else:
         source = pd.DataFrame(rows)
     log = Log(source, columns=LogColumns(hit="solved"), declared=[columns])
-    learner, summary = new(columns), survey(log, labels=TEAMS)
+    learner, summary = new(columns), summarize(log, labels=TEAMS)
     train(log, learner, summary, holdout=0.0)
     assert state(learner) == state(reference)
     assert "solved" not in learner.columns.columns
@@ -251,7 +251,7 @@ def test_vectors_beside_a_table(tmp_path: Path) -> None:
         log
     )
     read = Log(log, vectors=tmp_path / "v.npy")
-    assert read.features.kinds == {"age": "numbers", "vectors": "vector"}
+    assert read.feature_columns.kinds == {"age": "numbers", "vectors": "vector"}
     assert next(iter(read)).decision.x["vectors"] == vectors[0].tolist()
     np.save(tmp_path / "short.npy", vectors[:5])
     with pytest.raises(

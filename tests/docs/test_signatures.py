@@ -20,7 +20,7 @@ PACKAGES = (
     "theory",
     "checks",
     "logs",
-    "logs.nightly",
+    "logs.batch_files",
     "sklearn",
     "service.client.client",
 )

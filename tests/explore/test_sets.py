@@ -18,7 +18,7 @@ from superarm.explore.dilute_probabilities import (
     overlap_probabilities,
 )
 from superarm.native.randomness import uniform_number as uniform
-from superarm.theory.estimates import log_tau1, order_counts, tau2
+from superarm.theory.label_estimates import log_tau1, order_counts, tau2
 
 # Seeds are fixed, so these tests never flicker; a correct draw fails each with this probability.
 SIGNIFICANCE = 1e-4

@@ -15,8 +15,8 @@ import superarm as sa
 from superarm.cli.app import app
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore import Cover, distribution_of
-from superarm.logs import Log, Policy, Writer, evaluate, survey
-from superarm.logs.nightly import decide_file, learn_file
+from superarm.logs import Log, Policy, Writer, evaluate, summarize
+from superarm.logs.batch_files import decide_file, learn_file
 from superarm.streams import open_data
 
 NUMBERED = {"labels": None, "n_labels": 6, "coverage": None}
@@ -388,15 +388,15 @@ def test_evaluate_says_what_would_have_been_covered(tmp_path: Path) -> None:
         Policy("less", learner=one, coverage=0.6),
         Policy("m", one, set_size=2),
     ]
-    own, less, fixed = evaluate(log, policies, survey(log, labels=6), holdout=None).verdicts
-    for verdict, level in ((own, 0.9), (less, 0.6)):
+    own, less, fixed = evaluate(log, policies, summarize(log, labels=6), holdout=None).results
+    for result, level in ((own, 0.9), (less, 0.6)):
         sets = one.predict_set(X[3000:], coverage=level)
         covered = np.mean([label in shown for label, shown in zip(y[3000:], sets, strict=True)])
-        assert verdict.coverage == level
-        assert verdict.mean_size == pytest.approx(np.mean([len(shown) for shown in sets]))
-        assert verdict.best is not None
-        assert abs(verdict.best.rate - covered) < verdict.best.width  # four standard errors
-        assert f"coverage = {level:g}, mean size {verdict.mean_size:.2f}" in repr(verdict)
+        assert result.coverage == level
+        assert result.mean_size == pytest.approx(np.mean([len(shown) for shown in sets]))
+        assert result.best is not None
+        assert abs(result.best.rate - covered) < result.best.width  # four standard errors
+        assert f"coverage = {level:g}, mean size {result.mean_size:.2f}" in repr(result)
     assert (fixed.coverage, fixed.mean_size) == (None, 2.0)
     with pytest.raises(InvalidInput, match="coverage"):
         Policy("no", fixed=[1, 2], coverage=0.9)
@@ -413,10 +413,10 @@ def test_a_log_of_a_promise_can_be_judged(tmp_path: Path) -> None:
             one.update(decision, hit=hit)
             writer.add(decision, hit=hit, id=str(i))
     log = Log(tmp_path / "log.jsonl")
-    answer = evaluate(log, [Policy("own", learner=one, draws=True)], survey(log, labels=6), holdout=None)
+    answer = evaluate(log, [Policy("own", learner=one, rule="own")], summarize(log, labels=6), holdout=None)
     assert answer.warnings == ()
     assert answer.rows == 3000
-    weights = {one.name: one.mean_weight for one in answer.verdicts[0].estimates}
+    weights = {one.name: one.mean_weight for one in answer.results[0].estimates}
     assert 0.5 < weights["ips"] < 1.5
 
 

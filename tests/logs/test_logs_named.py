@@ -12,7 +12,7 @@ from lab_kit import run
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.logs import Log, LogColumns, Policy, Writer, evaluate, survey, train
+from superarm.logs import Log, LogColumns, Policy, Writer, evaluate, summarize, train
 
 LABELS = ["books", "garden", "music", "tools", "toys"]
 CITIES = ["Rome", "Oslo", "Lima", "Cairo"]
@@ -98,7 +98,7 @@ def test_the_named_model_knows_more_than_the_numbers(log, tmp_path):
     for extra in ((), ("--features-columns", "income,vip")):
         run("train", log, *READ, *extra, "--output", tmp_path / "m.npz", "--force")
         told = json.loads(run("evaluate", log, *READ, "--model", tmp_path / "m.npz", "--json"))
-        rates.append(told["verdicts"][0]["estimates"][-1]["value"])
+        rates.append(told["results"][0]["estimates"][-1]["value"])
     assert rates[0] > rates[1] + 0.1
 
 
@@ -108,9 +108,9 @@ def test_plain_tables_give_plain_rows(tmp_path):
         for i in range(60)
     ]
     log = Log(write(tmp_path / "log.csv", rows))
-    assert log.features.is_numeric_only
+    assert log.feature_columns.is_numeric_only
     assert [r.decision.x.tolist() for r in log][1] == [1.0, 2.5]
-    summary = survey(log)
+    summary = summarize(log)
     learner = sa.SetLogit(**summary.learner_params)
     train(log, learner, summary)
     # by name or in order
@@ -133,12 +133,12 @@ def test_models_of_different_columns_side_by_side(log, tmp_path):
     for name, columns in (("one", "age,city"), ("two", "income,vip"), ("three", "income")):
         run("train", log, *READ, "--features-columns", columns, "--output", tmp_path / f"{name}.npz")
     models = [part for name in ("one", "two", "three") for part in ("--model", tmp_path / f"{name}.npz")]
-    together = json.loads(run("evaluate", log, *READ, *models, "--json"))["verdicts"]
+    together = json.loads(run("evaluate", log, *READ, *models, "--json"))["results"]
     for i, name in enumerate(("one", "two", "three")):
         alone = json.loads(run("evaluate", log, *READ, "--model", tmp_path / f"{name}.npz", "--json"))
         # the reward model of dr sees other columns, the weights do not
         for j in (0, 1, 3):
-            assert alone["verdicts"][0]["estimates"][j]["value"] == together[i]["estimates"][j]["value"]
+            assert alone["results"][0]["estimates"][j]["value"] == together[i]["estimates"][j]["value"]
 
 
 @pytest.mark.slow
@@ -149,14 +149,14 @@ def test_a_model_whose_labels_stand_in_another_order(log, tmp_path):
     assert sa.load(tmp_path / "b.npz").labels == tuple(reversed(LABELS))
     both = ("--model", tmp_path / "a.npz", "--model", tmp_path / "b.npz")
     told = json.loads(run("evaluate", log, *READ, *both, "--json"))
-    one, two = (verdict["estimates"][-1]["value"] for verdict in told["verdicts"])
+    one, two = (result["estimates"][-1]["value"] for result in told["results"])
     assert one == pytest.approx(two, abs=0.03)
     source = Log(log, separator="|", uniform=True)
-    answer = evaluate(source, [Policy("b", learner=sa.load(tmp_path / "b.npz"))], survey(source))
-    assert answer.verdicts[0].best.value > 0.8
+    answer = evaluate(source, [Policy("b", learner=sa.load(tmp_path / "b.npz"))], summarize(source))
+    assert answer.results[0].best.value > 0.8
     other = sa.SetLogit(labels=[*LABELS[:4], "cars"], set_size=2)
     with pytest.raises(InvalidInput, match="labels of o must be those of the log"):
-        evaluate(source, [Policy("o", learner=other)], survey(source))
+        evaluate(source, [Policy("o", learner=other)], summarize(source))
 
 
 def test_dsjson_of_words_alone(tmp_path):
@@ -187,9 +187,9 @@ def test_rows_with_names_in_a_log_of_ours(tmp_path, ending):
             x = {name: row[name] for name in ("income", "city")}
             out.add(sa.Decision.given(x, names), hit=label in names)
     log = Log(tmp_path / f"log.{ending}", uniform=True)
-    assert log.features.kinds == {"income": "numbers", "city": "words"}
+    assert log.feature_columns.kinds == {"income": "numbers", "city": "words"}
     assert next(iter(log)).decision.x["city"] in CITIES
-    summary = survey(log)
+    summary = summarize(log)
     learner = sa.SetLogit(**summary.learner_params)
     assert train(log, learner, summary).rows > 100
     assert learner.columns.kinds == {"income": "numbers", "city": "words"}
@@ -219,11 +219,11 @@ def test_scores_of_a_model_that_wants_a_frame(log):
         return np.stack([X["income"].to_numpy(), *[np.zeros(len(X))] * 4], axis=1)
 
     source = Log(log, separator="|", uniform=True)
-    answer = evaluate(source, [Policy("own", scores=model, set_size=2)], survey(source))
-    assert len(answer.verdicts) == 1
+    answer = evaluate(source, [Policy("own", scores=model, set_size=2)], summarize(source))
+    assert len(answer.results) == 1
     frame = answer.to_frame()
     assert frame["policy"].unique().to_list() == ["own"]
-    assert frame["name"].to_list() == [one.name for one in answer.verdicts[0].estimates]
+    assert frame["name"].to_list() == [one.name for one in answer.results[0].estimates]
     assert seen[0].columns == list(FEATURES)
     assert seen[0]["city"].to_list()[0] in CITIES
 
@@ -234,7 +234,7 @@ def test_columns_that_lack(log, tmp_path):
         tmp_path / "some.csv", [{"income": 30_000, "city": "Rome"}, {"income": 20_000, "city": "Oslo"}]
     )
     told = run("decide", tmp_path / "m.npz", rows, "--output", tmp_path / "d.parquet")
-    assert "gaps in every row: age, vip, joined (not in " in told
+    assert "missing in every row: age, vip, joined (not in " in told
     assert "ids: the numbers of their rounds, 0 to 1 (--id-column names the rows' own)" in told
     none = write(tmp_path / "none.csv", [{"size": 3}])
     with pytest.raises(InvalidInput, match=r"columns of .*none\.csv must be some of age, income, city"):
@@ -267,4 +267,4 @@ def test_what_an_answer_would_take(log, tmp_path):
 def test_a_log_without_propensities_is_told_about_uniform(log):
     told = run("evaluate", log, "--separator", "|", "--fixed", "books,toys")
     assert "The log does not say how probable its sets were" in told
-    assert "If the sets were drawn uniformly at random, say so (--uniform, or Log(" in told
+    assert "If the sets were drawn uniformly at random, say so (uniform); else" in told

@@ -6,10 +6,20 @@ import numpy as np
 import pytest
 
 import superarm as sa
-from superarm.logs import Estimate, Log, Policy, Verdict, Wanted, Writer, evaluate, survey, train
+from superarm.logs import (
+    Estimate,
+    Log,
+    Policy,
+    PolicyResult,
+    RequiredData,
+    Writer,
+    evaluate,
+    summarize,
+    train,
+)
 from superarm.logs.calibration import Calibration
-from superarm.logs.estimates import Sums
-from superarm.logs.verdicts import nested
+from superarm.logs.hit_rates import Sums
+from superarm.logs.results import nested
 from superarm.logs.weights import ImportanceWeights
 
 K, D, M = 8, 5, 3
@@ -59,24 +69,24 @@ def test_a_calibration_survives_answers_that_are_all_alike():
     assert calibration.calibrate(np.ones(3), np.ones(3), np.ones(3))[0].tolist() == [1.0] * 3
 
 
-def verdict(m, rate, expected, problem=""):
+def result(m, rate, expected, problem=""):
     estimate = Estimate("dr", rate, rate - 0.1, rate + 0.04, 500, 300.0, 9.0, 0.5, 1.0, problem=problem)
-    return Verdict("it", m, None, None, (estimate,), Wanted(None, None), float(m), expected)
+    return PolicyResult("it", m, None, (estimate,), RequiredData(None, None), float(m), expected)
 
 
-def nested_estimates(*verdicts):
+def nested_estimates(*results):
     learner = sa.SetLogit(n_labels=K, n_features=D, set_size=M)
-    policies = [Policy("it", learner=learner, set_size=verdict.set_size) for verdict in verdicts]
-    return [verdict.best for verdict in nested(list(verdicts), policies)]
+    policies = [Policy("it", learner=learner, set_size=result.set_size) for result in results]
+    return [result.best for result in nested(list(results), policies)]
 
 
 def test_what_hits_with_fewer_labels_hits_with_more():
     none, three, four, five, six = nested_estimates(
-        verdict(2, 0.85, 0.8, "too few rows"),
-        verdict(3, 0.9, 0.7),
-        verdict(4, 0.5, 0.93, "too few rows"),
-        verdict(5, 0.5, 0.91, "too few rows"),
-        verdict(6, 0.95, 0.2),
+        result(2, 0.85, 0.8, "too few rows"),
+        result(3, 0.9, 0.7),
+        result(4, 0.5, 0.93, "too few rows"),
+        result(5, 0.5, 0.91, "too few rows"),
+        result(6, 0.95, 0.2),
     )
     assert none is None
     assert (three.name, three.rate) == ("dr", 0.9)
@@ -86,7 +96,7 @@ def test_what_hits_with_fewer_labels_hits_with_more():
 
 
 def test_where_fewer_labels_miss_too_often_nothing_is_said_about_more():
-    assert nested_estimates(verdict(3, 0.6, 0.6), verdict(4, 0.6, 0.9, "too few rows"))[1] is None
+    assert nested_estimates(result(3, 0.6, 0.6), result(4, 0.6, 0.9, "too few rows"))[1] is None
 
 
 @pytest.mark.slow
@@ -97,8 +107,8 @@ def test_the_number_that_is_read_is_near_the_truth_and_larger_sets_are_no_worse(
         log, served, (X, y) = service_log(tmp_path / f"{seed}.parquet", 2_500, seed)
         best = np.argsort(-served.scores(X), axis=1)
         policies = [Policy(f"{m}", learner=served, set_size=m) for m in (M, M + 1, M + 2)]
-        answer = evaluate(log, policies, survey(log), holdout=None)
-        estimates = [verdict.best for verdict in answer.verdicts]
+        answer = evaluate(log, policies, summarize(log), holdout=None)
+        estimates = [result.best for result in answer.results]
         rates = [estimate.rate for estimate in estimates]
         assert rates == sorted(rates)
         for estimate, m in zip(estimates, (M, M + 1, M + 2), strict=True):
@@ -112,13 +122,13 @@ def test_the_number_that_is_read_is_near_the_truth_and_larger_sets_are_no_worse(
 
 def test_train_and_evaluate_tell_the_same_number(tmp_path):
     log, _, _ = service_log(tmp_path / "log.parquet", 4_000, 3)
-    summary = survey(log)
+    summary = summarize(log)
     learner = sa.SetLogit(**summary.learner_params)
     training = train(log, learner, summary, holdout=0.5)
-    told = training.progress[-1].hit_rate
-    verdict = evaluate(log, [Policy("it", learner=learner)], summary, holdout=0.5).verdicts[0].best
+    told = training.history[-1].hit_rate
+    result = evaluate(log, [Policy("it", learner=learner)], summary, holdout=0.5).results[0].best
     assert told is not None
-    assert told.rate == pytest.approx(verdict.rate, abs=1e-9)
+    assert told.rate == pytest.approx(result.rate, abs=1e-9)
 
 
 def test_a_model_that_was_never_wrong_is_not_certain():

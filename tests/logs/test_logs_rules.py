@@ -20,10 +20,10 @@ from superarm.explore import (
     Uniform,
     distribution_of,
 )
-from superarm.logs import Log, Policy, Writer, evaluate, survey, train
+from superarm.logs import Log, Policy, Writer, evaluate, summarize, train
 from superarm.logs.batches import Batch, batches, take
-from superarm.logs.estimates import HitRateEstimator
-from superarm.logs.foreign import Slots, slots_rule
+from superarm.logs.evaluation import HitRateEstimator
+from superarm.logs.other_formats import Slots, slots_rule
 from superarm.logs.policies import PolicyRunner
 from superarm.logs.weights import (
     inclusion_of_all,
@@ -192,7 +192,7 @@ def test_a_log_asks_the_rule_again(stream, tmp_path, m, ending):
             writer.add(made[-1], hit=np.int64(i % 2))
     log = Log(tmp_path / f"log.{ending}")
     assert [one.hit for one in log] == [bool(i % 2) for i in range(60)]
-    labels = survey(log, labels=sorted(names)).label_set
+    labels = summarize(log, labels=sorted(names)).label_set
     assert [str(name) for name in labels.all()] == sorted(names)
     (batch,) = batches(log, labels)
     logged = logged_propensities(batch)
@@ -203,7 +203,7 @@ def test_a_log_asks_the_rule_again(stream, tmp_path, m, ending):
 def test_policies_are_left_as_they_were(logged):
     """Also those that draw: not a bit of the learner's state moves, nor its round, nor a rule's budget."""
     log = Log(logged)
-    summary = survey(log)
+    summary = summarize(log)
     learner = sa.SetLogit(**summary.learner_params)
     train(log, learner, summary)
     rule = RunnerUp(set_size=2)
@@ -211,7 +211,7 @@ def test_policies_are_left_as_they_were(logged):
         rule.decide([0.1] * K)
     before, clock = copy.deepcopy(learner), rule.distribution([0.1] * K)
     policies = [
-        Policy("draws", learner=learner, draws=True),
+        Policy("draws", learner=learner, rule="own"),
         Policy("rule", learner=learner, rule=rule),
         Policy("top", learner=learner),
     ]
@@ -226,14 +226,14 @@ def test_policies_are_left_as_they_were(logged):
 def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path):
     """Its sets have the chances that its own `decide` would give them, with the budget of the model file."""
     log = Log(logged)
-    summary = survey(log)
+    summary = summarize(log)
     learner = sa.SetLogit(**summary.learner_params, explore="rank")
     for i in range(3000):
         made = learner.decide(stream.rows.row(i))
         learner.update(made, hit=summary.labels[stream.y[i]] in made.labels)
     learner.save(tmp_path / "model.npz")
     loaded = sa.load(tmp_path / "model.npz")
-    policy = PolicyRunner(Policy("draws", learner=loaded, draws=True), summary.label_set, summary.n_features)
+    policy = PolicyRunner(Policy("draws", learner=loaded, rule="own"), summary)
     batch = take(next(batches(log, summary.label_set)), range(50))
     draws = policy.choose(batch, policy.scores(batch))
     for i, one in enumerate(batch.records):
@@ -246,9 +246,9 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
 
 
 @pytest.mark.slow
-def test_the_verdict_on_its_own_top_set_and_draws_holds_the_truth(logged, stream):
+def test_the_result_on_its_own_top_set_and_draws_holds_the_truth(logged, stream):
     log = Log(logged)
-    summary = survey(log)
+    summary = summarize(log)
     learner = sa.SetLogit(**summary.learner_params)
     train(log, learner, summary, passes=2)
     names = ["fox", "ant", "cow", "bee", "elk", "dog"]
@@ -259,19 +259,19 @@ def test_the_verdict_on_its_own_top_set_and_draws_holds_the_truth(logged, stream
         Policy("top", learner=learner),
         Policy("scores", scores=scores, set_size=2),
         Policy("p", probabilities=lambda X: learner.predict_proba(X.astype(np.float32)), set_size=2),
-        Policy("draws", learner=learner, draws=True),
+        Policy("draws", learner=learner, rule="own"),
         Policy("same rule", scores=scores, rule=RunnerUp(explore="show", set_size=2)),
     ]
     answer = evaluate(log, policies, summary)
     assert answer.warnings == ()
-    best = [verdict.best for verdict in answer.verdicts]
+    best = [result.best for result in answer.results]
     assert all(one is not None for one in best)
     assert best[0] == best[2]
     assert best[1].rate == pytest.approx(best[0].rate, abs=0.02)  # another q
     assert best[0].low - best[0].width / 2 < top < best[0].high + best[0].width / 2
     assert best[0].high - best[0].low < 0.15
-    assert [verdict.rule for verdict in answer.verdicts[:3]] == [None] * 3
-    assert answer.verdicts[3].rule.startswith("RunnerUp(explore='balanced'")
+    assert [result.rule for result in answer.results[:3]] == [None] * 3
+    assert answer.results[3].rule.startswith("RunnerUp(explore='balanced'")
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ from logged import World, draws_of, mask
 
 from superarm.explore import Mixture
 from superarm.logs.batches import Batch, take
-from superarm.logs.estimates import LEAST_ROWS, HitRateEstimator, Sums
+from superarm.logs.evaluation import HitRateEstimator
+from superarm.logs.hit_rates import MIN_ROWS, Sums
 from superarm.logs.weights import (
     inclusion_of_all,
     linear_weights,
@@ -175,9 +176,9 @@ def test_a_log_says_when_it_cannot_answer():
     policy = draws_of(mask(far[context], 12))
     estimator = judged(batch, policy)
     for e in estimator.estimates:
-        assert e.effective < LEAST_ROWS
+        assert e.n_eff < MIN_ROWS
         assert e.problem
-    wanted = estimator.linear.wanted(batch.hit.mean())
+    wanted = estimator.linear.required_data(batch.hit.mean())
     assert wanted.rows > 2000
     assert 0.02 < wanted.uniform < 1.0
     other = judged(batch, draws_of(mask(world.order[context, :4], 12)))
@@ -215,7 +216,7 @@ def test_rows_that_cannot_answer_widen_the_interval():
     batch.distributions[:400] = [None] * 400
     for before, e in zip(whole, judged(batch, policy).estimates, strict=True):
         assert not e.problem
-        assert e.silent == pytest.approx(0.1)
+        assert e.unsupported == pytest.approx(0.1)
         assert e.rows == 3600
         assert e.low < 0.9 * before.value < before.value + 0.1 * (1 - before.value) < e.high
         assert e.low <= e.value <= e.high
@@ -226,9 +227,9 @@ def test_rows_that_cannot_answer_widen_the_interval():
 
 
 def test_a_hit_rate_is_told_between_0_and_1_and_an_interval_that_is_cut_is_no_sharper():
-    from superarm.logs.estimates import Estimate, best_of
+    from superarm.logs.hit_rates import Estimate, best_of
 
-    fields = {"rows": 100, "effective": 100.0, "largest": 1.0, "overlap": 1.0, "mean_weight": 1.0}
+    fields = {"rows": 100, "n_eff": 100.0, "max_weight": 1.0, "overlap": 1.0, "mean_weight": 1.0}
     cut = Estimate("pi", 1.02, 0.89, 1.0, **fields)
     whole = Estimate("pi-dr", 0.95, 0.87, 1.0, **fields)
     assert (cut.rate, whole.rate) == (1.0, 0.95)

@@ -46,7 +46,7 @@ def late_feedback_is_learnt(make: LearnerFactory) -> None:
 
 @check
 def second_answer_is_refused(make: LearnerFactory) -> None:
-    """One Decision, one answer; also after save and load, and after the Decision was stored."""
+    """A Decision takes one answer; also after save and load, and after the Decision was stored."""
     X, y = make_data(rounds=6)
     learner = make()
     decisions = [learner.decide(x) for x in X]
@@ -65,7 +65,7 @@ def second_answer_is_refused(make: LearnerFactory) -> None:
 
 @check
 def foreign_decision_is_refused(make: LearnerFactory) -> None:
-    """A Decision of another learner, even of one made alike, or of the future."""
+    """A Decision of another learner, even of one made alike, or of a later round is refused."""
     X, _ = make_data(rounds=3)
     learner, other = make_trained(make), make_trained(make)
     before = fingerprint(learner)
@@ -83,7 +83,7 @@ def foreign_decision_is_refused(make: LearnerFactory) -> None:
 
 @check
 def wrong_kind_of_feedback_is_refused(make: LearnerFactory) -> None:
-    """Neither answer, both, one it does not take, or something that is no answer."""
+    """No answer, two, one of a kind that the learner does not take, or an invalid one is refused."""
     X, _ = make_data(rounds=1)
     learner = make_trained(make)
     decision = learner.decide(X[0])
@@ -102,7 +102,7 @@ def wrong_kind_of_feedback_is_refused(make: LearnerFactory) -> None:
 
 @check
 def given_sets_are_learnt_or_refused(make: LearnerFactory) -> None:
-    """A set that somebody else chose: learnt from once, or refused."""
+    """A set that another system chose is learnt from once, or refused."""
     X, _ = make_data(rounds=1)
     learner = make_trained(make)
     before = fingerprint(learner)
@@ -120,7 +120,7 @@ def given_sets_are_learnt_or_refused(make: LearnerFactory) -> None:
 
 @check
 def bad_rows_are_refused(make: LearnerFactory) -> None:
-    """NaN, inf, wrong lengths and broken sparse rows: refused, and nothing changes."""
+    """NaN, inf, wrong lengths and broken sparse rows are refused, and nothing changes."""
     good = np.ones(D, np.float32)
     bad: list[Any] = [np.ones(D - 1), np.ones(D + 1), np.ones((2, D)), "row", [None] * D, []]
     bad += [np.full(D, "x"), np.full(D, 1e39)]
@@ -161,7 +161,7 @@ def bad_row_stops_a_run(make: LearnerFactory) -> None:
 
 @check
 def overflow_leaves_the_last_good_state(make: LearnerFactory) -> None:
-    """However large the rows: an update is refused, or leaves all weights finite."""
+    """However large the rows are, an update is refused, or leaves all weights finite."""
     X, y = make_data(rounds=40)
     for power in (5, 10, 15, 19, 25, 30, 37, 38):
         for kind in LAYOUTS:

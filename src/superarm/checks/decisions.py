@@ -54,7 +54,7 @@ def decision_is_consistent(make: LearnerFactory) -> None:
 
 @check
 def eligible_and_set_size_are_respected(make: LearnerFactory) -> None:
-    """A decision shows what it may, as much as it may; or says why not."""
+    """A decision shows only eligible labels, and set_size of them; wrong arguments are refused."""
     X, _ = make_data(rounds=50)
     learner = make_trained(make)
     for i, x in enumerate(X):
@@ -86,7 +86,7 @@ def eligible_and_set_size_are_respected(make: LearnerFactory) -> None:
 
 @check
 def ineligible_labels_keep_weights(make: LearnerFactory) -> None:
-    """Weights of labels that could not be shown do not move (unless it says that they do)."""
+    """Weights of labels that could not be shown do not move (unless the learner has moves_ineligible)."""
     X, _ = make_data()
     for kind in LAYOUTS:
         learner = make_for_layout(make, kind)
@@ -119,7 +119,7 @@ def rank_and_predict_agree(make: LearnerFactory) -> None:
 
 @check
 def names_are_kept(make: LearnerFactory) -> None:
-    """Label names go in and come out, everywhere, also from a file."""
+    """Labels with names behave as their numbers do, also after save and load."""
     X, y = make_data(rounds=40)
     named, plain = make(labels=NAMES, seed=1), make(seed=1)
     for x, label in zip(X, y, strict=True):

@@ -43,7 +43,7 @@ def fused_equals_stepwise(make: LearnerFactory) -> None:
 
 @check
 def dense_equals_sparse(make: LearnerFactory) -> None:
-    """All kinds of rows lead to the same weights, up to float32 (unless it scales them differently)."""
+    """All kinds of rows lead to the same weights, up to float32 (unless the learner standardises them)."""
     X, y = make_data(rounds=60)
     dense = make(seed=1)
     drawn = run_rounds(dense, X, y)
@@ -72,7 +72,7 @@ def same_seed_same_draws(make: LearnerFactory) -> None:
 
 @check
 def save_load_continues(make: LearnerFactory) -> None:
-    """save, load, go on: the same bits as never having stopped, open decisions included."""
+    """A learner that was saved and loaded goes on with the same bits, open decisions included."""
     X, y = make_data()
     for kind in LAYOUTS:
         learner = make_for_layout(make, kind, seed=2)
@@ -95,7 +95,7 @@ def save_load_continues(make: LearnerFactory) -> None:
 
 @check
 def decision_survives_json(make: LearnerFactory) -> None:
-    """to_dict, JSON, from_dict: the update computes the same bits."""
+    """A Decision that was stored as JSON leads to the same bits."""
     X, y = make_data(rounds=40)
     for kind in LAYOUTS:
         direct, stored = make_for_layout(make, kind, seed=8), make_for_layout(make, kind, seed=8)
@@ -114,7 +114,7 @@ def decision_survives_json(make: LearnerFactory) -> None:
 
 @check
 def batches_equal_single_calls(make: LearnerFactory) -> None:
-    """decide_many and update_many, of columns and of lists of stored decisions: the bits of single calls."""
+    """decide_many and update_many (of columns, of lists of stored decisions) give the bits of single calls."""
     X, y = make_data(rounds=60)
     for kind in LAYOUTS:
         single, columns, stored = (make_for_layout(make, kind, seed=4) for _ in range(3))
@@ -137,7 +137,7 @@ def batches_equal_single_calls(make: LearnerFactory) -> None:
 
 @check
 def deciding_moves_a_cursor_only(make: LearnerFactory) -> None:
-    """decide(cursor=cursor) leaves the learner alone; advance makes up for it."""
+    """decide(cursor=cursor) changes only the cursor; advance then moves the learner."""
     X, y = make_data(rounds=30)
     usual, other = make(seed=9), make(seed=9)
     for x, label in zip(X, y, strict=True):

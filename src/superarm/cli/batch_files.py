@@ -18,7 +18,9 @@ def decide(
     output: Annotated[Path, typer.Option(help="The decisions, a .parquet file.")] = Path("decisions.parquet"),
     id_column: Annotated[
         str | None,
-        typer.Option(help="The column that names a row. Else id; without one, rounds are the ids."),
+        typer.Option(
+            help="The column that names a row. Else id, if its values differ; else rounds are the ids."
+        ),
     ] = None,
     set_size: Annotated[int | None, typer.Option(help="How many labels to show; else as the model.")] = None,
     coverage: Annotated[
@@ -36,7 +38,7 @@ def decide(
     Example: **superarm decide model.npz tonight.parquet --output decisions.parquet**
     """
     from superarm._progress import progress_bar
-    from superarm.logs.nightly import decide_file
+    from superarm.logs.batch_files import decide_file
 
     check_output(output, "decide", force=force, inputs=[model, rows])
     with progress_bar(None, "rows", quiet=as_json) as tick:
@@ -55,10 +57,12 @@ def decide(
         return
     print(f"{output}: {batch.rows:,} decisions")
     if batch.ids is None:
-        last = batch.first + batch.rows - 1
-        print(f"ids: the numbers of their rounds, {batch.first} to {last} (--id-column names the rows' own)")
+        last = batch.first_round + batch.rows - 1
+        print(
+            f"ids: the numbers of their rounds, {batch.first_round} to {last} (--id-column names the rows' own)"
+        )
     if batch.missing:
-        print(f"gaps in every row: {', '.join(batch.missing)} (not in {rows})")
+        print(f"missing in every row: {', '.join(batch.missing)} (not in {rows})")
     if batch.unused:
         names = ", ".join(name or "a column without a name" for name in batch.unused)
         print(f"not used: {names} (the model was not trained with them)")
@@ -87,7 +91,7 @@ def learn(
     Example: **superarm learn model.npz decisions.parquet answers.csv**
     """
     from superarm._progress import progress_bar
-    from superarm.logs.nightly import learn_file
+    from superarm.logs.batch_files import learn_file
 
     check_output(log, "learn", force=force, option="--log", inputs=[model, decisions, answers])
     columns: dict[str, str] = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}
@@ -98,8 +102,8 @@ def learn(
         return
     print(f"{model}: learnt from {result.learnt:,} answers")
     for count, what in (
-        (result.before, "were answered before: not learnt from again"),
-        (result.open, "decisions have no answer yet"),
+        (result.already_learnt, "were answered before: not learnt from again"),
+        (result.unanswered, "decisions have no answer yet"),
         (result.unknown, f"answers belong to no decision in {decisions}"),
     ):
         if count:

@@ -57,7 +57,7 @@ def _change(context: typer.Context, method: str, *arguments: Any, **options: Any
 
 @app.command("add-label")
 def add_label(context: typer.Context, labels: Labels) -> None:
-    """New labels, to be shown from now on; disabled ones come back.
+    """Add labels, to be shown from now on; disabled ones come back.
 
     Example: **superarm change http://127.0.0.1:8800 add-label weather**
     """
@@ -110,7 +110,7 @@ def explore(
 def rollback(
     context: typer.Context, event: Annotated[int, typer.Argument(help="The event of a kept snapshot.", min=0)]
 ) -> None:
-    """The weights as they were in a kept snapshot; nothing else is undone.
+    """Restore the weights of a kept snapshot; nothing else is undone.
 
     Example: **superarm change http://127.0.0.1:8800 rollback 50000**
     """
@@ -135,7 +135,7 @@ def erase(
 
 @app.command("list")
 def list_(context: typer.Context) -> None:
-    """The changes so far, and the snapshots that one can go back to.
+    """List the changes so far, and the snapshots to go back to.
 
     Example: **superarm change http://127.0.0.1:8800 list**
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from math import ceil, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import typer
 
@@ -22,7 +22,7 @@ T = TypeVar("T", int, float)
 if TYPE_CHECKING:
     from superarm.explore import Rule
     from superarm.learners import Learner
-    from superarm.logs import Evaluation, Log, Policy, Verdict
+    from superarm.logs import Evaluation, Log, Policy, PolicyResult
 
 
 def evaluate(
@@ -87,30 +87,27 @@ def evaluate(
     from superarm._progress import progress_bar
     from superarm.learners import load
     from superarm.logs import evaluate as evaluate_policies
-    from superarm.logs import survey, train
+    from superarm.logs import summarize, train
 
     if figure is not None:
         need("plots")
     check_output(figure, "evaluate", force=force, option="--figure", endings=FIGURES)
-    drawing_rule = None if rule is None else _rule(rule)
+    drawing_rules = _rules(rule, gamma, draw, grid)
     models = {str(path): load(path) for path in model or []}
     if models and (reading.kinds or reading.columns is not None):
         got = ", ".join(reading.kinds) or str(reading.columns)
         raise InvalidInput.must("columns", "evaluate", "left to --model, which knows its own", got)
     source = reading.log(log, models.values())
-    source.keep_columns(
-        name for text in [*(scores or []), *(probabilities or [])] for name in split_commas(text)
-    )
-    source.keep_columns([] if group is None else [group])
+    ranked_by = [name for text in [*(scores or []), *(probabilities or [])] for name in split_commas(text)]
+    source.keep_columns([*ranked_by, *([] if group is None else [group])])  # before the first reading
     split = _split(source, models, bool(learner), holdout, seed, quiet=as_json)
     first_model = next(iter(models.values()), None)
-    summary = survey(
+    summary = summarize(
         source,
         labels=_labels(labels, first_model),
         n_features=None if first_model is None else first_model.n_features,
     )
     sizes = _values("--set-size", set_size, int, grid)
-    gammas = _values("--gamma", gamma, float, grid)
     coverages = _values("--coverage", coverage, float, grid)
     other_policies = {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities}
     _check_coverage(coverage, other_policies | {"--gamma": gamma, "--rule": rule, "--draw": draw})
@@ -121,15 +118,15 @@ def evaluate(
             learners[spec] = summary.make_learner(spec, split.seed, sizes[-1])
             train(source, learners[spec], summary, passes=passes, **split._asdict(), progress=tick)
         rankings: list[dict[str, Any]] = [
-            {"name": name, "learner": trained, "draws": draw, "coverage": level}
+            {"name": name, "learner": trained, "coverage": level}
             for name, trained in learners.items()
             for level in coverages
         ]
         rankings += [{"name": text, "scores": split_commas(text)} for text in scores or []]
         rankings += [{"name": text, "probabilities": split_commas(text)} for text in probabilities or []]
-        policies = _policies(rankings, fixed or [], sizes, summary.set_size, gammas, drawing_rule)
-        judging = {"holdout": None} if split is None else split._asdict()
-        evaluation = evaluate_policies(source, policies, summary, **judging, group=group, progress=tick)
+        policies = _policies(rankings, fixed or [], sizes, summary.set_size, drawing_rules)
+        held_out = {"holdout": None} if split is None else split._asdict()
+        evaluation = evaluate_policies(source, policies, summary, **held_out, group=group, progress=tick)
     if figure is not None:
         ending = figure.suffix.lower()
         sharper = {"scale_factor": 2} if ending == ".png" else {}
@@ -141,11 +138,11 @@ def evaluate(
     if grid:
         _print_grid(evaluation, summary.answered, split)
     else:
-        for verdict in evaluation.verdicts:
-            _print_verdict(verdict, summary.answered, split)
-    for verdict in evaluation.verdicts:
-        by_label = verdict.by_label if verdict.coverage or group else ()
-        print_group_coverage(_name(verdict), by_label, verdict.by_group, group)
+        for result in evaluation.results:
+            _print_result(result, summary.answered, split)
+    for result in evaluation.results:
+        by_label = result.by_label if result.coverage or group else ()
+        print_group_coverage(_name(result), by_label, result.by_group, group)
     if figure is not None:
         print(f"figure: {figure}")
 
@@ -216,33 +213,39 @@ def _policies(
     fixed: list[str],
     sizes: list[int | None],
     usual: int,
-    gammas: list[float | None],
-    rule: Rule | None,
+    rules: list[Rule | Literal["own"] | None],
 ) -> list[Policy]:
     """All combinations; those that are no learner's show ``usual`` labels if nothing else is said."""
     from superarm.logs import Policy
 
     policies = [
-        Policy(**ranking, set_size=size or (None if "learner" in ranking else usual), gamma=share, rule=rule)
+        Policy(**ranking, set_size=size or (None if "learner" in ranking else usual), rule=rule)
         for ranking in rankings
         for size in sizes
-        for share in gammas
+        for rule in rules
     ]
-    policies += [
-        Policy(text, fixed=split_commas(text), gamma=share, rule=rule) for text in fixed for share in gammas
-    ]
+    policies += [Policy(text, fixed=split_commas(text), rule=rule) for text in fixed for rule in rules]
     if not policies:
         raise InvalidInput("no policy: give --model, --learner, --scores, --probabilities or --fixed")
     return policies
 
 
-def _rule(text: str) -> Rule:
-    """A rule from its name and parameters."""
-    from superarm.explore import rule_from
+def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[Rule | Literal["own"] | None]:
+    """The rules that --rule, --gamma or --draw name; ``None`` shows the best labels."""
+    from superarm.explore import Dilute, rule_from
     from superarm.learners.registry import parse_params
 
+    given = {"--rule": text, "--gamma": gamma, "--draw": own or None}
+    options = [option for option, value in given.items() if value is not None]
+    if len(options) > 1:
+        raise InvalidInput.must(options[1], "evaluate", f"left out with {options[0]}", given[options[1]])
+    if own:
+        return ["own"]
+    if text is None:
+        shares = _values("--gamma", gamma, float, grid)
+        return [None if share is None else Dilute(gamma=share) for share in shares]
     name, _, rest = text.partition(":")
-    return rule_from({"name": name} | parse_params(rest, "--rule", "evaluate", text), "evaluate")
+    return [rule_from({"name": name} | parse_params(rest, "--rule", "evaluate", text), "evaluate")]
 
 
 def _print_header(evaluation: Evaluation, source: Log) -> None:
@@ -261,61 +264,61 @@ def _print_header(evaluation: Evaluation, source: Log) -> None:
 def _print_grid(evaluation: Evaluation, answered: int, split: _Split | None) -> None:
 
     columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
-    rows = [_grid_row(verdict) for verdict in evaluation.verdicts]
+    rows = [_grid_row(result) for result in evaluation.results]
     print_table("The sharpest sound estimate for each policy", columns, rows)
-    for verdict in evaluation.verdicts:
-        if verdict.best is None:
-            why, remedy = verdict.estimates[-1].problem, _remedy(verdict, answered, split)
-            print(f"{_name(verdict)}: the log cannot answer: {why}; {remedy}")
+    for result in evaluation.results:
+        if result.best is None:
+            why, remedy = result.estimates[-1].problem, _remedy(result, answered, split)
+            print(f"{_name(result)}: the log cannot answer: {why}; {remedy}")
 
 
-def _print_verdict(verdict: Verdict, answered: int, split: _Split | None) -> None:
+def _print_result(result: PolicyResult, answered: int, split: _Split | None) -> None:
 
     print()
     print_table(
-        f"{_name(verdict)}: what the log can tell",
+        f"{_name(result)}: what the log can tell",
         ["estimate", "overlap", "n_eff", "largest w", "mean w", "hit rate", "95 % interval"],
         [
             [
                 e.name,
                 f"{e.overlap:.1%}",
-                f"{e.effective:,.0f}",
-                f"{e.largest:,.1f}",
+                f"{e.n_eff:,.0f}",
+                f"{e.max_weight:,.1f}",
                 "" if isnan(e.mean_weight) else f"{e.mean_weight:.3f}",
                 "cannot say" if e.problem else f"{e.rate:.3f}",
                 "" if e.problem else f"[{e.low:.3f}, {e.high:.3f}]",
             ]
-            for e in verdict.estimates
+            for e in result.estimates
         ],
     )
-    for problem in dict.fromkeys(e.problem for e in verdict.estimates if e.problem):
-        names = ", ".join(e.name for e in verdict.estimates if e.problem == problem)
+    for problem in dict.fromkeys(e.problem for e in result.estimates if e.problem):
+        names = ", ".join(e.name for e in result.estimates if e.problem == problem)
         print(f"{names}: {problem}")
-    best = verdict.best
+    best = result.best
     if best is None:
-        remedy = _remedy(verdict, answered, split)
+        remedy = _remedy(result, answered, split)
         print(f"WARNING: this log cannot answer for this policy; {remedy}.")
         return
     if best.name == "nested":
         print("nested: by fewer labels of the same ranking; with more it hits at least as often")
-    if best.silent > 0.0005:
+    if best.unsupported > 0.0005:
         print(
-            f"{best.silent:.1%} of the rows cannot answer, or would need too heavy weights: "
+            f"{best.unsupported:.1%} of the rows cannot answer, or would need too heavy weights: "
             "the interval allows for anything there"
         )
     print(f"read: {best.name}, {best.rate:.3f} [{best.low:.3f}, {best.high:.3f}]")
-    if verdict.coverage is not None:
-        print(f"promised: {verdict.coverage:g}, at {verdict.mean_size:.2f} labels on average")
+    if result.coverage is not None:
+        print(f"promised: {result.coverage:g}, at {result.mean_size:.2f} labels on average")
 
 
-def _name(verdict: Verdict) -> str:
-    explores = "" if verdict.rule is None else f", {verdict.rule}"
-    return f"{verdict.policy}, {verdict.sizes}{explores}"
+def _name(result: PolicyResult) -> str:
+    explores = "" if result.rule is None else f", {result.rule}"
+    return f"{result.policy}, {result.sizes}{explores}"
 
 
-def _remedy(verdict: Verdict, answered: int, split: _Split | None) -> str:
+def _remedy(result: PolicyResult, answered: int, split: _Split | None) -> str:
     """What it would take for a log with so many answered rows to answer: more rows, or uniform sets."""
-    rows, uniform = verdict.wanted.rows, verdict.wanted.uniform
+    rows, uniform = result.required.rows, result.required.uniform
     if rows is None:
         remedy = "no number of such rows would do"
     else:
@@ -334,11 +337,11 @@ def _remedy(verdict: Verdict, answered: int, split: _Split | None) -> str:
     return remedy
 
 
-def _grid_row(verdict: Verdict) -> list[str]:
-    best = verdict.best
-    size = str(verdict.set_size) if verdict.coverage is None else f"{verdict.mean_size:.2f}"
-    head = [verdict.policy, size, verdict.rule or ""]
+def _grid_row(result: PolicyResult) -> list[str]:
+    best = result.best
+    size = str(result.set_size) if result.coverage is None else f"{result.mean_size:.2f}"
+    head = [result.policy, size, result.rule or ""]
     if best is None:
-        return [*head, f"{verdict.estimates[-1].effective:,.0f}", "", "cannot say", ""]
-    n_eff = f"{best.effective:,.0f}"
+        return [*head, f"{result.estimates[-1].n_eff:,.0f}", "", "cannot say", ""]
+    n_eff = f"{best.n_eff:,.0f}"
     return [*head, n_eff, best.name, f"{best.rate:.3f}", f"[{best.low:.3f}, {best.high:.3f}]"]

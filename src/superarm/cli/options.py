@@ -253,7 +253,7 @@ class LogOptions(ColumnOptions):
         return Log(
             paths,
             columns=columns,
-            features=self.features,
+            matrix=self.features,
             separator=self.separator,
             declared=declared,
             vectors=self.vectors,

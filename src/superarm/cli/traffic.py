@@ -32,15 +32,14 @@ def traffic(
     Example: **superarm traffic http://127.0.0.1:8800 --data digits --decisions 5000**
     """
     from superarm._progress import progress_bar
-    from superarm.service.client.traffic import Behaviour
-    from superarm.service.client.traffic import traffic as run
+    from superarm.service.client.traffic import Behaviour, simulate_users
     from superarm.streams import open_data
 
     stream = open_data(data)
     behaviour = Behaviour(users, delay, lose, repeat, seed)
     token = os.environ.get("SUPERARM_TOKEN")
     with progress_bar(decisions, quiet=as_json) as tick:
-        counts = run(url, stream, decisions, behaviour=behaviour, token=token, tick=tick)
+        counts = simulate_users(url, stream, decisions, behaviour=behaviour, token=token, tick=tick)
     if as_json:
         print_json(counts)
     else:

@@ -60,7 +60,7 @@ def train(
     """
     from superarm._progress import progress_bar
     from superarm.learners import load
-    from superarm.logs import survey
+    from superarm.logs import summarize
     from superarm.logs import train as train_on
 
     columns_path = output.with_suffix(".columns.json")
@@ -72,10 +72,10 @@ def train(
         trained_model = _with_labels(load(model), all_labels)
         source = reading.log(log, [trained_model])
         model_labels = trained_model.n_labels if trained_model.labels is None else trained_model.labels
-        summary = survey(source, labels=model_labels, n_features=trained_model.n_features)
+        summary = summarize(source, labels=model_labels, n_features=trained_model.n_features)
     else:
         source = reading.log(log)
-        summary = survey(source, labels=all_labels)
+        summary = summarize(source, labels=all_labels)
         trained_model = summary.make_learner(learner or "set-logit", seed, set_size)
     repeated = _learnt_before(source, trained_model)
     with progress_bar(summary.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
@@ -92,9 +92,9 @@ def train(
             "model": str(output),
             "learner": learner or trained_model.name,
             **asdict(result),
-            "features": source.features.names,
-            "kinds": source.features.descriptions,
-            "left_out": source.features.left_out,
+            "features": source.feature_columns.names,
+            "kinds": source.feature_columns.descriptions,
+            "left_out": source.feature_columns.left_out,
             "warnings": [*repeated, *source.notices.values()],
             "columns": None if columns_file is None else str(columns_file),
             "labels": summary.n_labels,
@@ -109,30 +109,30 @@ def train(
     for count, what in (
         (result.bad, f"rows skipped, the first: {source.first_bad}"),
         (result.unanswered, "rows without an outcome: not used"),
-        (result.useless, f"rows that {trained_model.name} cannot learn from: they lack top and gamma"),
+        (result.unusable, f"rows that {trained_model.name} cannot learn from: they lack top and gamma"),
     ):
         if count:
             print(f"{count:,} {what}")
-    if result.progress:
+    if result.history:
         print_table(
             f"{trained_model.name}: learnt from {result.rows:,} rows, judged by {result.held_out:,} others",
             ["pass", "rows learnt", "log loss of the bit", "hit rate of its top set"],
             [
                 [
-                    str(p.turn),
+                    str(p.pass_number),
                     f"{p.rows:,}",
                     "" if isnan(p.log_loss) else f"{p.log_loss:.4f}",
                     "cannot say"
                     if p.hit_rate is None
                     else f"{p.hit_rate.rate:.3f} [{p.hit_rate.low:.3f}, {p.hit_rate.high:.3f}]",
                 ]
-                for p in result.progress
+                for p in result.history
             ],
         )
-        if result.tried:
-            losses = ", ".join(f"{loss:.4f} after {number}" for number, loss in result.tried)
+        if result.losses_by_passes:
+            losses = ", ".join(f"{loss:.4f} after {number}" for number, loss in result.losses_by_passes)
             print(f"passes: {result.passes} (on rows set aside to choose, the log loss is {losses})")
-        last = result.progress[-1]
+        last = result.history[-1]
         if not isnan(last.log_loss):
             print(f"without features the log loss is {result.base_loss:.4f}")
             all_alike = summary.hits in (0, summary.answered)  # as of candidate labels: nothing to predict

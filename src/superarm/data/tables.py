@@ -39,24 +39,21 @@ def open_table(
     source: str | PathLike[str] | Frame | list[Any],
     *,
     vectors: Path | None = None,
-    readers: Mapping[str, type[FileTable]] | None = None,
 ) -> Table:
     """A file, or a pandas, Polars or Arrow table.
 
     Args:
         source: the file, the table, or a list of dicts.
         vectors: an .npy beside it, whose rows become the column ``vectors``.
-        readers: how to read files with other endings.
     """
     if vectors is not None:
-        return WithVectors(open_table(source, readers=readers), vectors)
+        return WithVectors(open_table(source), vectors)
     if not isinstance(source, str | PathLike):
         return _frame_table(source)
     path = Path(source)
-    by_ending = READERS | dict(readers or {})
-    if path.suffix.lower() not in by_ending:
-        raise InvalidInput.must("ending", str(path), f"one of {', '.join(by_ending)}", path.suffix)
-    return by_ending[path.suffix.lower()](existing_file(path))
+    if path.suffix.lower() not in READERS:
+        raise InvalidInput.must("ending", str(path), f"one of {', '.join(READERS)}", path.suffix)
+    return READERS[path.suffix.lower()](existing_file(path))
 
 
 class Table(ABC):
@@ -150,11 +147,7 @@ class JsonTable(FileTable):
                     row = json.loads(line)
                 except (ValueError, RecursionError):
                     row = None
-                yield self.converted(row) if isinstance(row, dict) else "a JSON object"
-
-    def converted(self, row: dict[str, Any]) -> TableRow:
-        """A row of somebody else's format in ours."""
-        return row
+                yield row if isinstance(row, dict) else "a JSON object"
 
 
 class ParquetTable(FileTable):
@@ -208,29 +201,36 @@ def _frame_table(frame: Any) -> FrameTable:
 
 
 class WithVectors(Table):
-    """A table with a matrix beside it, whose rows become the column ``vectors``.
+    """A table with a matrix beside it, whose rows become a column.
 
     Args:
         table: the table.
-        path: an .npy with a row for each of its rows.
+        path: an .npy, or where ``column`` is "x" also an .npz, with a row for each of its rows.
+        column: its name; the rows of a sparse matrix become x_indices and x_values.
     """
 
-    def __init__(self, table: Table, path: Path) -> None:
-        self.table, self.path, self.name = table, path, table.name
+    def __init__(self, table: Table, path: Path, column: str = "vectors") -> None:
+        self.table, self.path, self.name, self.column = table, path, table.name, column
         self.matrix = read_matrix(path)
-        if hasattr(self.matrix, "tocsr"):
+        self.sparse = hasattr(self.matrix, "tocsr")
+        if self.sparse and column != "x":
             raise InvalidInput.must("vectors", str(path), "a dense matrix", "a sparse one")
 
     def rows(self) -> Generator[TableRow, None, None]:
-        count = 0
+        count, n = 0, self.matrix.shape[0]
         for count, row in enumerate(self.table.rows(), 1):
-            if count > len(self.matrix):
+            if count > n:
                 break
-            vector = np.asarray(self.matrix[count - 1], np.float32)
-            yield row if isinstance(row, str) else {**row, "vectors": vector}
-        if count != len(self.matrix):
+            yield row if isinstance(row, str) else {**row, **self._cells(count - 1)}
+        if count != n:
             wanted = f"a matrix with as many rows as {self.name}"
-            raise InvalidInput.must("vectors", str(self.path), wanted, f"{len(self.matrix)} rows")
+            raise InvalidInput.must(self.column, str(self.path), wanted, f"{n} rows")
+
+    def _cells(self, i: int) -> dict[str, Cell]:
+        if not self.sparse:
+            return {self.column: np.asarray(self.matrix[i], np.float32)}
+        one = self.matrix[[i]]
+        return {"x": None, "x_indices": one.indices, "x_values": one.data, "x_width": self.matrix.shape[1]}
 
     def fingerprint(self) -> str:
         both = f"{self.table.fingerprint()} {file_digest(self.path)}"

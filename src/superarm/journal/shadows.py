@@ -2,7 +2,7 @@
 
 The hit rate of a shadow is estimated before it learns from an outcome: it would have shown its top set T for that
 row; the set S that was shown had the probability p(S). With w = 1 if S = T, else 0, divided by
-p(S), the mean of w hit over the mean of w estimates its hit rate (logs/estimates.py: snips). The model
+p(S), the mean of w hit over the mean of w estimates its hit rate (logs/hit_rates.py: snips). The model
 itself is estimated by the same rule, as if it always showed its own top set. A shadow needs no events: it is
 rebuilt from the journal, and kept with the snapshots to make that quick.
 """
@@ -21,7 +21,7 @@ from superarm.errors import FeedbackError, InvalidInput, SuperarmError
 from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.learners import Learner
 from superarm.learners.registry import make, parse
-from superarm.logs.estimates import Sums
+from superarm.logs.hit_rates import Sums
 from superarm.logs.weights import ImportanceWeights
 
 ESTIMATE_BATCH = 256

@@ -2,7 +2,7 @@
 
     S ~ Z(. | Y^, gamma),   f = 1[y in S],   W_r += x (e^_r - 1[r in Y^] / m)
 
-e^ is an unbiased estimate of the indicator of y from the one bit f (theory/estimates.py): "ordered" is the
+e^ is an unbiased estimate of the indicator of y from the one bit f (theory/label_estimates.py): "ordered" is the
 paper's, f 1[r in S] / (Z tau1) - tau2. With m = 1 this is Banditron.
 
 With ``gate``, the step is an unbiased subgradient of the hinge loss L_avg with a margin M, which
@@ -34,7 +34,7 @@ from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
 from superarm.parameters import check_choice, check_number
-from superarm.theory.estimates import ESTIMATES, estimates
+from superarm.theory.label_estimates import ESTIMATES, estimates
 
 
 class MCDBF(Learner):

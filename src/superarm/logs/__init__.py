@@ -2,28 +2,28 @@
 
 A row is a `superarm.decisions.decision.Record`: what was shown, how it was drawn, what came of it.
 
-log.py          Log: reads Parquet, JSON lines, CSV, frames; whose columns are called otherwise (log_columns.py); their
-                cells (cells.py), their features (features.py), the formats of other tools (foreign.py)
+log.py          Log: reads Parquet, JSON lines, CSV, frames; which columns hold what (log_columns.py);
+                cells (parsing.py), features (features.py), the formats of other tools (other_formats.py)
 writer.py       Writer: Parquet, JSON lines, CSV
-survey.py       a first reading: labels, features, what is known about the sets; which rows are kept out of training
+summary.py      a first reading: labels, features, how much is known about the sets; which rows are held out
 training.py     several passes over a log
-evaluation.py   policies (policies.py) judged by a log. For each batch of rows (batches.py): importance weights
-                (weights.py), what was expected (calibration.py), all of it summed up to estimates (estimates.py);
+evaluation.py   policies (policies.py) evaluated by a log. For each batch of rows (batches.py): importance weights
+                (weights.py), what was expected (calibration.py), all of it summed up to hit rates (hit_rates.py);
                 whether the log is what it claims (diagnostics.py)
-verdicts.py     Evaluation, with a Verdict for each policy; its figure (charts.py)
-nightly.py      whole files: sets for all rows of one tonight, the answers to them tomorrow
+results.py      Evaluation, with a PolicyResult for each policy; its figure (charts.py)
+batch_files.py  whole files: decide for all rows of one, learn later from a file of answers
 """
 
 from superarm.decisions.decision import COLUMNS, Record
-from superarm.logs.cells import BadRow
-from superarm.logs.estimates import Estimate, Wanted
 from superarm.logs.evaluation import evaluate
+from superarm.logs.hit_rates import Estimate, RequiredData
 from superarm.logs.log import Log
 from superarm.logs.log_columns import LogColumns
+from superarm.logs.parsing import BadRow
 from superarm.logs.policies import Policy
-from superarm.logs.survey import Survey, held_out, survey
-from superarm.logs.training import Training, train
-from superarm.logs.verdicts import Evaluation, Verdict
+from superarm.logs.results import Evaluation, PolicyResult
+from superarm.logs.summary import LogSummary, held_out, summarize
+from superarm.logs.training import TrainingResult, train
 from superarm.logs.writer import Writer
 
 __all__ = [
@@ -33,15 +33,15 @@ __all__ = [
     "Evaluation",
     "Log",
     "LogColumns",
+    "LogSummary",
     "Policy",
+    "PolicyResult",
     "Record",
-    "Survey",
-    "Training",
-    "Verdict",
-    "Wanted",
+    "RequiredData",
+    "TrainingResult",
     "Writer",
     "evaluate",
     "held_out",
-    "survey",
+    "summarize",
     "train",
 ]

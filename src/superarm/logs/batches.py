@@ -16,8 +16,8 @@ from superarm.decisions.decision import Decision, Record
 from superarm.errors import at_row
 from superarm.explore import SetDistribution, distribution_of
 from superarm.learners import Learner
-from superarm.logs.cells import BadRow
-from superarm.logs.survey import relabel
+from superarm.logs.parsing import BadRow
+from superarm.logs.summary import relabel
 
 T = TypeVar("T")
 

@@ -1,10 +1,10 @@
-"""How often sets hit of which a model expects that they do: its expectations, put right by the answers so far.
+"""How often sets hit of which a model expects that they do: its expectations, calibrated by the answers so far.
 
     q' = sigmoid(a + b logit(q))
 
 A model that learns from few rows, or from other ones, is too sure or not sure enough. a and b are fitted by maximum
-likelihood (Platt scaling) to the answers of earlier rows, from a = 0 and b = 1, which count like a few answers; so no
-row has a say in what is expected of it.
+likelihood (Platt scaling) to the answers of earlier rows, from a = 0 and b = 1, which count like a few answers; so a
+row's own answer does not change what is expected of it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Calibration:
         self._seen = np.zeros((2, BINS))  # rows and hits, by the logit that was expected
 
     def calibrate(self, q_policy: Array, q_logged: Array, hit: Array) -> tuple[Array, Array]:
-        """Both expectations put right, row after row; the answers to the logged sets teach the later ones."""
+        """Return both expectations calibrated, row after row; the answers to logged sets calibrate the later ones."""
         policy, logged = np.empty(len(hit)), np.empty(len(hit))
         start = 0
         while start < len(hit):

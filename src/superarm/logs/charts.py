@@ -8,7 +8,7 @@ from superarm._extras import need
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from superarm.logs.verdicts import Evaluation
+    from superarm.logs.results import Evaluation
 
 
 def evaluation_chart(evaluation: Evaluation) -> Any:
@@ -22,15 +22,15 @@ def evaluation_chart(evaluation: Evaluation) -> Any:
 
     rows: list[dict[str, Any]] = [
         {
-            "policy": verdict.words,
-            "set size": verdict.set_size if verdict.coverage is None else verdict.mean_size,
-            "hit rate": verdict.best.rate,
-            "low": verdict.best.low,
-            "high": verdict.best.high,
-            "estimate": verdict.best.name,
+            "policy": result.title,
+            "set size": result.set_size if result.coverage is None else result.mean_size,
+            "hit rate": result.best.rate,
+            "low": result.best.low,
+            "high": result.best.high,
+            "estimate": result.best.name,
         }
-        for verdict in evaluation.verdicts
-        if verdict.best is not None
+        for result in evaluation.results
+        if result.best is not None
     ]
     if not rows:
         raise InvalidInput("no figure: the log can answer for no policy")
@@ -59,7 +59,7 @@ def evaluation_chart(evaluation: Evaluation) -> Any:
     logged = logged.mark_rule(strokeDash=[5, 4], color="#555").encode(y="y:Q")
     title = f"Hit rate of {rows[0]['policy']}" if len(rows) == 1 else f"Hit rates of {len(rows)} policies"
     note = f"dashed: what was shown, {evaluation.hit_rate:.3f}; judged by {evaluation.rows:,} rows"
-    unanswered = len(evaluation.verdicts) - len(rows)
+    unanswered = len(evaluation.results) - len(rows)
     note += f"; the log cannot answer for {unanswered} more" if unanswered else ""
     chart = (logged + intervals + points).properties(
         width=min(900, max(420, 46 * len(rows))),

@@ -9,8 +9,9 @@ from math import sqrt
 import numpy as np
 
 from superarm._types import Array
+from superarm.groups import wilson
 from superarm.logs.batches import Batch
-from superarm.logs.estimates import SURE, interval
+from superarm.logs.hit_rates import WARNING_Z
 from superarm.logs.weights import Propensities
 
 
@@ -25,6 +26,7 @@ class LogDiagnostics:
     certain: int = 0  # rows whose set had probability 1 though others were possible
     excess: float = 0.0  # labels of the top sets that were shown, less those that the rules imply
     excess_squares: float = 0.0
+    unknown_rules: set[str] = field(default_factory=set)
     contradicting: int = 0  # rows whose propensity does not follow from their rule
     ordered: int = 0  # of these, rows with the probability of the ordered draw
     inverse: Array = field(default_factory=lambda: np.zeros(3))  # 1/(p C(n, m)): count, sum, squares
@@ -33,6 +35,9 @@ class LogDiagnostics:
         """Count rows that have an outcome."""
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())
+        for record, distribution in zip(batch.records, batch.distributions, strict=True):
+            if distribution is None and record is not None and record.decision.rule is not None:
+                self.unknown_rules.add(record.decision.rule["name"])
         sizes_vary = np.array([logged is not None and logged.sizes_vary for logged in batch.distributions])
         p, drawn_from_several = logged.propensity, sizes_vary | (logged.m < logged.n)
         self.with_propensity += int((~np.isnan(p)).sum())
@@ -52,12 +57,19 @@ class LogDiagnostics:
         self.inverse += [len(ratio), ratio.sum(), (ratio**2).sum()]
 
     def warnings(self) -> Iterator[str]:
-        """A sentence for each thing that is wrong."""
+        """Yield a sentence for each thing that is wrong."""
+        for name in sorted(self.unknown_rules):
+            yield (
+                f"The rule {name!r} that drew sets is not known: import the module that defines it; else "
+                "only the logged propensities count."
+            )
+        if not self.hits:
+            yield "No row hit, so nothing can be said about how often other sets would have."
         if not self.with_propensity:
             yield (
                 "The log does not say how probable its sets were, so nothing can be said about other "
-                "policies. If the sets were drawn uniformly at random, say so (--uniform, or "
-                "Log(..., uniform=True)); else log a propensity (or the rule) with every decision from now on."
+                "policies. If the sets were drawn uniformly at random, say so (uniform); else log a propensity "
+                "(or the rule) with every decision from now on."
             )
         elif self.certain > 0.5 * self.rows:
             yield (
@@ -71,7 +83,7 @@ class LogDiagnostics:
                 f"{hint} One of the two is wrong."
             )
         error = sqrt(self.excess_squares)
-        if abs(self.excess) > SURE * error + 1e-6:
+        if abs(self.excess) > WARNING_Z * error + 1e-6:
             yield (
                 f"The sets do not look drawn as the log says: labels of the top set were shown "
                 f"{abs(self.excess) / self.rows:.3f} {'more' if self.excess > 0 else 'less'} often a row "
@@ -81,7 +93,7 @@ class LogDiagnostics:
         if n > 1:
             mean = total / n
             error = sqrt(max(squares / n - mean**2, 0.0) / (n - 1))
-            if mean > 1.0 + SURE * error + 1e-3:  # propensities may be rounded
+            if mean > 1.0 + WARNING_Z * error + 1e-3:  # propensities may be rounded
                 yield (
                     f"The propensities are too small: they add up to {mean:.3g} times as many sets as there "
                     "are. (Of a set drawn label by label, log the probability of the set, not of the order.)"
@@ -89,11 +101,10 @@ class LogDiagnostics:
 
     @property
     def hit_rate(self) -> float:
-        """Of what was shown."""
+        """The hit rate of what was shown."""
         return self.hits / self.rows
 
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the hit rate."""
-        rate = self.hit_rate
-        return interval(rate, sqrt(rate * (1 - rate) / self.rows), self.rows - 1)
+        return wilson(self.hit_rate, self.rows)

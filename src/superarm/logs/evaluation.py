@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import nan
 from typing import Any
 
@@ -16,57 +16,81 @@ from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, coverage_by, group_names
 from superarm.learners import SetLogit
 from superarm.logs.batches import Batch, batches, take
+from superarm.logs.calibration import Calibration
 from superarm.logs.diagnostics import LogDiagnostics
-from superarm.logs.estimates import HitRateEstimator, best_of
+from superarm.logs.hit_rates import Estimate, Sums, best_of
 from superarm.logs.log import Log
 from superarm.logs.policies import Policy, PolicyRunner
-from superarm.logs.survey import Survey, held_out, relabel
-from superarm.logs.verdicts import Evaluation, Verdict, nested
-from superarm.logs.weights import Propensities, logged_propensities, policy_weights
+from superarm.logs.results import Evaluation, PolicyResult, nested
+from superarm.logs.summary import LogSummary, held_out, relabel
+from superarm.logs.weights import PolicyWeights, Propensities, logged_propensities, policy_weights
 from superarm.losses import softmax
 
 
 def evaluate(
     log: Log,
     policies: Sequence[Policy],
-    survey: Survey,
+    summary: LogSummary,
     *,
     holdout: float | None = 0.2,
     seed: int = 0,
     group: str | None = None,
     progress: Progress = None,
 ) -> Evaluation:
-    """Judge policies by a log.
+    """Estimate the hit rates of policies from a log.
 
     Args:
         log: the log; it is read once.
-        policies: they must have learnt from none of the rows that judge them.
-        survey: what the function `survey` found in it.
-        holdout: judge by this share of the rows, those that `train` keeps out with the same
-            ``holdout`` and ``seed``; ``None`` judges by all of them.
-        group: a column of the log; each verdict tells ``by_group`` what holds for its values.
+        policies: they must have learnt from none of the held-out rows.
+        summary: what `summarize` gave for it.
+        holdout: use this share of the rows, those that `train` keeps out with the same
+            ``holdout`` and ``seed``; ``None`` uses all of them.
+        group: a column of the log; each result tells ``by_group`` what holds for its values.
         progress: True shows a bar; a function is called with the number of rows read since its last call.
     """
-    labels = survey.label_set
-    evaluators = [PolicyEvaluator(policy, survey, group) for policy in policies]
+    evaluators = [PolicyEvaluator(policy, summary, group) for policy in policies]
     log.keep_columns(name for policy in policies for name in policy.columns)
     log.keep_columns([] if group is None else [group])
     diagnostics = LogDiagnostics()
-    # what is expected of policies that have no probabilities: learnt from every row after it was judged
-    model = (
-        None
-        if all(evaluator.runner.has_probabilities for evaluator in evaluators)
-        else SetLogit(**survey.learner_params)
-    )
-    if model is not None:
-        survey.declare_columns(model)
 
-    def judges(record: Record) -> bool:
+    def is_held_out(record: Record) -> bool:
         return holdout is None or held_out(record.row_number, holdout, seed)
 
-    records = ticked(log, progress, survey.rows, "rows")
-    for batch in batches(_counted(records, diagnostics, judges), labels):
-        rows = [i for i, record in enumerate(batch.records) if judges(record)]
+    records = ticked(log, progress, summary.rows, "rows")
+    run_evaluators(evaluators, records, summary, is_held_out, diagnostics)
+    if not diagnostics.rows:
+        raise InvalidInput(f"{log.name} has no held-out rows that have an outcome")
+    low, high = diagnostics.interval
+    results = [evaluator.result(diagnostics.hit_rate, log.name) for evaluator in evaluators]
+    return Evaluation(
+        rows=diagnostics.rows,
+        unanswered=diagnostics.unanswered,
+        bad=log.bad,
+        hit_rate=diagnostics.hit_rate,
+        low=low,
+        high=high,
+        warnings=tuple(diagnostics.warnings()),
+        results=tuple(nested(results, policies)),
+    )
+
+
+def run_evaluators(
+    evaluators: Sequence[PolicyEvaluator],
+    records: Iterable[Record],
+    summary: LogSummary,
+    is_held_out: Callable[[Record], bool],
+    diagnostics: LogDiagnostics,
+) -> None:
+    """Add the held-out rows among ``records`` to evaluators and diagnostics.
+
+    Where a policy has no probabilities, a reward model has: it learns from every row after that was evaluated.
+    """
+    labels, model = summary.label_set, None
+    if not all(evaluator.runner.has_probabilities for evaluator in evaluators):
+        model = SetLogit(**summary.learner_params)
+        summary.declare_columns(model)
+    for batch in batches(_counted(records, diagnostics, is_held_out), labels):
+        rows = [i for i, record in enumerate(batch.records) if is_held_out(record)]
         if rows:
             part = take(batch, rows)
             logged = logged_propensities(part)
@@ -82,51 +106,38 @@ def evaluate(
             names = model.label_set.all()
             for record in batch.records:
                 model.update(relabel(record, labels, names), hit=record.hit)
-    if not diagnostics.rows:
-        raise InvalidInput(f"{log.name} has no rows to judge by that have an outcome")
-    low, high = diagnostics.interval
-    return Evaluation(
-        rows=diagnostics.rows,
-        unanswered=diagnostics.unanswered,
-        bad=log.bad,
-        hit_rate=diagnostics.hit_rate,
-        low=low,
-        high=high,
-        warnings=tuple(diagnostics.warnings()),
-        verdicts=tuple(
-            nested([evaluator.verdict(diagnostics.hit_rate, log.name) for evaluator in evaluators], policies)
-        ),
-    )
 
 
 def _counted(
-    records: Iterator[Record], diagnostics: LogDiagnostics, judges: Callable[[Record], bool]
+    records: Iterable[Record], diagnostics: LogDiagnostics, is_held_out: Callable[[Record], bool]
 ) -> Iterator[Record]:
     for record in records:
-        diagnostics.unanswered += record.hit is None and judges(record)
+        diagnostics.unanswered += record.hit is None and is_held_out(record)
         yield record
 
 
 class PolicyEvaluator:
-    """Judges one policy by rows, as they come: all of them, by label, and by the values of a column."""
+    """Evaluates one policy by rows, as they come: all of them, by label, and by the values of a column."""
 
-    def __init__(self, policy: Policy, survey: Survey, group: str | None) -> None:
-        self.labels, self.group = survey.label_set, group
-        self.runner = PolicyRunner(policy, survey.label_set, survey.n_features)
+    def __init__(self, policy: Policy, summary: LogSummary, group: str | None = None) -> None:
+        self.labels, self.group = summary.label_set, group
+        self.runner = PolicyRunner(policy, summary)
         self.whole = HitRateEstimator(one_set=self.runner.shows_one_set)
         self.groups: dict[str, HitRateEstimator] = {}
         self.label_sums = np.zeros((self.labels.count, 3))  # rows, hits, labels shown
         self.labels_known = True  # whether every row so far names its right label
+        self._log_loss = 0.0
 
     def add(
         self, batch: Batch, logged: Propensities, scores: Array | None, reward_scores: Array | None
     ) -> None:
-        """Rows, the policy's scores of their labels, and those of a reward model for policies without probabilities."""
+        """Add rows, the policy's scores of their labels, and a reward model's for policies without probabilities."""
         weights = policy_weights(batch, logged, self.runner.choose(batch, scores))
         s = scores if self.runner.has_probabilities else reward_scores
         assert s is not None
         p = softmax(s)
         self.whole.add(batch, logged, weights, p)
+        self._log_loss += len(batch) * log_loss((p * batch.shown).sum(axis=1), batch.hit)
         self.labels_known = self.labels_known and all(record.label is not None for record in batch.records)
         if self.labels_known:
             for record, shown in zip(batch.records, weights.inclusion, strict=True):
@@ -140,19 +151,23 @@ class PolicyEvaluator:
                 estimator = self.groups.setdefault(name, HitRateEstimator(one_set=self.whole.one_set))
                 estimator.add(take(batch, i), take(logged, i), take(weights, i), p[i])
 
-    def verdict(self, hit_rate: float, log: str) -> Verdict:
-        """What the rows say, which come from ``log`` and had this hit rate."""
+    @property
+    def log_loss(self) -> float:
+        """The log loss of the bit; NaN for policies without probabilities."""
+        return self._log_loss / self.whole.rows if self.runner.has_probabilities else nan
+
+    def result(self, hit_rate: float, log: str) -> PolicyResult:
+        """Return what the rows say, which come from ``log`` and had this hit rate."""
         policy = self.runner.policy
-        return Verdict(
+        return PolicyResult(
             policy=policy.name,
             set_size=self.runner.size,
-            gamma=policy.gamma,
-            rule=policy.rule_words,
+            rule=policy.rule_text,
             estimates=self.whole.estimates,
-            wanted=self.whole.linear.wanted(hit_rate),
+            required=self.whole.linear.required_data(hit_rate),
             mean_size=self.whole.mean_size,
             expected=self.whole.linear.expected,
-            coverage=policy.promise,
+            coverage=policy.target_coverage,
             by_label=coverage_by(self.labels.all(), self.label_sums) if self.labels_known else (),
             by_group=tuple(self._by_group(log)),
         )
@@ -167,12 +182,55 @@ class PolicyEvaluator:
             yield GroupCoverage(name, estimator.rows, *rate, estimator.mean_size)
 
 
+class HitRateEstimator:
+    """Estimates the hit rate of one policy from rows, as they come.
+
+    Args:
+        one_set: whether the policy shows one certain set for a row; else it draws one of several.
+    """
+
+    def __init__(self, *, one_set: bool) -> None:
+        self.one_set = one_set
+        self.by_set, self.linear, self.calibration = Sums("set"), Sums("linear"), Calibration()
+        self.rows, self.labels_shown = 0, 0.0
+
+    def add(self, batch: Batch, logged: Propensities, weights: PolicyWeights, p: Array) -> None:
+        """Add rows, their weights, and the probabilities of their labels by the policy itself or a reward model."""
+        pi, known = weights.inclusion, ~np.isnan(logged.propensity)
+        self.rows, self.labels_shown = self.rows + len(batch), self.labels_shown + float(pi.sum())
+        expected = (p * pi).sum(axis=1), (p * batch.shown).sum(axis=1)
+        calibrated = self.calibration.calibrate(*expected, batch.hit)
+        predicted = calibrated[0]
+        # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
+        q, q_logged = calibrated if self.one_set else expected
+        self.by_set.add(weights.by_set, batch.hit, q, q_logged, predicted, np.ones(len(batch)), known)
+        control = logged.m / np.maximum(pi.sum(axis=1), 1e-300)
+        self.linear.add(weights.linear, batch.hit, *expected, predicted, control, known)
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (*self.by_set.estimates(), *self.linear.estimates())
+
+    @property
+    def mean_size(self) -> float:
+        """How many labels the policy would have shown, on average."""
+        return self.labels_shown / self.rows if self.rows else nan
+
+
 def _column_value(record: Record, name: str) -> Any:
-    """A column of a row of a log: one of its own, or one of those that x or the context holds by name."""
-    context: Any = record.context  # of a CSV, text
-    if isinstance(context, str) and context.lstrip().startswith("{"):
-        context = json.loads(context)
+    """Return a column of a row of a log: one of its own, or one of those that x or the context holds by name."""
+    context: Any = record.context
+    if isinstance(context, str) and context.lstrip().startswith("{"):  # of a CSV
+        try:
+            context = json.loads(context)
+        except ValueError:  # a text that only looks like JSON has no columns
+            context = None
     for values in (record.extra_columns, record.decision.x, context):
         if isinstance(values, dict) and values.get(name) is not None:
             return values[name]
     return None
+
+
+def log_loss(p: Array, hit: Array) -> float:
+    """Return the log loss of expecting hits with probability p."""
+    return float(-np.log(np.clip(np.where(hit > 0.5, p, 1.0 - p), 1e-12, 1.0)).mean())

@@ -1,11 +1,10 @@
-"""Where the features of a log's rows are: in a file beside it, in x without names, or in columns with names."""
+"""The features of a log's rows: in x without names, or in columns with names."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,14 @@ import numpy as np
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
 from superarm.data.rows import NO_VALUES, AnyRow, Row
-from superarm.data.tables import TableRow, read_matrix
 from superarm.decisions.decision import COLUMNS
 from superarm.errors import InvalidInput
-from superarm.logs.cells import BadRow, parse_numbers
 from superarm.logs.log_columns import LogColumns
+from superarm.logs.parsing import BadRow, parse_numbers
 
 
 class Features(ABC):
-    """What a row's features are.
+    """Where the features of a row are.
 
     Attributes:
         columns: those that are features, if they have names.
@@ -37,8 +35,8 @@ class Features(ABC):
         self.columns, self.notices = Columns(), dict[str, str]()
 
     @abstractmethod
-    def of_row(self, row: dict[str, Any], number: int, where: str) -> AnyRow | dict[str, Any]:
-        """Of a row of the log, by its cells and its number; ``where`` it stands, for messages."""
+    def extract(self, row: dict[str, Any], where: str) -> AnyRow | dict[str, Any]:
+        """Return the features of a row of the log from its cells; ``where`` it stands, for messages."""
 
     def _dense(self, x: Any, where: str) -> AnyRow:
         _check_finite(x, "x", where)
@@ -48,26 +46,6 @@ class Features(ABC):
         return np.ascontiguousarray(x, np.float32)
 
 
-class MatrixFeatures(Features):
-    """A file whose row i belongs to row i of the log."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._matrix = read_matrix(path)
-
-    def of_row(self, row: dict[str, Any], number: int, where: str) -> AnyRow:
-        count, width = self._matrix.shape
-        if number >= count:
-            wanted = f"one of the {count} rows of the file of features"
-            raise BadRow.must("row", where, wanted, f"row {number + 1}")
-        if not hasattr(self._matrix, "tocsr"):
-            return self._dense(self._matrix[number], where)
-        one, self.n_features = self._matrix[[number]], int(width)
-        return Row.from_parts(
-            NO_VALUES, one.indices.astype(np.int32), one.data.astype(np.float32), int(width)
-        )
-
-
 class UnnamedFeatures(Features):
     """Numbers without names: dense ones in x, sparse ones in x_indices and x_values."""
 
@@ -75,7 +53,7 @@ class UnnamedFeatures(Features):
         super().__init__()
         self._separator = separator
 
-    def of_row(self, row: dict[str, Any], number: int, where: str) -> AnyRow:
+    def extract(self, row: dict[str, Any], where: str) -> AnyRow:
         dense: Any = NO_VALUES
         if row.get("x") is not None:
             dense = self._dense(parse_numbers(row["x"], "x", where, self._separator), where)
@@ -89,7 +67,7 @@ class UnnamedFeatures(Features):
         if len(x) != len(index) or not increasing:
             wanted = "increasing whole numbers, one for each of x_values"
             raise BadRow.must("x_indices", where, wanted, row.get("x_indices"))
-        width = int(indices[-1]) + 1 if len(indices) else 1
+        width = row.get("x_width") or (int(indices[-1]) + 1 if len(indices) else 1)
         return Row.from_parts(dense, indices.astype(np.int32), x.astype(np.float32), width)
 
 
@@ -99,27 +77,27 @@ class NamedFeatures(Features):
     Args:
         columns: what they are.
         in_x: they are in x, by name; else they are the log's own columns.
-        as_they_are: several models read them, each in its own way.
+        raw: leave the values as they are: several models read them, each in its own way.
         missing: declared columns that the log does not have.
     """
 
     def __init__(
-        self, columns: Columns, *, in_x: bool, as_they_are: bool = False, missing: tuple[str, ...] = ()
+        self, columns: Columns, *, in_x: bool, raw: bool = False, missing: tuple[str, ...] = ()
     ) -> None:
         super().__init__()
         self.columns, self.n_features, self.missing = columns, columns.n_dense, missing
-        self._in_x, self._as_they_are = in_x, as_they_are
+        self._in_x, self._raw = in_x, raw
 
-    def of_row(self, row: dict[str, Any], number: int, where: str) -> AnyRow | dict[str, Any]:
+    def extract(self, row: dict[str, Any], where: str) -> AnyRow | dict[str, Any]:
         declared, cells = self.columns.columns, (named_x(row) or {}) if self._in_x else row
-        if self._as_they_are:
+        if self._raw:
             return dict(cells) if self._in_x else {name: cells.get(name) for name in declared}
         try:
             if not self.columns.is_numeric_only:
                 return self.columns.parse_row(cells, where)
             if self._in_x:
                 return self.columns.row(cells, where)
-            # the log's own columns are no news
+            # columns of the log's format need no notice
             cells = {name: value for name, value in cells.items() if name in declared or name not in COLUMNS}
             return self.columns.row(cells, where, notices=self.notices)
         except InvalidInput as error:
@@ -128,18 +106,20 @@ class NamedFeatures(Features):
 
 def find_features(
     sample: Sequence[dict[str, Any]],
-    rows: Iterable[TableRow],
+    rows: Iterable[dict[str, Any]],
     columns: LogColumns,
+    reserved: Mapping[str, str],
     declared: Sequence[Columns],
     separator: str | None,
     owner: str,
 ) -> Features:
-    """Where the features are, by the first rows of a log.
+    """Find the features of a log by its first rows.
 
     Args:
         sample: a few rows.
         rows: more of them, from the start, to tell what columns are.
-        columns: what was said about the log's columns.
+        columns: which columns of the log hold what.
+        reserved: columns that are no features, and why.
         declared: the columns of models, taken if the log has them.
         separator: of numbers in one cell.
         owner: the name of the log.
@@ -159,14 +139,13 @@ def find_features(
         if all(one == declared[0] and not one.is_open for one in declared):
             return NamedFeatures(declared[0].copy(), in_x=in_x, missing=missing)
     present = [name for name in declared_names if name in names]
-    tables = (row for row in rows if isinstance(row, dict))
     if in_x:  # whatever is in x is a feature
         only = None if by_models else present or None
-        features = Columns.infer(((named_x(row) or {}) for row in tables), only=only, everything=True)
+        features = Columns.infer(((named_x(row) or {}) for row in rows), only=only, everything=True)
     else:
         only = present or None if columns.features is None else list(columns.features)
         features = Columns.infer(
-            tables, reserved=outcome_columns(names) | columns.taken, only=only, kinds=columns.kinds
+            rows, reserved=outcome_columns(names) | dict(reserved), only=only, kinds=columns.kinds
         )
     lists = [name for name in columns.features or () if name not in features.columns]
     if not len(features) or lists:
@@ -174,7 +153,7 @@ def find_features(
         left_out = ", ".join(f"{name} ({why})" for name, why in features.left_out.items())
         got = f"lists in {lists[0]}" if lists else left_out or ", ".join(column_names)
         raise InvalidInput.must("features", owner, wanted, got)
-    return NamedFeatures(features, in_x=in_x, as_they_are=by_models, missing=missing)
+    return NamedFeatures(features, in_x=in_x, raw=by_models, missing=missing)
 
 
 def _distinct(names: Iterable[str]) -> list[str]:
@@ -182,7 +161,7 @@ def _distinct(names: Iterable[str]) -> list[str]:
 
 
 def named_x(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The features in x, if they have names: as they are, or as JSON in a file of text."""
+    """Return the features in x, if they have names: as they are, or as JSON in a file of text; else ``None``."""
     x = row.get("x")
     if isinstance(x, str) and x.lstrip().startswith("{"):
         try:

@@ -1,9 +1,9 @@
-"""Log: decisions from anywhere, ours or somebody else's, a row at a time: files may be larger than memory."""
+"""Log: decisions of superarm's or of other tools, a row at a time: files may be larger than memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from math import log as ln
 from math import nan
 from os import PathLike
@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from superarm.data.columns import Columns
-from superarm.data.tables import TableRow, WithVectors, is_named_rows
+from superarm.data.tables import Table, WithVectors, is_named_rows
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
-from superarm.logs.cells import (
+from superarm.logs.features import Features, find_features
+from superarm.logs.log_columns import LogColumns
+from superarm.logs.other_formats import convert_row, open_source
+from superarm.logs.parsing import (
     BadRow,
+    is_empty,
     parse_hit,
     parse_label,
     parse_labels,
@@ -23,14 +27,18 @@ from superarm.logs.cells import (
     parse_probability,
     parse_rule,
 )
-from superarm.logs.features import Features, MatrixFeatures, find_features
-from superarm.logs.foreign import open_source
-from superarm.logs.log_columns import LogColumns
 
 SAMPLE = 200  # rows looked at to find out which columns there are
-KEPT = 2**27  # bytes of rows that stay in memory after the first reading; a longer log is read again
+CACHE_BYTES = 2**27  # of rows that stay in memory after the first reading; a longer log is read again
 ROW_BYTES = 1500  # of a row in memory beside its numbers, about
 UNIFORM = {"name": "dilute", "gamma": 1.0}  # around any top set
+DRAW_COLUMNS = (
+    "drawn",
+    "top",
+    "set_size",
+    "gamma",
+    "ordered_propensity",
+)  # that other tools' columns may be called
 
 
 class Log:
@@ -41,7 +49,7 @@ class Log:
             table, or OBP's ``bandit_feedback``; or a list of those, read one after another: the first tells what
             the columns are. Rows are counted in each, so those kept out stay the same whatever it is read with.
         columns: where columns are called otherwise.
-        features: a file of features, ``.npy`` or ``.npz``, whose row i belongs to row i of the log.
+        matrix: a file of features, ``.npy`` or ``.npz``, whose row i belongs to row i of the log.
         uniform: the sets were drawn uniformly at random from all (or the eligible) labels.
         skip_bad: pass over rows that cannot be used, and count them in ``bad``.
         separator: what stands between the labels of a set in one cell; a semicolon by default.
@@ -50,9 +58,10 @@ class Log:
         vectors: an .npy whose row i becomes a column of row i of the log, beside its others.
 
     Attributes:
-        features: the columns taken as features, as what, and why the others are left out (none of
+        feature_columns: the columns taken as features, as what, and why the others are left out (none of
             them if features come without names, in ``x`` or a file).
-        missing: declared columns that the log does not have: gaps.
+        column_names: which columns of the log hold what.
+        missing: declared columns that the log does not have: their values are missing.
         notices: what was found later that is not as declared: a sentence for each column.
     """
 
@@ -61,7 +70,7 @@ class Log:
         source: Any,
         *,
         columns: LogColumns | None = None,
-        features: str | PathLike[str] | None = None,
+        matrix: str | PathLike[str] | None = None,
         uniform: bool = False,
         skip_bad: bool = False,
         separator: str | None = None,
@@ -72,28 +81,33 @@ class Log:
         self.sources = [open_source(one) for one in (source if several else [source])]
         if not self.sources:
             raise InvalidInput.must("source", "Log", "at least one file or table", source)
-        row_file = features if features is not None else vectors
-        if len(self.sources) > 1 and row_file is not None:
-            wanted = "left out: its rows belong to those of one log, and there are several"
-            raise InvalidInput.must("features or vectors", "Log", wanted, str(row_file))
-        if vectors is not None:
-            self.sources = [WithVectors(self.sources[0], Path(vectors))]
+        self.column_names = columns or LogColumns()
+        beside = {"matrix": matrix, "vectors": vectors}
+        row_files = {name: Path(file) for name, file in beside.items() if file is not None}
+        if len(row_files) > 1:
+            raise InvalidInput.must("matrix", "Log", "left out: there are vectors", str(matrix))
+        if matrix is not None and self.column_names.features is not None:
+            wanted = "left out: features are in columns of the log"
+            raise InvalidInput.must("matrix", "Log", wanted, str(matrix))
+        for name, file in row_files.items():
+            if len(self.sources) > 1:
+                wanted = "left out: its rows belong to those of one log, and there are several"
+                raise InvalidInput.must(name, "Log", wanted, str(file))
+            self.sources = [WithVectors(self.sources[0], file, "x" if name == "matrix" else "vectors")]
         self.name = ", ".join(one.name for one in self.sources)
-        self.columns = columns or LogColumns()
         self.uniform, self.skip_bad, self.separator = uniform, skip_bad, separator
         if separator == "":
             raise InvalidInput.must("separator", "superarm", "at least one character", separator)
         self.bad = 0  # rows passed over in the last reading, and why the first of them
         self.first_bad = ""
-        self._kept: list[Record] | None = None  # all rows, after a reading to the end
-        self._unread: Iterator[TableRow] | None = None  # of the first source, until the first reading
-        self._also: tuple[str, ...] = ()
+        self._cache: list[Record] | None = None  # all rows, after a reading to the end
+        self._extra_columns: tuple[str, ...] = ()
         self._fingerprints: dict[str, str] | None = None
         self._check_distinct()
-        self._features = self._find_features(features, list(declared))
+        self._features = self._find_features(list(declared))
 
     @property
-    def features(self) -> Columns:
+    def feature_columns(self) -> Columns:
         return self._features.columns
 
     @property
@@ -114,7 +128,7 @@ class Log:
 
     @property
     def names(self) -> list[str]:
-        """Of its files, without their folders; or what its tables are."""
+        """The names of its files, without their folders; or what its tables are."""
         return [Path(one.name).name for one in self.sources]
 
     def _repr_html_(self) -> str:
@@ -123,40 +137,37 @@ class Log:
         return log_html(self)
 
     def keep_columns(self, names: Iterable[str]) -> None:
-        """Keep further columns with each record, in its ``also``.
+        """Keep further columns with each record, in its ``extra_columns``.
 
         Args:
             names: the columns; of those that the log does not have, all values are ``None``.
         """
-        new = [name for name in names if name not in self._also]
+        new = [name for name in names if name not in self._extra_columns]
         if new:
-            self._also, self._kept = (*self._also, *new), None
+            self._extra_columns, self._cache = (*self._extra_columns, *new), None
 
     def __iter__(self) -> Iterator[Record]:
-        if self._kept is not None:
-            yield from self._kept
+        if self._cache is not None:
+            yield from self._cache
             return
         records, size = list[Record](), 0
         for record in self._read():
             size += ROW_BYTES + int(getattr(record.decision.x, "nbytes", 0))
-            if size <= KEPT:
+            if size <= CACHE_BYTES:
                 records.append(record)
             elif records:
                 records.clear()
             yield record
-        self._kept = records if size <= KEPT else None
+        self._cache = records if size <= CACHE_BYTES else None
 
     def _read(self) -> Iterator[Record]:
         self.bad, self.first_bad = 0, ""
-        unread, self._unread = self._unread, None
         for source in self.sources:
-            rows, unread = source.rows() if unread is None else unread, None
-            for number, row in enumerate(rows):
-                where = at_row(source.name, number)
+            for number, row in enumerate(_rows(source)):
                 try:
-                    if isinstance(row, str):
-                        raise BadRow(f"{where} must be {row}")
-                    yield self._record(row, number, where)
+                    if isinstance(row, BadRow):
+                        raise row
+                    yield self._record(row, number, at_row(source.name, number))
                 except BadRow as error:
                     if not self.skip_bad:
                         raise
@@ -164,14 +175,14 @@ class Log:
                     self.first_bad = self.first_bad or str(error)
 
     def fingerprints(self) -> dict[str, str]:
-        """A hash of the content of each source, to know it again, and its name."""
+        """Return the name of each source, by a hash of its content to know it again."""
         if self._fingerprints is None:
             named = zip(self.sources, self.names, strict=True)
             self._fingerprints = {one.fingerprint(): name for one, name in named}
         return self._fingerprints
 
     def _check_distinct(self) -> None:
-        """The rows of a log that is given twice would count twice."""
+        """Refuse a log that is given twice: its rows would count twice."""
         if len(self.sources) > 1 and len(self.fingerprints()) < len(self.sources):
             wanted = "different, as rows would count twice"
             raise InvalidInput.must(
@@ -180,32 +191,40 @@ class Log:
 
     # ------------------------------------------------------------ columns
 
-    def _find_features(self, file: str | PathLike[str] | None, declared: list[Columns]) -> Features:
-        """Where the features are; the first source tells for all of them: ids may begin again in each."""
+    def _find_features(self, declared: list[Columns]) -> Features:
+        """Find the features; the first source tells for all of them: ids may begin again in each."""
         source = self.sources[0]
-        rows, parsed = source.rows(), list[TableRow]()
-        self._unread = chain(parsed, rows)  # what is looked at is not parsed again
-
-        def remembered_rows() -> Iterator[TableRow]:
-            for row in rows:
-                parsed.append(row)
-                yield row
-
-        first_rows = list(islice(remembered_rows(), SAMPLE))
+        first_rows = list(islice(_rows(source), SAMPLE))
         sample = [row for row in first_rows if isinstance(row, dict)]
         if not any(sample):
-            if first_rows:
-                raise BadRow(f"{at_row(source.name, 0)} must be {first_rows[0]}")
+            if first_rows and isinstance(first_rows[0], BadRow):
+                raise first_rows[0]
             raise InvalidInput(f"{source.name} has no rows")
         self._check_columns(sample, source.name)
-        if file is not None:
-            return MatrixFeatures(Path(file))
-        all_rows = chain(first_rows, remembered_rows())
-        return find_features(sample, all_rows, self.columns, declared, self.separator, self.name)
+        self._unrelated = self._unrelated_columns(sample, source.name)
+        reserved = self.column_names.reserved
+        reserved = {name: why for name, why in reserved.items() if name not in self._unrelated}
+        rows = (row for row in _rows(source) if isinstance(row, dict))
+        return find_features(sample, rows, self.column_names, reserved, declared, self.separator, self.name)
+
+    def _unrelated_columns(self, sample: list[dict[str, Any]], owner: str) -> set[str]:
+        """Return the columns that are called like one of superarm's and hold something else in all first rows."""
+        if set(COLUMNS) <= sample[0].keys():
+            return set()
+        unrelated = set(DRAW_COLUMNS)
+        for number, row in enumerate(sample):
+            where = at_row(owner, number)
+            for name in [name for name in unrelated if row.get(name) is not None]:
+                try:
+                    self._check_draw_column(name, row, self._labels(row, where), where)
+                    unrelated.discard(name)
+                except BadRow:
+                    continue
+        return {name for name in unrelated if any(row.get(name) is not None for row in sample)}
 
     def _check_columns(self, sample: list[dict[str, Any]], owner: str) -> None:
         """Refuse a log without the columns that it must have."""
-        names, c = list(dict.fromkeys(name for row in sample for name in row)), self.columns
+        names, c = list(dict.fromkeys(name for row in sample for name in row)), self.column_names
         if set(COLUMNS) <= set(names):  # a log of ours says by which format it was written
             number = parse_number(sample[0]["format"])
             if number != LOG_FORMAT:
@@ -222,40 +241,41 @@ class Log:
 
     # ------------------------------------------------------------ one row
 
-    def _record(self, row: dict[str, Any], number: int, where: str) -> Record:
-        c, separator = self.columns, self.separator
+    def _labels(self, row: dict[str, Any], where: str) -> tuple[Any, ...]:
+        """Return the shown set."""
+        c = self.column_names
         if len(c.labels) == 1:
-            labels = parse_labels(row.get(c.labels[0]), c.labels[0], where, separator)
+            labels = parse_labels(row.get(c.labels[0]), c.labels[0], where, self.separator)
         else:
             slots = [row.get(name) for name in c.labels]
-            labels = tuple(parse_label(v, ", ".join(c.labels), where) for v in slots if v is not None)
+            labels = tuple(parse_label(v, ", ".join(c.labels), where) for v in slots if not is_empty(v))
         if not labels or len(set(labels)) != len(labels):
             field = ", ".join(c.labels)
             raise BadRow.must(field, where, "distinct labels, at least one", row.get(c.labels[0]))
+        return labels
+
+    def _record(self, row: dict[str, Any], number: int, where: str) -> Record:
+        c, labels = self.column_names, self._labels(row, where)
         hit = parse_hit(row.get(c.hit), c.hit, where)
-        label = None if row.get(c.label) is None else parse_label(row[c.label], c.label, where)
+        label = None if is_empty(row.get(c.label)) else parse_label(row[c.label], c.label, where)
         if label is not None:
             if hit is not None and hit != (label in labels):
                 wanted = f"{label in labels}, as {c.label} is {label!r}"
                 raise BadRow.must(c.hit, where, wanted, row.get(c.hit))
             hit = label in labels
-        eligible = parse_labels(row.get(c.eligible), c.eligible, where, separator) or None
-        drawn, top, rule = self._drawn(row, where, labels)
+        eligible = parse_labels(row.get(c.eligible), c.eligible, where, self.separator) or None
+        drawn, top, ordered, rule = self._draw(row, labels, where)
         if eligible is not None and not {*labels, *(top or ())} <= set(eligible):
             raise BadRow.must(c.eligible, where, "a list that holds the shown labels", row.get(c.eligible))
-        size = row.get("set_size")
-        if size is not None and parse_number(size) != len(labels):
-            raise BadRow.must("set_size", where, f"{len(labels)}, the number of labels shown", size)
-        chance = parse_probability(row.get(c.propensity), c.propensity, where)
-        ordered = parse_probability(row.get("ordered_propensity"), "ordered_propensity", where)
+        propensity = parse_probability(row.get(c.propensity), c.propensity, where)
         return Record(
             Decision.from_parts(
-                x=self._features.of_row(row, number, where),
+                x=self._features.extract(row, where),
                 sets=(labels, drawn or labels, top or ()),
                 size=len(labels),
                 eligible=eligible,
                 log_ordered=nan if ordered is None else ln(ordered),
-                log_set=nan if chance is None else ln(chance),
+                log_set=nan if propensity is None else ln(propensity),
                 rule=rule,
                 learner=None if row.get("learner") is None else str(row["learner"]),
             ),
@@ -265,22 +285,48 @@ class Log:
             time=row.get("time"),
             context=row.get("context"),
             row_number=number,
-            extra_columns={name: row.get(name) for name in self._also} if self._also else None,
+            extra_columns={name: row.get(name) for name in self._extra_columns} or None,
         )
 
-    def _drawn(self, row: dict[str, Any], where: str, labels: tuple[Any, ...]) -> tuple[Any, Any, Any]:
-        """The order of the draw, the top set, and the rule."""
-        separator = self.separator
-        drawn = parse_labels(row.get("drawn"), "drawn", where, separator) or None
-        if drawn is not None and sorted(map(str, drawn)) != sorted(map(str, labels)):
-            raise BadRow.must("drawn", where, f"an order of {list(labels)}", list(drawn))
+    def _draw(self, row: dict[str, Any], labels: tuple[Any, ...], where: str) -> tuple[Any, Any, Any, Any]:
+        """Return the order of the draw, the top set, the probability of the ordered draw, and the rule."""
+        values = {
+            name: None if name in self._unrelated else self._check_draw_column(name, row, labels, where)
+            for name in DRAW_COLUMNS
+        }
+        drawn, top, ordered, gamma = (values[key] for key in ("drawn", "top", "ordered_propensity", "gamma"))
         if self.uniform:
-            return drawn, None, UNIFORM
-        top = parse_labels(row.get("top"), "top", where, separator) or None
-        gamma, rule = parse_probability(row.get("gamma"), "gamma", where), parse_rule(row.get("rule"), where)
+            return drawn, None, ordered, UNIFORM
+        rule = parse_rule(row.get("rule"), where)
         if rule is None and gamma is not None and (top is not None or gamma == 1.0):
             rule = {"name": "dilute", "gamma": gamma}
-        sizes_vary = rule is not None and rule["name"] == "cover"  # it leaves labels of its top set out
-        if top is not None and rule is not None and not sizes_vary and len(set(top)) != len(labels):
+        dilute = rule is not None and rule["name"] == "dilute"  # other rules may show fewer or more
+        if top is not None and dilute and len(top) != len(labels):
             raise BadRow.must("top", where, f"{len(labels)} distinct labels, as many as shown", list(top))
-        return drawn, None if rule is None else top, rule
+        return drawn, None if rule is None else top, ordered, rule
+
+    def _check_draw_column(self, name: str, row: dict[str, Any], labels: tuple[Any, ...], where: str) -> Any:
+        """Return the value of one of DRAW_COLUMNS; ``None`` if it is empty, BadRow if it does not fit the shown set."""
+        value = row.get(name)
+        if name in ("gamma", "ordered_propensity"):
+            return parse_probability(value, name, where)
+        if name == "set_size":
+            if not is_empty(value) and parse_number(value) != len(labels):
+                raise BadRow.must(name, where, f"{len(labels)}, the number of labels shown", value)
+            return value
+        parsed = parse_labels(value, name, where, self.separator) or None
+        if name == "drawn" and parsed is not None and sorted(map(str, parsed)) != sorted(map(str, labels)):
+            raise BadRow.must(name, where, f"an order of {list(labels)}", list(parsed))
+        if name == "top" and parsed is not None and len(set(parsed)) != len(parsed):
+            raise BadRow.must(name, where, "distinct labels", list(parsed))
+        return parsed
+
+
+def _rows(source: Table) -> Iterator[dict[str, Any] | BadRow]:
+    """Return the rows of a source in superarm's format, with an error in place of a row that cannot be read."""
+    for number, row in enumerate(source.rows()):
+        where = at_row(source.name, number)
+        try:
+            yield BadRow(f"{where} must be {row}") if isinstance(row, str) else convert_row(row, where)
+        except BadRow as error:
+            yield error

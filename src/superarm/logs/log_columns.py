@@ -19,7 +19,7 @@ class LogColumns:
         label: the right label, where it is known.
         propensity: how probable the set was.
         eligible: the labels that could be shown.
-        features: columns of numbers, words, text, dates, with gaps or without; ``None`` takes ``x``, or
+        features: columns of numbers, words, text, dates, some of them missing; ``None`` takes ``x``, or
             ``x_indices`` and ``x_values``, or else every other column that is no id, index, constant, time of
             the row, or only known afterwards.
         kinds: what some columns are, whatever they look like, as `superarm.Columns.infer` takes it:
@@ -39,12 +39,13 @@ class LogColumns:
         object.__setattr__(self, "labels", (given,) if isinstance(given, str) else tuple(given))
 
     @property
-    def taken(self) -> dict[str, str]:
-        """Columns that are no features, and what they are (superarm's own go without saying)."""
+    def reserved(self) -> dict[str, str]:
+        """Columns that are no features, and why; those of superarm's own format need no reason."""
         return {
             **dict.fromkeys(COLUMNS, ""),
             "id": "an id",
             "time": "time",
+            "context": "the context of a decision, which is no feature",
             self.hit: "the outcome",
             self.label: "the outcome",
             **dict.fromkeys(self.labels, "the set"),

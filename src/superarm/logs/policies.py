@@ -1,17 +1,16 @@
-"""Policies: ways to choose sets, as a log can be asked about them."""
+"""Policies: ways to choose sets, which a log can evaluate."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from superarm._extras import need
 from superarm._types import Array
-from superarm.data.labels import Labels
 from superarm.data.rows import FLOAT32_MAX
 from superarm.decisions.decision import Label, Record
 from superarm.errors import InvalidInput, at_row
@@ -19,8 +18,8 @@ from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uni
 from superarm.explore.rule import log_scores
 from superarm.learners import Learner
 from superarm.logs.batches import Batch
-from superarm.logs.cells import BadRow, parse_numbers
-from superarm.logs.survey import label_numbers
+from superarm.logs.parsing import BadRow, parse_numbers
+from superarm.logs.summary import LogSummary, label_numbers
 from superarm.losses import softmax
 
 ScoreSource = Callable[[Any], Any] | str | Sequence[str]
@@ -28,56 +27,53 @@ ScoreSource = Callable[[Any], Any] | str | Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A way to choose sets: by a learner, by anybody's scores, or always the same.
+    """A way to choose sets: by a learner, by scores, or always the same.
 
     Attributes:
         name: how tables call it.
         learner: it ranks the labels.
         scores: or this does: a function of the features (a matrix; a Polars frame if rows have names)
             that gives n x k scores in the order of the labels; or a column of the log that holds them, a
-            list or ``{label: score}`` (those that could not be shown need none); or a column for each label.
+            list or ``{label: score}`` (those that could not be shown need none); or a column for each label. A list and
+            columns are in the order of the labels that were given to `summarize`.
         probabilities: the same, where they are probabilities and not scores.
         fixed: or always these labels, as far as they are eligible.
         set_size: how many; the learner's or the rule's own by default. With a coverage, the most.
-        coverage: as many as this coverage needs, by the learner's threshold as it stands; the default of a
-            learner with a promise is its own, unless a size is asked for.
-        rule: it draws its set by this rule (`superarm.explore`); without one it shows the best labels.
-            A budget stands as it is if the rule has been used, and else runs along the log.
-        gamma: short for ``rule=Dilute(gamma=...)``, which also works around a fixed set.
-        draws: it draws as the learner itself does, with its budget as it stands now.
+        rule: it draws its set by this rule (`superarm.explore`); ``"own"`` draws as the learner itself does, with its
+            budget as it is now; without one it shows the best labels. The budget of a rule is frozen if the rule has
+            been used, and else runs along the log. Around a fixed list, `superarm.explore.Dilute` can draw.
+        coverage: as many as this coverage needs, by the learner's current threshold; the default of a learner with a
+            target coverage is its own, unless a size is asked for.
     """
 
     name: str
     learner: Learner | None = None
     fixed: Sequence[Label] | None = None
     set_size: int | None = None
-    gamma: float | None = None
-    draws: bool = False
     scores: ScoreSource | None = None
     probabilities: ScoreSource | None = None
-    rule: Rule | None = None
+    rule: Rule | Literal["own"] | None = None
     coverage: float | None = None
 
     def __post_init__(self) -> None:
-        ways = (self.learner, self.fixed, self.scores, self.probabilities)
-        if sum(way is not None for way in ways) != 1:
+        rankings = sum(one is not None for one in (self.learner, self.fixed, self.scores, self.probabilities))
+        if rankings != 1:
             wanted = "one of a learner, scores, probabilities and a fixed list"
-            raise InvalidInput.must("policy", self.name, wanted, f"{sum(way is not None for way in ways)}")
-        if self.gamma is not None and not 0.0 < self.gamma <= 1.0:
-            raise InvalidInput.must("gamma", self.name, "in (0, 1]", self.gamma)
-        if self.draws and (self.learner is None or self.gamma is not None or self.rule is not None):
-            raise InvalidInput.must("draws", self.name, "for a learner without gamma= and rule=", self.draws)
-        if self.rule is not None and self.gamma is not None:
-            raise InvalidInput.must("gamma", self.name, "left out: there is a rule", self.gamma)
-        if self.rule is not None and self.fixed is not None:
-            raise InvalidInput.must("rule", self.name, "left out for a fixed list (gamma= works)", self.rule)
-        if self.coverage is not None and not 0.0 < self.coverage < 1.0:
-            raise InvalidInput.must("coverage", self.name, "in (0, 1)", self.coverage)
-        if self.coverage is not None and (
-            self.learner is None or self.draws or self.gamma is not None or self.rule is not None
-        ):
-            wanted = "for a learner without draws=, gamma= and rule="
-            raise InvalidInput.must("coverage", self.name, wanted, self.coverage)
+            raise InvalidInput.must("policy", self.name, wanted, f"{rankings}")
+        if self.rule is not None and self.rule != "own" and not isinstance(self.rule, Rule):
+            raise InvalidInput.must("rule", self.name, "a rule of superarm.explore, or 'own'", self.rule)
+        if self.rule == "own" and self.learner is None:
+            raise InvalidInput.must("rule", self.name, "a rule: only a learner has its own", self.rule)
+        if self.fixed is not None and not isinstance(self.rule, Dilute | None):
+            raise InvalidInput.must("rule", self.name, "left out for a fixed list, or Dilute", self.rule)
+        if self.coverage is not None:
+            if not 0.0 < self.coverage < 1.0:
+                raise InvalidInput.must("coverage", self.name, "in (0, 1)", self.coverage)
+            if self.learner is None or self.rule is not None:
+                raise InvalidInput.must("coverage", self.name, "for a learner without a rule", self.coverage)
+            if self.learner.coverage is None:
+                wanted = "left out: the learner has no target coverage (train it as set-logit:coverage=0.9)"
+                raise InvalidInput.must("coverage", self.name, wanted, self.coverage)
         if self.size is None:
             raise InvalidInput.must("set_size", self.name, "given, or a rule with one", None)
 
@@ -89,20 +85,21 @@ class Policy:
             return len(self.fixed)
         if self.learner is not None:
             return self.learner.set_size
-        return None if self.rule is None else self.rule.set_size
+        return self.rule.set_size if isinstance(self.rule, Rule) else None
 
     @property
-    def promise(self) -> float | None:
+    def drawing_rule(self) -> Rule | None:
+        """The rule that draws; ``None`` if the best labels are shown."""
+        if isinstance(self.rule, str):
+            return None if self.learner is None else self.learner.rule
+        return None if isinstance(self.rule, Greedy) else self.rule
+
+    @property
+    def target_coverage(self) -> float | None:
         """The coverage that its sets are chosen for; ``None`` if they are all of one size."""
-        unchanged = self.set_size is None and not self.draws and self.gamma is None and self.rule is None
-        if (
-            self.coverage is None
-            and self.learner is not None
-            and unchanged
-            and self.learner.coverage is not None
-        ):
-            return self.learner.coverage.promised
-        return self.coverage
+        if self.coverage is not None or self.learner is None or self.learner.coverage is None:
+            return self.coverage
+        return self.learner.coverage.promised if self.set_size is None and self.rule is None else None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -113,35 +110,36 @@ class Policy:
         return (source,) if isinstance(source, str) else tuple(source)
 
     @property
-    def rule_words(self) -> str | None:
-        """The policy's rule, in words; ``None`` if it shows the best labels."""
-        if self.gamma is not None:
-            return f"gamma = {self.gamma:g}"
-        rule = self.learner.rule if self.draws and self.learner is not None else self.rule
-        if rule is None and self.promise is not None:
-            return f"coverage = {self.promise:g}"
+    def rule_text(self) -> str | None:
+        """The text that says how the policy draws; ``None`` if it shows the best labels."""
+        rule = self.drawing_rule
+        if isinstance(rule, Dilute):
+            return f"gamma = {rule.gamma:g}"
+        if rule is None and self.target_coverage is not None:
+            return f"coverage = {self.target_coverage:g}"
         return None if rule is None else repr(rule)
 
 
 def has_probabilities(learner: Learner) -> bool:
-    """Whether its scores are logarithms of probabilities."""
+    """Return whether its scores are logarithms of probabilities."""
     return hasattr(learner, "predict_proba") or learner.learns_from_given
 
 
 class PolicyRunner:
-    """A policy that chooses for batches of a log. Nothing of the policy's own changes."""
+    """A policy that chooses for batches of a log. It changes nothing in the policy."""
 
-    def __init__(self, policy: Policy, labels: Labels, n_features: int) -> None:
-        self.policy, self.labels, self.n_features = policy, labels, n_features
-        learner = policy.learner
+    def __init__(self, policy: Policy, summary: LogSummary) -> None:
+        self.policy, self.labels, self.n_features = policy, summary.label_set, summary.n_features
+        self.order_known = summary.labels is None or summary.labels_given
+        labels, learner = self.labels, policy.learner
         self.order: Any = None  # of the log's labels among the learner's own
         if learner is not None:
-            own, theirs = ([str(label) for label in known.all()] for known in (learner.label_set, labels))
-            if sorted(own) != sorted(theirs):
+            own, logged = ([str(label) for label in known.all()] for known in (learner.label_set, labels))
+            if sorted(own) != sorted(logged):
                 wanted = f"those of the log, {tuple(labels.all())}"
                 raise InvalidInput.must("labels", policy.name, wanted, tuple(learner.label_set.all()))
-            if own != theirs:
-                self.order = [own.index(label) for label in theirs]
+            if own != logged:
+                self.order = [own.index(label) for label in logged]
         self.fixed = (
             None if policy.fixed is None else label_numbers(labels, policy.fixed, "fixed", policy.name)
         )
@@ -149,25 +147,22 @@ class PolicyRunner:
         if size is None or not 1 <= size <= labels.count:
             raise InvalidInput.must("set_size", policy.name, f"in 1..{labels.count}", size)
         self.size: int = size
-        rule = policy.rule
-        if learner is not None and policy.draws:
-            rule = learner.rule
-        self.gamma = 1.0 if isinstance(rule, Uniform) else policy.gamma
-        if isinstance(rule, Dilute):
-            self.gamma = rule.gamma
+        rule = policy.drawing_rule
+        self.gamma = rule.gamma if isinstance(rule, Dilute) else 1.0 if isinstance(rule, Uniform) else None
         self.threshold = None  # the least probability that is shown
-        if policy.promise is not None:
-            self.threshold = learner.coverage_at(policy.promise).edge  # type: ignore[union-attr]
+        if policy.target_coverage is not None:
+            self.threshold = learner.coverage_at(policy.target_coverage).edge  # type: ignore[union-attr]
         self.rule: Rule | None = None
-        self.budget_stands = False  # whether its budget stands as it is
-        if rule is not None and not isinstance(rule, Dilute | Greedy | Uniform):
+        self.budget_frozen = False
+        if rule is not None and self.gamma is None:
             if rule.single_label and size != 1:
                 raise InvalidInput.must("set_size", policy.name, "1 (its rule knows no larger sets)", size)
-            own_rule = learner is not None and policy.draws
-            self.rule = learner.rule_now() if own_rule else copy.copy(rule)  # type: ignore[union-attr]
+            if policy.rule == "own":
+                assert learner is not None
+                self.rule, self.budget_frozen = learner.rule_now(), learner.inputs.layout is not None
+            else:
+                self.rule, self.budget_frozen = copy.copy(rule), rule.round > 0
             self.rule.labels = None
-            # a budget that was used stands as it is, a new one runs along the log
-            self.budget_stands = learner.inputs.layout is not None if own_rule else rule.round > 0  # type: ignore[union-attr]
 
     @property
     def has_probabilities(self) -> bool:
@@ -176,7 +171,7 @@ class PolicyRunner:
         return self.policy.probabilities is not None if learner is None else has_probabilities(learner)
 
     def scores(self, batch: Batch) -> Array | None:
-        """Of all labels, by row; ``None`` for a fixed list."""
+        """Return the scores of all labels, by row; ``None`` for a fixed list."""
         learner = self.policy.learner
         if learner is None:
             return None if self.fixed is not None else self._scores(batch)
@@ -185,16 +180,16 @@ class PolicyRunner:
 
     @property
     def shows_one_set(self) -> bool:
-        """Whether there is one set that it would show for a row; else it draws one of several."""
+        """Whether it shows one certain set for a row; else it draws one of several."""
         return self.rule is None and self.gamma is None
 
     def choose(self, batch: Batch, s: Array | None) -> list[SetDistribution]:
-        """How the policy would choose the set of each row, given its scores."""
+        """Return the distribution of the policy's set for each row, given its scores."""
         top = np.zeros(batch.shown.shape, bool)
         if s is None:
             assert self.fixed is not None
             top[:, self.fixed[: self.size]] = True
-            return self._around(batch.eligible, top & batch.eligible)
+            return self._around_top(batch.eligible, top & batch.eligible)
         best = np.argsort(-np.where(batch.eligible, s, -np.inf), axis=1, kind="stable")[:, : self.size]
         np.put_along_axis(top, best, True, axis=1)
         top &= batch.eligible
@@ -202,11 +197,11 @@ class PolicyRunner:
             p = softmax(np.where(batch.eligible, s, -np.inf))
             top &= (p >= self.threshold) | (p == p.max(axis=1, keepdims=True))
         if self.rule is None:
-            return self._around(batch.eligible, top)
+            return self._around_top(batch.eligible, top)
         return [self._distribution(s[i], batch.eligible[i]) for i in range(len(batch))]
 
-    def _around(self, eligible: Array, top: Array) -> list[SetDistribution]:
-        """The top sets, or the paper's draws around them."""
+    def _around_top(self, eligible: Array, top: Array) -> list[SetDistribution]:
+        """Return the top sets, or dilute draws around them."""
         labels, everything = [np.flatnonzero(row).tolist() for row in top], tuple(range(eligible.shape[1]))
         candidates = [everything if row.all() else np.flatnonzero(row).tolist() for row in eligible]
         pairs = zip(candidates, labels, strict=True)
@@ -217,13 +212,13 @@ class PolicyRunner:
     def _distribution(self, s: Array, eligible: Array) -> SetDistribution:
         assert self.rule is not None
         candidates = None if eligible.all() else np.flatnonzero(eligible).tolist()
-        if self.budget_stands:
+        if self.budget_frozen:
             return self.rule.distribution(s, eligible=candidates, set_size=self.size)
         distribution = distribution_of(self.rule.decide(s, eligible=candidates, set_size=self.size))
         assert distribution is not None
         return distribution
 
-    # ------------------------------------------------------------ anybody's scores
+    # ------------------------------------------------------------ scores from elsewhere
 
     def _scores(self, batch: Batch) -> Array:
         policy, k = self.policy, self.labels.count
@@ -240,20 +235,25 @@ class PolicyRunner:
         return s if what == "scores" else log_scores(s, policy.name)
 
     def _row_scores(self, record: Record, eligible: Array, what: str) -> Array:
-        columns, k, also = self.policy.columns, self.labels.count, record.extra_columns
+        columns, k, cells = self.policy.columns, self.labels.count, record.extra_columns
         field, where = ", ".join(columns), at_row("the log", record.row_number)
-        values = [None if also is None else also[name] for name in columns]
+        values = [None if cells is None else cells[name] for name in columns]
         value: Any = values[0] if len(columns) == 1 else values
         if isinstance(value, str) and value.lstrip().startswith("{"):
             value = _json_object(value, field, where)
         if isinstance(value, dict):
-            value = {label: score for label, score in value.items() if score is not None}  # gaps of a table
+            value = {
+                label: score for label, score in value.items() if score is not None
+            }  # missing in a table
             numbers = label_numbers(self.labels, value, field, where)
             if eligible.sum() > eligible[numbers].sum():
                 raise BadRow.must(field, where, f"{what} of all labels that could be shown", value)
             s = np.full(k, -FLOAT32_MAX if what == "scores" else 0.0)
             s[numbers] = parse_numbers(list(value.values()), field, where)
             return s
+        if not self.order_known:
+            wanted = "given, in the order of the list, where scores come without their labels"
+            raise InvalidInput.must("labels", self.policy.name, wanted, "those found in the log")
         s = np.asarray(parse_numbers(value, field, where))
         if s.shape != (k,) or not np.isfinite(s).all():
             raise BadRow.must(field, where, f"{k} finite {what}, one a label", value)

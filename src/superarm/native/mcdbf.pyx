@@ -57,7 +57,7 @@ cdef class MCDBFCore(LinearCore):
 
     cdef readonly double gamma
     cdef readonly str estimate
-    cdef object estimates  # of theory/estimates.py: exact, for n, m, gamma and the kind of estimate
+    cdef object estimates  # of theory/label_estimates.py: exact, for n, m, gamma and the kind of estimate
     cdef readonly bint ordered, gate, learn_rho
     cdef readonly double margin
     cdef double* rho  # numerator and denominator of the least squares

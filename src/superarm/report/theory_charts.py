@@ -11,7 +11,7 @@ from superarm.report.chart import Axis, Chart, LineStyle, line_chart
 from superarm.report.stats import with_interval
 from superarm.report.theme import DASHES, GREY, INK, PALETTE
 from superarm.theory import second_moment, theorem6_bound
-from superarm.theory.estimates import ESTIMATES
+from superarm.theory.label_estimates import ESTIMATES
 
 IN_TOP = 0.9
 ALL_MISSES = "all rounds are misses"

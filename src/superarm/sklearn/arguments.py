@@ -13,7 +13,7 @@ from superarm.errors import InvalidInput
 
 
 def shown_sets(shown: Any) -> list[list[Any]]:
-    """The labels of every row; a data frame has a column for each place, which may be missing, or one of lists."""
+    """Return the shown labels of every row; a data frame has a column for each place, or one of lists."""
     if is_frame(shown):
         columns = [shown[name].to_list() for name in shown.columns]
         if len(columns) == 1 and any(np.ndim(cell) for cell in columns[0]):
@@ -27,7 +27,7 @@ def shown_sets(shown: Any) -> list[list[Any]]:
 
 
 def one_column(values: Any) -> list[Any]:
-    """One value for every row, ``None`` where it is missing; a data frame of one column will do."""
+    """Return a value for every row, ``None`` where it is missing; a data frame must have one column."""
     if is_frame(values):
         if len(values.columns) != 1:
             raise InvalidInput.must(
@@ -38,7 +38,7 @@ def one_column(values: Any) -> list[Any]:
 
 
 def class_codes(classes: Array, y: Any, parameter: str) -> Array:
-    """The numbers of labels among the classes."""
+    """Return the numbers of labels among the classes."""
     codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     known = classes[codes] == y
     if not np.all(known):

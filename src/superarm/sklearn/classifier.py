@@ -1,4 +1,4 @@
-"""SetFeedbackClassifier: a classifier that is told only whether the right label was in a set it chose."""
+"""SetFeedbackClassifier: a classifier that learns only whether the right label was in a set it chose."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class AnsweredSets(NamedTuple):
-    """Sets that somebody else showed, with the answers.
+    """Sets that another system showed, with the answers.
 
     Attributes:
         rows: the row of each set.
@@ -66,7 +66,7 @@ class AnsweredSets(NamedTuple):
 
 
 class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that is told only whether the right label was in a set it chose.
+    """A classifier that learns only from whether the right label was in a set it chose.
 
     In ``fit`` and ``partial_fit``, y answers that question and is used for nothing else (unless the
     learner is one with full information, such as ``"softmax"``).
@@ -127,7 +127,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             X: the rows.
             y: their labels, which only answer whether they were in the sets that it shows; or with ``shown``, whether
                 the right label was among those (rows without an answer, ``None`` or missing, teach nothing).
-            shown: the labels that somebody else showed: a list for each row, or a data frame with a column for each
+            shown: the labels that another system showed: a list for each row, or a data frame with a column for each
                 place. scikit-learn routes it: ``model.set_fit_request(shown=True)``.
             propensity: the probability of each set, where it is known.
             classes: all labels, where not every one of them was shown.
@@ -231,7 +231,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, shown: Iterable[Iterable[Any]] | None = None
     ) -> float:
-        """The share of rows X whose best label is y; with ``shown``, the mean log-likelihood of the answers y.
+        """Return the share of rows X whose best label is y; with ``shown``, the mean log-likelihood of the answers y.
 
         Args:
             X: the rows.
@@ -271,23 +271,23 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     # ------------------------------------------------------------ predictions
 
     def decision_function(self, X: Any) -> Array:
-        """The scores of all labels for every row of X; of two labels, the second's minus the first's."""
+        """Return the scores of all labels for every row of X; of two labels, the second's minus the first's."""
         s = self._scores(X).astype(np.float64)
         return np.asarray(s[:, 1] - s[:, 0] if len(self.classes_) == 2 else s)
 
     def predict_proba(self, X: Any) -> Array:
-        """The probabilities of all labels for rows X: the learner's own, or the softmax of its scores."""
+        """Return the probabilities of all labels for rows X: the softmax of the learner's scores."""
         return softmax(self._scores(X))
 
     def predict(self, X: Any) -> Array:
-        """The best label for every row of X."""
+        """Return the best label for every row of X."""
         best = self._scores(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
     def predict_set(
         self, X: Any, set_size: int | None = None, *, coverage: float | None = None
     ) -> Array | list[Array]:
-        """The best ``set_size`` labels for every row of X, best first.
+        """Return the best ``set_size`` labels for every row of X, best first.
 
         With a coverage, as many as it needs by its threshold as it is: a list of arrays. The default of a
         classifier with a promise is its own, unless a size is asked for.
@@ -308,12 +308,12 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return self.learner_.scores(rows)
 
     def _rows(self, X: Any) -> Rows:
-        """Rows X of a fitted classifier, as its learner reads them."""
+        """Return rows X of a fitted classifier, as its learner reads them."""
         check_is_fitted(self, "learner_")
         return self._learner_rows(self._validated(X, reset=False))
 
     def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-        """X, and y where it is given, as scikit-learn checks them; rows with names stay as they are."""
+        """Return X, and y if given, checked by scikit-learn; rows with names stay as they are."""
         with_y = not (isinstance(y, str) and y == "no_validation")
         if not self._has_named_columns(X, reset=reset):
             checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
@@ -333,7 +333,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return X, y
 
     def _has_named_columns(self, X: Any, *, reset: bool) -> bool:
-        """Whether rows have names that matter: words, dates or missing values among the columns, or dicts."""
+        """Return whether column names matter: with words, dates or missing values, or rows that are dicts."""
         if not is_named_rows(X):
             return False
         if reset:
@@ -341,7 +341,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return self.learner_.columns is not None
 
     def _learner_rows(self, X: Any) -> Rows:
-        """Dense or sparse, as the learner's first rows were."""
+        """Return rows that are dense or sparse, as the learner's first rows were."""
         layout, sparse = self.learner_.inputs.layout, hasattr(X, "tocsr")
         if layout is not None and not is_named_rows(X) and sparse != (layout.n_sparse > 0):
             from scipy.sparse import csr_matrix
@@ -350,12 +350,12 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return self.learner_.inputs.encode_rows(X, grow=False)
 
     def _max_set_size(self) -> int:
-        """How many labels are shown, at most."""
+        """Return how many labels are shown at most."""
         usual = 3 if self.coverage is None else len(self.classes_)
         return usual if self.set_size is None else self.set_size
 
     def _make_learner(self, labels: Any, X: Any, random: np.random.RandomState) -> None:
-        """A new learner for these labels and rows like X."""
+        """Make a new learner for these labels and rows like X."""
         if self.set_size is not None:
             check_int("set_size", "SetFeedbackClassifier", self.set_size, 1)
         classes = np.unique(np.asarray(labels))

@@ -15,7 +15,7 @@ from superarm.sklearn.classifier import SetFeedbackClassifier
 
 
 def make_set_pipeline(*steps: Any) -> SetPipeline:
-    """A `SetPipeline` of these steps, which get names of their own, as scikit-learn's make_pipeline gives.
+    """Return a `SetPipeline` of these steps, with names as scikit-learn's make_pipeline gives them.
 
     >>> from sklearn.preprocessing import StandardScaler
     >>> make_set_pipeline(StandardScaler(), SetFeedbackClassifier()).steps[0][0]
@@ -61,7 +61,7 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
     def predict_set(
         self, X: Any, set_size: int | None = None, *, coverage: float | None = None
     ) -> Array | list[Array]:
-        """The best labels for every row of X, best first.
+        """Return the best labels for every row of X, best first.
 
         ``set_size`` and ``coverage`` are as in `SetFeedbackClassifier.predict_set`.
         """

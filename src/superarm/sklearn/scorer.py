@@ -59,7 +59,7 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
     def score(
         self, estimator: Any, X: Any, y: Any, *, shown: Iterable[Iterable[Any]], propensity: Any = None
     ) -> float:
-        """The score of a fitted classifier, or of a pipeline with one at its end; more is better.
+        """Return the score of a fitted classifier, or of a pipeline with one at its end; more is better.
 
         Args:
             estimator: the classifier or pipeline.
@@ -78,7 +78,7 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
     __call__ = score
 
     def _hit_rate(self, model: Any, X: Any, hits: list[Any], sets: list[list[Any]], propensity: Any) -> float:
-        from superarm.logs import Log, Policy, evaluate, survey
+        from superarm.logs import Log, Policy, evaluate, summarize
 
         if propensity is None and not self.uniform:
             raise InvalidInput.must("propensity", "SetScorer", "given, or uniform=True", None)
@@ -95,7 +95,7 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
             for labels, hit, propensity, row in zip(sets, hits, propensities, p, strict=True)
         ]
         log = Log(rows, uniform=self.uniform)
-        summary = survey(log, labels=len(model.classes_))
+        summary = summarize(log, labels=len(model.classes_))
         policy = Policy(type(model).__name__, probabilities="p", set_size=self.set_size or summary.set_size)
-        best = evaluate(log, [policy], summary, holdout=None).verdicts[0].best
+        best = evaluate(log, [policy], summary, holdout=None).results[0].best
         return float("nan") if best is None else best.rate

@@ -1,4 +1,4 @@
-"""What can be said before any data: bounds and moments (bounds.py), what one bit says (estimates.py)."""
+"""What can be said before any data: bounds and moments (bounds.py), what one bit says (label_estimates.py)."""
 
 from superarm.theory.bounds import Summary, best_gamma, lemma5_bound, second_moment, summary, theorem6_bound
 

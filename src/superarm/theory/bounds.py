@@ -13,7 +13,7 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 from superarm.explore.dilute_probabilities import dilute_moments, log_comb, overlap_probabilities
-from superarm.theory.estimates import ESTIMATES, RHO_GRID, estimate_table, log_tau1, order_counts, tau2
+from superarm.theory.label_estimates import ESTIMATES, RHO_GRID, estimate_table, log_tau1, order_counts, tau2
 
 
 def _check(k: int, m: int, gamma: float) -> None:
@@ -71,13 +71,13 @@ def _second_moment(k: int, m: int, p: Any, values: Any, orders: Any, in_top: boo
     total = 0.0
     for j in range(max(0, 2 * m - k), m + 1):
         hit = j / m if in_top else (m - j) / (k - m)  # P(y in S | j)
-        for f, chance in ((1, hit), (0, 1.0 - hit)):
+        for f, probability in ((1, hit), (0, 1.0 - hit)):
             sizes = np.array([j, m - j, m - j, k - 2 * m + j])
             base = values[j, f] - np.array([1.0 / m, 0.0, 1.0 / m, 0.0])
-            total += p[j] * chance * float(sizes @ base**2)
+            total += p[j] * probability * float(sizes @ base**2)
             if orders is not None and f:
                 # the part 1/(Z tau1) differs from order to order: sum over orders of Z w^2 and Z w
-                sets = np.exp(log_comb(m, j) + log_comb(k - m, m - j)) * chance
+                sets = np.exp(log_comb(m, j) + log_comb(k - m, m - j)) * probability
                 linear = j * base[0] + (m - j) * base[1]
                 total += sets * m * orders[j] * _exp(-2.0 * log_tau1(k, m))
                 total += sets * 2.0 * linear * exp(lgamma(m + 1) - log_tau1(k, m))
@@ -149,7 +149,7 @@ class Summary:
 
 
 def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.0) -> Summary:
-    """All of it for one problem; k, m, gamma, ``rounds`` and ``complexity`` are as in `theorem6_bound`."""
+    """Return the summary of one problem; k, m, gamma, ``rounds`` and ``complexity`` are as in `theorem6_bound`."""
     _check(k, m, gamma)
     p = overlap_probabilities(k, m, gamma)
     inside, outside = dilute_moments(k, m, gamma).inclusion.tolist()

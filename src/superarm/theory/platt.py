@@ -1,4 +1,4 @@
-"""Expectations put right by answers (Platt scaling):  Pr(f = 1) = sigmoid(a + b x), x the logit that was expected."""
+"""Expectations calibrated by answers (Platt scaling):  Pr(f = 1) = sigmoid(a + b x), x the logit that was expected."""
 
 from __future__ import annotations
 

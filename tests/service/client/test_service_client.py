@@ -12,7 +12,7 @@ from service_kit import LABELS, D, rows
 
 from superarm.service.client import client as client_module
 from superarm.service.client.client import Client, ServiceError
-from superarm.service.client.traffic import Behaviour, traffic
+from superarm.service.client.traffic import Behaviour, simulate_users
 from superarm.streams import Arrays
 
 
@@ -136,7 +136,7 @@ def test_traffic_with_delays_duplicates_and_losses(live, open_service):
     web = live(session)
     behaviour = Behaviour(users=4, delay=0.02, lose=0.2, repeat=0.3)
     ticks = []
-    counts = traffic(web.url, stream, 300, behaviour=behaviour, tick=ticks.append)
+    counts = simulate_users(web.url, stream, 300, behaviour=behaviour, tick=ticks.append)
     assert counts.errors == []
     assert sum(ticks) == counts.decisions == 300
     assert counts.outcomes + counts.lost == 300
@@ -150,7 +150,7 @@ def test_traffic_with_delays_duplicates_and_losses(live, open_service):
 
 def test_traffic_must_fit_the_service(live):
     with pytest.raises(ValueError, match="5 features and 6 labels"):
-        traffic(live().url, Arrays([[1.0], [2.0]], [0, 1]), 1)
+        simulate_users(live().url, Arrays([[1.0], [2.0]], [0, 1]), 1)
 
 
 class Script:

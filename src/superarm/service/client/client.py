@@ -29,7 +29,7 @@ MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
 
 
 class ServiceError(SuperarmError):
-    """The service refused, or could not be reached (then ``status`` is None)."""
+    """The service has refused a request, or could not be reached (then ``status`` is None)."""
 
     def __init__(self, message: str, status: int | None = None, field: str | None = None) -> None:
         super().__init__(message)
@@ -135,7 +135,7 @@ class Client:
         return [convert(_raise_if_error(result), DecisionResponse) for result in response["results"]]
 
     def outcomes(self, outcomes: Sequence[tuple[str, bool]]) -> list[Outcome]:
-        """Many outcomes (id, hit), in one request."""
+        """Report many outcomes (id, hit) in one request."""
         items = [{"id": id_, "hit": hit} for id_, hit in outcomes]
         response = self._call("POST", "/v1/batch/outcomes", {"outcomes": items})
         return [convert(_raise_if_error(result)["outcome"], Outcome) for result in response["results"]]
@@ -145,21 +145,21 @@ class Client:
         return self._call("GET", f"/v1/decisions/{quote(id, safe='')}")
 
     def pending(self, *, limit: int = 100, after: int = 0) -> JsonObject:
-        """Decisions without an outcome, oldest first: ``limit`` of them, from ``after`` an event on."""
+        """Return ``limit`` decisions without an outcome, oldest first, from ``after`` an event on."""
         return self._call("GET", f"/v1/pending?limit={limit}&after={after}")
 
     def info(self) -> JsonObject:
-        """The learner, labels and options of the service."""
+        """Return the learner, labels and options of the service."""
         return self._call("GET", "/v1/info")
 
     def stats(self) -> JsonObject:
-        """The figures of the dashboard."""
+        """Return the figures of the dashboard."""
         return self._call("GET", "/v1/stats")
 
     # ------------------------------------------------------------ for operators
 
     def add_labels(self, names: Sequence[str]) -> JsonObject:
-        """New labels of these names, to be shown from now on; disabled ones come back."""
+        """Add labels of these names, to be shown from now on; disabled ones come back."""
         return self._change(what="add_labels", labels=list(names))
 
     def disable_labels(self, names: Sequence[str]) -> JsonObject:
@@ -179,7 +179,7 @@ class Client:
         return self._change(what="set_explore", explore=explore, uniform=uniform)
 
     def rollback(self, to: int) -> JsonObject:
-        """The weights as they were in the snapshot after the event ``to`` (see `snapshots`)."""
+        """Restore the weights of the snapshot after the event ``to`` (see `snapshots`)."""
         return self._change(what="rollback", to=to)
 
     def erase(self, *, ids: Sequence[str] | None = None, before: float | None = None) -> JsonObject:
@@ -187,15 +187,15 @@ class Client:
         return self._change(what="erase", ids=None if ids is None else list(ids), before=before)
 
     def changes(self) -> list[JsonObject]:
-        """Changes by operators, oldest first."""
+        """Return the changes by operators, oldest first."""
         return self._call("GET", "/v1/changes")["changes"]  # type: ignore[no-any-return]
 
     def snapshots(self) -> list[JsonObject]:
-        """The kept snapshots, oldest first."""
+        """Return the kept snapshots, oldest first."""
         return self._call("GET", "/v1/snapshots")["snapshots"]  # type: ignore[no-any-return]
 
     def shadows(self) -> list[JsonObject]:
-        """Estimated hit rates: of the model itself, then of each shadow."""
+        """Return the estimated hit rates: of the model itself, then of each shadow."""
         return self._call("GET", "/v1/shadows")["shadows"]  # type: ignore[no-any-return]
 
     def _change(self, **change: Any) -> JsonObject:
@@ -231,7 +231,7 @@ class Client:
         raise failure
 
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
-        """One request: status, content, and the seconds of Retry-After.
+        """Send one request; return the status, the content, and the seconds of Retry-After.
 
         The service may have closed a connection that was used before: then it is sent once more, on a new one.
         """
@@ -249,7 +249,7 @@ class Client:
 
 
 def _retry_seconds(retry_after: str | None) -> float:
-    """Seconds; a date, or anything else that is no number, counts as 0."""
+    """Return the seconds of Retry-After; a date, or anything else that is no number, counts as 0."""
     return min(float(retry_after), MAX_PAUSE) if retry_after and retry_after.isdecimal() else 0.0
 
 

@@ -44,7 +44,7 @@ class TrafficCounts:
     seconds: float = 0.0
 
 
-def traffic(
+def simulate_users(
     url: str,
     stream: Stream,
     decisions: int,
@@ -108,13 +108,13 @@ class _User(Thread):
     def _decide(self, id_: str, features: Any, label: str) -> None:
         shown = self.client.decide(features, id=id_, context=self.context)
         self.counts.decisions += 1
-        if self._chance(self.behaviour.repeat):
+        if self._draw(self.behaviour.repeat):
             repeated = self.client.decide(features, id=id_, context=self.context)
             assert repeated == shown, "the same id must give the same set"
             self.counts.repeats += 1
         hit = label in shown.labels
         self.counts.hits += hit
-        if self._chance(self.behaviour.lose):
+        if self._draw(self.behaviour.lose):
             self.counts.lost += 1
         else:
             delay = self.random.expovariate(1.0 / self.behaviour.delay) if self.behaviour.delay > 0 else 0.0
@@ -123,16 +123,17 @@ class _User(Thread):
     def _report_due(self) -> None:
         while self.outcomes and self.outcomes[0][0] <= time.monotonic():
             _, id_, hit = heapq.heappop(self.outcomes)
-            for _ in range(1 + self._chance(self.behaviour.repeat)):
+            for _ in range(1 + self._draw(self.behaviour.repeat)):
                 self.client.outcome(id_, hit=hit)
             self.counts.outcomes += 1
 
-    def _chance(self, probability: float) -> bool:
+    def _draw(self, probability: float) -> bool:
+        """Return True with this probability."""
         return self.random.random() < probability
 
 
 def _labels(info: JsonObject, stream: Stream) -> list[str]:
-    """The service's labels in the order of the stream's, which must fit it."""
+    """Return the service's labels in the order of the stream's labels, which must fit it."""
     if info["learner"].partition(":")[0] == "scores":
         raise InvalidInput.must(
             "url", "superarm traffic", "a service that takes features", "one that takes scores"

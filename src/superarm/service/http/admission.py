@@ -15,7 +15,7 @@ DECIDE = frozenset({"decide", "operate"})
 READ = frozenset({"read", "operate"})
 ANY_ROLE = DECIDE | READ
 OPERATE = frozenset({"operate"})
-PERSON = frozenset({"person"})  # whoever has a token, where they are people's
+PERSON = frozenset({"person"})  # any token of a person
 
 LOOPBACK_HOST = re.compile(rb"(127(\.\d{1,3}){3}|localhost|\[::1\]|)(:\d{1,5})?", re.IGNORECASE)
 MAX_ADDRESSES = 10_000
@@ -30,7 +30,7 @@ class RateLimiter:
         self._buckets: dict[str, tuple[float, float]] = {}  # what is left, and when that was
 
     def allows(self, address: str) -> bool:
-        """Whether one more request from an address is within the rate; it then counts."""
+        """Return whether one more request from an address is within the rate, and count it then."""
         now = monotonic()
         left, then = self._buckets.get(address, (self.capacity, now))
         left = min(self.capacity, left + (now - then) * self.rate)
@@ -51,8 +51,8 @@ class Admission:
     Args:
         tokens: who has which role.
         rate: requests a second from one address.
-        any_host: without a token, answer to any host name, and not only to those of this machine: nobody else
-            can reach it (a socket in the file system), or the application that has mounted it checks that.
+        any_host: without a token, answer to any host name, and not only to those of this machine: for a socket in
+            the file system, or if the application that has mounted it checks who may use it.
     """
 
     def __init__(self, tokens: Tokens, rate: float, *, any_host: bool = False) -> None:
@@ -60,7 +60,7 @@ class Admission:
         self._requests, self._wrong_tokens = RateLimiter(rate), RateLimiter(MAX_FAILED_AUTH_RATE)
 
     def check(self, request: Request, roles: frozenset[str]) -> None:
-        """Refuse, or return; a route without roles is open to everybody."""
+        """Refuse a request that may not use a route of these roles; without roles, no token is needed."""
         request.check_host()
         if not self._requests.allows(request.address):
             wanted = f"at most {self._requests.rate:g} a second"
@@ -84,5 +84,5 @@ class Admission:
                 raise HttpError.must("authorization", "request", wanted, role, status=403)
 
     def person(self, request: Request) -> str:
-        """The person with the token of a request; empty where tokens have no names."""
+        """Return the name of the person with the token of a request; empty where tokens have no names."""
         return self.tokens.person(request.headers.get(b"authorization", b""))

@@ -65,7 +65,7 @@ class Application(Router):
         self.metrics.count(route, status, seconds)
 
     async def open(self) -> None:
-        """Open the service; callers that come meanwhile wait for the same."""
+        """Open the service; concurrent calls wait for the same opening."""
         if self.loop is not None and self.loop is not asyncio.get_running_loop():
             if not self.loop.is_closed():
                 raise RuntimeError("this application belongs to another event loop, which still runs")
@@ -85,11 +85,11 @@ class Application(Router):
         self.context = Context(service, self.metrics, self.tokens)
         atexit.register(self._close_now)
         log.info("ready", extra={"event_no": service.model.seq, "replayed": service.model.replayed})
-        for sentence in self.context.trouble():
+        for sentence in self.context.problems():
             log.warning("trouble", extra={"reason": sentence})
 
     async def close(self) -> None:
-        """Finish what has begun, keep a snapshot, and close the journal. It may be opened again."""
+        """Finish requests, keep a snapshot, and close the journal. It may be opened again."""
         context, self.context, self.loop = self.context, None, None
         if context is not None:
             atexit.unregister(self._close_now)
@@ -136,7 +136,7 @@ def asgi(
     log_requests: bool = False,
     **options: Any,
 ) -> Application:
-    """The service as an ASGI application, to be mounted in Starlette, FastAPI or the like.
+    """Return the service as an ASGI application, to be mounted in Starlette, FastAPI or the like.
 
     Its options are those of `superarm serve`.
 

@@ -27,7 +27,7 @@ from superarm.service.http.request import DENY_ALL_CSP, SECURITY_HEADERS
 log = logging.getLogger("superarm.service")
 
 SWEEP_SECONDS = 0.5
-BURST_SECONDS = 1.0  # many connections of one address within this time may be a client that starts
+BURST_SECONDS = 1.0  # a client that starts may open many connections within this time
 PARSER_CHUNK = 1 << 14  # bytes that the parser gets at a time: uvloop reads up to 256 KiB
 MAX_HEADERS = 100
 MAX_PIPELINED = 32  # requests that wait behind another one on the same connection
@@ -116,7 +116,7 @@ class ConnectionTracker:
         connection.transport.abort()
 
     async def sweep(self) -> None:
-        """Runs beside the server."""
+        """Close late connections, for as long as the server runs."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             now = monotonic()
@@ -241,7 +241,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 self.deadline = monotonic() + LINGER_SECONDS
 
     def idle_deadline(self) -> float:
-        """Until when a client may send nothing."""
+        """Return until when a client may be silent."""
         is_unauthenticated = self in self.tracker.unauthenticated
         return monotonic() + (self.limits.head_seconds if is_unauthenticated else self.limits.idle_seconds)
 
@@ -272,7 +272,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def sweep(self, now: float) -> None:
-        """Refuse, or close, a connection that is late."""
+        """Refuse a request that is late, or close the connection."""
         unsent = self.transport.get_write_buffer_size()
         if unsent:
             if unsent != self.unsent:

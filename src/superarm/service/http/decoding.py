@@ -1,6 +1,6 @@
 """From the bytes of a body to a message, and on to a request of the service; or an error that names the field.
 
-Features (or, of a service for somebody's own model, ``{"scores": {"login": -0.2, …}}``) come in three forms:
+Features (or, of a service for a model of your own, ``{"scores": {"login": -0.2, …}}``) come in three forms:
 
     [0.5, 1, …]                                   numbers
     {"indices": [3, 17], "values": [1.0, 0.5]}    a sparse row
@@ -23,7 +23,7 @@ from superarm.data.rows import AnyRow, Row
 from superarm.journal.errors import InvalidRequest
 from superarm.learners import Learner, Scores
 from superarm.service import messages as m
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.handler import DecisionRequest
 from superarm.service.http.errors import HttpError
 from superarm.service.messages import ID_DESCRIPTION, IS_ID, Id
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def decode_body(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
-    """The message in a body."""
+    """Return the message in a body."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -49,7 +49,7 @@ def decode_body(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> 
 
 
 def decode_query(kind: type[T], query: dict[str, str]) -> T:
-    """The message in a query string."""
+    """Return the message in a query string."""
     try:
         return msgspec.convert(query, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -57,7 +57,7 @@ def decode_query(kind: type[T], query: dict[str, str]) -> T:
 
 
 def _refusal(error: msgspec.ValidationError, source: bytes | msgspec.Raw | dict[str, str]) -> InvalidRequest:
-    """What msgspec finds wrong with a body or a query: which field, what it must be, what it is."""
+    """Return the error for a body or a query that msgspec refuses: which field, what it must be, what it is."""
     fault = parse_fault(error)
     field, value = _locate(fault.keys, source)
     for name, problem in ((fault.missing, "is missing"), (fault.unknown, "is no field of it")):
@@ -79,7 +79,7 @@ def _refusal(error: msgspec.ValidationError, source: bytes | msgspec.Raw | dict[
 
 
 def _locate(keys: KeyPath, source: bytes | msgspec.Raw | dict[str, str]) -> tuple[str, Any]:
-    """The name of a field, and its value, in a body or a query; the value is None where nothing can be read."""
+    """Return the name of a field, and its value (None if it cannot be read), in a body or a query."""
     try:
         value: Any = source if isinstance(source, dict) else json.loads(bytes(source))
     except (ValueError, RecursionError):  # the rest of the body is broken, too
@@ -100,7 +100,7 @@ def _locate(keys: KeyPath, source: bytes | msgspec.Raw | dict[str, str]) -> tupl
 
 
 def _first_invalid_key(field: str, values: Any) -> str | None:
-    """Of features or scores, which have free keys."""
+    """Return the first key of features or scores (which have free keys) whose value is invalid."""
     for name, value in values.items() if isinstance(values, dict) else ():
         try:
             msgspec.convert({field: {name: value}}, m.DecisionRequest)
@@ -110,7 +110,7 @@ def _first_invalid_key(field: str, values: Any) -> str | None:
 
 
 def _check_finite(body: bytes) -> None:
-    """NaN and Infinity are not JSON, but many clients send them: name the field that holds one."""
+    """Refuse NaN and Infinity by the name of their field: they are not JSON, but many clients send them."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
@@ -130,62 +130,48 @@ def _check_finite(body: bytes) -> None:
 
 
 class RequestSchema(NamedTuple):
-    """Valid contents of a request."""
+    """What a request must be like beyond what the learner itself checks."""
 
     width: int | tuple[int, int] | None  # of a row; of both parts; None until it is known
     named: bool | None  # whether rows have names; None if both are taken, or no row has come
     labels: frozenset[str]
     set_size: int
-    coverage: float | None  # as promised
     scores: bool  # rows are scores of the labels
 
     @classmethod
-    def from_learner(cls, learner: Learner, has_rows: bool, promised: float | None) -> RequestSchema:
-        """For a learner, and whether a decision has been made; ``promised`` is the coverage."""
+    def from_learner(cls, learner: Learner, has_rows: bool) -> RequestSchema:
+        """Return the schema for a learner, and whether a decision has been made."""
         # names, or the numbers in their order
         plain = learner.columns is not None and learner.columns.is_numeric_only
         named = isinstance(learner.inputs.example_row(), dict) if has_rows and not plain else None
         labels = frozenset(str(label) for label in learner.labels or ())
         scores = isinstance(learner, Scores)
-        return cls(learner.n_features, named, labels, learner.set_size, promised, scores)
+        return cls(learner.n_features, named, labels, learner.set_size, scores)
 
 
 def to_decision(request: m.DecisionRequest, schema: RequestSchema) -> DecisionRequest:
-    """A request for a decision, checked against the rows and labels of the service."""
+    """Return a request for a decision, checked against the rows and labels of the service."""
     x = _features(request, schema)
     eligible, size = request.eligible, request.set_size
     if eligible is not None:
         _check_eligible(eligible, schema.labels, request.scores)
     if size is not None:
-        most = min(len(schema.labels) - (schema.coverage is None), max(MAX_SHOWN, schema.set_size))
+        most = min(len(schema.labels), max(MAX_SHOWN, schema.set_size))
         if size > most:
-            raise InvalidRequest.must("set_size", "decision", f"a whole number from 1 to {most}", size)
-    if request.coverage is not None and schema.coverage is None:
-        wanted = "left out: this service promises none (superarm serve --coverage does)"
-        raise InvalidRequest.must("coverage", "decision", wanted, request.coverage)
+            raise InvalidRequest.must("set_size", "decision", f"at most {most}", size)
     labels = None if eligible is None else tuple(eligible)
     return DecisionRequest(x, request.id, labels, size, request.context, request.coverage)
 
 
-def to_outcome(request: m.OutcomeRequest, id_: str, schema: RequestSchema) -> OutcomeRequest:
-    """The outcome of decision ``id_``."""
-    hit, label = request.hit, request.label
-    if (hit is None) == (label is None):
-        raise InvalidRequest.must("hit", "outcome", "given, or label in its place, and not both", hit)
-    if label is not None and label not in schema.labels:
-        raise InvalidRequest.must("label", "outcome", "a known label", label)
-    return OutcomeRequest(id_, hit, label)
-
-
 def check_id(value: str) -> Id:
-    """An id out of a path."""
+    """Return an id out of a path, if it is one."""
     if not IS_ID(value):
         raise InvalidRequest.must("id", "request", ID_DESCRIPTION, value)
     return value
 
 
 def _features(request: m.DecisionRequest, schema: RequestSchema) -> AnyRow | JsonObject:
-    """The row, or the scores in its place: what this service takes."""
+    """Return the row, or the scores, whichever this service takes."""
     features, scores = request.features, request.scores
     if features is not None and scores is None:
         if schema.scores:
@@ -227,7 +213,7 @@ def _row(features: list[float] | JsonObject, schema: RequestSchema) -> AnyRow | 
 
 
 def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int] | None) -> Row:
-    """A row of indices and values, with a dense part where the service's rows have both."""
+    """Return a row of indices and values, with a dense part where the service's rows have both."""
     if width is None:
         wanted = "numbers or names: sparse rows need superarm serve --features"
         raise InvalidRequest.must("features", "decision", wanted, "indices and values")
@@ -261,5 +247,3 @@ def _check_eligible(eligible: list[str], labels: frozenset[str], scores: dict[st
             raise InvalidRequest.must(f"eligible[{i}]", "decision", "a known label", label)
         if scores is not None and label not in scores:
             raise InvalidRequest.must("eligible", "decision", "labels that have a score", label)
-    if len(set(eligible)) != len(eligible):
-        raise InvalidRequest.must("eligible", "decision", "distinct labels", eligible)

@@ -50,16 +50,16 @@ SERVER_ERRORS = {
 
 
 def status_of(error: Exception) -> int:
-    """The status of an error: its own, or that of the nearest class in the table."""
+    """Return the status of an error: its own, or that of the nearest class in the table."""
     if isinstance(error, HttpError):
         return error.status
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
 def error_body(error: Exception) -> Error:
-    """The body of the response to an error."""
+    """Return the body of the response to an error."""
     status = status_of(error)
-    if status == 500:  # nothing of our inside goes out
+    if status == 500:  # no internals in a response
         return Error(ErrorDetail(500, None, "the service has a bug; its log has it under the request's id"))
     return Error(ErrorDetail(status, getattr(error, "field", None), str(error)))
 

@@ -14,7 +14,7 @@ from superarm._types import JsonObject
 
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 MAX_LINES = 10_000  # that wait to be written
-FLUSH_TIMEOUT = 1.0  # for the last lines, at the end
+FLUSH_TIMEOUT = 1.0  # seconds
 
 
 class JsonFormatter(logging.Formatter):
@@ -76,14 +76,14 @@ class NonBlockingHandler(logging.Handler):
             self._lines.task_done()
 
     def flush(self) -> None:
-        """Wait until all lines are written, but not for long."""
+        """Wait until all lines are written, for `FLUSH_TIMEOUT` at most."""
         until = time.monotonic() + FLUSH_TIMEOUT
         while self._lines.unfinished_tasks and time.monotonic() < until:
             time.sleep(0.005)
 
 
 def log_to(descriptor: int = 2) -> NonBlockingHandler:
-    """Send all log lines of this process to a file."""
+    """Send all log lines of this process to a file descriptor."""
     handler = NonBlockingHandler(descriptor)
     root = logging.getLogger()
     root.handlers = [handler]

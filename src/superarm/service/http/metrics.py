@@ -31,17 +31,17 @@ LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # 
 
 
 def gauge(name: str, help_: str, value: float | None) -> Metric:
-    """A gauge; without a sample while there is no value yet."""
+    """Return a gauge; without a sample while there is no value yet."""
     return GaugeMetricFamily(f"superarm_{name}", help_, None if value is None or isnan(value) else value)
 
 
 def counter(name: str, help_: str, value: float) -> Metric:
-    """A counter; Prometheus adds _total to its name."""
+    """Return a counter; Prometheus adds _total to its name."""
     return CounterMetricFamily(f"superarm_{name}", help_, value)
 
 
 def buckets(edges: Iterable[float], counts: Iterable[int]) -> list[tuple[str, float]]:
-    """A histogram as Prometheus has it: each edge with all that is below it."""
+    """Return the buckets of a histogram: each edge with the count of all values below it."""
     return list(zip(map(str, (*edges, "+Inf")), map(float, accumulate(counts)), strict=True))
 
 
@@ -103,7 +103,7 @@ class RequestMetrics(Collector):
         return {"p50": quantile(0.5), "p99": quantile(0.99)}
 
     def text(self, service_metrics: Sequence[Metric]) -> bytes:
-        """All metrics, those of `service_metrics` included, in Prometheus' text format."""
+        """Return all metrics, those of `service_metrics` included, in Prometheus' text format."""
         self._service_metrics = service_metrics
         return generate_latest(self._registry)
 
@@ -139,7 +139,7 @@ def _connection_metrics(tracker: ConnectionTracker) -> Iterator[Metric]:
 
 
 def service_metrics(service: Service) -> list[Metric]:
-    """All metrics of a service."""
+    """Return all metrics of a service."""
     model = service.model
     serving, oldest = model.projector, service.store.pending(1)
     age = max(0.0, model.clock() - oldest[0].time) if oldest else 0.0

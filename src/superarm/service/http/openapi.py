@@ -35,7 +35,7 @@ STATUSES = {
 
 
 def document(routes: Sequence[Route]) -> JsonObject:
-    """The document for all listed routes."""
+    """Return the OpenAPI document of all documented routes."""
     types = [kind for route in routes for kind in (route.request_type, route.response_type) if _is_type(kind)]
     extra = [messages.OutcomeItem, messages.Error]  # named inside of batches
     wanted = list(dict.fromkeys([*types, *extra]))

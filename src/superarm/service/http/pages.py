@@ -21,7 +21,7 @@ __all__ = ["ROUTES", "load_page"]
 
 @cache
 def load_page(package: str, name: str, *, pictures: bool = False) -> Response:
-    """A page with a script of its own, out of a package; with what all pages share.
+    """Return a page of a package, with the style and script that all pages share.
 
     ``pictures``: the script shows pictures that it has fetched.
     """
@@ -142,7 +142,7 @@ def _operation_html(path: str, method: str, operation: JsonObject) -> Iterator[s
 
 
 def _table(rows: list[tuple[str, str, str]]) -> str:
-    """Names, what they are, and HTML."""
+    """Return a table with rows of a name, a description and HTML."""
     cells = "".join(
         f"<tr><td><code>{escape(name)}</code></td><td>{escape(text)}</td><td>{html}</td></tr>"
         for name, text, html in rows
@@ -151,7 +151,7 @@ def _table(rows: list[tuple[str, str, str]]) -> str:
 
 
 def _type_html(schema: JsonObject) -> str:
-    """A few words for a schema."""
+    """Return a short description of a schema."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f"<a href='#{name}'><code>{name}</code></a>"

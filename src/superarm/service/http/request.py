@@ -91,7 +91,7 @@ class Request:
         return {} if match is None else {"trace_id": match[1].decode(), "parent_id": match[2].decode()}
 
     def check_host(self) -> None:
-        """HTTP/1.1 requires exactly one Host: with two, a proxy and this service might take different ones."""
+        """Require exactly one Host, as HTTP/1.1 does: of two, a proxy and this service might take different ones."""
         version = self.scope.get("http_version", "1.1")
         hosts = sum(name == b"host" for name, _ in self.scope["headers"]) if b"host" in self.headers else 0
         if hosts > 1 or (hosts == 0 and version == "1.1"):
@@ -120,7 +120,7 @@ def _request_id(header: bytes | None) -> str:
 
 
 async def read_body(request: Request, receive: Receive, max_bytes: int) -> bytes:
-    """The whole body, if it is not larger than ``max_bytes``."""
+    """Return the whole body, if it is not larger than ``max_bytes``."""
     length = request.headers.get(b"content-length", b"0")
     body, fits = bytearray(), len(length) <= 15 and length.isdigit() and int(length) <= max_bytes
     while fits:
@@ -135,7 +135,7 @@ async def read_body(request: Request, receive: Receive, max_bytes: int) -> bytes
 
 
 async def send_response(request: Request, response: Response, send: Send) -> None:
-    """Head and body; the server leaves out the body for a HEAD."""
+    """Send head and body; the server leaves out the body for a HEAD."""
     body = response.body
     headers = [
         (b"content-type", response.content_type),

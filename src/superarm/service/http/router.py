@@ -99,7 +99,7 @@ class Router:
     ) -> None:
         self.admission, self.max_body, self.log_requests = admission, max_body, log_requests
         self._table: dict[str, dict[str, Route]] = {}
-        self._with_id: dict[str, dict[str, Route]] = {}  # apart: nobody can ask for "{id}" itself
+        self._with_id: dict[str, dict[str, Route]] = {}  # apart: a request for "{id}" itself finds nothing
         for route in routes:
             table = self._with_id if "{id}" in route.path else self._table
             table.setdefault(route.path, {})[route.method] = route
@@ -158,7 +158,7 @@ class Router:
             self._log(request, response)
 
     def find(self, request: Request) -> tuple[Route, str | None]:
-        """The route for a request, and the id in its path. The only part that varies is the third."""
+        """Return the route for a request, and the id in its path (the third part)."""
         methods, id_ = self._table.get(request.path), None
         if methods is None:
             parts = request.path.split("/")

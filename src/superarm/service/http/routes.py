@@ -17,9 +17,10 @@ from superarm.errors import SuperarmError
 from superarm.journal.errors import JournalFull, JournalUnavailable, UnknownDecision
 from superarm.service import Service
 from superarm.service import messages as m
+from superarm.service.handler import OutcomeRequest
 from superarm.service.http import views
 from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
-from superarm.service.http.decoding import RequestSchema, decode_body, to_decision, to_outcome
+from superarm.service.http.decoding import RequestSchema, decode_body, to_decision
 from superarm.service.http.errors import HttpError, error_body, status_of
 from superarm.service.http.metrics import RequestMetrics, service_metrics
 from superarm.service.http.request import Response
@@ -56,12 +57,12 @@ class Context:
         learner, has_rows = serving.learner, serving.totals.stats.decisions > 0
         key = (learner.label_set, learner.inputs.layout, learner.set_size, has_rows)
         if key != self._schema_key:
-            self._schema = RequestSchema.from_learner(learner, has_rows, self.service.meta.get("coverage"))
+            self._schema = RequestSchema.from_learner(learner, has_rows)
             self._schema_key = key
         return self._schema
 
-    def trouble(self) -> list[str]:
-        """Problems, worst first."""
+    def problems(self) -> list[str]:
+        """Return what is wrong, worst first."""
         own = [] if self.tokens.problem is None else [self.tokens.problem]
         return own + list(self.service.trouble())
 
@@ -106,7 +107,7 @@ def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[JsonObj
 )
 def outcomes(context: Context, id_: str, request: m.OutcomeRequest) -> Awaitable[JsonObject]:
     """Report whether the right label was among the shown ones: now, or days later."""
-    return context.service.outcome(to_outcome(request, id_, context.schema))
+    return context.service.outcome(OutcomeRequest(id_, request.hit, request.label))
 
 
 DECISION, OUTCOME = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decoder(m.OutcomeItem)
@@ -144,7 +145,7 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
 
     def submit(item: msgspec.Raw) -> asyncio.Future[JsonObject]:
         request = decode_body(OUTCOME, item)
-        return service.outcome(to_outcome(request, request.id, context.schema))
+        return service.outcome(OutcomeRequest(request.id, request.hit, request.label))
 
     return m.OutcomeResults(await _submit_each(submit, request.outcomes))
 
@@ -152,7 +153,7 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
 async def _submit_each(
     submit: Callable[[msgspec.Raw], asyncio.Future[JsonObject]], items: list[msgspec.Raw]
 ) -> list[JsonObject | m.Error]:
-    """Submit all items; a result or an error for each."""
+    """Submit all items; return a result or an error for each."""
     futures: list[asyncio.Future[JsonObject]] = []
     for number, item in enumerate(items, 1):
         try:
@@ -213,7 +214,7 @@ async def model(context: Context) -> Response:
 async def stats(context: Context) -> JsonObject:
     """All that the dashboard shows."""
     totals = await context.service.read(views.stats)
-    return {**totals, "trouble": context.trouble(), "latency": context.metrics.quantiles()}
+    return {**totals, "trouble": context.problems(), "latency": context.metrics.quantiles()}
 
 
 @route("GET", "/v1/shadows", READ, response_type=m.Shadows)
@@ -264,12 +265,12 @@ def health(context: Context) -> m.Status:
 @route("GET", "/ready", OPEN, response_type=m.Status)
 def ready(context: Context) -> m.Status:
     """Whether it can take decisions, and what is wrong even if it can."""
-    service, trouble = context.service, context.trouble()
+    service, problems = context.service, context.problems()
     if context.tokens.problem is not None:
         raise HttpError(context.tokens.problem, status=503)
     if not service.ready:
-        raise (JournalFull if isinstance(service.down, JournalFull) else JournalUnavailable)(trouble[0])
-    return m.Status("ready", trouble)
+        raise (JournalFull if isinstance(service.down, JournalFull) else JournalUnavailable)(problems[0])
+    return m.Status("ready", problems)
 
 
 @route("GET", "/metrics", READ, response_type="text/plain")

@@ -58,7 +58,7 @@ class Listener:
     owner: str = field(default="superarm serve", kw_only=True)  # for messages
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """With certificate and key; None without TLS."""
+        """Return a context with certificate and key; None without TLS."""
         if self.tls_cert is None and self.tls_key is None:
             return None
         if self.tls_cert is None or self.tls_key is None:
@@ -74,7 +74,7 @@ class Listener:
         return context
 
     def tls_stamps(self) -> list[FileStamp]:
-        """Of the files of certificate and key."""
+        """Return the stamps of the files of certificate and key."""
         options = {"--tls-cert": self.tls_cert, "--tls-key": self.tls_key}
         return [file_stamp(path, option, self.owner) for option, path in options.items() if path is not None]
 
@@ -130,7 +130,7 @@ class Listener:
 
 
 def _is_listening(path: Path) -> bool:
-    """Whether a process listens on a socket in the file system."""
+    """Return whether a process listens on a socket in the file system."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
@@ -143,7 +143,7 @@ def _is_listening(path: Path) -> bool:
 
 
 def check_exposure(listener: Listener, tokens: Tokens) -> None:
-    """Anything but the loopback address or a socket in the file system needs a token."""
+    """Refuse to listen without a token anywhere but on the loopback address or a socket in the file system."""
     if listener.unix_socket is not None or tokens.required:
         return
     try:
@@ -209,7 +209,7 @@ class Server(uvicorn.Server):
         systemd.notify("READY=1")
 
     def start_task(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something beside the requests, until the server shuts down at the latest."""
+        """Run a task beside the requests, until the server shuts down at the latest."""
         self._tasks.append(asyncio.create_task(work))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -346,7 +346,7 @@ def _handle_snapshot_signal(application: Application, server: Server) -> None:
 
 
 def _fit_file_limit(limits: Limits) -> Limits:
-    """Allow as many open files as this process may have; and no more connections than that."""
+    """Raise the limit of open files; return limits with no more connections than it allows."""
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

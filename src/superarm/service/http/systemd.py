@@ -23,7 +23,7 @@ def notify(state: str) -> None:
 
 
 def watchdog_seconds() -> float | None:
-    """The interval of the watchdog notifications: half of its timeout."""
+    """Return the interval of the watchdog notifications: half of its timeout; None without a watchdog."""
     span, process = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID")
     if not span.isdecimal() or (process is not None and process != str(os.getpid())):
         return None

@@ -68,15 +68,15 @@ class Tokens:
         return self._problem
 
     def role(self, header: bytes) -> str | None:
-        """The role of the token in an Authorization header."""
+        """Return the role of the token in an Authorization header; None if it is not accepted."""
         return self._lookup(header)
 
     def person(self, header: bytes) -> str:
-        """Whose token it is; empty where tokens have no names."""
+        """Return the name of the person whose token it is; empty where tokens have no names."""
         return ""
 
     def is_role(self, word: str) -> bool:
-        """Whether a line may begin with this word."""
+        """Return whether a line may begin with this word."""
         return word in ROLES
 
     def refresh(self) -> None:
@@ -101,7 +101,7 @@ class Tokens:
         self._stamp = stamp
 
     def _lookup(self, header: bytes) -> str | None:
-        """The word before the token of an Authorization header, in the file."""
+        """Return the word before a token in the file, for the token of an Authorization header."""
         self.refresh()
         scheme, _, token = header.partition(b" ")
         return self._roles.get(sha256(token).digest()) if scheme.lower() == b"bearer" else None
@@ -138,7 +138,7 @@ class Tokens:
 
 
 def file_stamp(file: Path, option: str, owner: str) -> FileStamp:
-    """What changes when a file is written or replaced; a pipe or a device, which might block, is refused."""
+    """Return what changes when a file is replaced; a pipe or a device, which might block, is refused."""
     stat = file.stat()
     if not S_ISREG(stat.st_mode) or stat.st_size > MAX_BYTES:
         raise InvalidInput.must(option, owner, f"a regular file of at most {MAX_BYTES:,} bytes", str(file))

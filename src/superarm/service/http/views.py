@@ -23,7 +23,7 @@ MAX_PARTS = 200  # labels or groups whose coverage is shown, the least first
 
 
 def info(service: Service) -> JsonObject:
-    """The learner, labels and options of the service."""
+    """Return the learner, labels and options of the service."""
     from superarm import __version__
 
     serving = service.model.projector
@@ -46,14 +46,14 @@ def info(service: Service) -> JsonObject:
 
 
 def find(service: Service, id_: str) -> JsonObject | None:
-    """All about a decision, as far as events are projected here; None if there is none of that id."""
+    """Return all about a decision, as far as events are projected here; None if there is none of that id."""
     events = service.store.events_by_id([id_]).get(id_, ())
     record = DecisionRecord.from_events(event for event in events if event.seq <= service.model.seq)
     return None if record is None else record.details(service.model.was_learnt(record))
 
 
 def pending(service: Service, limit: int, after: int = 0) -> JsonObject:
-    """Decisions without an outcome, oldest first."""
+    """Return decisions without an outcome, oldest first."""
     waiting, now = service.store.pending(limit + 1, after), service.model.clock()
     listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in waiting[:limit]]
     following = waiting[limit - 1].seq if len(waiting) > limit else None
@@ -61,12 +61,12 @@ def pending(service: Service, limit: int, after: int = 0) -> JsonObject:
 
 
 def snapshots(service: Service) -> list[JsonObject]:
-    """The kept snapshots, oldest first."""
+    """Return the kept snapshots, oldest first."""
     return [{"seq": info.seq, "time": info.time, **info.made_by} for info in service.store.snapshots()]
 
 
 def changes(service: Service) -> list[JsonObject]:
-    """Changes by operators, oldest first, without refused ones."""
+    """Return the changes by operators, oldest first, without refused ones."""
     listed, refused = [], service.model.projector.totals.refused_seqs
     for event in service.store.changes():
         if event.seq in refused:
@@ -79,7 +79,7 @@ def changes(service: Service) -> list[JsonObject]:
 
 
 def stats(service: Service) -> JsonObject:
-    """All that the dashboard shows."""
+    """Return all that the dashboard shows."""
     model, serving, now = service.model, service.model.projector, service.model.clock()
     stats, settings = serving.totals.stats, serving.totals.settings
     oldest = service.store.pending(1)
@@ -141,7 +141,7 @@ def _recent_decision(record: DecisionRecord) -> JsonObject:
 
 
 def _promised_coverage(learner: Learner) -> JsonObject | None:
-    """What is promised, and how it is kept; None without a promise."""
+    """Return the promised coverage and how it is kept; None without a promise."""
     coverage = learner.coverage
     if coverage is None:
         return None
@@ -150,11 +150,11 @@ def _promised_coverage(learner: Learner) -> JsonObject | None:
 
 
 def _coverage_parts(names: Sequence[str], counts: list[list[int]]) -> list[JsonObject]:
-    """Coverage of each label or group, the least first."""
+    """Return the coverage of each label or group, the least first."""
     shown, _ = worst_first(coverage_by(names, np.array(counts, float).reshape(-1, 3)), MAX_PARTS)
     return [asdict(part) for part in shown]
 
 
 def _null_for_nan(value: Any) -> Any:
-    """JSON has no NaN."""
+    """Return None for NaN, which JSON does not have."""
     return None if isinstance(value, float) and isnan(value) else value

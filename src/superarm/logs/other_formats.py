@@ -8,72 +8,64 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label
-from superarm.data.tables import FrameTable, JsonTable, Table, TableRow, open_table
+from superarm.data.tables import FrameTable, JsonTable, Table, open_table
 from superarm.errors import InvalidInput
 from superarm.explore import Mixture, Rule, SetDistribution
-from superarm.logs.cells import parse_number
+from superarm.logs.parsing import BadRow, parse_number
 from superarm.native.rule import RuleKernel
+from superarm.parameters import existing_file
 
 
 def open_source(source: Any) -> Table:
-    """The rows of a log: a file, a pandas, Polars or Arrow table, or OBP's ``bandit_feedback``."""
+    """Open a log: a file, a pandas, Polars or Arrow table, or OBP's ``bandit_feedback``."""
     if isinstance(source, dict):
         return FrameTable("bandit_feedback", lambda: from_obp(source))
-    return open_table(source, readers=dict.fromkeys((".jsonl", ".ndjson", ".dsjson"), LogLines))
-
-
-class LogLines(JsonTable):
-    """JSON lines, ours or VW's."""
-
-    def converted(self, row: dict[str, Any]) -> TableRow:
-        return from_dsjson(row) if is_dsjson(row) else row
+    if isinstance(source, str | PathLike) and Path(source).suffix.lower() == ".dsjson":
+        return JsonTable(existing_file(Path(source)))
+    return open_table(source)
 
 
 # ---------------------------------------------------------------- Vowpal Wabbit
 
 
-def is_dsjson(row: dict[str, Any]) -> bool:
-    return isinstance(row.get("c"), dict) and ("_label_cost" in row or "_outcomes" in row)
+def convert_row(row: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return a row of a log in superarm's format; one that is not VW's dsjson as it is."""
+    if isinstance(row.get("c"), dict) and ("_label_cost" in row or "_outcomes" in row):
+        return from_dsjson(row, where)
+    if "DanglingReward" in row:
+        wanted = "must be a decision, not a reward that came late (join them first, or skip such rows as bad)"
+        raise BadRow(f"{where} {wanted}")
+    return row
 
 
-def from_dsjson(row: dict[str, Any]) -> dict[str, Any] | str:
-    """A decision of one action, or a slate with one action for each slot. A cost of -1 is a hit.
+def from_dsjson(row: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return a decision of one action, or a slate with one action for each slot. A cost of -1 is a hit.
 
     Labels are the actions' own names (``_tag``, or ``i.id``), or else their numbers from 0. Features
     are the shared ones, ``namespace.name`` each.
     """
+    if row.get("pdrop"):
+        raise BadRow(f"{where} must be without pdrop: rows that were dropped cannot be weighed")
     try:
-        if row.get("pdrop"):
-            return "without pdrop: rows that were dropped cannot be weighed"
-        actions = row["c"]["_multi"]
+        actions, cost = row["c"]["_multi"], _cost(row)
         names = [_action_name(action, i) for i, action in enumerate(actions)]
-        cost = _cost(row)
-        if cost not in (None, -1.0, 0.0):
-            return f"of cost -1 (a hit) or 0 (a miss), not {cost:g}"
-        if "_outcomes" in row:
-            places = [
-                [names[i] for i, a in enumerate(actions) if a.get("_slot_id") == slot]
-                for slot in range(len(row["_outcomes"]))
-            ]
-            drawn = [
-                ([slot_names[a] for a in outcome["_a"]], [float(p) for p in outcome["_p"]])
-                for slot_names, outcome in zip(places, row["_outcomes"], strict=True)
-            ]
-        else:
-            order, probabilities = [int(a) for a in row["a"]], [float(p) for p in row["p"]]
-            shown = order.index(int(row.get("_label_Action", order[0])))
-            positions = [shown, *(i for i in range(len(order)) if i != shown)]
-            drawn = [([names[order[i] - 1] for i in positions], [probabilities[i] for i in positions])]
-        labels = [labels[0] for labels, _ in drawn]
-        chance = prod(chances[0] for _, chances in drawn)
+        slots = _slots(row, actions, names)
+        labels = [labels[0] for labels, _ in slots]
+        propensity = prod(probabilities[0] for _, probabilities in slots)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        return f"dsjson of a decision or a slate, with actions and chances (not without {error})"
+        why = f"it lacks {error}" if isinstance(error, KeyError) else f"{error}"
+        wanted = "dsjson of a decision or a slate, with actions and probabilities"
+        raise BadRow(f"{where} must be {wanted} ({why})") from error
+    if cost not in (None, -1.0, 0.0):
+        raise BadRow(f"{where} must be of cost -1 (a hit) or 0 (a miss), not {cost:g}")
     shared = {key: value for key, value in row["c"].items() if not key.startswith("_")}
     return {
         **_flat(shared),
@@ -81,10 +73,31 @@ def from_dsjson(row: dict[str, Any]) -> dict[str, Any] | str:
         "time": row.get("Timestamp"),
         "labels": labels,
         "eligible": names,
-        "propensity": chance,
-        "rule": slots_rule(*drawn),
+        "propensity": propensity,
+        "rule": slots_rule(*slots),
         "hit": None if cost is None else cost == -1.0,
     }
+
+
+def _slots(row: dict[str, Any], actions: list[Any], names: list[Any]) -> list[tuple[list[Any], list[float]]]:
+    """Return the labels of each slot, the shown one first, and their probabilities."""
+    if "_outcomes" not in row:
+        order, probabilities = [int(a) for a in row["a"]], [float(p) for p in row["p"]]
+        shown = order.index(int(row.get("_label_Action", order[0])))
+        positions = [shown, *(i for i in range(len(order)) if i != shown)]
+        return [([names[order[i] - 1] for i in positions], [probabilities[i] for i in positions])]
+    slots = []
+    for slot, outcome in enumerate(row["_outcomes"]):
+        of_slot = [
+            name for name, action in zip(names, actions, strict=True) if action.get("_slot_id") == slot
+        ]
+        chosen = [int(a) for a in outcome["_a"]]
+        if not chosen or max(chosen) >= len(of_slot):
+            raise ValueError(
+                f"slot {slot} has {len(of_slot)} actions, and shows number {max(chosen, default=0)}"
+            )
+        slots.append(([of_slot[a] for a in chosen], [float(p) for p in outcome["_p"]]))
+    return slots
 
 
 def _cost(row: dict[str, Any]) -> float | None:
@@ -96,11 +109,12 @@ def _cost(row: dict[str, Any]) -> float | None:
 
 def _action_name(action: Any, i: int) -> Any:
     inner = action.get("i")
-    return action.get("_tag") or (inner.get("id") if isinstance(inner, dict) else None) or i
+    names = (action.get("_tag"), inner.get("id") if isinstance(inner, dict) else None)
+    return next((name for name in names if name not in (None, "")), i)
 
 
 def _flat(features: Any, before: str = "") -> dict[str, Any]:
-    """Nested features by dotted names; lists by position."""
+    """Return nested features by dotted names; lists by position."""
     if isinstance(features, dict):
         parts: list[Any] = list(features.items())
     elif isinstance(features, list):
@@ -117,7 +131,7 @@ def _flat(features: Any, before: str = "") -> dict[str, Any]:
 
 
 def from_obp(feedback: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
-    """One action a round; ``pi_b``, where it is there, gives the chances of all of them."""
+    """Return rows with one action each; ``pi_b``, where it is there, has the probabilities of all of them."""
     owner = "bandit_feedback"
     for needed in ("action", "reward", "context"):
         if feedback.get(needed) is None:
@@ -132,6 +146,11 @@ def from_obp(feedback: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
     if not len(action) == len(reward) == len(context):
         got = [len(action), len(reward), len(context)]
         raise InvalidInput.must("action, reward and context", owner, "of one length", got)
+    if probabilities is not None and position is not None:
+        n_positions = np.asarray(probabilities).shape[2]
+        if np.max(position, initial=0) >= n_positions:
+            wanted = f"below {n_positions}, the positions of pi_b"
+            raise InvalidInput.must("position", owner, wanted, int(np.max(position)))
     all_actions = list(range(int(feedback.get("n_actions") or action.max() + 1)))
     for i in range(len(action)):
         if parse_number(reward[i]) not in (0.0, 1.0):

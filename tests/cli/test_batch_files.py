@@ -17,8 +17,8 @@ import pytest
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.logs import Log, Policy, evaluate, nightly, survey
-from superarm.logs.nightly import decide_file, learn_file
+from superarm.logs import Log, Policy, batch_files, evaluate, summarize
+from superarm.logs.batch_files import decide_file, learn_file
 
 LABELS = ["ant", "bee", "cat", "dog"]
 
@@ -72,7 +72,7 @@ def test_two_nights_are_the_library_calls(model: Path, tmp_path: Path) -> None:
         )
         answers.write_csv(tmp_path / "a.csv")
         result = learn_file(model, tmp_path / "d.parquet", tmp_path / "a.csv")
-        assert (result.learnt, result.before, result.open, result.unknown) == (50, 0, 10, 0)
+        assert (result.learnt, result.already_learnt, result.unanswered, result.unknown) == (50, 0, 10, 0)
         twin.update_many(decisions[:50], hits[:50])
     twin.save(tmp_path / "twin.npz")
     assert bits(model) == bits(tmp_path / "twin.npz")
@@ -86,11 +86,11 @@ def test_the_same_answers_twice(model: Path, tmp_path: Path) -> None:
     assert learn_file(model, made, said).learnt == 10
     before = model.read_bytes()
     again = learn_file(model, made, said)
-    assert (again.learnt, again.before, again.open) == (0, 10, 10)
+    assert (again.learnt, again.already_learnt, again.unanswered) == (0, 10, 10)
     assert model.read_bytes() == before
     pl.DataFrame({"id": [f"p0-{i}" for i in range(5, 20)], "label": ["bee"] * 15}).write_ndjson(said)
     later = learn_file(model, made, said)
-    assert (later.learnt, later.before, later.open) == (10, 5, 0)
+    assert (later.learnt, later.already_learnt, later.unanswered) == (10, 5, 0)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
@@ -110,7 +110,7 @@ def test_answered_decisions_are_a_log(model: Path, tmp_path: Path, ending: str) 
     assert (x["age"], x["city"]) == (rows["age"][0], rows["city"][0])  # by name, not by place
     assert [record.decision.labels for record in records] == shown["labels"][:40].to_list()
     assert first.propensity == pytest.approx(shown["propensity"][0])
-    answer = evaluate(Log(log), [Policy("top", learner=twin)], survey(Log(log)), holdout=None)
+    answer = evaluate(Log(log), [Policy("top", learner=twin)], summarize(Log(log)), holdout=None)
     assert answer.warnings == ()  # all labels were tied: that the top set was shown is no surprise
 
 
@@ -164,11 +164,11 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
         (lambda: decide_file(model, rows, tmp_path / "d.csv"), "a .parquet file"),
         (
             lambda: decide_file(model, rows, made, id_column="name"),
-            "--id-column of .* must be one of id, age",
+            "id_column of .* must be one of id, age",
         ),
         (
-            lambda: decide_file(model, file("twice.csv", "id,a\n1,2\n1,3\n"), made),
-            "--id-column names another column",
+            lambda: decide_file(model, file("twice.csv", "id,a\n1,2\n1,3\n"), made, id_column="id"),
+            "without such a column, rounds are the ids",
         ),
         (lambda: decide_file(model, file("empty.csv", "id,a\n"), made), "empty.csv has no rows"),
         (lambda: decide_file(model, file("bad.parquet", "no"), made), "a Parquet file"),
@@ -182,7 +182,7 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
         ),
         (lambda: learn_file(other, made, answers), "learner of .* must be that of"),
         (lambda: learn_file(model, answers, answers), "what superarm decide wrote"),
-        (lambda: learn_file(model, made, file("b.csv", "name,hit\nx,1\n")), "--id-column"),
+        (lambda: learn_file(model, made, file("b.csv", "name,hit\nx,1\n")), "id_column"),
         (lambda: learn_file(model, made, file("b.csv", "id,said\nx,1\n")), "a column hit or label"),
         (lambda: learn_file(model, made, file("b.csv", "id,hit\nx,1\n")), "ids of"),
         (lambda: learn_file(model, made, file("b.csv", "id,hit\np0-0,1\np0-0,0\n")), "answered once"),
@@ -204,13 +204,13 @@ def test_a_model_changed_meanwhile_is_left_alone(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people(4).write_csv(tmp_path / "rows.csv")
-    real = nightly._read_rows
+    real = batch_files._read_rows
 
     def slow(*arguments: Any) -> Any:
         sa.SetLogit(labels=LABELS, set_size=2, seed=9).save(model)
         return real(*arguments)
 
-    monkeypatch.setattr(nightly, "_read_rows", slow)
+    monkeypatch.setattr(batch_files, "_read_rows", slow)
     with pytest.raises(InvalidInput, match="run this one again"):
         decide_file(model, tmp_path / "rows.csv", tmp_path / "d.parquet")
     assert sa.load(model).seed == 9
@@ -230,8 +230,8 @@ def test_on_the_command_line(model: Path, tmp_path: Path) -> None:
     assert json.loads(done.stdout) == {
         "model": str(model),
         "learnt": 0,
-        "before": 25,
-        "open": 5,
+        "already_learnt": 25,
+        "unanswered": 5,
         "unknown": 0,
         "logged": 0,
     }
@@ -259,4 +259,4 @@ def test_killed_at_any_time(model: Path, tmp_path: Path) -> None:
         learnt = sa.load(model).answered.count
         assert learnt in (0, 20_000)
         result = learn_file(model, made, said)
-        assert (result.learnt, result.before) == (20_000 - learnt, learnt)
+        assert (result.learnt, result.already_learnt) == (20_000 - learnt, learnt)

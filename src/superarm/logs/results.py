@@ -1,4 +1,4 @@
-"""What an evaluation says: a Verdict for each policy, and whether the log is what it claims."""
+"""What an evaluation says: a PolicyResult for each policy, and whether the log is what it claims."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from superarm._extras import need
 from superarm.groups import GroupCoverage
-from superarm.logs.estimates import SILENT, Estimate, Wanted, best_of
+from superarm.logs.hit_rates import MAX_UNSUPPORTED, Estimate, RequiredData, best_of
 from superarm.logs.policies import Policy
 
 if TYPE_CHECKING:
@@ -18,29 +18,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Verdict:
+class PolicyResult:
     """What a log says about one policy.
 
     Attributes:
-        policy, set_size, gamma, rule: which one; ``rule`` is how it draws, in words.
+        policy, set_size, rule: which one; ``rule`` is the text that says how it draws.
         estimates: one for each of `ESTIMATORS`; and ``nested``, where the log can answer for fewer labels of the
             same ranking alone.
-        wanted: what an answer would take, where there is none.
+        required: the data that an estimate would take, where there is none.
         mean_size: how many labels it would have shown, on average.
         expected: the hit rate that its probabilities predict, calibrated by the log's answers.
-        coverage: what its sets promise, if they do; ``set_size`` is then the most, and ``best`` says what
-            would have been covered.
-        by_label: what would have been covered of each label, where every row that judged names its right one.
+        coverage: the target coverage of its sets, if they have one; ``set_size`` is then the most, and ``best``
+            estimates the coverage.
+        by_label: what would have been covered of each label, where every held-out row names its right one.
         by_group: the same of each value of the column ``group``, by the best estimate of its rows; nan where they
             cannot answer.
     """
 
     policy: str
     set_size: int
-    gamma: float | None
     rule: str | None
     estimates: tuple[Estimate, ...]
-    wanted: Wanted
+    required: RequiredData
     mean_size: float
     expected: float
     coverage: float | None = None
@@ -53,13 +52,13 @@ class Verdict:
         return best_of(self.estimates)
 
     @property
-    def words(self) -> str:
-        """Which policy, and how it draws."""
+    def title(self) -> str:
+        """The policy's name, and how it draws."""
         return self.policy if self.rule is None else f"{self.policy}, {self.rule}"
 
     @property
     def sizes(self) -> str:
-        """How many labels it shows, in words."""
+        """The text that says how many labels it shows."""
         return f"m = {self.set_size}" if self.coverage is None else f"mean size {self.mean_size:.2f}"
 
     def __repr__(self) -> str:
@@ -67,24 +66,24 @@ class Verdict:
         result = "the log cannot answer"
         if best is not None:
             result = f"hit rate {best.rate:.4f}, 95 % from {best.low:.4f} to {best.high:.4f}, by {best.name}"
-        return f"Verdict({self.words}, {self.sizes}: {result})"
+        return f"PolicyResult({self.title}, {self.sizes}: {result})"
 
     def _repr_html_(self) -> str:
-        from superarm._html import verdict_html
+        from superarm._html import policy_result_html
 
-        return verdict_html(self)
+        return policy_result_html(self)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
-    """The answer of a log.
+    """What a log says about policies.
 
     Attributes:
-        rows: rows that judged; ``unanswered`` others of them could not, having no outcome.
+        rows: held-out rows with an outcome; ``unanswered`` held-out rows have none.
         bad: rows of the whole log that cannot be read.
         hit_rate, low, high: of what was shown.
         warnings: what is wrong with the log itself.
-        verdicts: one for each policy.
+        results: one for each policy.
     """
 
     rows: int
@@ -94,7 +93,7 @@ class Evaluation:
     low: float
     high: float
     warnings: tuple[str, ...]
-    verdicts: tuple[Verdict, ...]
+    results: tuple[PolicyResult, ...]
 
     def to_frame(self) -> polars.DataFrame:
         """A row for each estimate of each policy."""
@@ -102,8 +101,8 @@ class Evaluation:
         import polars
 
         rows = [
-            {"policy": one.words, "set_size": one.set_size, **asdict(estimate), "read": estimate is one.best}
-            for one in self.verdicts
+            {"policy": one.title, "set_size": one.set_size, **asdict(estimate), "best": estimate is one.best}
+            for one in self.results
             for estimate in one.estimates
         ]
         return polars.DataFrame(rows, infer_schema_length=None)
@@ -116,7 +115,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         shown = f"{self.rows:,} rows, hit rate of what was shown {self.hit_rate:.4f}"
-        return "\n".join([f"Evaluation({shown})", *(f"  {one!r}" for one in self.verdicts)])
+        return "\n".join([f"Evaluation({shown})", *(f"  {one!r}" for one in self.results)])
 
     def _repr_html_(self) -> str:
         from superarm._html import evaluation_html
@@ -124,30 +123,33 @@ class Evaluation:
         return evaluation_html(self)
 
 
-def nested(verdicts: list[Verdict], policies: Sequence[Policy]) -> list[Verdict]:
-    """The verdicts, where more of the best labels of one ranking never look worse than fewer.
+def nested(results: list[PolicyResult], policies: Sequence[Policy]) -> list[PolicyResult]:
+    """Return the results, where more of the best labels of one ranking never look worse than fewer.
 
     A set that holds another hits whenever that one does. So where the log cannot answer for a set, the lower end of
     a smaller one's interval holds for it, too, and the value is what is expected of it, at least that of the smaller.
+
+    Each interval is then the intersection of up to r of them, for r policies of one ranking. If each of these misses
+    with probability 5 %, independent of the others or not, one of them misses with at most r times 5 %.
     """
     need("logs")
     from scipy.optimize import isotonic_regression
 
-    result = list(verdicts)
+    tightened = list(results)
     rankings: dict[int, list[int]] = {}
     for i, policy in enumerate(policies):
-        if policy.rule is None and policy.gamma is None and not policy.draws and policy.promise is None:
+        if policy.rule is None and policy.target_coverage is None:
             ranking = policy.learner or policy.scores or policy.probabilities or policy
             rankings.setdefault(id(ranking), []).append(i)
     for policies_of_ranking in rankings.values():
         best: dict[int, Estimate] = {}
         smaller: Estimate | None = None
-        for i in sorted(policies_of_ranking, key=lambda i: result[i].set_size):
-            estimate = result[i].best
-            if estimate is None and smaller is not None and smaller.rate >= 1.0 - SILENT:
-                value = max(result[i].expected, smaller.rate)
+        for i in sorted(policies_of_ranking, key=lambda i: tightened[i].set_size):
+            estimate = tightened[i].best
+            if estimate is None and smaller is not None and smaller.rate >= 1.0 - MAX_UNSUPPORTED:
+                value = max(tightened[i].expected, smaller.rate)
                 estimate = replace(smaller, name="nested", value=value, high=1.0)
-                result[i] = replace(result[i], estimates=(*result[i].estimates, estimate))
+                tightened[i] = replace(tightened[i], estimates=(*tightened[i].estimates, estimate))
             if estimate is not None:
                 best[i] = smaller = estimate
         if not best:
@@ -159,6 +161,6 @@ def nested(verdicts: list[Verdict], policies: Sequence[Policy]) -> list[Verdict]
         for (i, old), value, low, high in zip(best.items(), values, lows, highs, strict=True):
             if low <= high:
                 new = replace(old, value=float(np.clip(value, low, high)), low=float(low), high=float(high))
-                estimates = tuple(new if e is old else e for e in result[i].estimates)
-                result[i] = replace(result[i], estimates=estimates)
-    return result
+                estimates = tuple(new if e is old else e for e in tightened[i].estimates)
+                tightened[i] = replace(tightened[i], estimates=estimates)
+    return tightened

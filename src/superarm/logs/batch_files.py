@@ -1,6 +1,6 @@
-"""Whole files: sets for all rows of one tonight, the answers to them tomorrow.
+"""Batch files: decide for all rows of a file, and learn from a file of answers later.
 
-A model file is replaced in one step, and only if nobody else has replaced it meanwhile. It knows which
+A model file is replaced in one step, and only if no other command has replaced it meanwhile. It knows which
 rounds were answered, so the same answers are learnt from once, however often they are handed in.
 """
 
@@ -27,7 +27,7 @@ from superarm.decisions.decisions import Decisions
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner, load
 from superarm.logs import Log, Writer
-from superarm.logs.cells import parse_hit
+from superarm.logs.parsing import parse_hit
 from superarm.parameters import existing_file
 
 if TYPE_CHECKING:
@@ -44,15 +44,15 @@ class DecideSummary:
 
     Attributes:
         rows: how many there were.
-        ids: the column of their ids; ``None``: their rounds, from ``first`` on, are the ids.
-        first: the first round.
-        missing: columns that the model was trained with and the file does not have: gaps.
+        ids: the column of their ids; ``None``: their rounds, from ``first_round`` on, are the ids.
+        first_round: the round of the first row.
+        missing: columns that the model was trained with and the file does not have: their values are missing.
         unused: columns that it was not trained with.
     """
 
     rows: int
     ids: str | None
-    first: int
+    first_round: int
     missing: tuple[str, ...]
     unused: tuple[str, ...]
 
@@ -63,15 +63,15 @@ class LearnSummary:
 
     Attributes:
         learnt: answers that were new.
-        before: answers that were learnt from before, and were not again.
-        open: decisions that have no answer yet.
+        already_learnt: answers that were learnt from before, and were not again.
+        unanswered: decisions that have no answer yet.
         unknown: answers to no decision in the file.
         logged: answered decisions that were written to a log.
     """
 
     learnt: int
-    before: int
-    open: int
+    already_learnt: int
+    unanswered: int
     unknown: int
     logged: int
 
@@ -93,7 +93,7 @@ def decide_file(
         model: a model file; its rounds go on.
         rows: .parquet, .csv or .jsonl with a column for each feature; .npy, or .npz with X.
         output: a .parquet file: a row for each decision, with all that `learn_file` needs.
-        id_column: the column that names a row; ``id`` if there is one, else rounds are the names.
+        id_column: the column that names a row; by default ``id``, if all its values differ; else rounds do.
         set_size: how many labels to show; with a promised coverage, the most.
         coverage: another promise than the model's, for these rows.
         vectors: an .npy whose row i becomes a column of row i.
@@ -103,10 +103,10 @@ def decide_file(
     import polars as pl
 
     if output.suffix.lower() != ".parquet":
-        raise InvalidInput.must("--output", "superarm decide", "a .parquet file", str(output))
+        raise InvalidInput.must("output", "decide", "a .parquet file", str(output))
     digest, learner = file_digest(existing_file(model)), load(model)
     if not output.parent.is_dir():
-        raise InvalidInput.must("--output", "superarm decide", "a file in an existing folder", str(output))
+        raise InvalidInput.must("output", "decide", "a file in an existing folder", str(output))
     X, ids, missing, unused = _read_rows(learner, rows, id_column, vectors)
     n, first = len(X) if isinstance(X, list) else X.shape[0], learner.round
     if not n:
@@ -124,7 +124,7 @@ def decide_file(
     names = pl.Series("id", ids) if ids is not None else frame["round"].alias("id")
     frame.insert_column(0, names.cast(pl.String))
     # The decisions are whole on disk before the model goes on, and appear after it has: a command that
-    # is stopped leaves nothing behind, or rounds that nobody has seen.
+    # is stopped leaves nothing behind, or rounds without decisions.
     part_file = output.with_name(f".{output.name}.{os.getpid()}.whole")
     try:
         write_atomically(part_file, frame.write_parquet)
@@ -181,18 +181,18 @@ def learn_file(
             learnt += learner.update_many(batch[new], **{kind: new_answers})
         if progress is not None:
             progress(min(CHUNK, len(batch) - start))
+    if learnt:
+        _replace(model, digest, learner)
     logged = 0
     if log is not None and answered.any():
         column = (
             table["id"].replace_strict(outcomes, default=None).alias("hit" if kind == "hits" else "label")
         )
         logged = _write_log(table.with_columns(column).filter(answered), log)
-    if learnt:
-        _replace(model, digest, learner)
     return LearnSummary(
         learnt=learnt,
-        before=int((answered & learnt_before).sum()),
-        open=int((~answered & ~learnt_before).sum()),
+        already_learnt=int((answered & learnt_before).sum()),
+        unanswered=int((~answered & ~learnt_before).sum()),
         unknown=len(unknown),
         logged=logged,
     )
@@ -220,7 +220,7 @@ def _write_log(answered: polars.DataFrame, path: Path) -> int:
 
 
 def _label(learner: Learner, text: Any) -> Any:
-    """A label as the learner knows it: files know no types."""
+    """Return a label as the learner spells it: a file may have "3" for 3."""
     number = learner.label_set.number_of_text(text)
     return text if number is None else learner.label_set.decode([number])[0]
 
@@ -229,7 +229,7 @@ def _label(learner: Learner, text: Any) -> Any:
 
 
 def _replace(model: Path, digest: str, learner: Learner) -> None:
-    """Replace a model file, if it is still the one with this digest."""
+    """Replace a model file, if it still has this digest."""
     if file_digest(existing_file(model)) != digest:
         wanted = "left alone while a command works on it (nothing was changed: run this one again)"
         raise InvalidInput.must("content", str(model), wanted, "another command's work")
@@ -257,17 +257,17 @@ def _read_rows(learner: Learner, path: Path, id_column: str | None, vectors: Pat
     if not rows:
         raise InvalidInput(f"{path} has no rows")
     if id_column is not None and id_column not in names:
-        raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(names)}", id_column)
+        raise InvalidInput.must("id_column", str(path), f"one of {', '.join(names)}", id_column)
     column = id_column or "id"
     if column in names:
         names.remove(column)
         ids = [to_word(row[column]) for row in rows if row.get(column) is not None]
         repeated = [name for name, count in Counter(ids).items() if count > 1]
         if repeated or len(ids) < len(rows):
-            wanted = (
-                "different in every row (--id-column names another column; without one called id, rounds are)"
-            )
-            raise InvalidInput.must(column, str(path), wanted, repeated[0] if repeated else None)
+            if id_column is not None:
+                wanted = "different in every row (without such a column, rounds are the ids)"
+                raise InvalidInput.must(column, str(path), wanted, repeated[0] if repeated else None)
+            ids = None
     if learner.columns is None and learner.n_features is None:
         learner.use_columns(Columns.infer({name: row.get(name) for name in names} for row in rows))
     if learner.columns is None:
@@ -290,7 +290,7 @@ def _numbers(learner: Learner, rows: list[dict[str, Any]], names: list[str], pat
         for i, row in enumerate(rows):
             number = column.parse(row.get(column.name), str(path))
             if not isinstance(number, float):
-                where, wanted = at_row(str(path), i), "a number (the model knows no gaps)"
+                where, wanted = at_row(str(path), i), "a number (this model takes no missing values)"
                 raise InvalidInput.must(column.name, where, wanted, row.get(column.name))
             X[i, j] = number
     return X
@@ -303,20 +303,20 @@ def _read_answers(
     rows = list(open_table(path).valid_rows())
     names = _column_names(rows)
     answers: dict[str, bool | str] = {}
-    if not rows:  # nobody has answered yet
+    if not rows:
         return answers, "hits"
     if id_column not in names:
-        raise InvalidInput.must("--id-column", str(path), f"one of {', '.join(names)}", id_column)
+        raise InvalidInput.must("id_column", str(path), f"one of {', '.join(names)}", id_column)
     if (hit_column in names) == (label_column in names):
         wanted = f"with a column {hit_column} or {label_column}, and not both"
         raise InvalidInput.must("content", str(path), wanted, names)
     kind, column = ("hits", hit_column) if hit_column in names else ("labels", label_column)
-    for row in rows:
+    for number, row in enumerate(rows):
         value = row.get(column)
         if row.get(id_column) is None or is_missing(value):
             continue
         id_ = to_word(row[id_column])
-        answer = parse_hit(value, column, str(path)) if kind == "hits" else to_word(value)
+        answer = parse_hit(value, column, at_row(str(path), number)) if kind == "hits" else to_word(value)
         if answer is not None and answers.setdefault(id_, answer) != answer:
             raise FeedbackError.must(id_column, str(path), "answered once", f"two answers to {id_!r}")
     return answers, kind

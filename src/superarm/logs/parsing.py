@@ -1,4 +1,4 @@
-"""What stands in one cell of a log: a label, a set, a number, a yes or no. Anything else names its row."""
+"""The cells of a log: labels, sets, numbers, yes or no. A cell that cannot be read raises an error with its row."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from superarm.decisions.decision import Label
+from superarm.data.cells import is_missing
+from superarm.data.labels import Label
+from superarm.data.labels import parse_label as parse_cell
 from superarm.errors import InvalidInput
 
-WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+HIT_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 SEPARATOR = ";"
-LIKELY_SEPARATORS = ("|", ",", "\t")  # what other people put between labels
+LIKELY_SEPARATORS = ("|", ",", "\t")  # of other tools
 
 
 class BadRow(InvalidInput):
@@ -21,7 +23,7 @@ class BadRow(InvalidInput):
 
 
 def parse_number(value: Any) -> float | None:
-    """The finite number in a cell, or None."""
+    """Return the finite number in a cell, or None."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -29,23 +31,22 @@ def parse_number(value: Any) -> float | None:
     return number if isfinite(number) else None
 
 
+def is_empty(value: Any) -> bool:
+    """Return whether a cell is empty: missing, or a text of spaces."""
+    return is_missing(value) or (isinstance(value, str) and not value.strip())
+
+
 def parse_label(value: Any, field: str, where: str) -> Label:
-    """A label; "3" and 3.0 are the number 3 (learners find it by its name either way)."""
-    if isinstance(value, str):
-        text = value.strip()
-        if text.isdecimal() and str(int(text)) == text:
-            return int(text)
-        if text:
-            return text
-    elif not isinstance(value, bool | np.bool_):
-        number = parse_number(value)
-        if number is not None and number.is_integer():
-            return int(number)
-    raise BadRow.must(field, where, "labels (names or whole numbers)", value)
+    """Return the label in a cell, as all tables spell it; anything else is refused."""
+    whole = not isinstance(value, float | np.floating) or (isfinite(value) and float(value).is_integer())
+    label = parse_cell(value) if whole and isinstance(value, str | int | float | np.generic) else None
+    if label is None or isinstance(value, bool | np.bool_):
+        raise BadRow.must(field, where, "labels (names or whole numbers)", value)
+    return label
 
 
 def _parse_list(value: Any, field: str, where: str, separator: str | None) -> list[Any]:
-    """A list from a cell: as it is, as JSON, or with a separator between."""
+    """Return a list from a cell: as it is, as JSON, or with a separator between."""
     if isinstance(value, str):
         if not value.lstrip().startswith("["):
             return [part for part in value.split(separator or SEPARATOR) if part.strip()]
@@ -53,7 +54,7 @@ def _parse_list(value: Any, field: str, where: str, separator: str | None) -> li
             value = json.loads(value)
         except ValueError:
             raise BadRow.must(field, where, 'a list such as a;b;c or ["a", "b"]', value) from None
-    if value is None:
+    if is_missing(value):
         return []
     if isinstance(value, list | tuple | np.ndarray | set | frozenset):
         return list(value)
@@ -61,19 +62,21 @@ def _parse_list(value: Any, field: str, where: str, separator: str | None) -> li
 
 
 def parse_labels(value: Any, field: str, where: str, separator: str | None = None) -> tuple[Label, ...]:
-    """The labels in a cell; ``separator`` None is a semicolon that nobody has asked for."""
+    """Return the labels in a cell; without a ``separator`` it is a semicolon, and likely others are refused."""
     labels = tuple(parse_label(part, field, where) for part in _parse_list(value, field, where, separator))
     if separator is None and len(labels) == 1 and isinstance(value, str):
         mark = next((mark for mark in LIKELY_SEPARATORS if mark in value), None)
         if mark is not None and not value.lstrip().startswith("["):
-            wanted = f"a set such as a;b;c (if {mark!r} stands between labels, say --separator {mark!r};"
-            wanted = f"{wanted} if this is one label, --separator ';'; in Python, Log(…, separator=…))"
+            wanted = f"a set such as a;b;c (if {mark!r} stands between labels, set the separator to {mark!r};"
+            wanted = f"{wanted} if this is one label, to ';')"
             raise BadRow.must(field, where, wanted, value)
     return labels
 
 
 def parse_numbers(value: Any, field: str, where: str, separator: str | None = None) -> Any:
-    """The numbers in a cell, as a vector."""
+    """Return the numbers in a cell, as a vector."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiu":
+        return value.astype(np.float64)
     try:
         return np.array(_parse_list(value, field, where, separator), np.float64)
     except (TypeError, ValueError):
@@ -81,18 +84,18 @@ def parse_numbers(value: Any, field: str, where: str, separator: str | None = No
 
 
 def parse_hit(value: Any, field: str, where: str) -> bool | None:
-    """The yes or no in a cell; ``None`` if it is empty."""
-    if value is None or isinstance(value, bool):
-        return value
+    """Return the yes or no in a cell; ``None`` if it is empty."""
+    if is_empty(value):
+        return None
     text = str(value).strip().lower().removesuffix(".0")
-    if text not in WORDS:
+    if text not in HIT_WORDS:
         raise BadRow.must(field, where, "true or false (1 or 0, yes or no)", value)
-    return WORDS[text]
+    return HIT_WORDS[text]
 
 
 def parse_probability(value: Any, field: str, where: str) -> float | None:
-    """The probability in a cell; ``None`` if it is empty."""
-    if value is None:
+    """Return the probability in a cell; ``None`` if it is empty."""
+    if is_empty(value):
         return None
     number = parse_number(value)
     if number is None or not 0.0 < number <= 1.0:
@@ -101,7 +104,7 @@ def parse_probability(value: Any, field: str, where: str) -> float | None:
 
 
 def parse_rule(value: Any, where: str) -> dict[str, Any] | None:
-    """How a set was drawn, as superarm writes it; somebody else's column of that name is not looked at."""
+    """Return the record of a rule as superarm writes it; ``None`` for anything else in a column of that name."""
     if isinstance(value, str):
         if not value.lstrip().startswith("{"):
             return None

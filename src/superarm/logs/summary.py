@@ -1,4 +1,4 @@
-"""A first look through a log: its labels, its features, and what it knows about its sets."""
+"""The summary of a log: its labels, its features, and how much is known about its sets."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from superarm.errors import InvalidInput, at_row
 from superarm.explore import rules
 from superarm.learners import Learner
 from superarm.learners.registry import make
-from superarm.logs.cells import BadRow, parse_label
 from superarm.logs.log import UNIFORM, Log
+from superarm.logs.parsing import BadRow, parse_label
 from superarm.native.randomness import uniform_number
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class LogSummary:
     """What a log holds.
 
     Attributes:
         rows, bad: how many can be used, and how many cannot.
         answered, hits: rows with an outcome, and those whose set held the right label.
-        with_propensity, with_design: rows that say how probable their set was, and how it was drawn.
+        with_propensity, with_rule: rows that say how probable their set was, and how it was drawn.
         n_features: the length of a row, (dense, sparse) if it has both parts.
         labels: names; ``None`` if labels are the numbers 0..n_labels-1.
         n_labels: how many there are.
         set_size: the most common one.
         columns: what they are, if its rows have names.
+        labels_given: whether ``labels`` were given, in an order of their own, or were found in the log.
     """
 
     rows: int
@@ -40,17 +41,18 @@ class Survey:
     answered: int
     hits: int
     with_propensity: int
-    with_design: int
+    with_rule: int
     n_features: Any
     labels: tuple[Label, ...] | None
     n_labels: int
     set_size: int
     columns: Columns | None = None
+    labels_given: bool = False
 
     def _repr_html_(self) -> str:
-        from superarm._html import survey_html
+        from superarm._html import log_summary_html
 
-        return survey_html(self)
+        return log_summary_html(self)
 
     @property
     def label_set(self) -> Labels:
@@ -64,7 +66,7 @@ class Survey:
         return {**names, "n_features": self.n_features, "set_size": size}
 
     def make_learner(self, spec: str, seed: int, set_size: int | None) -> Learner:
-        """A new learner for this log.
+        """Return a new learner for this log.
 
         Args:
             spec: the learner, as in ``make``.
@@ -79,7 +81,7 @@ class Survey:
         return learner
 
     def declare_columns(self, learner: Learner) -> None:
-        """Tell a new learner what the columns are: it has seen no row, this log all of them."""
+        """Declare the columns to a learner that has seen no row yet."""
         if (
             self.columns is not None
             and learner.inputs.layout is None
@@ -88,8 +90,10 @@ class Survey:
             learner.use_columns(self.columns)
 
 
-def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features: int | None = None) -> Survey:
-    """Read a log once.
+def summarize(
+    log: Log, *, labels: Iterable[Label] | int | None = None, n_features: int | None = None
+) -> LogSummary:
+    """Read a log once, and return what it holds.
 
     Args:
         log: the log.
@@ -98,7 +102,7 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
     """
     labels_seen: set[Label] = set()
     sizes: Counter[int] = Counter()
-    rows = answered = hits = with_propensity = with_design = width = 0
+    rows = answered = hits = with_propensity = with_rule = width = 0
     mixed = False
     for record in log:
         decision, x = record.decision, record.decision.x
@@ -112,32 +116,33 @@ def survey(log: Log, *, labels: Iterable[Label] | int | None = None, n_features:
         answered += record.hit is not None
         hits += record.hit is True
         with_propensity += decision.propensity is not None
-        with_design += decision.rule is not None
+        with_rule += decision.rule is not None
         if isinstance(x, Row):
             mixed = mixed or len(x.dense) > 0
             width = max(width, x.width)
     if not rows:
         raise InvalidInput.must("content", log.name, "a log with a row that can be read", log.first_bad)
     names, count = _all_labels(labels_seen, labels, log.name)
-    columns = log.features.for_labels(count) if len(log.features) else None
+    columns = log.feature_columns.for_labels(count) if len(log.feature_columns) else None
     dense_and_sparse = (log.n_features, width) if mixed else log.n_features or max(width, n_features or 1)
-    return Survey(
+    return LogSummary(
         rows=rows,
         bad=log.bad,
         answered=answered,
         hits=hits,
         with_propensity=with_propensity,
-        with_design=with_design,
+        with_rule=with_rule,
         n_features=dense_and_sparse if columns is None else columns.layout.n_features,
         labels=names,
         n_labels=count,
         set_size=sizes.most_common(1)[0][0],
         columns=columns,
+        labels_given=labels is not None,
     )
 
 
 def _labels_in_rule(rule: dict[str, Any] | None) -> Iterable[Label]:
-    """Labels that a rule would have shown next."""
+    """Return the labels that the record of a rule names."""
     cls = None if rule is None else rules().get(rule["name"])
     if rule is None or cls is None:
         return ()
@@ -145,7 +150,7 @@ def _labels_in_rule(rule: dict[str, Any] | None) -> Iterable[Label]:
 
 
 def _all_labels(seen: set[Label], labels: Any, owner: str) -> tuple[tuple[Label, ...] | None, int]:
-    """The names of all labels and their number; numbers from 0 on need no names."""
+    """Return the names of all labels and their number; numbers from 0 on need no names."""
     all_numbers = all(isinstance(label, int) for label in seen)
     if isinstance(labels, int):
         if not all_numbers or max(seen, default=0) >= labels:
@@ -166,11 +171,11 @@ def _all_labels(seen: set[Label], labels: Any, owner: str) -> tuple[tuple[Label,
     return tuple(names), len(names)
 
 
-# ---------------------------------------------------------------- labels as others spell them
+# ---------------------------------------------------------------- label numbers
 
 
 def label_numbers(labels: Labels, given: Iterable[Label], field: str, owner: str) -> list[int]:
-    """The numbers of labels as a log spells them: 3, 3.0 and "3" are one label."""
+    """Return the numbers of labels as a log spells them: 3, 3.0 and "3" are one label."""
     numbers = []
     for label in given:
         number = labels.number_of_text(label)
@@ -181,7 +186,7 @@ def label_numbers(labels: Labels, given: Iterable[Label], field: str, owner: str
 
 
 def relabel(record: Record, labels: Labels, names: Sequence[Label]) -> Decision:
-    """The decision of a row, with ``names[i]`` for the label of number i."""
+    """Return the decision of a row, with ``names[i]`` for the label of number i."""
     decision, where = record.decision, at_row("the log", record.row_number)
 
     def own(given: Iterable[Label], field: str = "labels") -> tuple[Label, ...]:
@@ -210,7 +215,7 @@ def relabel(record: Record, labels: Labels, names: Sequence[Label]) -> Decision:
 
 
 def held_out(number: int, share: float, seed: int = 0) -> bool:
-    """Whether a row is kept from training: a pure function of its number, the same for every command.
+    """Return whether a row is kept from training: a pure function of its number, the same for every command.
 
     Args:
         number: of the row.

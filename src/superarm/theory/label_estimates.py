@@ -38,7 +38,7 @@ class Estimates(NamedTuple):
 
 
 def estimates(n: int, m: int, gamma: float, estimate: str) -> Estimates:
-    """What a bit about m of n labels says; nothing that was not known before, if all are shown."""
+    """Return the estimates from a bit about m of n labels; all 0 if every label is shown."""
     if m < n and gamma > 0.0:
         return Estimates(log_tau1(n, m), estimate_table(n, m, gamma, estimate))
     return Estimates(0.0, np.zeros((1, m + 1, 2, 4)))
@@ -77,7 +77,7 @@ def minimum_variance(n: int, m: int, gamma: float, rho: float) -> Array:
     parts = [(js, m - js, p[js] / sigma), (m - js, rest - m + js, p[js] / (1.0 - sigma))]
 
     def moment(power_in: int, power_out: int) -> float:
-        """An entry of I: the chance that labels are together in S (or its complement), weighted."""
+        """An entry of I: the probability that labels are together in S (or its complement), weighted."""
         total = 0.0
         for size_in, size_out, weight in parts:
             count = _falling(size_in, power_in) * _falling(size_out, power_out)
@@ -86,9 +86,9 @@ def minimum_variance(n: int, m: int, gamma: float, rho: float) -> Array:
         return total / pairs if pairs else 0.0
 
     pair_in, pair_out, cross = moment(2, 0), moment(0, 2), moment(1, 1)
-    gap_in, gap_out = moment(1, 0) - pair_in, moment(0, 1) - pair_out
+    excess_in, excess_out = moment(1, 0) - pair_in, moment(0, 1) - pair_out
     # summing the equations of each block leaves two unknowns: the sums over Y^ and its complement
-    block = np.array([[gap_in + m * pair_in, m * cross], [rest * cross, gap_out + rest * pair_out]])
+    block = np.array([[excess_in + m * pair_in, m * cross], [rest * cross, excess_out + rest * pair_out]])
     for j, s in zip(js, sigma, strict=True):
         for f, value in ((1, 1.0 / s), (0, 1.0 / (1.0 - s))):
             in_s, out_s = (value, 0.0) if f else (0.0, value)
@@ -99,10 +99,10 @@ def minimum_variance(n: int, m: int, gamma: float, rho: float) -> Array:
             base_in = pair_in * sums[0] + cross * sums[1]
             base_out = pair_out * sums[1] + cross * sums[0]
             values[j, f] = [
-                (in_s - base_in) / gap_in,
-                (in_s - base_out) / gap_out,
-                (out_s - base_in) / gap_in,
-                (out_s - base_out) / gap_out,
+                (in_s - base_in) / excess_in,
+                (in_s - base_out) / excess_out,
+                (out_s - base_in) / excess_in,
+                (out_s - base_out) / excess_out,
             ]
     return values
 
