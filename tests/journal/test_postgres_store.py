@@ -337,3 +337,12 @@ def test_the_commands_take_an_address(database, shared, tmp_path):
         )
         assert done.returncode == 0, done.stderr
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 10
+
+
+def test_events_that_are_missing_at_the_end_are_damage(shared, database):
+    driver = shared()
+    for i, x in enumerate(rows(3)):
+        driver.decide(DecisionRequest(x, f"d{i}"))
+    with database.connect(driver.url.split("/")[3].split("?")[0]) as connection:
+        connection.execute("DELETE FROM superarm.events WHERE seq > 1")
+    assert verify(driver.url).damaged == [2, 3]

@@ -37,12 +37,12 @@ def move(
     source = SqliteStore(path)  # holds the lock: no service can write it meanwhile
     try:
         import_user_learner(source.meta(), learner)
-        with address.connect("superarm moves") as connection, database_errors(address):
+        with address.connect("superarm move") as connection, database_errors(address):
             if has_journal(connection, address):
                 wanted = "a database without a superarm journal"
                 raise InvalidInput.must("TO", "superarm move", wanted, str(address))
         make_tables(address)
-        connecting = address.connect("superarm moves", patience=0.0)
+        connecting = address.connect("superarm move", patience=0.0)
         with connecting as connection, database_errors(address), connection.transaction():
             execute_all(connection, meta_statements(source.meta()))
             rounds = 0

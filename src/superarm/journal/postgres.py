@@ -63,7 +63,7 @@ class PostgresStore(Store):
         self._opened: set[Connection] = set()
         try:
             if read_only:
-                self._read_connection = self.address.connect("superarm reads", patience=0.0)
+                self._read_connection = self.address.connect("superarm read", patience=0.0)
                 self._read_connection.autocommit = False
                 self._read_connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             with self._connected() as connection:
@@ -236,7 +236,7 @@ def create(address: Address, meta: JsonObject, first: Snapshot) -> bool:
     """A new journal with its first snapshot; False if another process was faster."""
     make_tables(address)
     with (
-        address.connect("superarm creates") as connection,
+        address.connect("superarm create") as connection,
         database_errors(address),
         connection.transaction(),
     ):

@@ -393,7 +393,7 @@ def journal_exists(journal: str | Path) -> bool:
     from superarm.journal.postgres_schema import has_journal
 
     address = Address(str(journal))
-    with address.connect("superarm looks") as connection, database_errors(address):
+    with address.connect("superarm read") as connection, database_errors(address):
         return has_journal(connection, address)
 
 

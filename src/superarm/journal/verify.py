@@ -92,11 +92,11 @@ def verify_store(
 
 
 def _verify_events(store: Store, result: VerifyResult, pending: dict[int, str]) -> None:
-    for event, number, fault in store.checked_events():
-        if event is None or fault is not None:
+    for event, number, problem in store.checked_events(0, result.events):
+        if event is None or problem is not None:
             result.damaged.append(number)
             if len(result.damaged) <= MAX_LISTED:
-                result.problems.append(f"event {number} {fault}")
+                result.problems.append(f"event {number} {problem}")
         elif event.kind == DECISION:
             result.erased += event.x is None
             pending[event.seq] = event.id

@@ -64,7 +64,7 @@ class OutcomeRequest:
 
 
 class RetryAfterCommit(Exception):
-    """The call must wait for what this batch has yet to write."""
+    """The call must be made again after this batch was committed: it is about what the batch writes."""
 
 
 class RequestHandler:

@@ -23,12 +23,12 @@ def create_if_missing(
     settings: Settings,
     *,
     model: str | Path | None,
-    allowed: bool,
+    create: bool,
 ) -> bool:
     """Make a journal, with a model file or a new learner, if there is none; whether it is new."""
     if journal_exists(journal):
         return False
-    if not allowed:
+    if not create:
         raise JournalMismatch(f"no such journal: {journal_name(journal)}")
     meta, first = new_journal(options, model)
     settings.check(learner_from_bytes(first.parts["model"]))  # before anything is made

@@ -104,7 +104,7 @@ class Service:
             columns=None if columns is None else Columns.load(columns).to_dict(),
             group=group,
         )
-        created = create_if_missing(journal, options, run_settings, model=model, allowed=create)
+        created = create_if_missing(journal, options, run_settings, model=model, create=create)
         served_model, down = open_model(journal, options, run_settings, max_journal_mb)
         service = cls(served_model, run_settings)
         service.created, service.down = created, down
