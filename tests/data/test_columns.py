@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -300,3 +301,22 @@ def test_columns_of_different_lengths_are_refused() -> None:
         Columns.infer({"a": [1, 2, 3], "b": [1, 2]})
     with pytest.raises(InvalidInput, match="of one length"):
         Columns([Column("a", "numbers")]).rows({"a": [1, 2, 3], "b": [1, 2]}, "this")
+
+
+def test_vectors_as_json_in_a_csv_are_vectors(tmp_path: Path) -> None:
+    lines = [
+        "v,note,label",
+        *(f'"[{i}, 0.5, {-i}]","[{i}] see below",{"ab"[i % 2]}' for i in range(40)),
+        '"",,a',
+    ]
+    (tmp_path / "v.csv").write_text("\n".join(lines) + "\n")
+    columns = sa.streams.open_data(tmp_path / "v.csv", label="label").columns
+    assert columns.kinds["v"] == "vector"
+    assert columns.kinds["note"] == "text"
+
+
+def test_many_columns_are_not_all_listed() -> None:
+    columns = Columns.infer([{f"c{i}": float(i * j) for i in range(300)} for j in range(30)])
+    [features, *_] = column_lines(columns, 3)
+    assert len(features) < 300
+    assert "and 280 more" in features

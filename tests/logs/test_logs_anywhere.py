@@ -459,7 +459,7 @@ def test_files_that_end_in_one_sentence(tmp_path):
     nul.write_bytes(b"age,labels,hit\n1,a;b\x00,1\n" * 2)
     (tmp_path / "folder.csv").mkdir()
     for path, message in (
-        (latin, r"content of .*latin.csv must be text in UTF-8, got 'the byte 0xe9'"),
+        (latin, r"latin.csv must be text in UTF-8, got the byte 0xe9: save it as UTF-8"),
         (tmp_path / "folder.csv", r"folder.csv is a folder, not a file"),
         (tmp_path / "none.csv", r"no such file: .*none.csv"),
         (

@@ -26,6 +26,7 @@ JournalArgument = Annotated[
 CustomLearner = Annotated[
     str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
 ]
+MAX_NAMES = 20  # columns with the same remark that are listed
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -171,7 +172,12 @@ def _grouped(columns: dict[str, str]) -> str:
     groups: dict[str, list[str]] = {}
     for name, remark in columns.items():
         groups.setdefault(remark, []).append(name)
-    return "; ".join(f"{', '.join(names)} ({remark})" for remark, names in groups.items())
+    return "; ".join(f"{_first_few(names)} ({remark})" for remark, names in groups.items())
+
+
+def _first_few(names: list[str]) -> str:
+    more = len(names) - MAX_NAMES
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MAX_NAMES])} and {more:,} more"
 
 
 HOLDOUT = 0.2  # the share of rows that judge, where none is said

@@ -19,7 +19,15 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Cell
-from superarm.data.cells import GROUPED, UNSPACED, date_order, parse_date, parse_scalar, to_python
+from superarm.data.cells import (
+    GROUPED,
+    UNSPACED,
+    date_order,
+    parse_date,
+    parse_scalar,
+    parse_vector,
+    to_python,
+)
 from superarm.data.column import AS_NUMBER, BOOLEAN, DATES, NUMBERS, TEXT, VECTOR, WORDS, Column
 from superarm.data.rows import FLOAT32_MAX
 from superarm.errors import InvalidInput
@@ -68,6 +76,18 @@ def outcome_columns(names: Iterable[str]) -> dict[str, str]:
     return {name: "only known afterwards" for name in names if name.lower() in OUTCOME_NAMES}
 
 
+def _parse_json_lists(values: list[Any]) -> list[Any]:
+    """Return the cells with vectors in place of JSON, if every cell that is filled is such a text."""
+    if not all(value is None or isinstance(value, str) for value in values) or not any(values):
+        return values
+    if not all(value.lstrip().startswith("[") for value in values if value):
+        return values
+    try:
+        return [parse_vector(value, "cell", "Columns") if value else None for value in values]
+    except InvalidInput:  # a text that begins with a bracket
+        return values
+
+
 class ColumnProfile:
     """What the first cells of a column have in common.
 
@@ -79,7 +99,7 @@ class ColumnProfile:
 
     def __init__(self, name: str, cells: Iterable[Cell], kind: str | None = None) -> None:
         self.name, self.is_declared = name, kind is not None
-        python_values = [to_python(cell) for cell in cells]
+        python_values = _parse_json_lists([to_python(cell) for cell in cells])
         self.rows = len(python_values)
         texts = [value for value in python_values if isinstance(value, str)]
         self.orders = Counter(date_order(text) for text in texts if parse_date(text) is not None)

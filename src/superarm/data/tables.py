@@ -92,8 +92,10 @@ class FileTable(Table):
         try:
             yield from self._rows()
         except UnicodeDecodeError as error:
-            got = f"the byte 0x{error.object[error.start]:02x}"
-            raise InvalidInput.must("content", self.name, "text in UTF-8", got) from error
+            raise InvalidInput(
+                f"{self.name} must be text in UTF-8, got the byte 0x{error.object[error.start]:02x}: save it as UTF-8 "
+                "(in Excel: CSV UTF-8), or convert it with iconv -f WINDOWS-1252 -t UTF-8"
+            ) from error
         except OSError as error:
             raise InvalidInput.must("content", self.name, "readable", error.strerror) from error
 
