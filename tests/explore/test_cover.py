@@ -307,6 +307,49 @@ def test_a_stored_decision_moves_the_threshold_as_well() -> None:
     assert rules[0].observed_coverage() == rules[1].observed_coverage()
 
 
+@pytest.mark.parametrize(("false_no", "false_yes"), [(0.0, 0.0), (0.1, 0.05)])
+def test_an_answer_counts_by_the_belief_that_the_truth_was_eligible(
+    false_no: float, false_yes: float
+) -> None:
+    p = np.array([0.4, 0.3, 0.15, 0.1, 0.05])
+    rule = Cover(coverage=0.5, warm_up=0, set_size=1, false_no=false_no, false_yes=false_yes)
+    rule.update(rule.decide(probabilities=p), hit=False)
+    assert rule.observed_coverage().answers == 1  # every label was eligible: there is no doubt
+    decision = rule.decide(probabilities=p, eligible=[0, 2, 3])
+    assert decision.labels == [0]
+    stored = Decision.from_dict(decision.to_dict()).rule
+    no = [0.4 * false_no, 0.25 * (1 - false_yes), 0.35 * (1 - false_yes)]  # shown, not shown, not eligible
+    yes = [0.4 * (1 - false_no), 0.25 * false_yes, 0.35 * false_yes]
+    assert stored is not None
+    assert stored["if_no"] == pytest.approx((no[0] + no[1]) / sum(no), abs=1e-6)
+    assert stored["if_yes"] == pytest.approx((yes[0] + yes[1]) / sum(yes), abs=1e-6)
+    rule.update(decision, hit=False)
+    assert rule.observed_coverage().answers == pytest.approx(1 + stored["if_no"])
+    sure = rule.decide([0.0, 3000.0, 0.0], eligible=[0, 2])  # the weight of label 1 must stay finite
+    assert sure.rule is not None
+    assert sure.rule["if_no"] == pytest.approx(0.0, abs=1e-9)
+    assert sure.rule["if_yes"] == pytest.approx(0.0 if false_yes else 1.0, abs=1e-9)
+
+
+def test_the_promise_is_about_rows_whose_truth_is_eligible() -> None:
+    """Where the truth is often ineligible, the sets of all rows grew to nearly all labels."""
+    random = np.random.default_rng(0)
+    rule = Cover(coverage=0.9, warm_up=0, seed=1)
+    sizes, kept = [], []
+    for t in range(12_000):
+        s = random.normal(size=12) * 2.5
+        y = int(np.argmax(s + random.gumbel(size=12)))
+        eligible = None if t % 2 else range(4, 12)
+        decision = rule.decide(s, eligible=eligible)
+        rule.update(decision, hit=y in decision.labels)
+        if t >= 2000 and (eligible is None or y in eligible):
+            kept.append(y in decision.labels)
+            sizes.append(len(decision.labels))
+    assert rule.observed_coverage().kept == pytest.approx(0.9, abs=0.005)
+    assert np.mean(kept) == pytest.approx(0.9, abs=0.015)
+    assert np.mean(sizes) < 4
+
+
 def test_a_small_size_breaks_the_promise_and_says_so() -> None:
     rule, random = Cover(coverage=0.95, warm_up=0, set_size=1), np.random.default_rng(0)
 

@@ -7,7 +7,11 @@ scores over the eligible labels, alpha = 1 - coverage the misses that are allowe
     q += eta (missed - alpha),   at least 0; from log(k / 1e-4) on everything is shown; q_1 = log(k / sqrt(alpha))
 
 Then misses <= alpha T + (log(k / 1e-4) + eta - q_1) / eta after T answers, whatever the rows, the labels and
-the scores are. Two things teach, as sets that hold everything do not:
+the scores are. Labels that cannot be shown (not eligible, or none_label) may be the truth, too. Misses are to be
+counted among rows whose truth can be shown: an answer counts by the belief, given it, that the truth is eligible,
+which is 1 where all labels are. T and the misses are then sums of these weights, and so are the steps of q.
+
+Two things teach, as sets that hold everything do not:
 
 - **Warm-up.** In the first rounds the promise does not count, and the best labels are shown whose p sum up
   nearest to one half: the answer is then as good as a coin, and says most.
@@ -72,7 +76,8 @@ class Coverage:
         promised: how often the right label is to be shown, at least.
         kept: how often it was, among answers that count; nan before the first.
         mean_size: how many labels those sets had; nan before the first.
-        answers: how many answers count. (With none_label, a no counts as much as it may be about a label.)
+        answers: how many answers count. (Where some labels cannot be shown, a no counts by
+            the belief that the truth is one that can.)
         warm_up: the rounds before the promise counts.
         threshold: q, which the answers move.
         edge: the least probability that is shown, exp(-q); 0 where q is so large that everything is.

@@ -123,6 +123,7 @@ cdef class Core(Stage):
             return SCORE_FAILED
         context.n, context.m, context.round, context.draw_state = n, min(n, m), round, draw_state
         context.scores = context.all_scores = self.s
+        context.eligible = eligible
         if not all_eligible:
             for i in range(n):
                 self.eligible_scores[i] = self.s[eligible[i]]

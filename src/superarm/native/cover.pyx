@@ -20,10 +20,11 @@ cdef extern from *:
     #define SPENT_AT_START 3.0 /* that share, were all certain at the start */
     #define HALVING_TIME 500.0 /* decisions a label until it has halved */
     #define SMOOTHING 500.0 /* answers over which misses are averaged */
+    #define MAX_EXPONENT 600.0 /* of a weight that stays finite */
     """
     const int MAX_TARGETS
     const float EQUAL_SCORES
-    const double MIN_PROBABILITY, MIN_ANSWERS, MAX_SPENT, SPENT_AT_START, HALVING_TIME, SMOOTHING
+    const double MIN_PROBABILITY, MIN_ANSWERS, MAX_SPENT, SPENT_AT_START, HALVING_TIME, SMOOTHING, MAX_EXPONENT
 
 cdef enum:  # the head of the draw log
     LOG_TARGET  # the coverage that was asked for
@@ -144,13 +145,12 @@ cdef class CoverKernel(LeaveOutKernel):
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i, n = context.n, size, n_above
         cdef double q = self.q(self.target), cost = 0.0, limit = 0.0, certainty = 0.0
-        cdef double inside = 0.0, outside, none = 0.0
+        cdef double inside = 0.0, outside, ineligible
         cdef double* draw_log = draw.draw_log
         cdef bint counts = context.round >= self.warm_up[0]
         self.best_positions(context, self.order, 1)
         self.weigh(context)
-        if self.none_label >= 0:
-            none = exp(context.all_scores[self.none_label] - context.scores[self.order[0]]) * self.scale
+        ineligible = self.weigh_ineligible(context)
         if counts:
             n_above = n if q >= self.max_threshold() else self.count_above(n, exp(-q) / self.scale)
             size = min(context.m, n_above)
@@ -172,10 +172,24 @@ cdef class CoverKernel(LeaveOutKernel):
         outside = max(0.0, 1.0 - inside) if draw.size < n else 0.0
         draw_log[LOG_TARGET], draw_log[LOG_COUNTS], draw_log[LOG_COST] = self.target, counts, cost
         draw_log[LOG_SIZE], draw_log[LOG_LIMIT], draw_log[LOG_CERTAINTY] = draw.size, limit, certainty
-        draw_log[LOG_WEIGHT_OF_NO] = _share(outside * (1.0 - self.false_yes) + inside * self.false_no, none * (1.0 - self.false_yes))
-        draw_log[LOG_WEIGHT_OF_YES] = _share(inside * (1.0 - self.false_no) + outside * self.false_yes, none * self.false_yes)
+        draw_log[LOG_WEIGHT_OF_NO] = _share(outside * (1.0 - self.false_yes) + inside * self.false_no, ineligible * (1.0 - self.false_yes))
+        draw_log[LOG_WEIGHT_OF_YES] = _share(inside * (1.0 - self.false_no) + outside * self.false_yes, ineligible * self.false_yes)
         draw_log[LOG_HEAD] = q
         draw.n_log = self.write(context, size, draw_log, LOG_HEAD + 1)
+
+    cdef double weigh_ineligible(self, const DrawContext* context) noexcept nogil:
+        """Return p of the labels that cannot be shown, on the scale on which p of the eligible ones sum up to 1."""
+        cdef Py_ssize_t r, i = 0
+        cdef double total = 0.0
+        cdef float best = context.scores[self.order[0]]
+        if context.n == self.k:
+            return 0.0
+        for r in range(self.k):
+            if i < context.n and context.eligible[i] == r:
+                i += 1
+            else:
+                total += exp(min(MAX_EXPONENT, context.all_scores[r] - best))
+        return total * self.scale
 
     cdef Py_ssize_t half_size(self, const DrawContext* context) noexcept nogil:
         """Return how many of the best labels have p that sum up nearest to one half, at most m."""

@@ -40,6 +40,7 @@ cdef struct DrawContext:
     Py_ssize_t m  # labels to show, at most n
     int64_t round
     const double* draw_state
+    const Py_ssize_t* eligible  # the numbers of these labels, increasing
     const float* all_scores  # of all labels, eligible or not, by their numbers
 
 
