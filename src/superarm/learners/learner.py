@@ -395,5 +395,5 @@ class Learner(LearnerBase):
 
 
 def load(path: str | PathLike[str] | BinaryIO) -> Learner:
-    """Return the learner that `Learner.save` wrote to a file; a class of your own must be imported first."""
+    """Return the learner that `Learner.save` wrote to ``path``; a class of your own must be imported first."""
     return model_files.read(path, Learner)
