@@ -193,3 +193,11 @@ def test_a_decision_pickled_to_another_process_is_learnt_with_its_own_row(tmp_pa
 def test_it_shows_itself():
     learner = sa.Perceptron(labels=["x", "y"], n_features=1)
     assert repr(learner.decide([1.0])) == "Decision(labels=['x'], propensity=1.0, round=0)"
+
+
+def test_one_and_many_have_the_same_probability_to_the_last_bit():
+    scores = np.random.default_rng(0).normal(size=(400, 9))
+    decisions = sa.explore.RunnerUp(set_size=3, uniform=0.1).decide_many(scores)
+    assert len(set(decisions.propensity.tolist())) > 50
+    assert decisions.propensity.tolist() == [decision.propensity for decision in decisions]
+    assert decisions.ordered_propensity.tolist() == [decision.ordered_propensity for decision in decisions]

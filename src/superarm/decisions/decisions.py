@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from math import exp
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -208,12 +209,12 @@ class Decisions:
     @property
     def propensity(self) -> Array:
         """The probability of every set."""
-        return np.exp(self.draws.log_probs[:, 1])
+        return _probabilities(self.draws.log_probs[:, 1])
 
     @property
     def ordered_propensity(self) -> Array:
         """The probability of every ordered draw."""
-        return np.exp(self.draws.log_probs[:, 0])
+        return _probabilities(self.draws.log_probs[:, 0])
 
     # ------------------------------------------------------------ frames
 
@@ -329,3 +330,8 @@ def _rows(frame: polars.DataFrame) -> Rows:
     indices, starts = flatten([np.array(part, np.int32) for part in parts[0]], np.int32)
     values, _ = flatten([np.array(part, np.float32) for part in parts[1]], np.float32)
     return Rows(dense, indices, values, starts.astype(np.int64), int(frame["x_width"][0]))
+
+
+def _probabilities(logs: Array) -> Array:
+    """Return exp of each number, by the function that `Decision` uses: np.exp may differ in the last bit."""
+    return np.fromiter(map(exp, logs.tolist()), np.float64, len(logs))
