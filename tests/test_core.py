@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from superarm._extras import EXTRAS, need
+from superarm._extras import EXTRAS, require_extra
 from superarm.errors import MissingExtra
 
 pytestmark = pytest.mark.smoke
@@ -226,7 +226,7 @@ def test_each_package_of_an_extra_is_looked_for(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else name)
     with pytest.raises(MissingExtra, match=rf'\(no {package}\): pip install "superarm\[{extra}\]"'):
-        need(extra)
+        require_extra(extra)
 
 
 def test_the_digits_are_those_of_scikit_learn() -> None:

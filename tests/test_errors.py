@@ -22,8 +22,8 @@ def test_the_tree():
         "InvalidInput": ValueError,
         "FeedbackError": ValueError,
         "ModelFileError": ValueError,
-        "ModelMissing": FileNotFoundError,
-        "DataMissing": OSError,
+        "MissingModel": FileNotFoundError,
+        "MissingData": OSError,
         "WeightsOverflow": ArithmeticError,
         "MissingExtra": ImportError,
     }

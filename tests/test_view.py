@@ -11,7 +11,7 @@ import pytest
 
 import superarm as sa
 from superarm import _progress as progress_module
-from superarm._progress import progress_bar, ticked
+from superarm._progress import progress_bar, with_progress
 from superarm.errors import InvalidInput
 from superarm.logs import Log, Policy, Writer, evaluate, summarize, train
 from superarm.native.answered_rounds import AnsweredRounds
@@ -243,12 +243,12 @@ def test_a_bar_in_a_notebook(monkeypatch):
     assert drawn[0] == "0 of 200 rows"
     assert "50 of 200 rows" in drawn[1]
     assert drawn[2] == ""
-    assert list(ticked("ab", True, None, "letters")) == ["a", "b"]
+    assert list(with_progress("ab", True, None, "letters")) == ["a", "b"]
     assert "2 letters" in drawn[-2]
 
 
 def test_no_bar_where_nobody_asked(capsys):
-    assert list(ticked([1, 2], None, 2, "rows")) == [1, 2]
+    assert list(with_progress([1, 2], None, 2, "rows")) == [1, 2]
     said = capsys.readouterr()
     assert said.err == said.out == ""
 

@@ -22,12 +22,12 @@ EXTRAS = {
 }
 
 
-def need(extra: str, *needed: str) -> None:
+def require_extra(extra: str, *needed: str) -> None:
     """Raise one sentence with the command to type, unless all packages of an extra (or those that are named) are here.
 
     A command calls it before it imports any of them. Looking for a package does not import it.
 
-    >>> need("logs")
+    >>> require_extra("logs")
     """
     purpose, packages = EXTRAS[extra]
     missing = [name for name in needed or packages if importlib.util.find_spec(name) is None]

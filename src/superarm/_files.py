@@ -16,10 +16,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from superarm.errors import ModelFileError, ModelMissing
+from superarm.errors import MissingModel, ModelFileError
 
 FORMAT = "superarm-model"
-BESIDE_JOURNAL = ("-mark", "-wal", "-shm")  # endings of what SQLite and we write beside a journal
+JOURNAL_SIDECARS = ("-mark", "-wal", "-shm")  # endings of what SQLite and we write beside a journal
 UNREADABLE = (  # what NumPy raises for files that are no .npy and no .npz, or not whole
     *(OSError, EOFError, KeyError, TypeError, ValueError, AttributeError),
     *(zipfile.BadZipFile, zlib.error, NotImplementedError),
@@ -80,7 +80,7 @@ def read_model(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], di
         is_model = header["format"] == FORMAT
         version = int(header["version"])
     except FileNotFoundError:
-        raise ModelMissing(f"no such file: {name}") from None
+        raise MissingModel(f"no such file: {name}") from None
     except UNREADABLE as error:
         wanted = "a whole superarm model"
         raise ModelFileError.must("content", name, wanted, "a foreign or truncated file") from error

@@ -16,7 +16,7 @@ NOTEBOOK_SECONDS, LOG_SECONDS = 0.1, 10.0  # between two looks of a notebook's b
 
 
 @contextmanager
-def ticking(progress: Progress, total: int | None, unit: str = "rounds") -> Iterator[Tick]:
+def progress_ticker(progress: Progress, total: int | None, unit: str = "rounds") -> Iterator[Tick]:
     """What a long function calls as it goes: a bar, its caller's own function, or nothing."""
     if callable(progress):
         yield progress
@@ -25,9 +25,9 @@ def ticking(progress: Progress, total: int | None, unit: str = "rounds") -> Iter
             yield tick
 
 
-def ticked(items: Iterable[T], progress: Progress, total: int | None, unit: str) -> Iterator[T]:
+def with_progress(items: Iterable[T], progress: Progress, total: int | None, unit: str) -> Iterator[T]:
     """The same items, with a tick after each."""
-    with ticking(progress, total, unit) as tick:
+    with progress_ticker(progress, total, unit) as tick:
         for item in items:
             yield item
             tick(1)

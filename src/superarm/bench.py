@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm._types import Array
 
 K, M, GAMMA = 10, 3, 0.1
@@ -69,7 +69,7 @@ def reference_rows(n: int, d: int = 512) -> tuple[Array, Array]:
 
 def sparse_rows(n: int, d: int = 2**18, nonzeros: int = 30, k: int = K) -> tuple[Any, Array]:
     """Random sparse rows with random labels."""
-    need("logs")
+    require_extra("logs")
     from scipy.sparse import csr_matrix
 
     random = np.random.default_rng(0)

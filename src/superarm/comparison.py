@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from superarm._extras import need
-from superarm._progress import Progress, ticking
+from superarm._extras import require_extra
+from superarm._progress import Progress, progress_ticker
 from superarm.errors import InvalidInput
 from superarm.learners.registry import make, parse
 from superarm.simulation import Trace, simulate
@@ -108,7 +108,7 @@ def compare(
     >>> comparison.table()["learner"].to_list()
     ['set-logit', 'banditron']
     """
-    need("logs")
+    require_extra("logs")
     from superarm.streams import open_data, size_of
 
     source = open_data(stream) if isinstance(stream, str) else stream
@@ -116,7 +116,7 @@ def compare(
         raise InvalidInput.must("learners and seeds", "compare", "at least one", (list(learners), seeds))
     templates = [_learner(given, size_of(source), set_size) for given in learners]
     runs: dict[str, tuple[Trace, ...]] = {}
-    with ticking(progress, rounds * seeds * len(templates)) as tick:
+    with progress_ticker(progress, rounds * seeds * len(templates)) as tick:
         for name, learner in zip(_names(learners, templates), templates, strict=True):
             shared = {"scaling": learner.scaling or scaling}
             learners_by_seed = [

@@ -4,8 +4,8 @@ SuperarmError
 ├── InvalidInput      (ValueError)       a parameter, row, label or file content is not what it must be
 ├── FeedbackError     (ValueError)       an answer that cannot be taken: second, foreign, of the wrong kind
 ├── ModelFileError    (ValueError)       a model file that is truncated, foreign or of a newer version
-│   └── ModelMissing  (FileNotFoundError)    that is not there
-├── DataMissing       (OSError)          data that must be fetched first, or cannot be had from here
+│   └── MissingModel  (FileNotFoundError)    that is not there
+├── MissingData       (OSError)          data that must be fetched first, or cannot be had from here
 ├── WeightsOverflow   (ArithmeticError)  an update was refused because weights would no longer be finite
 └── MissingExtra      (ImportError)      an optional part is not installed
 """
@@ -16,12 +16,12 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 __all__ = [
-    "DataMissing",
     "FeedbackError",
     "InvalidInput",
+    "MissingData",
     "MissingExtra",
+    "MissingModel",
     "ModelFileError",
-    "ModelMissing",
     "SuperarmError",
     "WeightsOverflow",
     "at_row",
@@ -80,11 +80,11 @@ class ModelFileError(SuperarmError, ValueError):
     """A model file that cannot be read."""
 
 
-class ModelMissing(ModelFileError, FileNotFoundError):
+class MissingModel(ModelFileError, FileNotFoundError):
     """A model file that is not there."""
 
 
-class DataMissing(SuperarmError, OSError):
+class MissingData(SuperarmError, OSError):
     """Data that must be fetched first, or cannot be had from here; the message says what to do."""
 
 

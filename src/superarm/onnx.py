@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm.native.scaling import Unit
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ CLIP = 5.0  # native/c/random_features.h: the largest random Fourier feature
 
 def export(learner: Learner, path: str | PathLike[str]) -> None:
     """Write the graph of a learner's predictions to a file."""
-    need("onnx")
+    require_extra("onnx")
     import onnx
     from onnx import TensorProto, helper
 

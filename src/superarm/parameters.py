@@ -25,28 +25,32 @@ def as_bit(value: Any) -> bool | None:
     return None
 
 
-def check_int(parameter: str, owner: str, value: Any, least: int) -> int:
-    """A whole number from ``least`` to 2**62."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInput.must(parameter, owner, f"a whole number of at least {least}", value)
+def check_int(parameter: str, owner: str, value: Any, minimum: int) -> int:
+    """A whole number from ``minimum`` to 2**62."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+        raise InvalidInput.must(parameter, owner, f"a whole number of at least {minimum}", value)
     if value >= 2**62:
         raise InvalidInput.must(parameter, owner, "below 2**62", value)
     return int(value)
 
 
-def check_number(parameter: str, owner: str, value: Any, above: float, most: float = np.inf) -> float:
-    """A number above ``above``, up to ``most``."""
-    ok = isinstance(value, int | float | np.number) and above < value <= most and value < np.inf
+def check_number(parameter: str, owner: str, value: Any, above: float, maximum: float = np.inf) -> float:
+    """A number above ``above``, up to ``maximum``."""
+    ok = isinstance(value, int | float | np.number) and above < value <= maximum and value < np.inf
     if isinstance(value, bool) or not ok:
-        limits = f"in ({above:g}, {most:g}]" if most < np.inf else f"a number above {above:g}"
+        limits = f"in ({above:g}, {maximum:g}]" if maximum < np.inf else f"a number above {above:g}"
         raise InvalidInput.must(parameter, owner, limits, value)
     return float(value)
 
 
-def check_share(parameter: str, owner: str, value: Any, most: float = 1.0) -> float:
-    """A number from 0 to ``most``."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 <= value <= most:
-        raise InvalidInput.must(parameter, owner, f"in [0, {most:g}]", value)
+def check_share(parameter: str, owner: str, value: Any, maximum: float = 1.0) -> float:
+    """A number from 0 to ``maximum``."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | np.number)
+        or not 0.0 <= value <= maximum
+    ):
+        raise InvalidInput.must(parameter, owner, f"in [0, {maximum:g}]", value)
     return float(value)
 
 

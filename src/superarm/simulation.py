@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superarm._extras import need
-from superarm._progress import Progress, ticking
+from superarm._extras import require_extra
+from superarm._progress import Progress, progress_ticker
 from superarm._types import Array
 from superarm.data.tables import is_named_rows
 from superarm.errors import InvalidInput
@@ -125,7 +125,7 @@ class Trace:
 
     def to_frame(self) -> polars.DataFrame:
         """A row per checkpoint: the round, and each rate up to it."""
-        need("logs")
+        require_extra("logs")
         import polars
 
         rates = self.counts / self.rounds[:, None]
@@ -231,7 +231,7 @@ def simulate(
     counts = np.zeros((len(marks), 4), np.int64)
     total, seconds, done, next_mark = np.zeros(4, np.int64), 0.0, 0, 0
     group_sums = _GroupSums.of_stream(stream, promise is not None)
-    with ticking(progress, rounds) as tick:
+    with progress_ticker(progress, rounds) as tick:
         for chunk in stream.chunks(seed):
             if done == 0:
                 learner.run(chunk.rows, chunk.y, chunk.order[:0])  # make its arrays off the clock

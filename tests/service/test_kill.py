@@ -88,7 +88,7 @@ def check(web: Web, journal: Path, load: Load) -> None:
     assert done.same
     assert done.sha256 == hashlib.sha256(model).hexdigest()
     for id_, labels in load.decided.items():
-        record = DecisionRecord.from_events(looking.find([id_]).get(id_, ()))
+        record = DecisionRecord.from_events(looking.events_by_id([id_]).get(id_, ()))
         assert record is not None, f"decision {id_} was acknowledged and is lost"
         assert tuple(record.body.labels) == labels
         if id_ in load.answered:
@@ -168,5 +168,5 @@ def test_the_command_itself(tmp_path):
     assert any(line["message"] == "closed" for line in lines[-5:])
     looking = open_store(journal, read_only=True)
     assert looking.snapshots()[-1].seq == looking.head().seq
-    assert looking.find(list(load.decided)).keys() >= load.decided.keys()
+    assert looking.events_by_id(list(load.decided)).keys() >= load.decided.keys()
     looking.close()

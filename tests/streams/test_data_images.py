@@ -19,7 +19,7 @@ from lab_kit import shared_data
 from typer.testing import CliRunner
 
 from superarm.cli.app import app
-from superarm.errors import DataMissing, InvalidInput
+from superarm.errors import InvalidInput, MissingData
 from superarm.streams import download, open_data
 from superarm.streams.catalog import identity
 from superarm.streams.download import RemoteFile, data_home, fetch, find
@@ -193,16 +193,16 @@ def test_a_file_that_is_not_the_official_one_is_refused(tmp_path, monkeypatch):
     contents, _ = tiny_mnist(monkeypatch)
     name = next(iter(contents))
     put(tmp_path / "stick", contents | {name: contents[name][:-1] + b"x"})
-    with pytest.raises(DataMissing, match="is not the official file"):
+    with pytest.raises(MissingData, match="is not the official file"):
         fetch(IMAGE_SETS["mnist"].files, offline=tmp_path / "stick")
-    with pytest.raises(DataMissing, match="is not there"):
+    with pytest.raises(MissingData, match="is not there"):
         fetch(IMAGE_SETS["mnist"].files, offline=tmp_path / "empty")
 
 
 def test_data_that_is_not_here_says_how_to_get_it():
-    with pytest.raises(DataMissing, match="run: superarm data get cifar10"):
+    with pytest.raises(MissingData, match="run: superarm data get cifar10"):
         open_data("cifar10")
-    with pytest.raises(DataMissing, match="run: superarm data features svhn"):
+    with pytest.raises(MissingData, match="run: superarm data features svhn"):
         open_data("svhn-vgg16")
 
 
@@ -265,7 +265,7 @@ def test_a_download_that_was_broken_off_leaves_nothing_and_can_be_repeated(serve
     handler.contents = {"things/thing.bin": content}
     handler.cut = 200_000
     file = remote(content, f"{address}/things/")
-    with pytest.raises(DataMissing, match=r"broken off|no connection"):
+    with pytest.raises(MissingData, match=r"broken off|no connection"):
         fetch([file])
     assert find(file) is None
     assert list((data_home() / "things").iterdir()) == []
@@ -292,7 +292,7 @@ def test_mirrors_are_tried_in_turn(server):
 
 def test_no_network_says_what_to_put_where():
     file = remote(b"x", "http://127.0.0.1:1/")
-    with pytest.raises(DataMissing) as error:
+    with pytest.raises(MissingData) as error:
         fetch([file])
     text = str(error.value)
     assert "http://127.0.0.1:1/thing.bin: no connection" in text
@@ -302,7 +302,7 @@ def test_no_network_says_what_to_put_where():
 
 def test_a_server_that_refuses_is_named(server):
     _, address = server
-    with pytest.raises(DataMissing, match="the server says 404"):
+    with pytest.raises(MissingData, match="the server says 404"):
         fetch([remote(b"x", f"{address}/")])
 
 

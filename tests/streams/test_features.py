@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from superarm.cli.app import app
-from superarm.errors import DataMissing, InvalidInput
+from superarm.errors import InvalidInput, MissingData
 from superarm.streams import open_data, vgg16
 from superarm.streams.vgg16 import _keras, extract, make_features
 
@@ -106,7 +106,7 @@ def test_the_command(images, weights, tmp_path):
 
 @needs_keras
 def test_what_is_refused(images, weights, tmp_path, monkeypatch):
-    with pytest.raises(DataMissing, match=r"weights of VGG-16: .* is not there"):
+    with pytest.raises(MissingData, match=r"weights of VGG-16: .* is not there"):
         make_features(str(images), weights=tmp_path / "none.h5")
     with pytest.raises(InvalidInput, match="size of features must be at least 32, got 16"):
         make_features(str(images), weights=weights, size=16)
@@ -131,7 +131,7 @@ def test_no_weights_and_no_network(images, monkeypatch):
 
     nowhere = replace(vgg16.WEIGHTS, mirrors=("http://127.0.0.1:1/",))
     monkeypatch.setattr(vgg16, "WEIGHTS", nowhere)
-    with pytest.raises(DataMissing, match=r"vgg16_weights.*could not be downloaded"):
+    with pytest.raises(MissingData, match=r"vgg16_weights.*could not be downloaded"):
         make_features(str(images))
 
 
@@ -186,7 +186,7 @@ def test_feature_files_name_their_labels(images, stub, tmp_path):
 
 
 def test_what_is_refused_without_keras(images, stub, tmp_path):
-    with pytest.raises(DataMissing, match=r"weights of VGG-16: .* is not there"):
+    with pytest.raises(MissingData, match=r"weights of VGG-16: .* is not there"):
         make_features(str(images), weights=tmp_path / "none.h5")
     with pytest.raises(InvalidInput, match="size of features must be at least 32, got 16"):
         make_features(str(images), weights=stub, size=16)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import typer
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force, split_commas
 from superarm.cli.output import check_output, print_group_coverage, print_json, print_table
@@ -90,7 +90,7 @@ def evaluate(
     from superarm.logs import summarize, train
 
     if figure is not None:
-        need("plots")
+        require_extra("plots")
     check_output(figure, "evaluate", force=force, option="--figure", endings=FIGURES)
     drawing_rules = _rules(rule, gamma, draw, grid)
     models = {str(path): load(path) for path in model or []}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm.cli.output import open_page, print_note, print_table
 from superarm.errors import InvalidInput
 
@@ -40,7 +40,7 @@ def run(
 
     Example: **superarm run grid.toml --jobs 2**
     """
-    need("experiments")  # before an hour's work, not after it
+    require_extra("experiments")  # before an hour's work, not after it
     from superarm.experiments import Store, read_spec
 
     checked = read_spec(spec, quick=quick)
@@ -125,7 +125,7 @@ def reproduce(
 
     Example: **superarm reproduce fig2 table1 --quick**
     """
-    need("experiments")
+    require_extra("experiments")
     from superarm.cli.experiments import execute, finish
     from superarm.experiments import Store, paper_specs, read_spec
 
@@ -178,7 +178,7 @@ def demo(
 
     Example: **superarm demo**
     """
-    need("experiments")
+    require_extra("experiments")
     from superarm.cli.experiments import execute, finish
     from superarm.experiments import DEMO, Store, read_spec
     from superarm.simulation import RATES

@@ -105,10 +105,10 @@ def label(
     Example: **superarm label tickets.csv --labels teams.txt --target 0.98**. Try it with **superarm label digits**;
     **superarm label tickets.csv --answers team** tells how many clicks it would take.
     """
-    from superarm._extras import need
+    from superarm._extras import require_extra
     from superarm.errors import InvalidInput
 
-    need("label")
+    require_extra("label")
     from superarm.label import Labelling
     from superarm.label.app import LabellingServer
     from superarm.label.journal import LabelJournal

@@ -199,9 +199,9 @@ def _write_table(job: Labelling, output: Path) -> None:
         print_note(f"the table has columns of these names itself, and keeps them: here {', '.join(renamed)}")
     ending = output.suffix.lower()
     if ending == ".parquet":
-        from superarm._extras import need
+        from superarm._extras import require_extra
 
-        need("logs")
+        require_extra("logs")
         import polars
 
         frame = polars.DataFrame(rows, infer_schema_length=None)

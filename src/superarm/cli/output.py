@@ -100,14 +100,14 @@ def check_output(
     inputs: Iterable[Path | str] = (),
 ) -> None:
     """Before the work: refuse a missing folder, a journal, an input, a wrong ending, a file without --force."""
-    from superarm._files import BESIDE_JOURNAL
+    from superarm._files import JOURNAL_SIDECARS
 
     if path is None:
         return
     owner = f"superarm {command}"
     if not path.parent.is_dir():
         raise InvalidInput.must(option, owner, "a file in an existing folder", str(path))
-    endings_beside = (*BESIDE_JOURNAL, ".lock")
+    endings_beside = (*JOURNAL_SIDECARS, ".lock")
     journal = next((str(path).removesuffix(end) for end in endings_beside if str(path).endswith(end)), None)
     if _is_journal(path) or (journal is not None and _is_journal(Path(journal))):
         wanted = "a file that is no journal or database, nor part of one (nothing overwrites these)"

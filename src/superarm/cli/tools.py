@@ -68,9 +68,9 @@ def bench(
     Example: **superarm bench**
     """
     from superarm import bench as measurements
-    from superarm._extras import need
+    from superarm._extras import require_extra
 
-    need("logs")  # for SciPy's rows, beside ours
+    require_extra("logs")  # for SciPy's rows, beside ours
     if not as_json:
         print_note("measuring, about 10 seconds …")
     results = measurements.measure()

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm._files import UNREADABLE, file_digest
 from superarm._types import Cell, Frame
 from superarm.data.cells import is_named_row
@@ -154,7 +154,7 @@ class JsonTable(FileTable):
 
 class ParquetTable(FileTable):
     def _rows(self) -> Iterator[TableRow]:
-        need("logs")
+        require_extra("logs")
         import polars as pl
 
         try:
@@ -354,7 +354,7 @@ def read_matrix(path: Path) -> Any:
 
 def sparse_matrix(parts: Any) -> Any:
     """The matrix of X_data, X_indices, X_indptr and X_shape in an .npz."""
-    need("logs")
+    require_extra("logs")
     from scipy.sparse import csr_matrix
 
     matrix = csr_matrix((parts["X_data"], parts["X_indices"], parts["X_indptr"]), tuple(parts["X_shape"]))

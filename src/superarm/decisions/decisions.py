@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.data.labels import Labels
 from superarm.data.rows import Rows, take_segments
@@ -224,7 +224,7 @@ class Decisions:
         Args:
             rows: False leaves out what was learnt from, ``x``.
         """
-        need("logs")
+        require_extra("logs")
         import polars as pl
 
         n, drawn = len(self), self.draws

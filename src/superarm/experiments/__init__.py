@@ -6,9 +6,9 @@ engines.py, run.py  the runs that are missing, in processes or on a cluster
 store.py            results on disk, and as tables
 """
 
-from superarm._extras import need
+from superarm._extras import require_extra
 
-need("logs")  # before the modules below import Polars
+require_extra("logs")  # before the modules below import Polars
 
 from superarm.experiments.run import DEMO, RunSummary, best_gammas, paper_specs, run  # noqa: E402
 from superarm.experiments.spec import Spec, read_spec  # noqa: E402

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm.errors import InvalidInput
 from superarm.experiments.runs import Run, RunFailure, RunResult, execute_run
 
@@ -33,7 +33,7 @@ def execute_runs(
 
 def _local(runs: Sequence[Run], jobs: int) -> Iterator[RunResult | RunFailure]:
     """Execute runs in ``jobs`` processes; if one dies, the runs that are left are executed one at a time."""
-    need("experiments")
+    require_extra("experiments")
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -72,7 +72,7 @@ def _interrupts_ignored() -> Iterator[None]:
 
 def _dask(runs: Sequence[Run], address: str) -> Iterator[RunResult | RunFailure]:
     """Execute runs on a Dask cluster; those of a worker that is lost go to another."""
-    need("dask")
+    require_extra("dask")
     import uuid
 
     from distributed import Client, as_completed

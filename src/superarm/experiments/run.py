@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from superarm._progress import Progress, ticking
+from superarm._progress import Progress, progress_ticker
 from superarm.errors import InvalidInput
 from superarm.experiments.engines import execute_runs
 from superarm.experiments.runs import RunFailure
@@ -57,7 +57,7 @@ def run(
     missing = [run for run in unique.values() if not store.has(run.key)]
     rounds = sum(run.rounds for run in missing)
     failures: list[RunFailure] = []
-    with ticking(progress, rounds, f"rounds of {spec.name}") as tick:
+    with progress_ticker(progress, rounds, f"rounds of {spec.name}") as tick:
         for result in execute_runs(missing, engine=engine, jobs=jobs, address=address) if missing else ():
             store.put(result)
             if isinstance(result, RunFailure):

@@ -8,9 +8,9 @@ replay.py      a journal's past, done again and compared; verify.py, backup.py, 
 
 import importlib.util
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm.errors import SuperarmError
 
 if importlib.util.find_spec("fcntl") is None:
     raise SuperarmError("a journal needs Linux or macOS: it locks files and syncs folders as Windows cannot")
-need("serve", "orjson")
+require_extra("serve", "orjson")

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from secrets import randbits
 
-from superarm._files import BESIDE_JOURNAL, sync
+from superarm._files import JOURNAL_SIDECARS, sync
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.journal_files import PRIVATE_FILE, discard, real_path
@@ -29,7 +29,7 @@ def backup(path: str | Path, to: str | Path) -> VerifyResult:
         raise InvalidInput.must("TO", "superarm backup", "a new file", str(target))
     SqliteStore(source, read_only=True).close()  # it is a journal, and has lost nothing
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    beside = [part.with_name(part.name + end) for end in ("", "-journal", *BESIDE_JOURNAL)]
+    beside = [part.with_name(part.name + end) for end in ("", "-journal", *JOURNAL_SIDECARS)]
     try:
         discard(*beside)
         _copy(source, part)

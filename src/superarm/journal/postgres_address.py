@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalFull, JournalMismatch, JournalUnavailable
 
-need("postgres")
+require_extra("postgres")
 import psycopg  # noqa: E402
 from psycopg import conninfo  # noqa: E402
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from glob import escape
 from pathlib import Path
 
-from superarm._files import BESIDE_JOURNAL, sync
+from superarm._files import JOURNAL_SIDECARS, sync
 from superarm.errors import InvalidInput
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.journal_files import FileLock, discard
@@ -77,4 +77,4 @@ def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, se
 
 
 def _files_beside(path: Path) -> list[Path]:
-    return [path.with_name(path.name + end) for end in BESIDE_JOURNAL]
+    return [path.with_name(path.name + end) for end in JOURNAL_SIDECARS]

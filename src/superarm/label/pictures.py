@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm._types import Array
 
 MEDIA_TYPES = {
@@ -22,7 +22,7 @@ SIDE = 28  # pixels of a picture's side, as the model sees it
 
 def pixel_features(file: str | Path) -> Array | None:
     """Return the grey values of a small copy of a picture, and its mean colours; None if it cannot be read."""
-    need("label", "PIL")
+    require_extra("label", "PIL")
     from PIL import Image
 
     try:

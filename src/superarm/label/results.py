@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm._types import Array, Frame, JsonObject
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
@@ -199,7 +199,7 @@ class LabellingResults:
 
     def labels(self) -> Frame:
         """Return `results` as a Polars frame."""
-        need("logs")
+        require_extra("logs")
         import polars
 
         return polars.DataFrame(self.results())
@@ -239,7 +239,7 @@ class LabellingResults:
 
     def plot(self) -> Any:
         """Return an Altair chart of clicks a row, as the work goes on."""
-        need("plots")
+        require_extra("plots")
         import altair
 
         points = [{"clicks": clicks, "clicks a row": rate} for clicks, rate in self.curve()]

@@ -1,11 +1,8 @@
-"""Learner: deciding, learning and predicting, one by one and many at once. It is made of parts with names:
+"""Learner: deciding, learning and predicting, one by one and many at once. Its parts:
 
-    inputs    what rows and labels mean (inputs.py)
-    rule      how sets are chosen, in words (superarm.explore)
-    core      the rule and the algorithm in compiled code (superarm.native), and the record of answered rounds
-
-algorithm.py is what a subclass defines (docs/extend.md); feedback.py and batch_feedback.py say which answers can be
-taken; model_files.py is about model files and copies.
+inputs (inputs.py): what rows and labels mean; rule (superarm.explore): how sets are chosen; core (superarm.native):
+both in compiled code, and the answered rounds. base.py is what a subclass defines (docs/extend.md), feedback.py and
+batch_feedback.py say which answers can be taken, model_files.py how models are kept.
 """
 
 from __future__ import annotations
@@ -395,5 +392,9 @@ class Learner(LearnerBase):
 
 
 def load(path: str | PathLike[str] | BinaryIO) -> Learner:
-    """Return the learner that `Learner.save` wrote to ``path``; a class of your own must be imported first."""
+    """Return the learner that `Learner.save` wrote; a class of your own must be imported first.
+
+    Args:
+        path: the file, or an open binary file.
+    """
     return model_files.read(path, Learner)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm._files import file_digest, write_atomically
 from superarm._progress import Tick
 from superarm._types import Array
@@ -99,7 +99,7 @@ def decide_file(
         vectors: an .npy whose row i becomes a column of row i.
         progress: called with the number of rows done since the last call.
     """
-    need("logs")
+    require_extra("logs")
     import polars as pl
 
     if output.suffix.lower() != ".parquet":
@@ -200,7 +200,7 @@ def learn_file(
 
 def _decisions_table(path: Path) -> polars.DataFrame:
     """The decisions that `decide_file` wrote."""
-    need("logs")
+    require_extra("logs")
     import polars as pl
 
     try:

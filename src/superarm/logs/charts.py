@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def evaluation_chart(evaluation: Evaluation) -> Any:
     """Hit rate against set size, a colour for each policy; the log's own dashed."""
-    need("plots")
+    require_extra("plots")
     import altair as alt
     import polars as pl
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm._progress import Progress, ticked
+from superarm._progress import Progress, with_progress
 from superarm._types import Array
 from superarm.decisions.decision import Record
 from superarm.errors import InvalidInput
@@ -56,7 +56,7 @@ def evaluate(
     def is_held_out(record: Record) -> bool:
         return holdout is None or held_out(record.row_number, holdout, seed)
 
-    records = ticked(log, progress, summary.rows, "rows")
+    records = with_progress(log, progress, summary.rows, "rows")
     run_evaluators(evaluators, records, summary, is_held_out, diagnostics)
     if not diagnostics.rows:
         raise InvalidInput(f"{log.name} has no held-out rows that have an outcome")

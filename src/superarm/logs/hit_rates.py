@@ -31,7 +31,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.logs.weights import ImportanceWeights
 
@@ -107,7 +107,7 @@ class RequiredData:
 
 def interval(value: float, error: float, freedom: float, level: float = 0.95) -> tuple[float, float]:
     """Return Student's interval, cut to [0, 1]."""
-    need("logs")
+    require_extra("logs")
     from scipy.special import stdtrit
 
     reach = float(stdtrit(max(freedom, 1.0), 0.5 + level / 2)) * error

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.data.rows import FLOAT32_MAX
 from superarm.decisions.decision import Label, Record
@@ -273,14 +273,14 @@ def _call_scores(scores: Callable[[Any], Any], X: Any, name: str, what: str) -> 
     """Scores of a function of the features: a NumPy matrix, SciPy's where rows are sparse, a pair of
     both where they are mixed, or a Polars frame where they have names."""
     if isinstance(X, list):
-        need("logs")
+        require_extra("logs")
         import polars as pl
 
         features: Any = pl.DataFrame(X, infer_schema_length=None, strict=False)
     elif X.starts is None:
         features = X.dense
     else:
-        need("logs")
+        require_extra("logs")
         from scipy.sparse import csr_matrix
 
         sparse = csr_matrix((X.values, X.indices, X.starts), shape=(len(X), X.width))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm.groups import GroupCoverage
 from superarm.logs.hit_rates import MAX_UNSUPPORTED, Estimate, RequiredData, best_of
 from superarm.logs.policies import Policy
@@ -97,7 +97,7 @@ class Evaluation:
 
     def to_frame(self) -> polars.DataFrame:
         """A row for each estimate of each policy."""
-        need("logs")
+        require_extra("logs")
         import polars
 
         rows = [
@@ -132,7 +132,7 @@ def nested(results: list[PolicyResult], policies: Sequence[Policy]) -> list[Poli
     Each interval is then the intersection of up to r of them, for r policies of one ranking. If each of these misses
     with probability 5 %, independent of the others or not, one of them misses with at most r times 5 %.
     """
-    need("logs")
+    require_extra("logs")
     from scipy.optimize import isotonic_regression
 
     tightened = list(results)

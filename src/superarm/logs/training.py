@@ -12,7 +12,7 @@ from time import perf_counter
 import numpy as np
 
 from superarm._progress import Progress as ProgressBar
-from superarm._progress import ticked
+from superarm._progress import with_progress
 from superarm.decisions.decision import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
@@ -173,7 +173,7 @@ class _Trainer:
         self.summary.declare_columns(learner)
         for number in range(1, passes + 1):
             self.counts.clear()
-            for i, record in enumerate(ticked(self.log, self.progress, total, "rows")):
+            for i, record in enumerate(with_progress(self.log, self.progress, total, "rows")):
                 if i % ANNEALING_ROWS == 0:
                     learner.anneal(1.0 - (number - 1 + i / total) / passes, passes)
                 if record.hit is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm.decisions.decision import COLUMNS, Decision, Label, Record
 from superarm.errors import InvalidInput
 
@@ -45,7 +45,7 @@ class Writer:
         if not self.path.parent.is_dir():
             raise InvalidInput.must("path", "Writer", "in an existing folder", os.fspath(path))
         if self.kind == "parquet":
-            need("logs")
+            require_extra("logs")
         self.rows = 0
         self._pending: list[dict[str, Any]] = []
         self._parts: list[Path] = []

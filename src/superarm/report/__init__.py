@@ -1,8 +1,8 @@
 """Reports: figures, tables and one HTML page, made from a store of results alone."""
 
-from superarm._extras import need
+from superarm._extras import require_extra
 
-need("plots")  # before the modules below import Polars
+require_extra("plots")  # before the modules below import Polars
 
 from superarm.report.write import write_report  # noqa: E402
 

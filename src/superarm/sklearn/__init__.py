@@ -8,9 +8,9 @@
 True
 """
 
-from superarm._extras import need
+from superarm._extras import require_extra
 
-need("sklearn")
+require_extra("sklearn")
 
 from superarm.sklearn.classifier import SetFeedbackClassifier  # noqa: E402
 from superarm.sklearn.pipeline import SetPipeline, make_set_pipeline  # noqa: E402

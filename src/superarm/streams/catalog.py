@@ -11,7 +11,7 @@ import numpy as np
 
 from superarm._files import file_digest
 from superarm.data.tables import TABLES
-from superarm.errors import DataMissing, InvalidInput
+from superarm.errors import InvalidInput, MissingData
 from superarm.streams.arrays import Arrays
 from superarm.streams.data_files import read_data
 from superarm.streams.download import data_home
@@ -75,7 +75,7 @@ def _data_file(source: str) -> Path:
         path = feature_file(source)
         if not path.is_file():
             name = source.removesuffix("-vgg16")
-            raise DataMissing(f"{source} has not been made here; run: superarm data features {name}")
+            raise MissingData(f"{source} has not been made here; run: superarm data features {name}")
         return path
     path = Path(source)
     if not path.is_file():

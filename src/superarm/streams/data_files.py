@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm._files import UNREADABLE
 from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
@@ -113,7 +113,7 @@ def _labels(cells: Any, label: str, owner: str) -> list[Label]:
 
 
 def _read_svmlight(path: Path) -> dict[str, Any]:
-    need("sklearn")
+    require_extra("sklearn")
     from sklearn.datasets import load_svmlight_file
 
     try:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from platformdirs import user_cache_dir
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm._files import file_digest, write_atomically
-from superarm.errors import DataMissing
+from superarm.errors import MissingData
 
 HOME, OFFLINE, MIRROR = "SUPERARM_DATA", "SUPERARM_DATA_FROM", "SUPERARM_DATA_MIRROR"
 BLOCK = 1 << 16
@@ -81,12 +81,12 @@ def fetch(
         if copy is None and offline is not None:
             wanted = Path(offline) / file.folder / file.name
             state = "is not the official file (its checksum differs)" if wanted.exists() else "is not there"
-            raise DataMissing(f"{wanted} {state}.\n{_offline_help(files)}")
+            raise MissingData(f"{wanted} {state}.\n{_offline_help(files)}")
         if copy is None:
             reasons = _download(file, target, mirror or os.environ.get(MIRROR), progress)
             if reasons:
                 why = "\n".join(reasons)
-                raise DataMissing(f"{file.name} could not be downloaded:\n{why}\n{_offline_help(files)}")
+                raise MissingData(f"{file.name} could not be downloaded:\n{why}\n{_offline_help(files)}")
         elif copy != target:
             _copy(copy, target)
         paths.append(target)
@@ -103,7 +103,7 @@ def _download(
     file: RemoteFile, target: Path, mirror: str | None, progress: Callable[[int], object] | None
 ) -> list[str]:
     """Download from the first mirror that gives the right file; else the reason for each."""
-    need("data")
+    require_extra("data")
     import requests
 
     target.parent.mkdir(parents=True, exist_ok=True)

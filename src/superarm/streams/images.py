@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm._types import Array
-from superarm.errors import DataMissing, InvalidInput
+from superarm.errors import InvalidInput, MissingData
 from superarm.streams.download import RemoteFile, find
 
 
@@ -86,7 +86,7 @@ def read_cifar10(paths: list[Path]) -> tuple[Array, Array]:
 
 def read_svhn(paths: list[Path]) -> tuple[Array, Array]:
     """Images and labels from MATLAB files; the digit 0 is label 10 there."""
-    need("logs")
+    require_extra("logs")
     from scipy.io import loadmat
 
     parts = []
@@ -175,6 +175,6 @@ def load_images(name: str) -> Images:
     paths = [find(file) for file in image_set.files]
     missing = [file.name for file, path in zip(image_set.files, paths, strict=True) if path is None]
     if missing:
-        raise DataMissing(f"{', '.join(missing)} of {name} not found here; run: superarm data get {name}")
+        raise MissingData(f"{', '.join(missing)} of {name} not found here; run: superarm data get {name}")
     pixels, y = image_set.read([path for path in paths if path is not None])
     return Images(np.ascontiguousarray(pixels), y.astype(np.int64), image_set.labels)

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from superarm._extras import need
+from superarm._extras import require_extra
 from superarm._files import UNREADABLE, file_digest, write_atomically
 from superarm._types import Array
-from superarm.errors import DataMissing, InvalidInput
+from superarm.errors import InvalidInput, MissingData
 from superarm.streams.catalog import feature_file
 from superarm.streams.data_files import read_npz
 from superarm.streams.download import RemoteFile, fetch
@@ -61,7 +61,7 @@ def make_features(
     if weights is None:
         weights = fetch([WEIGHTS])[0]
     elif not weights.is_file():
-        raise DataMissing(
+        raise MissingData(
             f"weights of VGG-16: {weights} is not there; leave weights out to download {WEIGHTS.name}"
         )
     images = load_images(source) if own_images is None else _read_images(own_images)
@@ -130,7 +130,7 @@ def _keras() -> Any:
         backend = next((b for b in ("jax", "torch", "tensorflow") if importlib.util.find_spec(b)), None)
         if backend is not None:
             os.environ["KERAS_BACKEND"] = backend
-    need("features")
+    require_extra("features")
     import keras
 
     return keras

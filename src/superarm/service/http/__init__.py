@@ -1,5 +1,5 @@
 """The service over HTTP: routes, limits, metrics, the dashboard."""
 
-from superarm._extras import need
+from superarm._extras import require_extra
 
-need("serve")
+require_extra("serve")
