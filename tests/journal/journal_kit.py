@@ -126,9 +126,10 @@ class Driver:
         return self.service.model.n_erased(seq)
 
     def recover(self) -> None:
-        """As if a moment had gone by."""
+        """As if a moment had gone by; raises if the journal is still down."""
         self.service._retry_at = 0.0
         self.service._recover()
+        self.service.check_writable()
 
     def close(self) -> None:
         self.service.close()

@@ -17,7 +17,14 @@ from superarm._types import JsonObject
 from superarm.data.cells import json_row
 from superarm.data.rows import AnyRow, as_row, conform_row
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
-from superarm.journal.errors import Conflict, DecisionErased, InvalidRequest, JournalDamaged, UnknownDecision
+from superarm.journal.errors import (
+    Conflict,
+    DecisionErased,
+    InvalidRequest,
+    JournalDamaged,
+    JournalUnavailable,
+    UnknownDecision,
+)
 from superarm.journal.events import (
     CHANGE,
     DECISION,
@@ -75,6 +82,7 @@ class RequestHandler:
         self._staged: dict[tuple[int, str], Event] = {}
         self._staged_changes: list[Event] = []
         self._now: float | None = None
+        self._down: JournalUnavailable | None = None
         self.row_warnings: dict[str, str] = {}  # of the last decision: columns that are not what was declared
         self.warnings_by_column: dict[
             str, str
@@ -82,8 +90,14 @@ class RequestHandler:
         self.n_warned = 0  # decisions with such columns
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
-    def begin(self, calls: Sequence[Call]) -> None:
-        """Begin a batch with the newest model; decisions that these calls are about are looked up."""
+    def begin(self, calls: Sequence[Call], down: JournalUnavailable | None = None) -> None:
+        """Begin a batch with the newest model; decisions that these calls are about are looked up.
+
+        Args:
+            calls: of the batch.
+            down: why the journal cannot be written; calls that must write raise it.
+        """
+        self._down = down
         self.model.catch_up()
         self.serving, self.records = self.model.projector, self.model.records
         self.cursor, self.disabled = self.serving.learner.cursor(), self.serving.totals.settings.disabled
@@ -137,6 +151,7 @@ class RequestHandler:
         serving, cursor, drawn_at = self.serving, self.cursor, None
         if isinstance(request.x, dict):
             self._check_named(request.x)
+        self._check_writable()
         round_ = self.store.next_round()
         if round_ is not None:  # many processes decide: the event keeps the cursor, too
             cursor.round = round_
@@ -201,6 +216,7 @@ class RequestHandler:
         self._check_readable(id_)
         record, staged = self.records.get(id_), self._staged.get((DECISION, id_))
         if record is None and staged is None:
+            self._check_writable()  # while it is down, the journal may have more than the model knows
             raise UnknownDecision.must("id", "outcome", "that of a decision", id_)
         if record is None:
             raise RetryAfterCommit  # its decision gets its number with the commit
@@ -222,6 +238,7 @@ class RequestHandler:
         if label is None and "hit" not in self.serving.learner.feedback:
             name = type(self.serving.learner).__name__
             raise FeedbackError.must("feedback", name, "label=...", f"hit={request.hit!r}")
+        self._check_writable()
         event = Event.new(self.now(), OUTCOME, OutcomeBody(decision.seq, hit, label), id_)
         self._staged[OUTCOME, id_] = event
 
@@ -231,9 +248,9 @@ class RequestHandler:
         """Stage a change or an erasure, or refuse it; its number follows, None if there is nothing to do."""
         what = change["what"]
         if what == "erase":
-            event = Event.new(
-                self.now(), ERASURE, self._check_erasure(change.get("ids"), change.get("before"))
-            )
+            erasure = self._check_erasure(change.get("ids"), change.get("before"))
+            self._check_writable()
+            event = Event.new(self.now(), ERASURE, erasure)
         else:
             change = {name: value for name, value in change.items() if value is not None}
             if what == "set_explore":
@@ -241,6 +258,7 @@ class RequestHandler:
                 change = {"what": what, "params": params}
             if not self._has_effect(change):
                 return lambda: None
+            self._check_writable()
             if what == "rollback" and not self.store.pin_snapshot(change["to"]):
                 raise InvalidRequest.must("to", "change", "the event of a kept snapshot", change["to"])
             event = Event.new(self.now(), CHANGE, change)
@@ -273,6 +291,10 @@ class RequestHandler:
         return {"ids": names}
 
     # ------------------------------------------------------------ inside
+
+    def _check_writable(self) -> None:
+        if self._down is not None:
+            raise self._down.with_traceback(None)
 
     def _check_readable(self, id_: str) -> None:
         if id_ in self._damaged:

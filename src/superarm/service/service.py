@@ -2,8 +2,9 @@
 
     a batch: look up ids ─▶ decide with the model at hand, gather outcomes ─▶ append (durable) ─▶ project ─▶ answer
 
-Nothing moves before the commit: a batch that cannot be written has not happened. Where many processes share a journal,
-a batch begins with projecting what the others have written.
+Nothing moves before the commit: a batch that cannot be written has not happened. While the journal is down, calls that
+have nothing to write (a repeated request, the model file) are answered, the others are refused. Where many
+processes share a journal, a batch begins with projecting what the others have written.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Service:
         self.created = False
         self.restart_seconds = 0.0
         self._retry_at = 0.0
+        self._readable_while_down = not self.store.shared
         self.handler = RequestHandler(model)
         self.upkeep = Upkeep(self)
         self.queue: CommitQueue | None = None
@@ -116,6 +118,8 @@ class Service:
     def commit(self, calls: list[Call]) -> list[CallResult]:
         """Make calls; returns when all that they have written is durable and projected."""
         self._recover()
+        if self.down is not None and not (self._readable_while_down and self.model.projector.is_intact):
+            raise self.down
         done: list[CallResult] = []
         try:
             while calls:
@@ -139,7 +143,7 @@ class Service:
     def _commit_once(self, calls: list[Call], done: list[CallResult]) -> list[Call]:
         """One commit; the calls that must be made again."""
         handler = self.handler
-        handler.begin(calls)
+        handler.begin(calls, self.down)
         results: list[tuple[Call, Any]] = []
         retry: list[Call] = []
         for call in calls:
@@ -147,8 +151,10 @@ class Service:
                 results.append((call, call.method(call.argument)))
             except RetryAfterCommit:
                 retry.append(call)
-            except (JournalUnavailable, JournalMismatch):  # that concerns all calls
-                raise
+            except (JournalUnavailable, JournalMismatch) as error:
+                if error is not self.down:  # that concerns all calls
+                    raise
+                done.append(CallResult(call.future, None, error))
             except Exception as error:  # of that call alone
                 done.append(CallResult(call.future, None, error))
         events = handler.staged_events()
@@ -172,23 +178,30 @@ class Service:
         if self.down is None:
             log.error("journal down", extra={"reason": str(error)})
         self.down, self._retry_at = error, time.monotonic() + RETRY_SECONDS
+        self._readable_while_down = not self.store.shared  # a database may be gone altogether
+
+    def check_writable(self) -> None:
+        """Raise why the journal cannot be written, if it is known that it cannot be."""
+        if self.down is not None:
+            raise self.down.with_traceback(None)
 
     def _recover(self) -> None:
-        if self.down is None:
+        """Try whether a journal that is down can be written again, if it is time to."""
+        if self.down is None or time.monotonic() < self._retry_at:
             return
-        if time.monotonic() < self._retry_at:
-            raise self.down
+        readable = not self.store.shared
         try:
             if self.store.shared:  # what cannot be written may still be read
                 self.model.recover()
+                readable = True
                 self.store.reopen()
             else:
                 self.store.reopen()
                 self.model.recover()
         except SuperarmError as error:
             self.fail(error if isinstance(error, JournalUnavailable) else JournalUnavailable(str(error)))
-            assert self.down is not None
-            raise self.down from error
+            self._readable_while_down = readable
+            return
         self.down = None
         log.info("journal up")
 

@@ -61,6 +61,7 @@ class Upkeep:
 
     def check(self, _: object = None) -> Callable[[], bool]:
         """Check, also without requests, whether the journal can be written and is in its place; the rest follows."""
+        self.service.check_writable()
         self.store.check()
         return self.model.upkeep  # after the batch's own events
 
@@ -69,10 +70,15 @@ class Upkeep:
         model = self.model
 
         def copy(_: object) -> Projector | None:
+            self.service.check_writable()
             return None if only_if_due and not model.snapshot_is_due() else model.projector.copy()
+
+        def write_piece(_: object) -> bool:
+            self.service.check_writable()
+            return next(pieces, "written") is None
 
         frozen = await self.service.submit(copy)
         if frozen is not None:
             pieces = await asyncio.to_thread(model.write_snapshot, frozen)
-            await self._in_batches(lambda _: next(pieces, "written") is None)
+            await self._in_batches(write_piece)
             log.info("snapshot", extra={"event_no": frozen.seq})

@@ -1,0 +1,118 @@
+"""While a journal cannot be written, calls that have nothing to write are answered; the others are refused."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from journal_kit import replayed, sha256_of
+from service_kit import rows
+
+from superarm.journal.errors import Conflict, InvalidRequest, JournalFull, JournalUnavailable
+from superarm.service.commit_queue import Call
+from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.service import Service
+
+X, Y = rows(2)
+
+
+@pytest.fixture
+def full(drive, monkeypatch):
+    """A service with two decisions, one of them answered, on a disk that has become full."""
+    driver = drive(snapshot_every=1)
+    driver.decide(DecisionRequest(X, "a", context={"n": 1}))
+    driver.decide(DecisionRequest(Y, "b"))
+    driver.outcome(OutcomeRequest("a", hit=True))
+
+    def fail(*_):
+        raise JournalFull("the disk is full")
+
+    monkeypatch.setattr(driver.store, "_transaction", fail)
+    with pytest.raises(JournalFull):
+        driver.decide(DecisionRequest(X, "c"))
+    assert driver.down is not None
+    return driver
+
+
+@pytest.mark.parametrize("retry", [False, True], ids=["down", "tried again in vain"])
+def test_repeated_requests_are_answered_while_the_journal_is_down(full, retry):
+    service, handler = full.service, full.service.handler
+    if retry:
+        with pytest.raises(JournalFull):
+            full.recover()
+    model = full.model_file()
+    calls = [
+        Call(handler.decide, DecisionRequest(X, "a", context={"n": 1})),
+        Call(handler.outcome, OutcomeRequest("a", hit=True)),
+        Call(handler.decide, DecisionRequest(X, "c")),
+        Call(handler.decide, DecisionRequest(X, "c")),
+        Call(handler.outcome, OutcomeRequest("b", hit=True)),
+        Call(handler.outcome, OutcomeRequest("c", hit=True)),
+        Call(handler.decide, DecisionRequest(Y, "a")),
+        Call(handler.outcome, OutcomeRequest("b", label="nobody knows it")),
+        Call(handler.change, {"what": "freeze"}),
+        Call(handler.change, {"what": "erase", "ids": ["a"]}),
+        Call(handler.change, {"what": "unfreeze"}),
+    ]
+    done = service.commit(calls)
+    again, outcome, change = [one.result for one in done if one.error is None]
+    assert again["labels"] == full.find("a").labels
+    assert outcome["outcome"]["learnt"]
+    assert change is None  # it is not frozen
+    errors = [type(one.error) for one in done if one.error is not None]
+    assert errors == [JournalFull] * 4 + [Conflict, InvalidRequest] + [JournalFull] * 2
+    assert full.seq == 3
+    assert full.model_file() == model
+    assert full.down is not None
+
+
+def test_the_model_file_is_given_and_upkeep_waits_while_the_journal_is_down(full):
+    service = full.service
+
+    async def main():
+        await service.start()
+        service._retry_at = float("inf")
+        given = await service.model_file()
+        with pytest.raises(JournalUnavailable):
+            await service.upkeep.snapshot()
+        await asyncio.sleep(0.6)
+        assert service.upkeep.error is None  # /ready says once that the journal is down
+        await service.stop()
+        return given
+
+    assert asyncio.run(main()) == full.model_file()
+
+
+def test_a_journal_that_is_up_again_goes_on_after_what_was_answered(full, monkeypatch):
+    full.service.call(full.service.handler.decide, DecisionRequest(X, "a", context={"n": 1}))
+    monkeypatch.undo()
+    full.recover()
+    full.decide(DecisionRequest(X, "c"))
+    full.outcome(OutcomeRequest("c", hit=False))
+    assert full.seq == 5
+    assert replayed(full, from_start=True).sha256 == sha256_of(full)
+
+
+def test_a_model_that_was_left_in_the_midst_of_events_answers_nothing(full):
+    full.projector.is_intact = False
+    with pytest.raises(JournalFull):
+        full.service.call(full.service.handler.decide, DecisionRequest(X, "a", context={"n": 1}))
+
+
+def test_a_database_that_is_gone_is_not_asked_again_for_each_batch(full, monkeypatch):
+    """It may hang for seconds each time."""
+    service: Service = full.service
+    asked = []
+
+    def hang():
+        asked.append(1)
+        raise JournalUnavailable("the database does not answer")
+
+    monkeypatch.setattr(full.store, "shared", True, raising=False)
+    monkeypatch.setattr(service.model, "recover", hang)
+    monkeypatch.setattr(service.model, "catch_up", hang)
+    service._retry_at = 0.0
+    for _ in range(5):
+        with pytest.raises(JournalUnavailable, match="does not answer"):
+            service.call(service.handler.decide, DecisionRequest(X, "a", context={"n": 1}))
+    assert len(asked) == 1
