@@ -1,7 +1,7 @@
 """One hash of the code behind a run: results of older code are never taken for those of newer.
 
-The hash is of the package's version, of all our code that a run may pass through, and of a user's own learner: its
-file and the other Python files in its folder.
+The hash is of the package's version, of all our code that a run may pass through, and of a user's own learner and rule:
+their files and the other Python files in their folders.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import hashlib
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import superarm
+from superarm.learners.registry import names_file
 
 PACKAGE = Path(superarm.__file__).parent
 RUN_FOLDERS = ("data", "decisions", "explore", "learners", "native", "streams", "theory")
@@ -19,10 +21,10 @@ RUN_FILES = ("groups.py", "losses.py", "parameters.py", "simulation.py")
 SOURCES = ("*.py", "*.pyx", "*.pxd", "c/*.[ch]")
 
 
-def code_digest(learner_spec: str) -> str:
-    """Return the hash of the code behind a learner, as the registry names it: ``mc-dbf`` or ``file.py:Class``."""
-    file_name = learner_spec.partition(":")[0]
-    user_files = Path(file_name).parent.glob("*.py") if file_name.endswith(".py") else ()
+def code_digest(learner_spec: str, explore: Any = None) -> str:
+    """Return the hash of the code behind a learner and its ``explore``: names, or ``file.py:Class`` each."""
+    folders = {Path(spec.partition(":")[0]).parent for spec in (learner_spec, explore) if names_file(spec)}
+    user_files = (path for folder in folders for path in folder.glob("*.py"))
     return _hash(superarm.__version__, _package_digest(), _digest(user_files))[:16]
 
 

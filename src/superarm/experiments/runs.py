@@ -48,7 +48,7 @@ class Run:
     def with_key(self, stream: Stream) -> Run:
         """Return the run with its code and key; making its learner checks the parameters."""
         learner = self.make_learner(stream)
-        run = replace(self, code=code_digest(self.learner_spec))
+        run = replace(self, code=self.code_digest())
         decisive = {
             "format": FORMAT,
             "data": [self.data_digest, self.label, self.first_labels],
@@ -59,6 +59,10 @@ class Run:
             "code": run.code,
         }
         return replace(run, key=hashlib.sha256(canonical_json(decisive).encode()).hexdigest()[:32])
+
+    def code_digest(self) -> str:
+        """Return the hash of the code behind the run, as it is now."""
+        return code_digest(self.learner_spec, dict(self.params).get("explore"))
 
     def open_stream(self) -> Stream:
         """Return the stream of the run's data."""
@@ -153,7 +157,7 @@ def execute_run(run: Run) -> RunResult | RunFailure:
     try:
         stream = run.open_stream()
         learner = run.make_learner(stream)
-        if code_digest(run.learner_spec) != run.code:
+        if run.code_digest() != run.code:
             wanted = "the same as where the run was started"
             raise InvalidInput.must("code", "this worker", wanted, "other code")
         trace = replace(simulate(learner, stream, run.rounds), by_label=(), by_group=())

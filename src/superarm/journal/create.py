@@ -10,7 +10,7 @@ from pathlib import Path
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalMismatch
-from superarm.journal.snapshots import is_user_class, made_by, model_bytes
+from superarm.journal.snapshots import import_user_classes, is_user_class, made_by, model_bytes
 from superarm.journal.store import Snapshot
 from superarm.journal.totals import Totals
 from superarm.learners import Learner, Scores, SetLogit, load
@@ -76,7 +76,7 @@ def _fixed_by(learner: Learner) -> JsonObject:
 
 def _from_model(options: JournalOptions, model: str | Path) -> tuple[Learner, str]:
     if options.learner is not None:
-        parse(options.learner)  # a class of the user's own must be imported before it can be loaded
+        import_user_classes(options.learner)  # before they can be loaded
     learner = load(model)
     labels = learner.label_set.all()
     if not all(isinstance(label, str) for label in labels):  # JSON and journals have names: 3 becomes "3"
@@ -90,7 +90,7 @@ def _from_model(options: JournalOptions, model: str | Path) -> tuple[Learner, st
     if type(learner) is not cls:
         wanted = f"the class in {model}, {type(learner).__name__}"
         raise InvalidInput.must("--learner", "superarm serve", wanted, spec)
-    _check_same(model, params | learner.params, params)
+    _check_same(model, params | learner.params, import_user_classes(spec))
     if (
         isinstance(learner, SetLogit | Scores)
         and not (learner.nondefault_params | params).keys() & EXPLORE_PARAMS

@@ -11,7 +11,7 @@ from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.store import Snapshot
 from superarm.learners import Learner, load
-from superarm.learners.registry import parse
+from superarm.learners.registry import make_rule, names_file, parse
 from superarm.native import cpu_level
 
 if TYPE_CHECKING:
@@ -28,8 +28,16 @@ def check_kind(meta: JsonObject) -> None:
 
 
 def is_user_class(spec: str) -> bool:
-    """Whether a learner is in a user's own file: ``file.py:Class``."""
-    return spec.partition(":")[0].endswith(".py")
+    """Whether a learner, or its rule, is in a user's own file: ``file.py:Class``, ``name:explore=file.py:Class``."""
+    return ".py:" in spec
+
+
+def import_user_classes(spec: str) -> JsonObject:
+    """Import the learner and the rule that a spec names; return its parameters but for such a rule."""
+    _, params = parse(spec)
+    if names_file(params.get("explore")):
+        make_rule(params.pop("explore"))
+    return params
 
 
 def import_user_learner(meta: JsonObject, learner: str | None) -> None:
@@ -40,7 +48,7 @@ def import_user_learner(meta: JsonObject, learner: str | None) -> None:
         if learner is None:
             wanted = f"given: it is in a file ({spec}), and code is only run if you name its file"
             raise InvalidInput.must("--learner", "superarm", wanted, None)
-        parse(learner)
+        import_user_classes(learner)
 
 
 def model_bytes(learner: Learner) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any
 
 from superarm import learners
 from superarm.errors import InvalidInput
+from superarm.explore.rule import Rule
 from superarm.learners import Learner, Scores
 from superarm.parameters import existing_file, parameters
 
@@ -38,9 +39,9 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
     (<class 'superarm.learners.mcdbf.MCDBF'>, {'estimate': 'set', 'gamma': 0.2})
     """
     name, _, rest = spec.partition(":")
-    if name.endswith(".py"):
+    if names_file(spec):
         class_name, _, rest = rest.partition(":")
-        cls, fixed = _from_file(Path(name), class_name), dict[str, Any]()
+        cls, fixed = _from_file(Path(name), class_name, Learner), dict[str, Any]()
     elif name == Scores.name:
         cls, fixed = Scores, {}
     elif name in names():
@@ -65,7 +66,27 @@ def parse_params(text: str, parameter: str, owner: str, spec: str) -> dict[str, 
 def make(spec: str, **common: Any) -> Learner:
     """A learner from its spec; parameters in the spec win over ``common``."""
     cls, own = parse(spec)
-    return cls(**{**common, **own})
+    params = {**common, **own}
+    if names_file(params.get("explore")):
+        params["explore"] = make_rule(params["explore"])
+    return cls(**params)
+
+
+def names_file(spec: Any) -> bool:
+    """Return whether a spec, or a parameter, names a class in a user's own file: ``file.py:Class``."""
+    return isinstance(spec, str) and spec.partition(":")[0].endswith(".py")
+
+
+def make_rule(spec: str) -> Rule:
+    """A rule in a user's own file, from ``file.py:Class:key=value:key=value``: a comma would end the parameter."""
+    name, _, rest = spec.partition(":")
+    class_name, _, pairs = rest.partition(":")
+    cls: type[Rule] = _from_file(Path(name), class_name, Rule)
+    params = parse_params(pairs.replace(":", ","), "explore", "superarm", spec)
+    try:
+        return cls(**params)
+    except TypeError as error:
+        raise InvalidInput.must("explore", "superarm", "a rule with its own parameters", spec) from error
 
 
 def parse_value(text: str) -> Any:
@@ -81,12 +102,13 @@ def parse_value(text: str) -> Any:
     return text
 
 
-def _from_file(path: Path, class_name: str) -> type[Learner]:
-    """A learner class in a user's own file."""
+def _from_file(path: Path, class_name: str, base: type[Any]) -> Any:
+    """A class of learners or rules in a user's own file."""
     module = _module(existing_file(path), path.stat().st_mtime_ns)
     cls = getattr(module, class_name, None)
-    if not (isinstance(cls, type) and issubclass(cls, Learner)):
-        raise InvalidInput.must("learner", str(path), "the name of a Learner class in it", class_name)
+    if not (isinstance(cls, type) and issubclass(cls, base)):
+        wanted = f"the name of a {base.__name__} class in it"
+        raise InvalidInput.must(base.__name__.lower(), str(path), wanted, class_name)
     return cls
 
 
