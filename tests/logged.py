@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from superarm.explore import Mixture
-from superarm.logs.batches import Batch
+from superarm.logs.batches import LogBatch
 from superarm.logs.weights import inclusion_of_all
 
 Array = np.ndarray[Any, Any]
@@ -50,7 +50,7 @@ class World:
         order = np.argsort(-(p + 0.2 * (1 - nothing) * random.random(p.shape)), axis=1)
         return cls(k, m, gamma, p, top, order, np.clip(p + 0.1 * random.random(p.shape), 0, 1))
 
-    def log(self, n: int, random: np.random.Generator) -> tuple[Batch, Array]:
+    def log(self, n: int, random: np.random.Generator) -> tuple[LogBatch, Array]:
         """n rows (as arrays; no features) and their contexts."""
         context = random.integers(4, size=n)
         top = mask(self.top[context], self.k)
@@ -64,10 +64,10 @@ class World:
         unknown = np.full(n, np.nan)
         draws = self.draws(self.top, self.gamma)
         nothing: Any = [None] * n
-        batch = Batch(nothing, hit * 1.0, shown, top, every, unknown, [draws[c] for c in context])
+        batch = LogBatch(nothing, hit * 1.0, shown, top, every, unknown, [draws[c] for c in context])
         return batch, context
 
-    def every_set(self) -> tuple[Batch, Array]:
+    def every_set(self) -> tuple[LogBatch, Array]:
         """Each set that can be logged, once in each context; and the contexts."""
         sets = np.array(list(combinations(range(self.k), self.m)))
         context = np.repeat(np.arange(4), len(sets))
@@ -75,7 +75,9 @@ class World:
         n, nothing = len(shown), np.zeros(len(shown))
         draws = self.draws(self.top, self.gamma)
         top, rows = mask(self.top[context], self.k), [draws[c] for c in context]
-        return Batch([None] * n, nothing, shown, top, np.ones_like(shown), np.full(n, np.nan), rows), context
+        return LogBatch(
+            [None] * n, nothing, shown, top, np.ones_like(shown), np.full(n, np.nan), rows
+        ), context
 
     def draws(self, sets: Array, gamma: float | None) -> list[Mixture]:
         """In each context, the draw of a policy that shows sets[context], or draws around them."""

@@ -280,7 +280,7 @@ def test_whoever_imports_an_extra_asks_for_it_first(path: Path) -> None:
         elif isinstance(node, ast.ImportFrom) and node.module and node.lineno not in lines:
             found.add(node.module.split(".")[0])
     doors = [door.read_text(encoding="utf-8") for door in (path, path.parent / "__init__.py")]
-    calls = [call for door in doors for call in re.findall(r'\bneed\("(\w+)"((?:, "\w+")*)\)', door)]
+    calls = [call for door in doors for call in re.findall(r'\brequire_extra\("(\w+)"((?:, "\w+")*)\)', door)]
     asked = {name for extra, named in calls for name in re.findall(r"\w+", named) or EXTRAS[extra][1]}
     assert found & OPTIONAL <= asked
 

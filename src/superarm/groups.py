@@ -16,7 +16,7 @@ from superarm._types import Array
 from superarm.data.cells import is_missing
 from superarm.errors import InvalidInput
 
-MOST = 1000  # groups
+MAX_GROUPS = 1000  # groups
 MISSING = "(missing)"
 
 
@@ -47,11 +47,11 @@ class Groups(NamedTuple):
     numbers: Array
 
     @classmethod
-    def of(cls, values: Iterable[Any], owner: str) -> Groups:
+    def from_values(cls, values: Iterable[Any], owner: str) -> Groups:
         """The groups that the ``values`` of a column, one for each row, make."""
         names, numbers = np.unique(group_names(values), return_inverse=True)
-        if len(names) > MOST:
-            wanted = f"a column of at most {MOST:,} different values"
+        if len(names) > MAX_GROUPS:
+            wanted = f"a column of at most {MAX_GROUPS:,} different values"
             raise InvalidInput.must("group", owner, wanted, f"{len(names):,}")
         return cls(tuple(names.tolist()), numbers.astype(np.intp))
 

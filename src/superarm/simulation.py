@@ -225,10 +225,10 @@ def simulate(
     seed = learner.seed if seed is None else seed
     promise = learner.coverage
     warm_up = 0 if promise is None else max(0, promise.warm_up - learner.round)
-    marks = checkpoints(rounds)
+    checkpoint_rounds = checkpoints(rounds)
     if 0 < warm_up < rounds:
-        marks = np.union1d(marks, [warm_up])
-    counts = np.zeros((len(marks), 4), np.int64)
+        checkpoint_rounds = np.union1d(checkpoint_rounds, [warm_up])
+    counts = np.zeros((len(checkpoint_rounds), 4), np.int64)
     total, seconds, done, next_mark = np.zeros(4, np.int64), 0.0, 0, 0
     group_sums = _GroupSums.of_stream(stream, promise is not None)
     with progress_ticker(progress, rounds) as tick:
@@ -236,8 +236,8 @@ def simulate(
             if done == 0:
                 learner.run(chunk.rows, chunk.y, chunk.order[:0])  # make its arrays off the clock
             start = 0
-            while start < len(chunk.order) and next_mark < len(marks):
-                stop = min(len(chunk.order), start + int(marks[next_mark]) - done)
+            while start < len(chunk.order) and next_mark < len(checkpoint_rounds):
+                stop = min(len(chunk.order), start + int(checkpoint_rounds[next_mark]) - done)
                 part = chunk._replace(order=chunk.order[start:stop])
                 sizes = np.empty(stop - start, np.intp) if group_sums and done >= warm_up else None
                 began = perf_counter()
@@ -252,17 +252,17 @@ def simulate(
                 done += stop - start
                 tick(stop - start)
                 start = stop
-                if done == marks[next_mark]:
+                if done == checkpoint_rounds[next_mark]:
                     counts[next_mark] = total
                     next_mark += 1
-            if next_mark == len(marks):
+            if next_mark == len(checkpoint_rounds):
                 break
     return Trace(
         learner=learner.name,
         data=stream.name,
         set_size=learner.set_size,
         seed=seed,
-        rounds=marks,
+        rounds=checkpoint_rounds,
         counts=counts[:, :3],
         seconds=seconds,
         scaling=learner.effective_scaling,

@@ -162,7 +162,7 @@ def test_the_service(tmp_path: Path, table: Path, columns: sa.Columns, expected:
         assert state(service.model.projector.learner) == expected
         strange = service.call(service.handler.decide, DecisionRequest({"age": "old", "size": 3}))
         assert strange["warnings"] == [
-            "column 'age' holds numbers, got 'old': a missing number, and a word",
+            "column 'age' holds numbers, got 'old': the number counts as missing, and this as a word",
             "column 'size' is new: it is left out",
             *(f"column {name!r} is missing" for name in FEATURES if name != "age"),
         ]

@@ -41,7 +41,7 @@ def weights_of(learner: sa.SetLogit) -> Any:
 
 
 def z_of(learner: sa.SetLogit, x: Any) -> Any:
-    """x~ by the formula at the top of scaling.py, and the constant."""
+    """x~ by the formula at the top of native/scaling.pyx, and the constant."""
     bias, s = learner.core.scaling.bias, learner.core.scaling.state()
     z = ((x - s["mean"]) * s["inverse"]).astype(np.float64)  # none beyond 5
     z *= np.sqrt((1 - bias**2) / np.sqrt((z @ z) * s["seen"][1]))

@@ -18,7 +18,7 @@ from superarm.logs import (
     train,
 )
 from superarm.logs.calibration import Calibration
-from superarm.logs.hit_rates import Sums
+from superarm.logs.hit_rates import HitRateSums
 from superarm.logs.results import nested
 from superarm.logs.weights import ImportanceWeights
 
@@ -134,7 +134,7 @@ def test_train_and_evaluate_tell_the_same_number(tmp_path):
 def test_a_model_that_was_never_wrong_is_not_certain():
     """Expectations that always came true leave no spread; the interval still allows for one surprise."""
     n, half = 500, np.full(500, 0.5)
-    sums, f = Sums("set"), (np.arange(n) % 2).astype(float)
+    sums, f = HitRateSums("set"), (np.arange(n) % 2).astype(float)
     weights = ImportanceWeights(np.arange(n) // 2 % 2 * 2.0, np.full(n, 2.0), np.full(n, np.nan))
     sums.add(weights, f, half, f, half, np.ones(n), np.ones(n, bool))
     found = sums.estimates()[-1]

@@ -243,7 +243,7 @@ def test_a_log_is_not_written_if_the_model_was_replaced_meanwhile(tmp_path, monk
     csv(tmp_path, "id,hit\n0,1\n1,0\n", "answers.csv")
     digests = iter(["before", "after"])
     monkeypatch.setattr(batch_files, "file_digest", lambda path: next(digests))
-    with pytest.raises(InvalidInput, match="nothing was changed: run this one again"):
+    with pytest.raises(InvalidInput, match="nothing was written, run it again"):
         learn_file(model, tmp_path / "d.parquet", tmp_path / "answers.csv", log=log)
     assert not log.exists()
 

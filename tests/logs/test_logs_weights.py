@@ -9,9 +9,9 @@ import pytest
 from logged import World, draws_of, mask
 
 from superarm.explore import Mixture
-from superarm.logs.batches import Batch, take
+from superarm.logs.batches import LogBatch, take
 from superarm.logs.evaluation import HitRateEstimator
-from superarm.logs.hit_rates import MIN_ROWS, Sums
+from superarm.logs.hit_rates import MIN_ROWS, HitRateSums
 from superarm.logs.weights import (
     inclusion_of_all,
     linear_weights,
@@ -37,7 +37,7 @@ def every_set(k, m, top, gamma=None, eligible=None):
     among = list(range(k)) if eligible is None else eligible
     shown = mask(np.array(list(combinations(among, m))), k)
     n = len(shown)
-    return Batch(
+    return LogLogBatch(
         [None] * n,
         np.zeros(n),
         shown,
@@ -200,7 +200,7 @@ def test_wrong_odds_show_in_the_mean_weight(factor, message):
     batch, context = world.log(4000, np.random.default_rng(0))
     logged = logged_propensities(batch)
     wrong = logged._replace(propensity=np.minimum(logged.propensity * factor, 1.0))
-    sums, q = Sums("set"), np.zeros(4000)
+    sums, q = HitRateSums("set"), np.zeros(4000)
     policy = draws_of(mask(world.order[context, :1], 4))
     known = np.ones(4000, bool)
     sums.add(set_weights(batch, wrong, policy), batch.hit, q, q, q, np.ones(4000), known)

@@ -161,7 +161,7 @@ def test_uniform_is_uniform(along):
     assert chisquare(np.bincount((u * 1000).astype(int), minlength=1000)).pvalue > SIGNIFICANCE
     low_bits = (u * 2**53).astype(np.int64) & 255
     assert chisquare(np.bincount(low_bits, minlength=256)).pvalue > SIGNIFICANCE
-    for power in (1, 2, 3):  # update_mean_var: 1/(p+1), with the spread that the next ones give
+    for power in (1, 2, 3):  # moments: 1/(p+1), with the spread that the next ones give
         spread = np.sqrt((1 / (2 * power + 1) - 1 / (power + 1) ** 2) / len(u))
         assert abs((u**power).mean() - 1 / (power + 1)) < 4 * spread
 

@@ -16,7 +16,9 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.column import VECTOR, Column
 
-SHARED = 5  # of open columns, one feature in five takes the numbers for which none of their own is left
+SHARED_DIVISOR = (
+    5  # of open columns, one feature in five takes the numbers for which none of their own is left
+)
 
 
 class DensePart:
@@ -40,7 +42,7 @@ class DensePart:
         for column in columns:
             self.add(column)
         self.n_numbers = n_open_numbers or self._used or int(n_word_features > 0)
-        self._unshared = self.n_numbers - self.n_numbers // SHARED
+        self._unshared = self.n_numbers - self.n_numbers // SHARED_DIVISOR
 
     @property
     def n_dense(self) -> int:

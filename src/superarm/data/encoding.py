@@ -212,7 +212,9 @@ def _add_value_notice(notices: Notices, column: Column, value: str) -> None:
     """Add a notice about a value that is not what its column was declared to hold."""
     name, short = column.name, value if len(value) <= 40 else f"{value[:40]}…"
     if column.kind in AS_NUMBER:
-        notices[name] = f"column {name!r} holds {column.kind}, got {short!r}: a missing number, and a word"
+        notices[name] = (
+            f"column {name!r} holds {column.kind}, got {short!r}: the number counts as missing, and this as a word"
+        )
     elif column.kind == WORDS and is_text(value) and len(value.split()) > 4 and not column.high_cardinality:
         notices[name] = (
             f"column {name!r} holds words, got a text: {short!r} (declared as text, it is read word by word)"

@@ -242,8 +242,9 @@ class ColumnProfile:
         """The column."""
         kind = self.kind
         if self.filled and self.non_numeric == self.filled:
-            got = f"words in all {self.filled:,}"
-            raise InvalidInput.must(kind, f"column {self.name!r}", "in some of its cells", got)
+            raise InvalidInput(
+                f"column {self.name!r} was declared as {kind}, but its {self.filled:,} filled cells hold words"
+            )
         numbers = kind in (NUMBERS, BOOLEAN)
         return Column(
             self.name,

@@ -96,7 +96,7 @@ class Labels:
         )
 
     @classmethod
-    def of(cls, n_labels: Any, labels: Sequence[Label] | None, owner: str) -> Labels:
+    def from_params(cls, n_labels: Any, labels: Sequence[Label] | None, owner: str) -> Labels:
         """From the two parameters of which one must be given."""
         if labels is not None:
             if isinstance(labels, str) or not isinstance(labels, Iterable):

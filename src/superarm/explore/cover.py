@@ -192,7 +192,7 @@ class Cover(Rule):
             return self.coverage
         target = check_coverage(coverage, owner)
         if not kernel.has_room(target):
-            wanted = f"one of the {MAX_TARGETS} that have been asked for: a threshold is kept for each"
+            wanted = f"one of the {MAX_TARGETS} targets in use: no further one can be added"
             raise InvalidInput.must("coverage", owner, wanted, coverage)
         return target
 

@@ -123,7 +123,7 @@ class Event(Struct, eq=False):
 
     @property
     def body(self) -> Any:
-        """A DecisionBody, an OutcomeBody, or a dict."""
+        """A DecisionBody, an OutcomeBody, an AnswerBody, or a dict."""
         body = self._body
         if body is None:
             body = self._body = _DECODE.get(self.kind, loads)(self.body_json)

@@ -1,7 +1,7 @@
 """Replay: apply the events of a journal again, and compare on the way.
 
 Outcomes are learnt again in their order, by the Projector; every decision is made again with the model that it was
-made with (as of its event ``model``), at its cursor; the model is compared with every kept snapshot. Another kind of
+made with (as of event ``model_seq``), at its cursor; the model is compared with every kept snapshot. Another kind of
 CPU may round the last bit of a sum differently: that is no damage; another set, or a propensity that differs by more
 than rounding, may be.
 """
@@ -33,7 +33,7 @@ OnProgress = Callable[[int], object]
 SAME, BITS, PROPENSITY, SETS = "same", "last bits only", "propensity differs", "set differs"
 ROUNDING = 1e-5
 NOT_IN_JOURNAL = {"format", "learner"}
-NUMBERS = {"log_propensity", "log_ordered_propensity", "rule"}  # may differ by rounding
+ROUNDING_FIELDS = {"log_propensity", "log_ordered_propensity", "rule"}  # may differ by rounding
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class Replay:
         self._unknown_model = -1  # a model whose cursor is not known any more
         self._cursor: Cursor | None = None
         self._cursor_of = -1  # the model that it belongs to
-        self._old: Projector | None = None  # for decisions of a process that was paused for long
+        self._past_projector: Projector | None = None  # for decisions of a process that was paused for long
 
     def run(self) -> ReplayResult:
         while self.projector.seq < self.until:
@@ -176,12 +176,12 @@ class Replay:
         result.sets_differ += difference == SETS
 
     def _compare_old_decision(self, event: Event, model: int) -> None:
-        if self._old is None or self._old.seq > model:
+        if self._past_projector is None or self._past_projector.seq > model:
             best = max(seq for seq in self.snapshot_seqs if seq <= model)
-            self._old = Projector(self.store, self.store.snapshot(best))
+            self._past_projector = Projector(self.store, self.store.snapshot(best))
         try:
-            self._old.catch_up(model)
-            self._compare_decision(event, self._old)
+            self._past_projector.catch_up(model)
+            self._compare_decision(event, self._past_projector)
         except (ContentErased, JournalDamaged):
             self.result.unchecked += 1
 
@@ -211,7 +211,7 @@ def compare(decision: Decision, body: DecisionBody) -> str:
     }
     if not different:
         return SAME
-    if not different <= NUMBERS:
+    if not different <= ROUNDING_FIELDS:
         return SETS
     return BITS if all(_near(values[name], getattr(body, name)) for name in different) else PROPENSITY
 

@@ -21,7 +21,7 @@ from superarm.errors import FeedbackError, InvalidInput, SuperarmError
 from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.learners import Learner
 from superarm.learners.registry import make, parse
-from superarm.logs.hit_rates import Sums
+from superarm.logs.hit_rates import HitRateSums
 from superarm.logs.weights import ImportanceWeights
 
 ESTIMATE_BATCH = 256
@@ -30,8 +30,8 @@ ESTIMATE_BATCH = 256
 class HitRateEstimate:
     """The estimated hit rate of the top sets of a learner."""
 
-    def __init__(self, sums: Sums | None = None) -> None:
-        self._sums = Sums("set") if sums is None else sums
+    def __init__(self, sums: HitRateSums | None = None) -> None:
+        self._sums = HitRateSums("set") if sums is None else sums
         self._waiting: list[tuple[float, float]] = []
 
     def add(self, top: Sequence[str], shown: Sequence[str], log_propensity: float | None, hit: bool) -> None:
@@ -69,7 +69,7 @@ class HitRateEstimate:
 
     @classmethod
     def from_dict(cls, data: JsonObject) -> HitRateEstimate:
-        return cls(Sums.from_dict(data))
+        return cls(HitRateSums.from_dict(data))
 
 
 class Shadow:

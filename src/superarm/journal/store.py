@@ -40,7 +40,7 @@ from superarm.journal.statements import (
 UNSUPPORTED_URL = re.compile(r"^[\w+]+://|^postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)
 READ_BATCH = 4_000  # events
 MIN_SNAPSHOT_GAP = 100  # events: two snapshots with fewer between them may reveal a single row
-LAST = 1 << 62  # above every number of an event
+MAX_SEQ = 1 << 62  # above every number of an event
 
 
 class Head(NamedTuple):
@@ -188,7 +188,7 @@ class Store(ABC):
         """The same events, without the checks."""
         sql = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {READ_BATCH}"
         while True:
-            rows = self._select(sql, (after, LAST if until is None else until))
+            rows = self._select(sql, (after, MAX_SEQ if until is None else until))
             for row in rows:
                 yield Event(*row)
             if len(rows) < READ_BATCH:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
 
-class Batch(NamedTuple):
+class DecisionColumns(NamedTuple):
     """Decisions as compiled code learns from them, in columns."""
 
     rows: Rows
@@ -45,7 +45,10 @@ class AnswerColumns(NamedTuple):
 
 
 def learn_batch(
-    learner: Learner, batch: Batch, answers: AnswerColumns, interleaved: tuple[Any, ...] | None = None
+    learner: Learner,
+    batch: DecisionColumns,
+    answers: AnswerColumns,
+    interleaved: tuple[Any, ...] | None = None,
 ) -> tuple[int, int]:
     """Learn from one answer after the other, and mark the rounds that were learnt.
 
@@ -102,7 +105,7 @@ def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerC
             _check_labels(learner, eligible, answers)
         answers = answers._replace(hits=_hits(decisions, answers))
     assert decisions.rows is not None
-    batch = Batch(decisions.rows, eligible, decisions.draws, decisions.round)
+    batch = DecisionColumns(decisions.rows, eligible, decisions.draws, decisions.round)
     done, status = learn_batch(learner, batch, answers)
     _raise_if_stopped(learner, batch, answers, done, status)
     return done
@@ -132,7 +135,7 @@ def _learn_from_list(learner: Learner, decisions: Sequence[Decision], answers: A
     return done
 
 
-def _stack(learner: Learner, checked: Sequence[CheckedAnswer]) -> Batch:
+def _stack(learner: Learner, checked: Sequence[CheckedAnswer]) -> DecisionColumns:
     """Return checked decisions, one by one, as columns."""
     decisions, all_labels = [one.decision for one in checked], learner.inputs.all_labels
     if all(one.eligible is all_labels for one in checked):
@@ -146,10 +149,14 @@ def _stack(learner: Learner, checked: Sequence[CheckedAnswer]) -> Batch:
         [np.frombuffer(one.draw_log) for one in checked],
     )
     rounds = np.array([-1 if d.round is None else d.round for d in decisions], np.int64)
-    return Batch(stack([one.row for one in checked], learner.inputs.layout), eligible, draws, rounds)
+    return DecisionColumns(
+        stack([one.row for one in checked], learner.inputs.layout), eligible, draws, rounds
+    )
 
 
-def _raise_if_stopped(learner: Learner, batch: Batch, answers: AnswerColumns, done: int, status: int) -> None:
+def _raise_if_stopped(
+    learner: Learner, batch: DecisionColumns, answers: AnswerColumns, done: int, status: int
+) -> None:
     if status:
         at = answers.which[done]
         round_ = int(batch.rounds[at])

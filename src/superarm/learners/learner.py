@@ -65,7 +65,7 @@ class Learner(LearnerBase):
         intercept: bool | float = True,
         scaling: str | None = None,
     ) -> None:
-        label_set = Labels.of(n_labels, labels, self.owner)
+        label_set = Labels.from_params(n_labels, labels, self.owner)
         self.inputs = self.schema_class(self.owner, label_set, n_features, single_label=self.single_label)
         self.core = None
         self._set_size = self.inputs.check_set_size(1 if set_size is None else set_size)

@@ -14,7 +14,7 @@ from superarm._types import Array
 from superarm.data.rows import stack
 from superarm.decisions.decisions import DrawnSets, EligibleLabels, flatten
 from superarm.errors import SuperarmError
-from superarm.learners.batch_feedback import AnswerColumns, Batch, learn_batch
+from superarm.learners.batch_feedback import AnswerColumns, DecisionColumns, learn_batch
 from superarm.learners.feedback import answered_before, update_error
 from superarm.learners.learner import Learner
 
@@ -100,7 +100,7 @@ class StoredUpdates:
         self._clear()
         return refused
 
-    def _batch(self) -> Batch:
+    def _batch(self) -> DecisionColumns:
         """Return the decisions that were answered, in columns."""
         layout, bodies = self.learner.inputs.layout, [answer.stored.body for answer in self._answers]
         assert layout is not None
@@ -109,7 +109,7 @@ class StoredUpdates:
         if again is not None:
             raise answered_before(self.learner, again)
         rows = [self._row(a.stored) if a.row is None else a.row for a in self._answers]
-        return Batch(stack(rows, layout), self._eligible(bodies), self._draws(bodies), rounds)
+        return DecisionColumns(stack(rows, layout), self._eligible(bodies), self._draws(bodies), rounds)
 
     def _row(self, decision: StoredDecision) -> Any:
         row = decision.row()

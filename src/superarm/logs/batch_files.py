@@ -231,8 +231,7 @@ def _label(learner: Learner, text: Any) -> Any:
 def _replace(model: Path, digest: str, learner: Learner) -> None:
     """Replace a model file, if it still has this digest."""
     if file_digest(existing_file(model)) != digest:
-        wanted = "left alone while a command works on it (nothing was changed: run this one again)"
-        raise InvalidInput.must("content", str(model), wanted, "another command's work")
+        raise InvalidInput(f"{model} was changed while this command ran: nothing was written, run it again")
     learner.save(model)
 
 

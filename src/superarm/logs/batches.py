@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Batch:
+class LogBatch:
     """Some rows with an outcome; n x k arrays say which labels belong to a set."""
 
     records: list[Record]
@@ -61,7 +61,7 @@ class Batch:
         return [{name: x.get(name) for name in columns.columns} for x in X]
 
 
-def batches(records: Iterable[Record], labels: Labels) -> Iterator[Batch]:
+def batches(records: Iterable[Record], labels: Labels) -> Iterator[LogBatch]:
     """Rows with an outcome, in batches of 64 that grow to 4096: what learns from batch to batch is young at first."""
     most = max(1, min(4096, 20_000_000 // labels.count))
     size = min(64, most)
@@ -76,7 +76,7 @@ def batches(records: Iterable[Record], labels: Labels) -> Iterator[Batch]:
         yield _batch(pending, labels)
 
 
-def _batch(records: list[Record], labels: Labels) -> Batch:
+def _batch(records: list[Record], labels: Labels) -> LogBatch:
     n, k = len(records), labels.count
     shown, top, eligible = (np.zeros((n, k), bool) for _ in range(3))
     propensity = np.full(n, np.nan)
@@ -92,7 +92,7 @@ def _batch(records: list[Record], labels: Labels) -> Batch:
             top[i, decision.top] = True
         distributions.append(_distribution(decision, all_labels, record.row_number))
     hit = np.array([record.hit for record in records], np.float64)
-    return Batch(records, hit, shown, top, eligible, propensity, distributions)
+    return LogBatch(records, hit, shown, top, eligible, propensity, distributions)
 
 
 def _distribution(decision: Decision, all_labels: Sequence[int], number: int) -> SetDistribution | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.groups import wilson
-from superarm.logs.batches import Batch
+from superarm.logs.batches import LogBatch
 from superarm.logs.hit_rates import WARNING_Z
 from superarm.logs.weights import Propensities
 
@@ -31,7 +31,7 @@ class LogDiagnostics:
     ordered: int = 0  # of these, rows with the probability of the ordered draw
     inverse: Array = field(default_factory=lambda: np.zeros(3))  # 1/(p C(n, m)): count, sum, squares
 
-    def add(self, batch: Batch, logged: Propensities) -> None:
+    def add(self, batch: LogBatch, logged: Propensities) -> None:
         """Count rows that have an outcome."""
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())

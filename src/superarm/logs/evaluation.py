@@ -15,10 +15,10 @@ from superarm.decisions.decision import Record
 from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, coverage_by, group_names
 from superarm.learners import SetLogit
-from superarm.logs.batches import Batch, batches, take
+from superarm.logs.batches import LogBatch, batches, take
 from superarm.logs.calibration import Calibration
 from superarm.logs.diagnostics import LogDiagnostics
-from superarm.logs.hit_rates import Estimate, Sums, best_of
+from superarm.logs.hit_rates import Estimate, HitRateSums, best_of
 from superarm.logs.log import Log
 from superarm.logs.policies import Policy, PolicyRunner
 from superarm.logs.results import Evaluation, PolicyResult, nested
@@ -129,7 +129,7 @@ class PolicyEvaluator:
         self._log_loss = 0.0
 
     def add(
-        self, batch: Batch, logged: Propensities, scores: Array | None, reward_scores: Array | None
+        self, batch: LogBatch, logged: Propensities, scores: Array | None, reward_scores: Array | None
     ) -> None:
         """Add rows, the policy's scores of their labels, and a reward model's for policies without probabilities."""
         weights = policy_weights(batch, logged, self.runner.choose(batch, scores))
@@ -191,10 +191,10 @@ class HitRateEstimator:
 
     def __init__(self, *, one_set: bool) -> None:
         self.one_set = one_set
-        self.by_set, self.linear, self.calibration = Sums("set"), Sums("linear"), Calibration()
+        self.by_set, self.linear, self.calibration = HitRateSums("set"), HitRateSums("linear"), Calibration()
         self.rows, self.labels_shown = 0, 0.0
 
-    def add(self, batch: Batch, logged: Propensities, weights: PolicyWeights, p: Array) -> None:
+    def add(self, batch: LogBatch, logged: Propensities, weights: PolicyWeights, p: Array) -> None:
         """Add rows, their weights, and the probabilities of their labels by the policy itself or a reward model."""
         pi, known = weights.inclusion, ~np.isnan(logged.propensity)
         self.rows, self.labels_shown = self.rows + len(batch), self.labels_shown + float(pi.sum())

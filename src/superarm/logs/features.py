@@ -18,7 +18,7 @@ from superarm.logs.log_columns import LogColumns
 from superarm.logs.parsing import BadRow, parse_numbers
 
 
-class Features(ABC):
+class FeatureReader(ABC):
     """Where the features of a row are.
 
     Attributes:
@@ -46,7 +46,7 @@ class Features(ABC):
         return np.ascontiguousarray(x, np.float32)
 
 
-class UnnamedFeatures(Features):
+class UnnamedFeatures(FeatureReader):
     """Numbers without names: dense ones in x, sparse ones in x_indices and x_values."""
 
     def __init__(self, separator: str | None) -> None:
@@ -71,7 +71,7 @@ class UnnamedFeatures(Features):
         return Row.from_parts(dense, indices.astype(np.int32), x.astype(np.float32), width)
 
 
-class NamedFeatures(Features):
+class NamedFeatures(FeatureReader):
     """Columns with names.
 
     Args:
@@ -112,7 +112,7 @@ def find_features(
     declared: Sequence[Columns],
     separator: str | None,
     owner: str,
-) -> Features:
+) -> FeatureReader:
     """Find the features of a log by its first rows.
 
     Args:

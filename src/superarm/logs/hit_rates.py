@@ -114,7 +114,7 @@ def interval(value: float, error: float, freedom: float, level: float = 0.95) ->
     return max(0.0, value - reach), min(1.0, value + reach)
 
 
-class _Sum(NamedTuple, Generic[T]):
+class Moments(NamedTuple, Generic[T]):
     """Sums over rows, of y = w f, u = w times its control, c = w q_S - q_B, and their products."""
 
     rows: T
@@ -138,13 +138,13 @@ class _Sum(NamedTuple, Generic[T]):
     predicted: T
 
 
-def _sample_sizes(s: _Sum[T]) -> tuple[T, T]:
+def _sample_sizes(s: Moments[T]) -> tuple[T, T]:
     """Return the effective sample size, and how many rows the spread is known from."""
     square = np.maximum(s.square, 1e-300)
     return s.mean**2 / square, square**2 / np.maximum(s.fourth, 1e-300)
 
 
-def _mean_weight(s: _Sum[float]) -> tuple[float, float]:
+def _mean_weight(s: Moments[float]) -> tuple[float, float]:
     """Return the mean of w times its control, which is 1 in expectation, and its standard error."""
     n = s.rows
     mean = s.u / n
@@ -154,7 +154,7 @@ def _mean_weight(s: _Sum[float]) -> tuple[float, float]:
 CONTROLS = 2
 
 
-def _controlled(s: _Sum[float]) -> tuple[float, float]:
+def _controlled(s: Moments[float]) -> tuple[float, float]:
     """Return the mean and the variance of w f, less what its controls explain."""
     n, plain = s.rows, s.y / s.rows
     z = np.array([s.u / n - 1.0, s.c / n])
@@ -164,7 +164,7 @@ def _controlled(s: _Sum[float]) -> tuple[float, float]:
     return float(plain - b @ z), float(s.yy / n - plain**2 - b @ shared)
 
 
-class Sums:
+class HitRateSums:
     """Sums over rows of one kind of weight."""
 
     def __init__(self, kind: str) -> None:
@@ -172,7 +172,7 @@ class Sums:
         self.max_weight = 0.0
         self.unknown = 0  # rows that do not say how probable their set was
         self.unsupported = np.zeros(2)  # rows that cannot answer, and the sum of the predictions for them
-        self.bins = np.zeros((BINS, len(_Sum._fields)))  # by how heavy the weights of a row may be
+        self.bins = np.zeros((BINS, len(Moments._fields)))  # by how heavy the weights of a row may be
         self.uniform = np.zeros(2)  # E[w] and E[w^2], had the sets been uniform
 
     def add(
@@ -222,7 +222,7 @@ class Sums:
         return {"kind": self.kind, "max_weight": self.max_weight, "unknown": self.unknown, **arrays}
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Sums:
+    def from_dict(cls, data: dict[str, Any]) -> HitRateSums:
         sums = cls(data["kind"])
         sums.max_weight, sums.unknown = data["max_weight"], data["unknown"]
         sums.unsupported, sums.bins, sums.uniform = (
@@ -237,12 +237,12 @@ class Sums:
     @property
     def expected(self) -> float:
         """The mean of the predictions."""
-        total: _Sum[float] = _Sum(*self.bins.sum(axis=0).tolist())
+        total: Moments[float] = Moments(*self.bins.sum(axis=0).tolist())
         return float(self.unsupported[1] + total.predicted) / self.rows if self.rows else nan
 
-    def _trimmed(self) -> tuple[_Sum[float], float, float]:
+    def _trimmed(self) -> tuple[Moments[float], float, float]:
         """Return the sums over the rows to use, the share of the others, and the sum of the predictions for those."""
-        up_to: _Sum[Array] = _Sum(*np.cumsum(self.bins, axis=0).T)  # each an array over bins
+        up_to: Moments[Array] = Moments(*np.cumsum(self.bins, axis=0).T)  # each an array over bins
         n = self.rows
         share = 1.0 - up_to.rows / n
         left = up_to.residual[-1] / max(up_to.rows[-1], 1.0)
@@ -252,7 +252,7 @@ class Sums:
         width += np.where(enough, 0.0, 10.0)  # better a wide interval than one that is not to be trusted
         width[(share > MAX_UNSUPPORTED) & (up_to.rows < up_to.rows[-1])] = np.inf
         cut = int(np.argmin(width))
-        kept: _Sum[float] = _Sum(*np.transpose(up_to)[cut].tolist())
+        kept: Moments[float] = Moments(*np.transpose(up_to)[cut].tolist())
         return (
             kept,
             float(share[cut]),
@@ -319,7 +319,7 @@ class Sums:
 
     def _problem(
         self,
-        s: _Sum[float],
+        s: Moments[float],
         n_eff: float,
         variance_rows: float,
         unsupported: float,

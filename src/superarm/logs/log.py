@@ -14,7 +14,7 @@ from superarm.data.columns import Columns
 from superarm.data.tables import Table, WithVectors, is_named_rows
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
-from superarm.logs.features import Features, find_features
+from superarm.logs.features import FeatureReader, find_features
 from superarm.logs.log_columns import LogColumns
 from superarm.logs.other_formats import convert_row, open_source
 from superarm.logs.parsing import (
@@ -191,7 +191,7 @@ class Log:
 
     # ------------------------------------------------------------ columns
 
-    def _find_features(self, declared: list[Columns]) -> Features:
+    def _find_features(self, declared: list[Columns]) -> FeatureReader:
         """Find the features; the first source tells for all of them: ids may begin again in each."""
         source = self.sources[0]
         first_rows = list(islice(_rows(source), SAMPLE))

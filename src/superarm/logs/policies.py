@@ -17,7 +17,7 @@ from superarm.errors import InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uniform, distribution_of
 from superarm.explore.rule import log_scores
 from superarm.learners import Learner
-from superarm.logs.batches import Batch
+from superarm.logs.batches import LogBatch
 from superarm.logs.parsing import BadRow, parse_numbers
 from superarm.logs.summary import LogSummary, label_numbers
 from superarm.losses import softmax
@@ -170,7 +170,7 @@ class PolicyRunner:
         learner = self.policy.learner
         return self.policy.probabilities is not None if learner is None else has_probabilities(learner)
 
-    def scores(self, batch: Batch) -> Array | None:
+    def scores(self, batch: LogBatch) -> Array | None:
         """Return the scores of all labels, by row; ``None`` for a fixed list."""
         learner = self.policy.learner
         if learner is None:
@@ -183,7 +183,7 @@ class PolicyRunner:
         """Whether it shows one certain set for a row; else it draws one of several."""
         return self.rule is None and self.gamma is None
 
-    def choose(self, batch: Batch, s: Array | None) -> list[SetDistribution]:
+    def choose(self, batch: LogBatch, s: Array | None) -> list[SetDistribution]:
         """Return the distribution of the policy's set for each row, given its scores."""
         top = np.zeros(batch.shown.shape, bool)
         if s is None:
@@ -220,7 +220,7 @@ class PolicyRunner:
 
     # ------------------------------------------------------------ scores from elsewhere
 
-    def _scores(self, batch: Batch) -> Array:
+    def _scores(self, batch: LogBatch) -> Array:
         policy, k = self.policy, self.labels.count
         source = policy.scores if policy.scores is not None else policy.probabilities
         what = "scores" if policy.scores is not None else "probabilities"

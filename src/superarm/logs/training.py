@@ -88,7 +88,7 @@ def train(
     """Teach a learner what a log knows.
 
     The rows kept out are the same for the same ``holdout`` and ``seed``; the model remembers both
-    and the files, so `evaluate` is_held_out it by rows that it has not seen.
+    and the files, so `evaluate` judges it by rows that it has not seen.
 
     Args:
         log: the log, read once a pass; `Log` takes several files.

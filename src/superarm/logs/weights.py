@@ -26,7 +26,7 @@ from superarm._types import Array
 from superarm.explore import Mixture, SetDistribution
 from superarm.explore.dilute_probabilities import log_comb, log_set_probabilities
 from superarm.explore.distributions import NEGLIGIBLE
-from superarm.logs.batches import Batch
+from superarm.logs.batches import LogBatch
 
 
 class ImportanceWeights(NamedTuple):
@@ -56,7 +56,7 @@ class PolicyWeights(NamedTuple):
     linear: ImportanceWeights
 
 
-def logged_propensities(batch: Batch) -> Propensities:
+def logged_propensities(batch: LogBatch) -> Propensities:
     """Return the probabilities of the logged sets."""
     n, m = batch.eligible.sum(axis=1), batch.shown.sum(axis=1)
     by_rule, excess = np.full((2, len(batch)), np.nan)
@@ -71,7 +71,7 @@ def logged_propensities(batch: Batch) -> Propensities:
     return Propensities(n, m, propensity, by_rule, log_n_sets, excess)
 
 
-def policy_weights(batch: Batch, logged: Propensities, policy: Sequence[SetDistribution]) -> PolicyWeights:
+def policy_weights(batch: LogBatch, logged: Propensities, policy: Sequence[SetDistribution]) -> PolicyWeights:
     """Return the weights for a policy that would draw its sets so, with a distribution for each row."""
     pi = inclusion_of_all(policy, batch.shown.shape[1])
     return PolicyWeights(pi, set_weights(batch, logged, policy), linear_weights(batch, logged, pi))
@@ -85,7 +85,9 @@ def inclusion_of_all(distributions: Sequence[SetDistribution], k: int) -> Array:
     return pi
 
 
-def set_weights(batch: Batch, logged: Propensities, policy: Sequence[SetDistribution]) -> ImportanceWeights:
+def set_weights(
+    batch: LogBatch, logged: Propensities, policy: Sequence[SetDistribution]
+) -> ImportanceWeights:
     """Return P_B(S) / p(S), for a policy's distribution in each row."""
     w, square, unknown = np.full((3, len(batch)), np.nan)
     for i, (drawn_from, policy_draw) in enumerate(zip(batch.distributions, policy, strict=True)):
@@ -97,7 +99,7 @@ def set_weights(batch: Batch, logged: Propensities, policy: Sequence[SetDistribu
     return ImportanceWeights(w, square, unknown)
 
 
-def linear_weights(batch: Batch, logged: Propensities, pi: Array) -> ImportanceWeights:
+def linear_weights(batch: LogBatch, logged: Propensities, pi: Array) -> ImportanceWeights:
     """Return pi_B' G^+ 1_S, for a policy's inclusion probabilities pi."""
     n, m, shown = logged.n.astype(np.float64), logged.m, batch.shown
     with np.errstate(divide="ignore", invalid="ignore"):  # where all labels are shown, sets cannot be drawn

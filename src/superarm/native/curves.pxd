@@ -35,7 +35,7 @@ cdef class Curves(Stage):
     cdef void add_average(self, const Features* x, float* s) noexcept nogil
     cdef void add_last(self, float* last) noexcept nogil
     # v times the scores of another part, average and last, belong to what is not curved, too.
-    cdef void add_others(self, const float* scores, float v) noexcept nogil
+    cdef void add_sparse_scores(self, const float* scores, float v) noexcept nogil
     # p = the probabilities that the other weights are to be moved away from, towards post; the curved weights make
     # their step, and the gate; u is how much of all this reaches the score.
     cdef void learn(self, const Features* x, const Round* round, const Answer* answer, const Noise* noise, const double* post, double step, AveragedWeights linear, double u, double* p) noexcept nogil

@@ -135,7 +135,7 @@ cdef class Curves(Stage):
             self.linear[k + r] = last[r]
             last[r] += g * self.curved[k + r]
 
-    cdef void add_others(self, const float* scores, float v) noexcept nogil:
+    cdef void add_sparse_scores(self, const float* scores, float v) noexcept nogil:
         cdef Py_ssize_t r
         for r in range(2 * self.k):
             self.linear[r] += v * scores[r]

@@ -134,7 +134,7 @@ cdef class SetLogitCore(Core):
             self.part_gates.sparse_probabilities(self.curves, self.sparse_c)
         if self.curves.n_features > 0:
             if self.mixed_rows:
-                self.curves.add_others(self.part_gates.sparse, <float>self.part_gates.gates[2])
+                self.curves.add_sparse_scores(self.part_gates.sparse, <float>self.part_gates.gates[2])
             self.curves.learn(round.x, round, answer, &self.noise, self.post, self.step, self.weights, u, self.c)
         elif self.mixed_rows:
             self.part_gates.dense_probabilities(self.c)
@@ -182,7 +182,7 @@ cdef void times_likelihood(double* p, Py_ssize_t k, const double* likelihood) no
 
 cdef void given_bit(
     double* p, Py_ssize_t k, const Noise* noise, double revive, Py_ssize_t none_label, const double* credit,
-    const Py_ssize_t* drawn, Py_ssize_t m, bint hit, double* waiting,
+    const Py_ssize_t* drawn, Py_ssize_t m, bint hit, double* revive_weights,
 ) noexcept nogil:
     """Turn p, in place, into post: the chance of each label given the bit."""
     cdef double inside = 1.0 - noise.false_no if hit else noise.false_no
@@ -205,13 +205,13 @@ cdef void given_bit(
                 given += revived * p[r]
                 p[r] *= 1.0 - revived
                 # until the total is known, what r receives waits
-                waiting[r] = 1.0 / (credit[r] + floor)
-                spread += waiting[r]
+                revive_weights[r] = 1.0 / (credit[r] + floor)
+                spread += revive_weights[r]
                 continue
-        waiting[r] = 0.0
+        revive_weights[r] = 0.0
     if given > 0.0:
         for r in range(k):
-            p[r] += given * waiting[r] / spread
+            p[r] += given * revive_weights[r] / spread
 
 
 def posterior(
@@ -231,7 +231,7 @@ def posterior(
     cdef Noise noise = Noise(false_yes, false_no)
     post = np.array(p, np.float64)
     k = len(post)
-    drawn, waiting = np.ascontiguousarray(shown, np.intp), np.zeros(k)
+    drawn, revive_weights = np.ascontiguousarray(shown, np.intp), np.zeros(k)
     credit = np.full(k, 1.0 / k) if credit is None else np.ascontiguousarray(credit, np.float64)
     if likelihood is not None:
         likelihood = np.ascontiguousarray(likelihood, np.float64)
@@ -239,6 +239,6 @@ def posterior(
         return post
     given_bit(
         <double*><size_t>post.ctypes.data, k, &noise, revive, none_label, <const double*><size_t>credit.ctypes.data,
-        <const Py_ssize_t*><size_t>drawn.ctypes.data, len(drawn), hit, <double*><size_t>waiting.ctypes.data,
+        <const Py_ssize_t*><size_t>drawn.ctypes.data, len(drawn), hit, <double*><size_t>revive_weights.ctypes.data,
     )
     return post

@@ -94,7 +94,9 @@ def test_three_forms_of_features(live, open_service):
     message = web.post("/v1/decisions", {"features": {"age": [1.0]}})[1]["error"]["message"]
     assert "features.age of SetLogit must be numbers, as declared or seen before" in message
     shown = web.post("/v1/decisions", {"features": {"age": "forty", "text": "a new card please"}})[1]
-    assert shown["warnings"] == ["column 'age' holds numbers, got 'forty': a missing number, and a word"]
+    assert shown["warnings"] == [
+        "column 'age' holds numbers, got 'forty': the number counts as missing, and this as a word"
+    ]
     assert web.get("/v1/stats")[1]["warnings"] == shown["warnings"]
     assert b"superarm_column_warnings_total 1" in web.get("/metrics")[1]
     info = web.get("/v1/info")[1]

@@ -23,7 +23,7 @@ static void step_rows(float *restrict W, ptrdiff_t stride, const double *restric
   }
 }
 
-/* out = share a + (1 - share) b. */
+/* out = share a + rest b. */
 static void mix_scores(const float *restrict a, const float *restrict b, float share, float rest, float *restrict out,
                        ptrdiff_t k) {
   for (ptrdiff_t r = 0; r < k; r++) out[r] = share * a[r] + rest * b[r];

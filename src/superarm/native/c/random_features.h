@@ -77,7 +77,7 @@ static void over_rows(const float *restrict h, float *restrict out) {
 #undef KEEP
 
 /* Up to 256 columns (each times its relevance, if any), written `copies` times, as rows of lanes. */
-static void place(const float *restrict z, const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies,
+static void pad_and_repeat(const float *restrict z, const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies,
                   float *restrict half, float *restrict wide) {
   if (relevance)
     for (ptrdiff_t j = 0; j < d; j++) half[j] = relevance[j] * z[j];
@@ -102,7 +102,7 @@ static void project(const float *restrict sign, ptrdiff_t groups, ptrdiff_t bloc
     memset(sum, 0, SIZE * sizeof(float));
     for (ptrdiff_t b = 0; b < blocks; b++, s += 3 * SIZE) {
       ptrdiff_t first = b * SIZE, n = d - first < SIZE ? d - first : SIZE;
-      place(z + first, g % 2 ? relevance + first : NULL, n, copies, half, one);
+      pad_and_repeat(z + first, g % 2 ? relevance + first : NULL, n, copies, half, one);
       stage_wide(one, s, two);
       stage_wide(two, s + SIZE, one);
       if (b + 1 < blocks)

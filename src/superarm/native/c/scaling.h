@@ -85,7 +85,8 @@ static void count_fast(const float *restrict x, const float *restrict mean, cons
   }
 }
 
-/* Take over what forgets fast where a column has become narrower, and limit anew; how many columns are outlier_rate. */
+/* Take over what forgets fast where a column has become narrower, and limit anew.
+   Returns how many columns have an outlier rate above one half. */
 static ptrdiff_t refresh_limits(float *restrict mean, float *restrict var, float *restrict n_values, float *restrict nonmode_share,
                        const float *restrict outlier_rate, float *restrict fast_mean, float *restrict fast_var,
                        float *restrict fast_nonmode_share, float *restrict limit, ptrdiff_t d) {

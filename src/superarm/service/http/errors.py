@@ -42,8 +42,8 @@ STATUS: dict[type[Exception], int] = {
 # what the server refuses before there is a request: the field, and what is wrong with it
 SERVER_ERRORS = {
     400: ("request", "must be valid HTTP/1.1"),
-    408: ("request", "must arrive in time, and did not"),
-    429: ("requests", "that wait on one connection must be fewer"),
+    408: ("request", "was not complete in time"),
+    429: ("requests", "on one connection must wait for their responses: too many are pipelined"),
     431: ("headers", "of request must be smaller"),
     503: ("connections", "of service must be fewer: try again later"),
 }

@@ -148,7 +148,7 @@ def service_metrics(service: Service) -> list[Metric]:
         *_promise_metrics(serving.learner),
         *_journal_metrics(service, age),
         *_storage_metrics(service),
-        *_turn_metrics(service),
+        *_queue_metrics(service),
     ]
 
 
@@ -210,7 +210,7 @@ def _journal_metrics(service: Service, oldest: float) -> Iterator[Metric]:
     yield gauge("snapshot_lag_events", "Events since the newest snapshot.", model.seq - model.snapshot_seq)
     yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)
     yield gauge("restart_replayed_events", "Events projected by it.", model.replayed)
-    yield gauge("turn_age_seconds", "The age of the turn under way.", service.batch_seconds)
+    yield gauge("batch_age_seconds", "The age of the batch under way.", service.batch_seconds)
     yield gauge(
         "erasure_unfinished",
         "Whether erased content is still on the disk.",
@@ -228,7 +228,7 @@ def _storage_metrics(service: Service) -> Iterator[Metric]:
         yield gauge("processes", "Processes that serve on this journal.", len(processes))
 
 
-def _turn_metrics(service: Service) -> Iterator[Metric]:
+def _queue_metrics(service: Service) -> Iterator[Metric]:
     warned = "Decisions for rows whose columns differ from the declared ones."
     yield counter("column_warnings", warned, service.handler.n_warned)
     if service.queue is not None:
