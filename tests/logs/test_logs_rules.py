@@ -95,7 +95,7 @@ def possible(draw):
     among = np.tile(np.isin(np.arange(K), draw.eligible), (n, 1))
     top = np.tile(np.arange(K) < draw.m, (n, 1))
     shown = mask(np.array(sets), K)
-    return LogLogBatch([None] * n, np.zeros(n), shown, top, among, unknown, [draw] * n), p
+    return LogBatch([None] * n, np.zeros(n), shown, top, among, unknown, [draw] * n), p
 
 
 @pytest.mark.parametrize("name", DRAWS)
@@ -306,7 +306,7 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
         hit = (label < k) & shown[np.arange(rows), np.minimum(label, k - 1)]
         unknown = np.full(rows, np.nan)
         top = mask(np.array([np.argsort(-s)[:m] for s in scores]), k)[context]
-        batch = LogLogBatch(
+        batch = LogBatch(
             [None] * rows, hit * 1.0, shown, top, every[context], unknown,
             [logging[c] for c in context],
         )  # fmt: skip

@@ -37,7 +37,7 @@ def every_set(k, m, top, gamma=None, eligible=None):
     among = list(range(k)) if eligible is None else eligible
     shown = mask(np.array(list(combinations(among, m))), k)
     n = len(shown)
-    return LogLogBatch(
+    return LogBatch(
         [None] * n,
         np.zeros(n),
         shown,
