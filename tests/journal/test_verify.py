@@ -179,6 +179,51 @@ def test_the_mark_follows_every_commit(drive, tmp_path):
         assert read_mark(tmp_path / "events.db").seq == session.seq
 
 
+@pytest.mark.parametrize("garbled", [False, True], ids=["missing", "garbled"])
+def test_a_journal_with_events_and_no_readable_mark_is_warned_about(drive, tmp_path, caplog, garbled):
+    session = drive()
+    assert session.trouble() == ()
+    for x in rows(3):
+        session.decide(DecisionRequest(x))
+    session.close()
+    mark = tmp_path / "events.db-mark"
+    if garbled:
+        mark.write_bytes(b"\xff" * 300)
+    else:
+        mark.unlink()
+    found = verify(tmp_path / "events.db")
+    assert found.ok
+    assert "whether its last events were lost cannot be known" in found.warnings[0]
+    done = superarm("verify", tmp_path / "events.db")
+    assert done.returncode == 0, done.stdout
+    assert "warning: journal" in done.stdout
+    assert (
+        json.loads(superarm("verify", tmp_path / "events.db", "--json").stdout)["warnings"] == found.warnings
+    )
+    caplog.clear()
+    again = drive()
+    assert "journal without a mark" in caplog.text
+    assert again.trouble() == tuple(found.warnings)
+    assert again.ready
+    again.close()  # it has a mark again
+    caplog.clear()
+    assert drive().trouble() == ()
+    assert "journal without a mark" not in caplog.text
+    assert verify(tmp_path / "events.db").warnings == []
+
+
+@pytest.mark.parametrize("left", [0, 60, 4096, 0.3, 0.9])
+def test_a_journal_whose_end_was_cut_off_is_damaged_and_not_foreign(drive, tmp_path, left):
+    filled(drive).close()
+    path = tmp_path / "events.db"
+    os.truncate(path, left if isinstance(left, int) else int(path.stat().st_size * left) // 4096 * 4096)
+    with pytest.raises(JournalDamaged, match="go back to a backup"):
+        drive()
+    done = superarm("verify", path)
+    assert done.returncode == 1, done.stderr
+    assert "damaged: " in done.stdout
+
+
 # ---------------------------------------------------------------- backup and the way back
 
 

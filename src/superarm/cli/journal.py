@@ -215,6 +215,7 @@ def verify(
             "erased": result.erased,
             "snapshots": result.snapshots,
             "problems": list(result.problems),
+            "warnings": list(result.warnings),
             "damaged_events": list(result.damaged),
             "replayed": None if result.replayed is None else result.replayed.events,
             "sound": result.ok,
@@ -225,6 +226,8 @@ def verify(
         print(f"{result.events:,} events, {result.snapshots} snapshots: {seconds:.1f} s")
         if result.erased:
             print(f"features and context of {result.erased:,} decisions were erased")
+        for warning in result.warnings:
+            print(f"warning: {warning}")
         for problem in result.problems:
             print(f"damaged: {problem}")
         if result.ok:

@@ -25,7 +25,6 @@ from superarm.journal.sqlite_mark import (
     check_log,
     check_mark,
     log_damaged,
-    mark_is_damaged,
     read_mark,
 )
 from superarm.journal.sqlite_schema import check_format, connect, unavailable_error
@@ -76,6 +75,13 @@ class SqliteStore(Store):
             if read_only:
                 self._reader.execute("BEGIN")
             self._head = self._read_head()
+            if (
+                self._head.seq > 0 and read_mark(self.path) is None
+            ):  # (opening it for writing makes a new one)
+                self.warnings = (
+                    f"journal {self.path} had no {self.path.name}-mark that can be read when it was opened: whether "
+                    "its last events were lost cannot be known",
+                )
             if not accept_loss:
                 check_mark(self.path, self._head)
             if not read_only:
@@ -289,9 +295,8 @@ class SqliteStore(Store):
         yield from self.integrity()
         mark, seq = read_mark(self.path), self._head.seq
         if mark is None:
-            if mark_is_damaged(self.path):
-                yield f"the mark {self.path}-mark is damaged (the next start writes it anew)"
-        elif mark.seq > seq:
+            return  # (`warnings` has it)
+        if mark.seq > seq:
             yield f"the last events are lost: {mark.seq} were durable, the journal ends after {seq}"
         elif self.digest_at(mark.seq) != mark.digest:
             yield f"event {mark.seq} is not the one that was durable"

@@ -62,12 +62,6 @@ def read_mark(journal: Path) -> Mark | None:
     return Mark(*max(marks), copy) if marks else None
 
 
-def mark_is_damaged(journal: Path) -> bool:
-    """Whether there is a mark of which no line can be read."""
-    path = sibling(journal, "-mark")
-    return path.exists() and path.stat().st_size > 0 and read_mark(journal) is None
-
-
 class Marker:
     """Writes the mark: two lines in turn, so that a write that was cut short leaves the other one."""
 

@@ -14,9 +14,11 @@ from superarm._types import JsonObject
 from superarm.journal.errors import JournalFull, JournalMismatch, JournalUnavailable
 from superarm.journal.events import chain_start
 from superarm.journal.journal_files import PRIVATE_FILE, FileLock, clear_parts, real_path, sibling
+from superarm.journal.sqlite_mark import log_damaged, read_mark
 from superarm.journal.statements import TABLES, meta_statements, snapshot_statements
 from superarm.journal.store import Snapshot
 
+SQLITE_HEADER = b"SQLite format 3\0"
 FORMAT = 3  # 1 and 2 were superarm 0.1 and 0.2
 WRITER_WAITS, READER_WAITS = 0.25, 2.0  # seconds for a lock
 
@@ -57,15 +59,20 @@ def connect(path: Path, *, write: bool, max_mb: int | None = None) -> sqlite3.Co
 
 
 def check_format(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse what is no journal, or of another format."""
+    """Refuse what is no journal, is damaged, or of another format."""
     try:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     except sqlite3.OperationalError as error:
         raise unavailable_error(path, error) from error
     except sqlite3.DatabaseError as error:
+        with path.open("rb") as file:
+            if file.read(len(SQLITE_HEADER)) == SQLITE_HEADER:  # say, its end was cut off
+                raise log_damaged(path, error) from error
         raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path)) from error
     if not tables >= NAMES:
+        if path.stat().st_size == 0 and read_mark(path) is not None:
+            raise log_damaged(path, "it is empty")
         raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path))
     if version > FORMAT:
         wanted = f"of format {FORMAT} at most (install a newer superarm)"

@@ -25,6 +25,7 @@ class VerifyResult:
     erased: int = 0  # decisions whose features and context were erased
     snapshots: int = 0
     problems: list[str] = field(default_factory=list)  # one sentence for each damage
+    warnings: list[str] = field(default_factory=list)  # what is no damage by itself
     damaged: list[int] = field(default_factory=list)  # the numbers of damaged or missing events
     replayed: ReplayResult | None = None  # None if the journal was too damaged, or it was not asked for
 
@@ -71,7 +72,7 @@ def verify_store(
     on_progress: Callable[[int], object] | None = None,
 ) -> VerifyResult:
     """Look at everything in an open journal."""
-    result, pending = VerifyResult(store.head().seq), dict[int, str]()
+    result, pending = VerifyResult(store.head().seq, warnings=list(store.warnings)), dict[int, str]()
     with result.noting_damage():
         result.problems += store.problems()
     with result.noting_damage():

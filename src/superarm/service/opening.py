@@ -48,6 +48,8 @@ def open_model(
         check_same_options(store.name, store.meta(), options)
         import_user_learner(store.meta(), options.learner)
         model = Model(store, settings)
+        for warning in store.warnings:
+            log.warning("journal without a mark", extra={"reason": warning})
         undo.pop_all()
         return model, down
 

@@ -310,5 +310,5 @@ class Service:
             sentences.append(f"upkeep fails: {self.upkeep.error}")
         if promise is not None:
             sentences.append(promise.trouble)
-        sentences.append(model.clock_problem)
+        sentences += [model.clock_problem, *self.store.warnings]
         return tuple(sentence for sentence in sentences if sentence is not None)
