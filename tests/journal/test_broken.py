@@ -70,7 +70,7 @@ def test_nothing_moves_before_the_commit(drive, monkeypatch, call):
         "freeze": session.freeze,
     }
 
-    def fail(events):
+    def fail(events, **_):
         raise JournalUnavailable("the disk is gone")
 
     with monkeypatch.context() as patch:
@@ -90,7 +90,7 @@ def test_a_commit_of_which_nobody_knows_whether_it_happened_is_found_out(drive, 
     session.decide(DecisionRequest(rows(1)[0], "a"))
     append = session.store.append
 
-    def fail_late(events):
+    def fail_late(events, **_):
         append(events)
         raise JournalUnavailable("the answer got lost")
 
@@ -287,7 +287,7 @@ def test_an_answer_whose_commit_failed_is_no_first_answer(drive, monkeypatch):
     session.decide(DecisionRequest(rows(1)[0], "a"))
     service = session.service
 
-    def fail(events):
+    def fail(events, **_):
         raise JournalUnavailable("no")
 
     async def main():

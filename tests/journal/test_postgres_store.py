@@ -105,18 +105,19 @@ def test_every_process_comes_to_the_same_model(shared):
 
 def test_a_turn_that_others_have_overtaken_projects_their_events_before_its_own(shared, monkeypatch):
     one, two = shared(), shared()
+    one.decide(DecisionRequest(rows(1)[0], "first"))
     append, store = one.store.append, one.store
 
-    def overtaken(events):
+    def overtaken(events, **after):
         monkeypatch.setattr(store, "append", append)
         two.outcome(OutcomeRequest(two.decide(DecisionRequest(rows(2)[1], "two")).id, hit=True))
-        return append(events)
+        return append(events, **after)
 
     monkeypatch.setattr(store, "append", overtaken)
     one.decide(DecisionRequest(rows(1)[0], "one"))
-    assert [event.id for event in store.events()] == ["two", "two", "one"]
-    assert one.service.model.seq == 3
-    assert one.find("one").body.model_seq == 0  # what it was decided with
+    assert [event.id for event in store.events()] == ["first", "two", "two", "one"]
+    assert one.service.model.seq == 4
+    assert one.find("one").body.model_seq == 1  # what it was decided with
     assert model_bytes(caught_up(one).learner) == model_bytes(caught_up(two).learner)
     assert verify(one.url).replayed.same
 

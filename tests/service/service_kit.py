@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -112,6 +114,16 @@ class Nursery:
         self.process.stdin.close()
         self.process.wait(20)
         self.process.stdout.close()
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    try:
+        while True:  # the nursery leaves no zombies: the process is gone when it has no id any more
+            os.kill(pid, 0)
+            time.sleep(0.001)
+    except ProcessLookupError:
+        pass
 
 
 def replayed(service: Any) -> Any:

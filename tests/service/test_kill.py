@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import signal
 import subprocess
@@ -21,7 +20,7 @@ from typing import Any
 
 import pytest
 from ports import free_port
-from service_kit import LABELS, D, Web, rows
+from service_kit import LABELS, D, Web, kill, rows
 
 from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import replay
@@ -66,16 +65,6 @@ class Load:
         for thread in self.threads:
             thread.join()
         assert self.refusals == []
-
-
-def kill(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-    try:
-        while True:  # the nursery leaves no zombies: the process is gone when it has no id any more
-            os.kill(pid, 0)
-            time.sleep(0.001)
-    except ProcessLookupError:
-        pass
 
 
 def check(web: Web, journal: Path, load: Load) -> None:

@@ -12,6 +12,8 @@ SuperarmError
     ├── JournalDamaged                   its content is not what was written; `event`, where it is one
     └── JournalUnavailable               it cannot be written at the moment; try again later
         └── JournalFull                  ... because its disk, or its size limit, is full
+
+OtherEventsFirst (inside a service, which then looks again): events that must follow a certain one were not written
 """
 
 from __future__ import annotations
@@ -73,3 +75,7 @@ class JournalUnavailable(JournalError):
 
 class JournalFull(JournalUnavailable):
     """The disk, or the journal's size limit, is full."""
+
+
+class OtherEventsFirst(Exception):
+    """The events were not written: another process has written some since that event."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from superarm._types import JsonObject
 from superarm.journal.clock import DatabaseClock
-from superarm.journal.errors import JournalMismatch, JournalUnavailable
+from superarm.journal.errors import JournalMismatch, JournalUnavailable, OtherEventsFirst
 from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_address import Address, Connection, database_errors, psycopg
 from superarm.journal.postgres_schema import ADVISORY_LOCK, ROUND_BLOCK, check_database, make_tables
@@ -25,9 +25,10 @@ from superarm.journal.statements import Statement, meta_statements, snapshot_sta
 from superarm.journal.store import Head, Snapshot, Store
 from superarm.native import cpu_level
 
-APPEND = """SELECT numbers, digests FROM append(
-  %b::float8[], %b::smallint[], %b::text[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[],
-  %b::bigint[])"""
+# without kinds it writes nothing: where another event than the given one is the last
+APPEND = """SELECT numbers, digests FROM (SELECT seq FROM head FOR UPDATE) last, LATERAL append(
+  %b::float8[], CASE WHEN last.seq = coalesce(%b::bigint, last.seq) THEN %b::smallint[] END, %b::text[],
+  %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bigint[])"""
 
 
 class PostgresStore(Store):
@@ -127,16 +128,18 @@ class PostgresStore(Store):
             )  # one process at a time
             return execute_all(connection, statements)
 
-    def append(self, events: Sequence[Event]) -> list[Event]:
+    def append(self, events: Sequence[Event], *, after: int | None = None) -> list[Event]:
         if not events:
             return []
         with self.writing() as connection:
             try:
-                row = connection.execute(APPEND, _columns(events), binary=True).fetchone()
+                row = connection.execute(APPEND, _columns(events, after), binary=True).fetchone()
             except psycopg.errors.DiskFull:
                 self._refused_by_full_disk = list(events)
                 raise
         assert row is not None
+        if row[0] is None:
+            raise OtherEventsFirst
         lost = []
         for event, seq, digest in zip(events, *row, strict=True):
             if seq is None:
@@ -256,9 +259,11 @@ def execute_all(connection: Connection, statements: Iterable[Statement]) -> list
     return [connection.execute(sql.replace("?", "%s"), values).rowcount for sql, values in statements]
 
 
-def _columns(events: Sequence[Event]) -> list[Any]:
-    names = ("time", "kind", "id", "x", "context", "body_json", "content_digest")
+def _columns(events: Sequence[Event], after: int | None = None) -> list[Any]:
+    names = ("kind", "id", "x", "context", "body_json", "content_digest")
     return [
+        [event.time for event in events],
+        after,
         *([getattr(event, name) for event in events] for name in names),
         [event.own_digest() for event in events],
         [event.body.target_seq if event.kind in (OUTCOME, TIMEOUT) else None for event in events],

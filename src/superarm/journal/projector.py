@@ -158,7 +158,11 @@ class Projector:
     def _on_decision(self, event: Event) -> None:
         if event.x is None:
             raise ContentErased(event.seq)
-        self._updates.add_decision(event)
+        try:
+            self._updates.add_decision(event)
+        except InvalidInput as error:  # it cannot follow the first row; a service writes no such decision
+            self.totals.refuse(event.seq, str(error), error.field)
+            self.totals.stats.refused += 1
         body = event.body
         log = body.log_propensity
         self.totals.stats.count_decision(event.time, body.labels, body.top, None if log is None else exp(log))
@@ -182,7 +186,9 @@ class Projector:
             learns = not default_learnt or expired.body.hit != hit
         # a label that could not be shown at the time counts as a miss
         named = label is not None and "label" in feedback and self._was_eligible(record.body, label)
-        if learns and record.event.x is None:
+        if learns and record.event.seq in self.totals.refused_seqs:
+            refused = "its decision was refused"
+        elif learns and record.event.x is None:
             if erased is not None and erased > event.seq:
                 raise ContentErased(event.seq)
             refused = "its features were erased"
@@ -283,7 +289,8 @@ class Projector:
                 self.totals.stats.count_for_promise(
                     outcome.hit, len(shown.labels), outcome.label, self._group(record.event)
                 )
-        if self.shadows and not self.totals.settings.frozen:
+        was_refused = record.event.seq in self.totals.refused_seqs
+        if self.shadows and not self.totals.settings.frozen and not was_refused:
             default = None if expired is None else expired.body.hit
             given, log = self._as_given(record), shown.log_propensity
             for shadow in self.shadows.values():

@@ -16,7 +16,7 @@ from typing import Any
 from orjson import dumps
 
 from superarm._files import sync
-from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable
+from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, next_chain_digest
 from superarm.journal.journal_files import FileLock, clear_parts, real_path, sibling
 from superarm.journal.sqlite_mark import (
@@ -204,8 +204,10 @@ class SqliteStore(Store):
     def head(self) -> Head:
         return self._head
 
-    def append(self, events: Sequence[Event]) -> list[Event]:
+    def append(self, events: Sequence[Event], *, after: int | None = None) -> list[Event]:
         seq, _, chain = self._head
+        if after not in (None, seq):
+            raise OtherEventsFirst
         rows: list[tuple[Any, ...]] = []
         waiting: list[tuple[Any, ...]] = []
         done: list[tuple[int]] = []

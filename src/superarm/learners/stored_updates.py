@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.rows import stack
+from superarm.data.rows import layout_of, stack
 from superarm.decisions.decisions import DrawnSets, EligibleLabels, flatten
-from superarm.errors import SuperarmError
+from superarm.errors import InvalidInput, SuperarmError
 from superarm.learners.batch_feedback import AnswerColumns, DecisionColumns, learn_batch
 from superarm.learners.feedback import answered_before, update_error
 from superarm.learners.learner import Learner
@@ -57,12 +57,10 @@ class StoredUpdates:
         self._answers: list[StoredAnswer] = []
 
     def add_decision(self, decision: StoredDecision) -> None:
-        """Take a decision that the learner made."""
-        learner = self.learner
-        if learner.core is None or learner.columns is not None:
-            learner.inputs.encode_row(decision.row())
+        """Take a decision that the learner made; InvalidInput if its row does not fit the rows before it."""
+        self._check_row(decision.row())
         self._next_round = max(self._next_round, decision.body.round + 1)
-        self._logs.append(decision.draw_log(learner))
+        self._logs.append(decision.draw_log(self.learner))
 
     def add_answer(self, decision: StoredDecision, hit: bool, label: str | None) -> None:
         """Take an answer: the bit, and the right label where the learner is to hear it."""
@@ -110,6 +108,18 @@ class StoredUpdates:
             raise answered_before(self.learner, again)
         rows = [self._row(a.stored) if a.row is None else a.row for a in self._answers]
         return DecisionColumns(stack(rows, layout), self._eligible(bodies), self._draws(bodies), rounds)
+
+    def _check_row(self, row: Any) -> None:
+        """Let a first row fix the layout, and new names get their features; refuse a row that does not fit."""
+        learner, inputs = self.learner, self.learner.inputs
+        if learner.core is not None and type(row) is not dict and layout_of(row) == inputs.layout:
+            return  # most of them
+        checkpoint = inputs.checkpoint()
+        try:
+            inputs.encode_row(row)
+        except InvalidInput:
+            inputs.rollback(checkpoint)
+            raise
 
     def _row(self, decision: StoredDecision) -> Any:
         row = decision.row()

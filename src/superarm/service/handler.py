@@ -121,6 +121,14 @@ class RequestHandler:
         """The events that the batch has to write, in their order."""
         return sorted([*self._staged.values(), *self._staged_changes], key=attrgetter("kind"))
 
+    @property
+    def _awaits_first_row(self) -> bool:
+        return self.serving.learner.inputs.layout is None
+
+    def staged_after(self) -> int | None:
+        """The event that the staged ones must follow at once: a first row fits the model of that event alone."""
+        return self.serving.seq if self._awaits_first_row else None
+
     def now(self) -> float:
         """The time of this batch's events: one for all of them, since all are durable together."""
         if self._now is None:
@@ -149,6 +157,8 @@ class RequestHandler:
             if not IS_ID(request.id):
                 raise InvalidRequest.must("id", "decision", ID_DESCRIPTION, request.id)
         serving, cursor, drawn_at = self.serving, self.cursor, None
+        if self._awaits_first_row and any(kind == DECISION for kind, _ in self._staged):
+            raise RetryAfterCommit  # the staged row fixes what all others must look like
         if isinstance(request.x, dict):
             self._check_named(request.x)
         self._check_writable()

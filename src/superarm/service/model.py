@@ -23,7 +23,7 @@ from time import monotonic
 
 from superarm._types import JsonObject
 from superarm.journal.clock import clock_problem
-from superarm.journal.errors import JournalUnavailable
+from superarm.journal.errors import JournalDamaged, JournalError, JournalUnavailable
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody
 from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord, Records
@@ -61,13 +61,20 @@ class Model:
         settings.check(self.projector.learner)
 
     def load(self) -> None:
-        """Take the newest snapshot that can be read, and project all events since."""
+        """Take the newest snapshot that can be read, and project all events since; JournalDamaged if that fails."""
         self.projector, broken = Projector.newest(self.store, self.settings.shadows)
         self.broken_snapshots = tuple(broken)
         start = self.projector.seq
         if not self.store.read_only:
             self.projector.erase_content = self._erase
-        self.projector.catch_up()
+        try:
+            self.projector.catch_up()
+        except JournalError:
+            raise
+        except Exception as error:  # a bug: another superarm may do better
+            seq, name = self.projector.seq, self.store.name
+            reason = f"the events after event {seq} of journal {name} cannot be applied: {error!r}"
+            raise JournalDamaged(reason) from error
         if self.projector.erase_content is not None and self.store.progress(ERASED):
             self._finish_erasing()
         self.replayed = self.projector.seq - start

@@ -22,7 +22,13 @@ from superarm._types import JsonObject
 from superarm.data.columns import Columns
 from superarm.errors import SuperarmError
 from superarm.journal.create import JournalOptions
-from superarm.journal.errors import InvalidRequest, JournalDamaged, JournalMismatch, JournalUnavailable
+from superarm.journal.errors import (
+    InvalidRequest,
+    JournalDamaged,
+    JournalMismatch,
+    JournalUnavailable,
+    OtherEventsFirst,
+)
 from superarm.journal.snapshots import model_bytes
 from superarm.service.commit_queue import Call, CallResult, CommitQueue
 from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryAfterCommit
@@ -160,7 +166,10 @@ class Service:
         events = handler.staged_events()
         if events:
             # another process was faster: these calls are made again, and find what it wrote
-            duplicates = {event.id for event in self.store.append(events)}
+            try:
+                duplicates = {event.id for event in self.store.append(events, after=handler.staged_after())}
+            except OtherEventsFirst:
+                return retry + [call for call, _ in results]
             self.model.apply(events)
             retry += [call for call, _ in results if call.id in duplicates]
             results = [(call, result) for call, result in results if call.id not in duplicates]
