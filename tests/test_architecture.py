@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -175,3 +176,31 @@ def test_nobody_else_touches_private_parts(names: str, owners: tuple[str, ...]) 
         if file.parts[0] not in owners:
             found = private.search((SOURCE / file).read_text(encoding="utf-8"))
             assert found is None, f"{file}: {found and found[0]}"
+
+
+def log_fields(file: Path) -> Iterator[tuple[int, set[str]]]:
+    """The line of every log call with ``extra=``, and the names that it gives there."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    assigned: dict[str, list[ast.AST]] = {}
+    for node in ast.walk(tree):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    assigned.setdefault(target.id, []).append(node.value)
+    for node in ast.walk(tree):
+        for keyword in node.keywords if isinstance(node, ast.Call) else ():
+            if keyword.arg == "extra":
+                value = keyword.value
+                given = assigned.get(value.id, []) if isinstance(value, ast.Name) else [value]
+                dicts = [part for part in given if isinstance(part, ast.Dict)]
+                keys = {key.value for part in dicts for key in part.keys if isinstance(key, ast.Constant)}
+                yield keyword.value.lineno, {str(key) for key in keys}
+
+
+def test_log_calls_overwrite_no_attribute_of_their_record() -> None:
+    """Logging raises KeyError for such a field, where the level of the logger lets the call through."""
+    reserved = vars(logging.makeLogRecord({})).keys() | {"message", "asctime"}
+    calls = [(file, line, fields) for file in FILES for line, fields in log_fields(SOURCE / file)]
+    assert len(calls) > 10
+    assert [call for call in calls if not call[2] or call[2] & reserved] == []
