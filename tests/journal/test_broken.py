@@ -17,7 +17,7 @@ from service_kit import LABELS, Clock, D, rows
 
 from superarm.errors import InvalidInput
 from superarm.journal import statements
-from superarm.journal.clock import SystemClock
+from superarm.journal.clock import SystemClock, clock_problem
 from superarm.journal.errors import (
     Conflict,
     InvalidRequest,
@@ -54,6 +54,11 @@ def test_a_context_that_cannot_be_kept_is_refused_before_anything_moves(drive, c
     assert session.learner.round == 1
     session.decide(DecisionRequest(rows(1)[0], "c", context=nested(64)))
     assert replayed(session).same
+
+
+def test_a_context_with_a_long_integer_is_refused_with_the_limit(drive):
+    with pytest.raises(InvalidRequest, match=r"integers of at most 64 bits.* got 'a longer integer'"):
+        drive().decide(DecisionRequest(rows(1)[0], context={"n": [10**30]}))
 
 
 @pytest.mark.parametrize("call", ["decide", "outcome", "expire", "freeze"])
@@ -353,6 +358,19 @@ def test_a_clock_that_jumps_neither_stops_timeouts_nor_ends_all_waiting(drive, j
     wait(6.2)
     assert session.expire() == 1
     assert session.stats.pending == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "distance"),
+    [
+        (-7_200, "2 hours before"),
+        (-170_000, "47 hours before"),
+        (-180_000, "2 days before"),
+        (40 * 86_400, "40 days after"),
+    ],
+)
+def test_the_distance_of_a_wrong_clock_is_in_hours_below_two_days(seconds, distance):
+    assert f"the clock is {distance} the last event" in clock_problem(1e9 + seconds, 1e9)
 
 
 @pytest.mark.parametrize(

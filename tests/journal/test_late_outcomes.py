@@ -44,6 +44,39 @@ def test_a_late_yes_after_a_learnt_no_is_learnt_where_the_learner_can(drive, lea
     assert replayed(session, from_start=True).same
 
 
+@pytest.mark.parametrize("default", [False, True], ids=["miss", "hit"])
+@pytest.mark.parametrize("shown", [False, True])
+@pytest.mark.parametrize("learner", ["set-logit", "banditron:gamma=0.3"])
+def test_a_late_label_after_a_default_is_learnt_where_the_learner_takes_labels(
+    drive, learner, shown, default
+):
+    """The label says more than a default with the same hit; a learner of hits has nothing more to learn."""
+    clock = Clock()
+    takes_labels = learner == "set-logit"
+    options = {"learner": learner, "set_size": 1 + takes_labels, "clock": clock}
+    session = drive(timeout=10.0, default_outcome=default, shadows=["set-logit:step=2"], **options)
+    twin = twin_of() if takes_labels else make(learner, labels=LABELS, n_features=D, set_size=1, seed=0)
+    (x,) = rows(1)
+    labels = session.decide(DecisionRequest(x, "a")).labels
+    decision = twin.decide(x)
+    clock.now += 11.0
+    assert session.expire() == 1
+    twin.update(decision, hit=default)
+    label = next(label for label in LABELS if (label in labels) == shown)
+    outcome = session.outcome(OutcomeRequest("a", label=label)).outcome
+    if takes_labels:
+        twin.update(given(decision), label=label)
+    assert bits(session.learner) == bits(twin)
+    assert (outcome["late"], outcome["learnt"]) == (True, takes_labels)
+    assert session.stats.learnt == 1 + takes_labels
+    assert session.stats.refused == int(not takes_labels and shown != default)
+    (shadow,) = session.projector.shadows.values()
+    assert shadow.learnt == 2
+    assert replayed(session, from_start=True).same
+    session.close()
+    assert drive(shadows=["set-logit:step=2"]).find("a").outcome["learnt"] is takes_labels
+
+
 KINDS = {
     "dense": [np.array([i % 3, 1.0, -i], np.float32) for i in range(60)],
     "sparse": [Row(None, ([i % 4, 5 + i % 3], [1.0, i]), 9) for i in range(60)],

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic, time
 
-SLEW = 0.1  # seconds by which the time is_intact a system clock that was set, in each second
+SLEW = 0.1  # seconds by which the time follows a system clock that was set, in each second
 SLOW = 0.5  # seconds; a query for the time that took longer is too inexact
 AHEAD, BEHIND = 30 * 86_400.0, 3_600.0  # seconds that a start may come after, or before, the last event
 
@@ -72,9 +72,10 @@ def clock_problem(now: float, last: float) -> str | None:
     """
     if last == 0.0 or -BEHIND <= now - last <= AHEAD:
         return None
-    days = abs(now - last) / 86_400.0
+    hours = abs(now - last) / 3_600.0
+    distance = f"{hours:.0f} hours" if hours < 48.0 else f"{hours / 24.0:.0f} days"
     direction = "after" if now > last else "before"
     return (
-        f"the clock is {days:.0f} days {direction} the last event: nothing expires and nothing is erased by age until "
+        f"the clock is {distance} {direction} the last event: nothing expires and nothing is erased by age until "
         "the service is started with the right time, or with --trust-clock"
     )

@@ -179,13 +179,12 @@ class Projector:
             record.timeout = event
         else:
             return  # a timeout that comes too late to mean anything
+        named = self._can_learn_label(record.body, label)
         learns, default_learnt, refused = hit is not None and not self.totals.settings.frozen, False, None
         if learns and expired is not None:
             self._learn_staged()  # whether the default was learnt must be known
-            default_learnt = self.totals.was_learnt(expired, record)
-            learns = not default_learnt or expired.body.hit != hit
-        # a label that could not be shown at the time counts as a miss
-        named = label is not None and "label" in feedback and self._was_eligible(record.body, label)
+            default_learnt = self.was_learnt(expired, record)
+            learns = not default_learnt or self._says_more(event, expired, record)
         if learns and record.event.seq in self.totals.refused_seqs:
             refused = "its decision was refused"
         elif learns and record.event.x is None:
@@ -193,7 +192,7 @@ class Projector:
                 raise ContentErased(event.seq)
             refused = "its features were erased"
         elif learns and default_learnt:
-            refused = self._learn_correction(record, hit)
+            refused = self._learn_correction(record, hit, label if named else None)
         elif learns and not named and "hit" not in feedback:
             refused = "the label is disabled"
         elif learns:
@@ -203,7 +202,29 @@ class Projector:
             self.totals.refuse(event.seq, refused)
         self._staged.append((event, record, learns and refused is None, refused is not None))
 
-    def _was_eligible(self, body: DecisionBody, label: str) -> bool:
+    def was_learnt(self, event: Event, record: DecisionRecord) -> bool:
+        """Whether an outcome or a timeout that was projected has moved the model."""
+        totals = self.totals
+        if (
+            event.body.hit is None
+            or event.seq in totals.refused_seqs
+            or totals.settings.was_frozen_at(event.seq)
+        ):
+            return False
+        expired = record.timeout if event.kind == OUTCOME else None
+        return (
+            expired is None or not self.was_learnt(expired, record) or self._says_more(event, expired, record)
+        )
+
+    def _says_more(self, outcome: Event, expired: Event, record: DecisionRecord) -> bool:
+        """Whether there is more to learn from a late outcome than from the default of the timeout."""
+        late = outcome.body
+        return late.hit != expired.body.hit or self._can_learn_label(record.body, late.label)
+
+    def _can_learn_label(self, body: DecisionBody, label: str | None) -> bool:
+        """Whether a label was named that can be learnt; one that could not be shown then is only a miss."""
+        if label is None or "label" not in self.learner.feedback:
+            return False
         if body.eligible is not None:
             return label in body.eligible
         return self._updates.number.get(label, body.n_labels) < body.n_labels
@@ -222,13 +243,16 @@ class Projector:
             rule=body.rule,
         )
 
-    def _learn_correction(self, record: DecisionRecord, hit: bool) -> str | None:
+    def _learn_correction(self, record: DecisionRecord, hit: bool, label: str | None) -> str | None:
         """Learn the outcome of a decision whose default was learnt before; why that was not possible."""
         learner, given = self.learner, self._as_given(record)
-        if "hit" not in learner.feedback or not learner.learns_from(given):
+        if (label is None and "hit" not in learner.feedback) or not learner.learns_from(given):
             return f"{learner.owner} learns from an answer once, and from no set but its own"
         try:
-            learner.update(given, hit=hit)
+            if label is None:
+                learner.update(given, hit=hit)
+            else:
+                learner.update(given, label=label)
         except SuperarmError as error:
             return str(error)
         return None

@@ -62,7 +62,7 @@ class DecisionRecord:
         }
 
     def outcome_summary(self, learnt: bool | None) -> JsonObject | None:
-        """The outcome, or the timeout in its place; ``learnt`` is what `Totals.was_learnt` gives."""
+        """The outcome, or the timeout in its place; ``learnt`` is what `Projector.was_learnt` gives."""
         event = self.outcome or self.timeout
         if event is None:
             return None

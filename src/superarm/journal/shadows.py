@@ -107,7 +107,9 @@ class Shadow:
                 eligible, ranked = given.eligible, self.learner.rank(given.x)
                 top = [label for label in ranked if eligible is None or label in eligible]
                 self.estimate.add(top[: len(given.top)], given.labels, log_propensity, hit)
-            if timeout or default != hit:  # else it has been learnt already
+            if not self._can_learn_label(given, label):
+                label = None
+            if timeout or default != hit or label is not None:  # else it has been learnt already
                 self._learn(given, hit, label)
         except SuperarmError as error:
             if not isinstance(error, ArithmeticError | FeedbackError):
@@ -115,12 +117,16 @@ class Shadow:
         except Exception as error:  # nothing that a shadow does may disturb the service
             self.stop_reason = repr(error)
 
+    def _can_learn_label(self, given: Decision, label: str | None) -> bool:
+        if label is None or "label" not in self.learner.feedback:
+            return False
+        return given.eligible is None or label in given.eligible
+
     def _learn(self, given: Decision, hit: bool, label: str | None) -> None:
-        eligible = given.eligible is None or label in given.eligible
-        if label is not None and eligible and "label" in self.learner.feedback:
-            self.learner.update(given, label=label)
-        else:
+        if label is None:
             self.learner.update(given, hit=hit)
+        else:
+            self.learner.update(given, label=label)
         self.learnt += 1
 
     def on_change(self, change: JsonObject) -> None:

@@ -11,8 +11,6 @@ from msgspec import Struct, convert, field, to_builtins
 
 from superarm._types import JsonObject
 from superarm.journal.changes import OperatorSettings
-from superarm.journal.events import OUTCOME, Event
-from superarm.journal.records import DecisionRecord
 from superarm.journal.shadows import HitRateEstimate
 
 MAX_REFUSALS = 1_000  # refusals that are remembered
@@ -212,13 +210,3 @@ class Totals(Struct):
         self.refused_seqs.add(seq)
         if len(self.refusals) > MAX_REFUSALS:
             del self.refusals[next(iter(self.refusals))]
-
-    def was_learnt(self, event: Event, record: DecisionRecord) -> bool:
-        """Whether an outcome or a timeout that was projected has moved the model."""
-        hit = event.body.hit
-        if hit is None or event.seq in self.refused_seqs or self.settings.was_frozen_at(event.seq):
-            return False
-        expired = record.timeout if event.kind == OUTCOME else None
-        if expired is not None and expired.body.hit == hit:  # the default was that already
-            return not self.was_learnt(expired, record)
-        return True

@@ -374,7 +374,9 @@ def context_bytes(context: Any) -> bytes | None:
     try:
         data = dumps(context)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidRequest.must("context", "decision", "JSON, and not too deep", str(error)) from error
+        wanted = f"JSON, with integers of at most 64 bits, nested at most {CONTEXT_DEPTH} deep"
+        got = "a longer integer" if "64-bit" in str(error) else str(error)  # (orjson's words)
+        raise InvalidRequest.must("context", "decision", wanted, got) from error
     if len(data) > CONTEXT_BYTES:
         wanted = f"of at most {CONTEXT_BYTES} bytes as JSON"
         raise InvalidRequest.must("context", "decision", wanted, f"{len(data)} bytes")

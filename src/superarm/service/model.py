@@ -97,7 +97,7 @@ class Model:
     def was_learnt(self, record: DecisionRecord) -> bool | None:
         """Whether its outcome or timeout, which was projected, has moved the model; None if it has none."""
         event = record.outcome or record.timeout
-        return None if event is None else self.projector.totals.was_learnt(event, record)
+        return None if event is None else self.projector.was_learnt(event, record)
 
     def reports(self) -> list[JsonObject]:
         """Estimated hit rates: the model's, and its shadows'."""
