@@ -25,6 +25,25 @@ def as_bit(value: Any) -> bool | None:
     return None
 
 
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def parse_duration(text: str, option: str, owner: str) -> float:
+    """The seconds in 90d, 12h, 30m, 45s or 45.
+
+    >>> parse_duration("90d", "--retain", "superarm serve")
+    7776000.0
+    """
+    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
+    try:
+        seconds = float(number) * UNITS[unit]
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 < seconds < float("inf"):
+        raise InvalidInput.must(option, owner, "a time such as 90d, 12h, 30m or 45s", text)
+    return seconds
+
+
 def check_int(parameter: str, owner: str, value: Any, minimum: int) -> int:
     """A whole number from ``minimum`` to 2**62."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:

@@ -211,7 +211,7 @@ def test_a_model_changed_meanwhile_is_left_alone(
         return real(*arguments)
 
     monkeypatch.setattr(batch_files, "_read_rows", slow)
-    with pytest.raises(InvalidInput, match="run this one again"):
+    with pytest.raises(InvalidInput, match="nothing was written, run it again"):
         decide_file(model, tmp_path / "rows.csv", tmp_path / "d.parquet")
     assert sa.load(model).seed == 9
     assert not (tmp_path / "d.parquet").exists()

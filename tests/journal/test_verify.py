@@ -21,6 +21,7 @@ from superarm.cli.app import app
 from superarm.errors import InvalidInput
 from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalError
+from superarm.journal.events import TIMEOUT, Event, OutcomeBody
 from superarm.journal.sqlite_mark import read_mark
 from superarm.journal.store import open_store
 from superarm.journal.verify import verify
@@ -51,6 +52,23 @@ def superarm(*arguments):
 
 
 # ---------------------------------------------------------------- verify
+
+
+def test_an_event_that_was_written_and_cannot_be_read_is_damaged(drive, tmp_path):
+    session = drive()
+    for i, x in enumerate(rows(3)):
+        session.decide(DecisionRequest(x, f"d{i}"))
+    events = [Event.new(2e9, TIMEOUT, OutcomeBody(1, "miss"), "d0")]
+    session.store.append([*events, Event.new(2e9, TIMEOUT, OutcomeBody(2, None), "d1")])
+    session.store.close()
+    result = verify(tmp_path / "events.db")
+    assert result.problems == ["event 4 cannot be read, though it is what was written"]
+    assert result.damaged == [4]
+    for command, status in (("verify", 1), ("replay", 2)):
+        done = superarm(command, tmp_path / "events.db")
+        assert done.returncode == status
+        assert "event 4 cannot be read" in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_verify_finds_nothing_in_a_sound_journal_also_while_it_is_in_use(drive, tmp_path):

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument, parse_duration
+from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument
 from superarm.cli.output import check_output, print_json
 from superarm.errors import InvalidInput
 
@@ -250,6 +250,7 @@ def erase(
     Example: **superarm erase events.db --id letter-17**
     """
     from superarm.journal.store import is_postgres
+    from superarm.parameters import parse_duration
     from superarm.service import Service
 
     if is_postgres(journal):

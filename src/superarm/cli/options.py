@@ -27,28 +27,11 @@ CustomLearner = Annotated[
     str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
 ]
 MAX_NAMES = 20  # columns with the same remark that are listed
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def split_commas(text: str | None) -> tuple[str, ...]:
     """Words between commas."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
-
-
-def parse_duration(text: str, option: str, owner: str) -> float:
-    """The seconds in 90d, 12h, 30m, 45s or 45.
-
-    >>> parse_duration("90d", "--retain", "superarm serve")
-    7776000.0
-    """
-    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
-    try:
-        seconds = float(number) * UNITS[unit]
-    except ValueError:
-        seconds = -1.0
-    if not 0.0 < seconds < float("inf"):
-        raise InvalidInput.must(option, owner, "a time such as 90d, 12h, 30m or 45s", text)
-    return seconds
 
 
 def read_labels(path: Path) -> list[str]:

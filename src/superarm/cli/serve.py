@@ -9,12 +9,9 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.options import parse_duration, read_config, read_labels
-from superarm.errors import InvalidInput
+from superarm.cli.options import read_config, read_labels
 
 log = logging.getLogger("superarm.service")
-
-DEFAULTS = {"none": None, "hit": True, "miss": False}
 
 
 def serve(
@@ -134,12 +131,7 @@ def serve(
     from superarm.service.http.connection_limits import Limits
     from superarm.service.http.tokens import Tokens
 
-    owner = "superarm serve"
-    if default_outcome not in DEFAULTS:
-        raise InvalidInput.must("--default-outcome", owner, "none, miss or hit", default_outcome)
     tokens = Tokens(token_file, os.environ.get("SUPERARM_TOKEN") or None)
-    timeout_seconds = None if timeout is None else parse_duration(timeout, "--timeout", owner)
-    retain_seconds = None if retain is None else parse_duration(retain, "--retain", owner)
 
     def open_service() -> Service:
         service = Service.open(
@@ -155,10 +147,10 @@ def serve(
             model=model,
             create=create,
             shadows=shadow or (),
-            timeout=timeout_seconds,
-            retain=retain_seconds,
+            timeout=timeout,
+            retain=retain,
             trust_clock=trust_clock,
-            default_outcome=DEFAULTS[default_outcome],
+            default_outcome=default_outcome,
             snapshot_every=snapshot_every,
             keep_snapshots=keep_snapshots,
             max_journal_mb=max_journal_mb,

@@ -30,7 +30,7 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder, Encoder
 from msgspec.structs import astuple
 from orjson import dumps as dumps  # for packages that do not ask for the extra themselves
@@ -39,6 +39,7 @@ from orjson import loads as loads
 from superarm._types import Array, JsonObject
 from superarm.data.rows import AnyRow, Row
 from superarm.decisions import Decision
+from superarm.journal.errors import JournalDamaged
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -123,10 +124,13 @@ class Event(Struct, eq=False):
 
     @property
     def body(self) -> Any:
-        """A DecisionBody, an OutcomeBody, an AnswerBody, or a dict."""
+        """A DecisionBody, an OutcomeBody, an AnswerBody, or a dict; JournalDamaged if it is none of them."""
         body = self._body
         if body is None:
-            body = self._body = _DECODE.get(self.kind, loads)(self.body_json)
+            try:
+                body = self._body = _DECODE.get(self.kind, loads)(self.body_json)
+            except (MsgspecError, ValueError) as error:
+                raise JournalDamaged(f"event {self.seq} cannot be read: {error}", event=self.seq) from error
         return body
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from superarm.journal.errors import JournalDamaged
-from superarm.journal.events import DECISION, OUTCOME, TIMEOUT
+from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event
 from superarm.journal.journal_files import real_path
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.sqlite_mark import read_mark
@@ -94,6 +94,8 @@ def verify_store(
 
 def _verify_events(store: Store, result: VerifyResult, pending: dict[int, str]) -> None:
     for event, number, problem in store.checked_events(0, result.events):
+        if event is not None and not _has_body(event):
+            problem = problem or "cannot be read, though it is what was written"
         if event is None or problem is not None:
             result.damaged.append(number)
             if len(result.damaged) <= MAX_LISTED:
@@ -103,6 +105,13 @@ def _verify_events(store: Store, result: VerifyResult, pending: dict[int, str]) 
             pending[event.seq] = event.id
         elif event.kind in (OUTCOME, TIMEOUT):
             pending.pop(event.body.target_seq, None)
+
+
+def _has_body(event: Event) -> bool:
+    try:
+        return event.body is not None
+    except JournalDamaged:
+        return False
 
 
 def _check_pending_index(store: Store, pending: dict[int, str]) -> Iterator[str]:

@@ -101,7 +101,7 @@ class Service:
             create: make a journal if there is none; False refuses.
             settings: see `superarm.service.settings.Settings`.
         """
-        began, run_settings = time.perf_counter(), Settings(**settings)
+        began, run_settings = time.perf_counter(), Settings.parse(**settings)
         options = JournalOptions(
             learner=learner,
             labels=labels,

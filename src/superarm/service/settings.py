@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from superarm.errors import InvalidInput
 from superarm.journal.shadows import make_shadows
 from superarm.learners import Learner
+from superarm.parameters import check_int, parse_duration
 
 UPKEEP_EVERY = 0.5  # seconds
+OWNER = "superarm serve"
+DEFAULT_OUTCOMES = {"none": None, "hit": True, "miss": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +33,36 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("timeout", "retain", "patience"):
             seconds = getattr(self, name)
-            if seconds is not None and not seconds > 0.0:
-                raise InvalidInput.must(f"--{name}", "superarm serve", "more than 0 seconds", seconds)
+            is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+            if not (is_number and seconds > 0.0) and (seconds is not None or name == "patience"):
+                raise InvalidInput.must(f"--{name}", OWNER, "more than 0 seconds", seconds)
+        if not isinstance(self.default_outcome, bool | None):
+            raise InvalidInput.must("--default-outcome", OWNER, "none, miss or hit", self.default_outcome)
+        check_int("--snapshot-every", OWNER, self.snapshot_every, 1)
+        check_int("--keep-snapshots", OWNER, self.keep_snapshots, 0)
+
+    @classmethod
+    def parse(cls, **options: Any) -> Settings:
+        """Return settings from fields by name; some may be as on the command line: "90d", "miss", one shadow."""
+        parsed: dict[str, Any] = {}
+        names = [field.name for field in fields(cls)]
+        for name, value in options.items():
+            if name not in names:
+                raise InvalidInput.must("option", OWNER, f"one of {', '.join(names)}", name, choices=names)
+            if name in ("timeout", "retain") and isinstance(value, str):
+                parsed[name] = parse_duration(value, f"--{name}", OWNER)
+            elif name == "default_outcome" and isinstance(value, str):
+                parsed[name] = DEFAULT_OUTCOMES.get(value, value)
+            elif name == "shadows":
+                parsed[name] = (value,) if isinstance(value, str) else tuple(value)
+            else:
+                parsed[name] = value
+        return cls(**parsed)
 
     def check(self, learner: Learner) -> None:
         """Refuse settings that a learner cannot follow."""
         if self.default_outcome is not None and "hit" not in learner.feedback:
             wanted = f"none: {type(learner).__name__} learns from labels, not from hits"
             given = "hit" if self.default_outcome else "miss"
-            raise InvalidInput.must("--default-outcome", "superarm serve", wanted, given)
+            raise InvalidInput.must("--default-outcome", OWNER, wanted, given)
         make_shadows(self.shadows, learner)

@@ -68,6 +68,12 @@ both_frameworks = pytest.mark.parametrize("name", ["starlette", "fastapi"])
             "option of asgi must be one of superarm serve, got 'time_out'; did you mean 'timeout'",
         ),
         ({"timeout": -1.0}, "timeout of superarm serve must be"),
+        ({"timeout": "soon"}, "timeout of superarm serve must be a time such as 90d, 12h, 30m or 45s"),
+        ({"timeout": [1]}, "timeout of superarm serve must be more than 0 seconds"),
+        ({"default_outcome": "perhaps"}, "default-outcome of superarm serve must be none, miss or hit"),
+        ({"default_outcome": 0}, "default-outcome of superarm serve must be none, miss or hit"),
+        ({"snapshot_every": "often"}, "snapshot-every of superarm serve must be a whole number"),
+        ({"n_features": 3}, "option of asgi must be one of superarm serve"),
         ({"max_body": "x"}, "max_body of asgi must be a whole number"),
         ({"rate_limit": 0}, "rate_limit of asgi must be"),
     ],
@@ -75,6 +81,15 @@ both_frameworks = pytest.mark.parametrize("name", ["starlette", "fastapi"])
 def test_wrong_options_are_refused_at_once(options, message, tmp_path):
     with pytest.raises(InvalidInput, match=message):
         asgi(tmp_path / "e.db", **NEW, **options)
+
+
+def test_options_may_be_spelt_as_on_the_command_line(tmp_path):
+    spelt = {"timeout": "90s", "retain": "90d", "default_outcome": "miss", "shadow": "set-logit"}
+    service = asgi(tmp_path / "e.db", **NEW, **spelt).open_service()
+    settings = service.settings
+    service.close()
+    assert (settings.timeout, settings.retain, settings.default_outcome) == (90.0, 90 * 86400.0, False)
+    assert list(settings.shadows) == ["set-logit"]
 
 
 def test_a_rate_below_one_a_second(tmp_path):

@@ -123,11 +123,14 @@ class Application(Router):
         await send({"type": "lifespan.shutdown.complete"})
 
 
+NOT_IN_ASGI = {"journal", "n_features", "shadows", "settings"}  # given by another name, or once
+
+
 def asgi(
     journal: str | Path,
     *,
     features: int | None = None,
-    shadow: Sequence[str] = (),
+    shadow: str | Sequence[str] = (),
     token: str | None = None,
     token_file: str | Path | None = None,
     any_host: bool = False,
@@ -153,16 +156,17 @@ def asgi(
         options: ``labels``, ``set_size``, ``coverage``, ``learner``, ``timeout`` and all others of
             `superarm.service.Service.open` and `superarm.service.settings.Settings`.
     """
-    names = signature(Service.open).parameters.keys() | {field.name for field in fields(Settings)}
+    settings = {field.name for field in fields(Settings)}
+    names = (signature(Service.open).parameters.keys() | settings) - NOT_IN_ASGI
     for name in options.keys() - names:
         raise InvalidInput.must("option", "asgi", "one of superarm serve", name, choices=names)
     # refused now, and not with the first request
-    Settings(**{field.name: options[field.name] for field in fields(Settings) if field.name in options})
+    Settings.parse(shadows=shadow, **{name: options[name] for name in options.keys() & settings})
     check_int("max_body", "asgi", max_body, 1)
     check_number("rate_limit", "asgi", rate_limit, 0.0)
     tokens = Tokens(None if token_file is None else Path(token_file), token)
     return Application(
-        lambda: Service.open(journal, n_features=features, shadows=tuple(shadow), **options),
+        lambda: Service.open(journal, n_features=features, shadows=shadow, **options),
         tokens,
         rate_limit=rate_limit,
         any_host=any_host,
