@@ -39,9 +39,9 @@ SetSize = Annotated[int, Meta(ge=1)]
 SequenceNumber = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Time = Annotated[float, doc("Seconds since 1970.")]
 Share = Annotated[float, Meta(ge=0, le=1)]
-Coverage = Annotated[float, Meta(gt=0, lt=1)]
+PromisedCoverage = Annotated[float, Meta(gt=0, lt=1)]
 Features = list[Number] | dict[str, Number | bool | str | list[Number] | None]
-Scores = Annotated[dict[str, Number], Meta(min_length=1)]
+LabelScores = Annotated[dict[str, Number], Meta(min_length=1)]
 Eligible = Annotated[list[str], Meta(min_length=1)]
 
 
@@ -52,7 +52,7 @@ class RequestBody(Struct, forbid_unknown_fields=True):
 # ---------------------------------------------------------------- decisions
 
 
-class DecisionRequest(RequestBody):
+class DecisionRequestBody(RequestBody):
     """A request for a set."""
 
     features: Annotated[
@@ -64,7 +64,7 @@ class DecisionRequest(RequestBody):
         ),
     ] = None
     scores: Annotated[
-        Scores | None,
+        LabelScores | None,
         doc(
             "In place of features, where the service was made for them (--learner scores): a model of your own "
             "ranks the labels. Logarithms of probabilities; labels without a score are not shown."
@@ -77,9 +77,9 @@ class DecisionRequest(RequestBody):
     set_size: Annotated[
         SetSize | None, doc("How many labels to show this time; with a promised coverage, the most.")
     ] = None
-    coverage: Annotated[Coverage | None, doc("Another promise for this time, where the service has one.")] = (
-        None
-    )
+    coverage: Annotated[
+        PromisedCoverage | None, doc("Another promise for this time, where the service has one.")
+    ] = None
     context: Annotated[
         Any, doc("Anything to be kept with the decision: at most 64 KiB of JSON, 64 deep.")
     ] = None
@@ -97,14 +97,14 @@ class DecisionResponse(Struct, kw_only=True, frozen=True):
     ] = ()
 
 
-class OutcomeRequest(RequestBody):
+class OutcomeRequestBody(RequestBody):
     """An outcome: hit, or label; one of them."""
 
     hit: Annotated[bool | None, doc("Whether the right label was among the shown ones.")] = None
     label: Annotated[str | None, doc("The right label, where it is known.")] = None
 
 
-class OutcomeItem(OutcomeRequest, kw_only=True):
+class OutcomeItem(OutcomeRequestBody, kw_only=True):
     """An outcome in a batch."""
 
     id: Id
@@ -126,7 +126,7 @@ class OutcomeResponse(Struct):
     outcome: Outcome
 
 
-class DecisionRecord(DecisionResponse, frozen=True):
+class DecisionRecordBody(DecisionResponse, frozen=True):
     """All that is known of a decision."""
 
     time: Time
@@ -144,7 +144,7 @@ class DecisionRecord(DecisionResponse, frozen=True):
 
 
 class DecisionBatch(RequestBody):
-    decisions: Annotated[list[Annotated[Raw, _one_of("DecisionRequest")]], Batch]
+    decisions: Annotated[list[Annotated[Raw, _one_of("DecisionRequestBody")]], Batch]
 
 
 class OutcomeBatch(RequestBody):
@@ -177,7 +177,7 @@ class PendingItem(Struct):
     age: Annotated[float, doc("Seconds.")]
 
 
-class Pending(Struct):
+class PendingBody(Struct):
     pending: Annotated[list[PendingItem], doc("Oldest first.")]
     count: Annotated[int, doc("How many there are in all.")]
     next: Annotated[int | None, doc("Give it as `after` to get the following ones.")]
@@ -207,7 +207,7 @@ class Status(Struct, omit_defaults=True):
     trouble: Annotated[list[str], doc("What is wrong, worst first.")] = []
 
 
-class Snapshot(Struct):
+class SnapshotItem(Struct):
     """A kept snapshot, and what made it."""
 
     seq: Annotated[int, doc("The event that it stands after.")]
@@ -217,10 +217,10 @@ class Snapshot(Struct):
 
 
 class Snapshots(Struct):
-    snapshots: Annotated[list[Snapshot], doc("Oldest first: where `rollback` can go to.")]
+    snapshots: Annotated[list[SnapshotItem], doc("Oldest first: where `rollback` can go to.")]
 
 
-class Shadow(Struct):
+class ShadowItem(Struct):
     """The estimated hit rate of a learner, had it shown its top sets."""
 
     learner: str
@@ -233,7 +233,7 @@ class Shadow(Struct):
 
 
 class Shadows(Struct):
-    shadows: Annotated[list[Shadow], doc("The model itself, then its shadows.")]
+    shadows: Annotated[list[ShadowItem], doc("The model itself, then its shadows.")]
 
 
 # ---------------------------------------------------------------- changes

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from service_kit import D
+
+import superarm
+from superarm.service import messages
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -60,3 +65,22 @@ def test_anything_at_all_is_answered_with_2xx_or_4xx(live):
             assert answer["error"]["status"] == status
 
     tried()
+
+
+def test_bodies_have_names_of_their_own_in_code_and_document(live):
+    """A body that has the name of another class is taken for it."""
+    names = set(
+        re.findall(
+            r"^(?:class )?([A-Z][a-z]\w+)(?:\(| = )", Path(messages.__file__).read_text(), re.MULTILINE
+        )
+    )
+    assert {"DecisionRequestBody", "Features"} <= names
+    package = Path(superarm.__file__).parent
+    others = (path.read_text() for path in package.rglob("*.py") if path != Path(messages.__file__))
+    classes = {name for text in others for name in re.findall(r"^class (\w+)", text, re.MULTILINE)}
+    assert names & classes == set()
+    schemas = live().get("/openapi.json")[1]["components"]["schemas"]
+    bodies = {"DecisionRequestBody", "OutcomeRequestBody", "DecisionRecordBody", "PendingBody"}
+    assert bodies | {"OutcomeItem", "SnapshotItem", "ShadowItem", "ErrorDetail", "ChangeResponse"} <= set(
+        schemas
+    )

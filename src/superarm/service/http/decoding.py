@@ -103,7 +103,7 @@ def _first_invalid_key(field: str, values: Any) -> str | None:
     """Return the first key of features or scores (which have free keys) whose value is invalid."""
     for name, value in values.items() if isinstance(values, dict) else ():
         try:
-            msgspec.convert({field: {name: value}}, m.DecisionRequest)
+            msgspec.convert({field: {name: value}}, m.DecisionRequestBody)
         except msgspec.ValidationError:
             return str(name)
     return None
@@ -149,7 +149,7 @@ class RequestSchema(NamedTuple):
         return cls(learner.n_features, named, labels, learner.set_size, scores)
 
 
-def to_decision(request: m.DecisionRequest, schema: RequestSchema) -> DecisionRequest:
+def to_decision(request: m.DecisionRequestBody, schema: RequestSchema) -> DecisionRequest:
     """Return a request for a decision, checked against the rows and labels of the service."""
     x = _features(request, schema)
     eligible, size = request.eligible, request.set_size
@@ -170,7 +170,7 @@ def check_id(value: str) -> Id:
     return value
 
 
-def _features(request: m.DecisionRequest, schema: RequestSchema) -> AnyRow | JsonObject:
+def _features(request: m.DecisionRequestBody, schema: RequestSchema) -> AnyRow | JsonObject:
     """Return the row, or the scores, whichever this service takes."""
     features, scores = request.features, request.scores
     if features is not None and scores is None:

@@ -41,7 +41,7 @@ def document(routes: Sequence[Route]) -> JsonObject:
     wanted = list(dict.fromkeys([*types, *extra]))
     schemas, components = msgspec.json.schema_components(wanted, ref_template=REFERENCE)
     # what a Struct cannot say
-    components["DecisionRequest"]["oneOf"] = [{"required": ["features"]}, {"required": ["scores"]}]
+    components["DecisionRequestBody"]["oneOf"] = [{"required": ["features"]}, {"required": ["scores"]}]
     schema_of = dict(zip(wanted, schemas, strict=True))
     paths: dict[str, JsonObject] = {}
     for route in routes:

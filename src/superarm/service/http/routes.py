@@ -74,7 +74,7 @@ class Context:
     "POST",
     "/v1/decisions",
     DECIDE,
-    request_type=m.DecisionRequest,
+    request_type=m.DecisionRequestBody,
     response_type=m.DecisionResponse,
     statuses={
         409: "The id is taken by another request.",
@@ -91,7 +91,7 @@ class Context:
         },
     },
 )
-def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[JsonObject]:
+def decisions(context: Context, request: m.DecisionRequestBody) -> Awaitable[JsonObject]:
     """Choose a set of labels to show."""
     return context.service.decide(to_decision(request, context.schema))
 
@@ -100,17 +100,17 @@ def decisions(context: Context, request: m.DecisionRequest) -> Awaitable[JsonObj
     "POST",
     "/v1/decisions/{id}/outcome",
     DECIDE,
-    request_type=m.OutcomeRequest,
+    request_type=m.OutcomeRequestBody,
     response_type=m.OutcomeResponse,
     statuses={404: "No such decision.", 409: "It has another outcome."},
     examples={"was the right label among them?": {"hit": True}, "it was not": {"hit": False}},
 )
-def outcomes(context: Context, id_: str, request: m.OutcomeRequest) -> Awaitable[JsonObject]:
+def outcomes(context: Context, id_: str, request: m.OutcomeRequestBody) -> Awaitable[JsonObject]:
     """Report whether the right label was among the shown ones: now, or days later."""
     return context.service.outcome(OutcomeRequest(id_, request.hit, request.label))
 
 
-DECISION, OUTCOME = msgspec.json.Decoder(m.DecisionRequest), msgspec.json.Decoder(m.OutcomeItem)
+DECISION, OUTCOME = msgspec.json.Decoder(m.DecisionRequestBody), msgspec.json.Decoder(m.OutcomeItem)
 
 
 @route(
@@ -175,7 +175,11 @@ async def _submit_each(
 
 
 @route(
-    "GET", "/v1/decisions/{id}", ANY_ROLE, response_type=m.DecisionRecord, statuses={404: "No such decision."}
+    "GET",
+    "/v1/decisions/{id}",
+    ANY_ROLE,
+    response_type=m.DecisionRecordBody,
+    statuses={404: "No such decision."},
 )
 async def decision(context: Context, id_: str) -> JsonObject:
     """All that is known of a decision; `outcome` is null while there is none."""
@@ -186,7 +190,7 @@ async def decision(context: Context, id_: str) -> JsonObject:
     return record
 
 
-@route("GET", "/v1/pending", READ, request_type=m.PendingQuery, response_type=m.Pending)
+@route("GET", "/v1/pending", READ, request_type=m.PendingQuery, response_type=m.PendingBody)
 def pending(context: Context, query: m.PendingQuery) -> Any:
     """Decisions without an outcome, oldest first."""
     return context.service.read(views.pending, query.limit, query.after)
