@@ -51,7 +51,7 @@ class AnsweredSets(NamedTuple):
         columns = ([column[i] for i in numbers] for column in self[1:])
         return AnsweredSets(self.rows.take(numbers), *columns)
 
-    def teach(self, learner: Learner, order: Iterable[int]) -> None:
+    def learn_pass(self, learner: Learner, order: Iterable[int]) -> None:
         """Update a learner with every answer, in this order."""
         order = list(order)
         given = [
@@ -181,7 +181,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             self.learner_.run(rows, class_codes(self.classes_, y, "y"))
         else:
             answers = self._answered_sets(rows, shown_sets(shown), y, propensity)
-            answers.teach(self.learner_, range(len(answers.hits)))
+            answers.learn_pass(self.learner_, range(len(answers.hits)))
         return self
 
     def _order(self, n_rows: int, random: np.random.RandomState) -> Array:
@@ -193,7 +193,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """Let a learner go through answered sets several times, with smaller and smaller steps."""
         for number in range(passes):
             learner.anneal(1.0 - number / passes, passes)
-            answers.teach(learner, self._order(len(answers.hits), random))
+            answers.learn_pass(learner, self._order(len(answers.hits), random))
         learner.anneal(1.0, passes)
 
     def _choose_passes(self, answers: AnsweredSets, random: np.random.RandomState) -> int:
