@@ -8,7 +8,7 @@ Both look for coefficients delta (W' = W + delta x) with X = |x|^2:
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import lsq_linear, minimize, nnls
+from scipy.optimize import lsq_linear, minimize
 
 
 def least_distance(G, h):
@@ -16,7 +16,8 @@ def least_distance(G, h):
     E = np.vstack([G.T, h])
     f = np.zeros(len(E))
     f[-1] = 1.0
-    u, _ = nnls(E, f, maxiter=1000 * E.shape[1])
+    # SciPy's own nnls goes astray where a constraint holds with equality from the start
+    u = lsq_linear(E, f, bounds=(0, np.inf), method="bvls", tol=1e-14, max_iter=1000).x
     residual = E @ u - f
     return -residual[:-1] / residual[-1]
 

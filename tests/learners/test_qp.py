@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import qp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import superarm as sa
@@ -62,6 +62,7 @@ def directions(k, shown, a):
     NORM,
     PRICE,
 )
+@example(s=[-1, -2, -1, -0.5, -0.109, -0.357, -0.5], shown=0, a=0.0, X=1.0, C=0.01)
 @settings(max_examples=150, deadline=None)
 @pytest.mark.parametrize("variant", ["EPABF", "EPABF-I", "EPABF-II"])
 def test_epabf(variant, s, shown, a, X, C):
