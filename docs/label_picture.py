@@ -20,7 +20,7 @@ from tickets import TEAMS, tickets  # noqa: E402
 
 from superarm.label import Labelling  # noqa: E402
 
-ROWS, ANSWERS, WIDTH, SCALE = 5_000, 232, 1160, 1.4
+ROWS, ANSWERS, WIDTH, SCALE = 5_000, 600, 1160, 1.4
 
 
 def main() -> None:
