@@ -295,6 +295,7 @@ def test_a_role_that_may_only_read_is_served_as_far_as_it_goes(database, shared)
         assert looking.service.model.seq == 2  # it sees what others write
         with pytest.raises(JournalUnavailable):
             looking.decide(DecisionRequest(rows(1)[0], "b"))
+        assert looking.decide(DecisionRequest(rows(1)[0], "a")).labels == driver.find("a").labels  # repeated
     finally:
         looking.service.close()
     with database.connect(name) as connection:
