@@ -14,9 +14,9 @@ from lab_kit import run
 import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, Groups, coverage_by, pooled, wilson, worst_first
+from superarm.journal.backends import open_store
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.projector import Projector
-from superarm.journal.store import open_store
 from superarm.journal.totals import MAX_GROUPS, OTHERS, Totals
 from superarm.logs import Log, Policy, Writer, evaluate, summarize
 from superarm.service import Service

@@ -197,7 +197,7 @@ class Driver:
 
 def replayed(driver: Driver, *, from_start: bool = False) -> ReplayResult:
     """A replay of the journal behind a driver, which goes on."""
-    from superarm.journal.store import open_store
+    from superarm.journal.backends import open_store
 
     where = driver.store.address_text if hasattr(driver.store, "address_text") else driver.store.name
     looking = open_store(getattr(driver, "url", where), read_only=True)

@@ -510,11 +510,11 @@ def test_the_database_is_what_sqlite_calls_sound(drive, tmp_path):
 
 
 def test_a_journal_that_another_process_has_made_meanwhile_is_not_called_new(tmp_path, monkeypatch, caplog):
-    from superarm.journal import store
+    from superarm.journal.backends import create_journal
     from superarm.service import opening
 
     def slower(journal, meta, first):
-        assert store.create_journal(journal, meta, first)
+        assert create_journal(journal, meta, first)
         return False
 
     monkeypatch.setattr(opening, "create_journal", slower)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from journal_kit import Driver
 
+from superarm.journal.backends import open_store
 from superarm.journal.export import export
-from superarm.journal.store import open_store
 from superarm.journal.verify import verify
 from superarm.logs import Log
 from superarm.service.handler import DecisionRequest, OutcomeRequest

@@ -16,6 +16,7 @@ import pytest
 from journal_kit import Driver, replayed, sha256_of
 from service_kit import LABELS, D, rows
 
+from superarm.journal.backends import create_journal, open_store
 from superarm.journal.backup import backup
 from superarm.journal.errors import (
     JournalDamaged,
@@ -25,7 +26,7 @@ from superarm.journal.errors import (
     JournalUnavailable,
 )
 from superarm.journal.events import ANSWER, AnswerBody, Event
-from superarm.journal.store import Snapshot, create_journal, open_store
+from superarm.journal.store import Snapshot
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 # ---------------------------------------------------------------- one holder

@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 
 from superarm.cli.app import app
 from superarm.errors import InvalidInput
+from superarm.journal.backends import open_store
 from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalError
 from superarm.journal.events import TIMEOUT, Event, OutcomeBody
 from superarm.journal.sqlite_mark import read_mark
-from superarm.journal.store import open_store
 from superarm.journal.verify import verify
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 

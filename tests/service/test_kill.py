@@ -22,9 +22,9 @@ import pytest
 from ports import free_port
 from service_kit import LABELS, D, Web, kill, rows
 
+from superarm.journal.backends import open_store
 from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import replay
-from superarm.journal.store import open_store
 from superarm.service.client.client import Client, ServiceError
 
 KILLS = 50

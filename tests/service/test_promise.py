@@ -11,9 +11,9 @@ from service_kit import LABELS, D
 from superarm import SetLogit
 from superarm.errors import SuperarmError
 from superarm.explore import Cover
+from superarm.journal.backends import open_store
 from superarm.journal.errors import Conflict
 from superarm.journal.replay import replay
-from superarm.journal.store import open_store
 from superarm.service import Service
 from superarm.service.client.client import Client
 from superarm.service.handler import DecisionRequest, OutcomeRequest

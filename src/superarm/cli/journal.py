@@ -26,8 +26,8 @@ def backup(
 
     Example: **superarm backup events.db /backup/monday.db**
     """
+    from superarm.journal.backends import is_postgres
     from superarm.journal.backup import backup as run
-    from superarm.journal.store import is_postgres
 
     if is_postgres(journal):
         wanted = "a file: a database is backed up by its own pg_dump, or by its replicas (docs/scale.md)"
@@ -50,8 +50,8 @@ def export(
 
     Example: **superarm export events.db --output log.parquet**
     """
+    from superarm.journal.backends import open_store
     from superarm.journal.export import export as run
-    from superarm.journal.store import open_store
     from superarm.logs.writer import ENDINGS
 
     check_output(output, "export", force=force, endings=ENDINGS)
@@ -76,7 +76,7 @@ def migrate(
 
     Example: **superarm migrate events.db**
     """
-    from superarm.journal.store import is_postgres, open_store
+    from superarm.journal.backends import is_postgres, open_store
 
     if is_postgres(journal):
         from superarm.journal.postgres_address import Address
@@ -103,7 +103,7 @@ def move(
     Example: **superarm move events.db postgresql://operate@db/arms**
     """
     from superarm._progress import progress_bar
-    from superarm.journal.store import is_postgres
+    from superarm.journal.backends import is_postgres
 
     if not is_postgres(to):
         raise InvalidInput.must("TO", "superarm move", "an address such as postgresql://user@host/name", to)
@@ -136,8 +136,8 @@ def replay(
     Example: **superarm replay events.db --output model.npz**
     """
     from superarm._progress import progress_bar
+    from superarm.journal.backends import open_store
     from superarm.journal.replay import replay as run
-    from superarm.journal.store import open_store
 
     check_output(output, "replay", force=force)
     began = perf_counter()
@@ -196,7 +196,7 @@ def verify(
     """
     from superarm._progress import progress_bar
     from superarm.journal import verify as core
-    from superarm.journal.store import is_postgres
+    from superarm.journal.backends import is_postgres
 
     if accept_loss:
         if is_postgres(journal):
@@ -249,7 +249,7 @@ def erase(
 
     Example: **superarm erase events.db --id letter-17**
     """
-    from superarm.journal.store import is_postgres
+    from superarm.journal.backends import is_postgres
     from superarm.parameters import parse_duration
     from superarm.service import Service
 

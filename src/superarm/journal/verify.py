@@ -7,12 +7,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from superarm.journal.backends import open_store
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event
 from superarm.journal.journal_files import real_path
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.sqlite_mark import read_mark
-from superarm.journal.store import Store, open_store
+from superarm.journal.store import Store
 
 MAX_LISTED = 20  # of one kind of damage
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from superarm._files import JOURNAL_SIDECARS, sync
 from superarm.errors import InvalidInput
+from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.journal_files import FileLock, discard
-from superarm.journal.store import is_postgres, open_store
 from superarm.label.answers import TABLE_AS_PERSON, check_known_person
 from superarm.label.journal import LabelJournal, create_label_journal
 

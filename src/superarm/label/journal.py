@@ -19,10 +19,11 @@ from msgspec.structs import asdict
 
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
+from superarm.journal.backends import create_journal, is_postgres, journal_exists, open_store
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.snapshots import made_by
-from superarm.journal.store import Snapshot, Store, create_journal, is_postgres, journal_exists, open_store
+from superarm.journal.store import Snapshot, Store
 from superarm.label.rows import LabelRows
 from superarm.label.settings import FIXED, LabelSettings
 

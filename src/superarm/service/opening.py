@@ -6,11 +6,12 @@ import logging
 from contextlib import ExitStack
 from pathlib import Path
 
+from superarm.journal.backends import create_journal, is_postgres, journal_exists, journal_name
 from superarm.journal.create import JournalOptions, check_same_options, new_journal
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.snapshots import import_user_learner, learner_from_bytes
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.store import Store, create_journal, is_postgres, journal_exists, journal_name
+from superarm.journal.store import Store
 from superarm.service.model import Model
 from superarm.service.settings import Settings
 

@@ -11,7 +11,7 @@ import pytest
 from ports import free_port
 from service_kit import LABELS, D, Web, rows, soon
 
-from superarm.journal.store import open_store
+from superarm.journal.backends import open_store
 from superarm.journal.verify import verify
 
 
