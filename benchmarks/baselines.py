@@ -17,7 +17,7 @@ a Log and yields (passes, predict), and its line in METHODS.
   --names       of the data sets: NAME.npz in DATA_DIRECTORY, with X and y (mnist_cnn512, letter and mnist)
   --rows N      of the log (20,000); as many others, at most 10,000, are the test
   --set-size M  3
-  --passes N    of linear models and networks (50)
+  --passes N    of linear models and networks (100)
   --seed N      0
 """
 
@@ -218,7 +218,7 @@ def main() -> None:
     parser.add_argument("--names", nargs="+", default=["mnist_cnn512", "letter", "mnist"])
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--set-size", type=int, default=3)
-    parser.add_argument("--passes", type=int, default=50)
+    parser.add_argument("--passes", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     for name in options.names:

@@ -218,9 +218,14 @@ def alike(said: str, got: str) -> bool:
     if NUMBER.sub("#", said).split() != NUMBER.sub("#", got).split():
         return False
     for a, b in zip(NUMBER.findall(said), NUMBER.findall(got), strict=True):
-        if "," not in a + b and abs(float(a) - float(b)) > max(0.03, abs(float(a)) / 6):
+        if "," not in a + b and not close(float(a), float(b)):
             return False
     return True
+
+
+def close(a: float, b: float) -> bool:
+    """Whether two figures are about the same: a small one may differ by a third, a large one by a sixth or 0.03."""
+    return abs(a - b) <= max(0.003, abs(a) / 6, min(0.03, abs(a) / 3))
 
 
 def missing(path: Path) -> list[str]:
