@@ -122,20 +122,43 @@ class Database:
             self.process.send_signal(signal.SIGINT)  # "fast": ends connections
             self.process.wait(20)
 
-    def pause(self, how: int = signal.SIGSTOP) -> None:
-        """Stop all of its processes where they are; `resume` lets them go on."""
-        assert self.process is not None
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        for pid in (self.process.pid, *map(int, children)):
-            with suppress(ProcessLookupError):
-                os.kill(pid, how)
+    def pause(self) -> None:
+        """Stop all of its processes where they are; `resume` lets them go on.
+
+        The postmaster first, so that it starts no more; and until the system says that each has stopped: what
+        it lists of children may miss one while another ends.
+        """
+        until = time.monotonic() + 20.0
+        while running := [pid for pid in self._processes() if not _stopped(pid)]:
+            assert time.monotonic() < until, running
+            _signal(running[:1], signal.SIGSTOP)
 
     def resume(self) -> None:
-        self.pause(signal.SIGCONT)
+        _signal(self._processes(), signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        assert self.process is not None
+        pid = self.process.pid
+        return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
 
     def close(self) -> None:
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _signal(pids: list[int], which: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, which)
+
+
+def _stopped(pid: int) -> bool:
+    """Whether it runs no more: stopped ("T"), or a zombie, or gone."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state in "TZX"
 
 
 def _exists(user: str) -> bool:
