@@ -36,7 +36,9 @@ class SuperarmError(Exception):
         field: the parameter, column or field at fault, where one is.
     """
 
-    field: str | None = None
+    def __init__(self, message: str = "", *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
     @classmethod
     def must(
@@ -55,9 +57,8 @@ class SuperarmError(Exception):
         >>> error.field, str(error)
         ('gamma', 'gamma of MCDBF must be in (0, 1], got 1.5')
         """
-        error = cls(must(parameter, owner, expected, got, choices=choices), **details)
-        error.field = parameter
-        return error
+        message = must(parameter, owner, expected, got, choices=choices)
+        return cls(message, field=parameter, **details)
 
 
 class InvalidInput(SuperarmError, ValueError):
@@ -71,9 +72,7 @@ class FeedbackError(SuperarmError, ValueError):
     def answered_before(cls, owner: str, round_: int | None) -> Self:
         """Return the error of a second answer to the decision of a round; ``None``: to a given set."""
         which = "a given set" if round_ is None else f"round {round_}"
-        error = cls(f"decision of {owner} was answered before: {which}")
-        error.field = "decision"
-        return error
+        return cls(f"decision of {owner} was answered before: {which}", field="decision")
 
 
 class ModelFileError(SuperarmError, ValueError):

@@ -18,18 +18,10 @@ from service_kit import LABELS, Clock, D, rows
 from superarm.errors import InvalidInput
 from superarm.journal import statements
 from superarm.journal.clock import SystemClock, clock_problem
-from superarm.journal.errors import (
-    Conflict,
-    InvalidRequest,
-    JournalDamaged,
-    JournalLocked,
-    JournalMismatch,
-    JournalUnavailable,
-    Overloaded,
-    UnknownDecision,
-)
+from superarm.journal.errors import JournalDamaged, JournalLocked, JournalMismatch, JournalUnavailable
 from superarm.journal.verify import verify
 from superarm.service.commit_queue import Call
+from superarm.service.errors import Conflict, InvalidRequest, Overloaded, UnknownDecision
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 # ---------------------------------------------------------------- 1: one request

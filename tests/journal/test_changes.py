@@ -8,7 +8,7 @@ from journal_kit import bits, replayed, sha256_of
 from service_kit import LABELS, rows
 
 from superarm.data.rows import Row
-from superarm.journal.errors import InvalidRequest
+from superarm.errors import InvalidInput
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 
@@ -90,7 +90,7 @@ def test_eligible_labels_that_are_disabled_do_not_count(drive):
     # as without disabled labels: where fewer are eligible than a set has, all of them are shown
     assert session.decide(DecisionRequest(rows(1)[0], eligible=("label-1", "label-2"))).labels == ["label-2"]
     assert session.decide(DecisionRequest(rows(1)[0], eligible=("label-2",))).labels == ["label-2"]
-    with pytest.raises(InvalidRequest, match="not disabled"):
+    with pytest.raises(InvalidInput, match="not disabled"):
         session.decide(DecisionRequest(rows(1)[0], eligible=("label-1",)))
 
 
@@ -107,7 +107,7 @@ def test_eligible_labels_that_are_disabled_do_not_count(drive):
 )
 def test_a_change_that_makes_no_sense_is_refused_and_leaves_no_trace(drive, what, names, message):
     session = drive()
-    with pytest.raises(InvalidRequest, match=message):
+    with pytest.raises(InvalidInput, match=message):
         getattr(session, what)(names)
     assert session.seq == 0
     assert session.labels == tuple(LABELS)
@@ -116,7 +116,7 @@ def test_a_change_that_makes_no_sense_is_refused_and_leaves_no_trace(drive, what
 def test_a_learner_whose_matrix_couples_all_labels_refuses_new_ones(drive):
     session = drive(learner="soba", set_size=1)
     session.decide(DecisionRequest(rows(1)[0]))
-    with pytest.raises(InvalidRequest, match="couples"):
+    with pytest.raises(InvalidInput, match="couples"):
         session.add_labels(["new"])
     assert session.down is None
     assert replayed(session).same
@@ -151,16 +151,16 @@ def test_exploration_can_be_changed_while_it_runs(drive):
     session.set_explore(uniform=0.9)
     run_some(session, 50, 2)
     assert session.stats.explored - before - few > few
-    with pytest.raises(InvalidRequest, match="uniform"):
+    with pytest.raises(InvalidInput, match="uniform"):
         session.set_explore(uniform=7.0)
-    with pytest.raises(InvalidRequest, match="given, or uniform"):
+    with pytest.raises(InvalidInput, match="given, or uniform"):
         session.set_explore()
     same_after_a_restart(session, drive)
 
 
 def test_a_learner_without_exploration_refuses(drive):
     session = drive(learner="perceptron")
-    with pytest.raises(InvalidRequest, match="explore"):
+    with pytest.raises(InvalidInput, match="explore"):
         session.set_explore("show")
     assert session.seq == 0
 
@@ -180,7 +180,7 @@ def test_going_back_takes_the_weights_and_undoes_nothing_else(drive):
     assert (session.learner.round, session.stats.learnt, len(session.labels)) == (round_, learnt, 7)
     session.outcome(OutcomeRequest("open", hit=True))
     assert open_.body.round < round_
-    with pytest.raises(InvalidRequest, match="kept snapshot"):
+    with pytest.raises(InvalidInput, match="kept snapshot"):
         session.rollback(there + 1)
     session = same_after_a_restart(session, drive)
     run_some(session, 10, 3)

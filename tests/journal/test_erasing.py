@@ -12,11 +12,11 @@ import pytest
 from journal_kit import replayed, sha256_of
 from service_kit import Clock, rows
 
-from superarm.journal.errors import DecisionErased, InvalidRequest, UnknownDecision
 from superarm.journal.export import export
 from superarm.journal.snapshots import take_snapshot
 from superarm.journal.verify import verify
 from superarm.service import model
+from superarm.service.errors import DecisionErased, InvalidRequest, UnknownDecision
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
 from superarm.service.http.metrics import service_metrics

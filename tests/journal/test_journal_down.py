@@ -8,8 +8,9 @@ import pytest
 from journal_kit import replayed, sha256_of
 from service_kit import rows
 
-from superarm.journal.errors import Conflict, InvalidRequest, JournalFull, JournalUnavailable
+from superarm.journal.errors import JournalFull, JournalUnavailable
 from superarm.service.commit_queue import Call
+from superarm.service.errors import Conflict, InvalidRequest
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
 

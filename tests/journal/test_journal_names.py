@@ -9,8 +9,8 @@ from people import people as world_of_people
 from service_kit import LABELS
 
 from superarm.data.columns import Columns
-from superarm.journal.errors import Conflict, InvalidRequest
 from superarm.learners.registry import make
+from superarm.service.errors import Conflict, InvalidRequest
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 CITIES = ("Rome", "Oslo", "Lima")

@@ -14,9 +14,10 @@ from service_kit import LABELS, D, rows, soon
 from test_store import FIRST, META, decision
 
 from superarm.errors import InvalidInput
-from superarm.journal.errors import DecisionErased, InvalidRequest, JournalMismatch, JournalUnavailable
+from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
+from superarm.service.errors import DecisionErased
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 NEW = {"labels": LABELS, "n_features": D, "set_size": 2}
@@ -188,7 +189,7 @@ def test_changes_and_erasing_are_made_by_any_process(shared):
     assert "new" in caught_up(one).learner.labels
     assert one.service.model.n_erased(seq) == 1
     assert one.find("d3").erased
-    with pytest.raises(InvalidRequest):
+    with pytest.raises(InvalidInput):
         two.call(two.service.handler.change, {"what": "add_labels", "labels": ["label-1"]})
     found = verify(one.url)
     assert found.ok, found.problems

@@ -9,9 +9,10 @@ from service_kit import LABELS, Clock, D, rows
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
-from superarm.journal.errors import Conflict, InvalidRequest, JournalMismatch, UnknownDecision
+from superarm.journal.errors import JournalMismatch
 from superarm.journal.totals import Totals
 from superarm.service.commit_queue import Call
+from superarm.service.errors import Conflict, InvalidRequest, UnknownDecision
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 

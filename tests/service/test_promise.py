@@ -12,10 +12,10 @@ from superarm import SetLogit
 from superarm.errors import SuperarmError
 from superarm.explore import Cover
 from superarm.journal.backends import open_store
-from superarm.journal.errors import Conflict
 from superarm.journal.replay import replay
 from superarm.service import Service
 from superarm.service.client.client import Client
+from superarm.service.errors import Conflict
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
 from superarm.service.http.metrics import service_metrics

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from superarm._types import JsonObject
-from superarm.journal.errors import InvalidRequest
+from superarm.errors import InvalidInput
 from superarm.journal.snapshots import learner_from_bytes
 from superarm.journal.store import Store
 from superarm.learners import Learner
@@ -39,14 +39,14 @@ class OperatorSettings(Struct):
     def apply(self, change: JsonObject, learner: Learner, seq: int, store: Store) -> Learner | None:
         """Make a change, event ``seq``; the learner that goes on from here, or None if there was nothing to do.
 
-        What cannot be made is refused, before anything has changed: InvalidRequest, or InvalidInput of the learner.
+        What cannot be made is refused (InvalidInput), before anything has changed.
         """
         what, current = change["what"], set(learner.labels or ())
         if what == "add_labels":
             labels = check_labels(change["labels"])
             for label in labels:
                 if label in current and label not in self.disabled:
-                    raise InvalidRequest.must("labels", "change", "new, or disabled", label)
+                    raise InvalidInput.must("labels", "change", "new, or disabled", label)
             if new := [label for label in labels if label not in self.disabled]:
                 learner.add_labels(new)
             self.disabled = tuple(label for label in self.disabled if label not in labels)
@@ -54,11 +54,11 @@ class OperatorSettings(Struct):
             labels = check_labels(change["labels"])
             for label in labels:
                 if label not in current or label in self.disabled:
-                    raise InvalidRequest.must("labels", "change", "known, and not disabled yet", label)
+                    raise InvalidInput.must("labels", "change", "known, and not disabled yet", label)
             size = learner.set_size
             if len(current) - len(self.disabled) - len(labels) <= size:
                 wanted = f"so few that more than {size} are left, as many as are shown"
-                raise InvalidRequest.must("labels", "change", wanted, labels)
+                raise InvalidInput.must("labels", "change", wanted, labels)
             self.disabled = (*self.disabled, *labels)
         elif what in ("freeze", "unfreeze"):
             if self.frozen == (what == "freeze"):
@@ -66,11 +66,11 @@ class OperatorSettings(Struct):
             self.freeze_toggles.append(seq)
         elif what == "set_explore":
             if not change["params"]:
-                raise InvalidRequest.must("explore", "change", "given, or uniform", None)
+                raise InvalidInput.must("explore", "change", "given, or uniform", None)
             return learner.with_params(**change["params"])
         elif what == "rollback":
             if change["to"] not in [info.seq for info in store.snapshots()]:
-                raise InvalidRequest.must("to", "change", "the event of a kept snapshot", change["to"])
+                raise InvalidInput.must("to", "change", "the event of a kept snapshot", change["to"])
             return learner.resume_from_snapshot(
                 learner_from_bytes(store.snapshot(change["to"]).parts["model"])
             )
@@ -82,5 +82,5 @@ def check_labels(names: Sequence[str]) -> list[str]:
     labels = list(names) if not isinstance(names, str) else [names]
     good = all(isinstance(label, str) and 0 < len(label) <= MAX_LABEL_LENGTH for label in labels)
     if not labels or not good or len(set(labels)) != len(labels):
-        raise InvalidRequest.must("labels", "change", "distinct names, at least one", names)
+        raise InvalidInput.must("labels", "change", "distinct names, at least one", names)
     return labels

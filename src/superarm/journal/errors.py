@@ -1,11 +1,6 @@
-"""Errors of a journal and of a service; http/errors.py has their status codes.
+"""Errors of a journal.
 
 SuperarmError
-├── InvalidRequest      (ValueError)    a request that cannot be taken; `field` names what is at fault
-│   ├── UnknownDecision                  no decision has that id
-│   ├── DecisionErased                   its features and context were erased: it cannot be asked for again
-│   └── Conflict                         the id, or the outcome, was used for something else
-├── Overloaded          (RuntimeError)  too many requests wait; nothing has been done
 └── JournalError        (OSError)       the journal cannot be used
     ├── JournalLocked                    another process has it
     ├── JournalMismatch                  not a journal, of another format, or made for something else
@@ -19,30 +14,6 @@ OtherEventsFirst (inside a service, which then looks again): events that must fo
 from __future__ import annotations
 
 from superarm.errors import SuperarmError
-
-
-class InvalidRequest(SuperarmError, ValueError):
-    """A request that cannot be taken."""
-
-    def __init__(self, message: str, *, field: str | None = None) -> None:
-        super().__init__(message)
-        self.field = field
-
-
-class UnknownDecision(InvalidRequest):
-    """No decision has that id."""
-
-
-class DecisionErased(InvalidRequest):
-    """The decision's features and context were erased."""
-
-
-class Conflict(InvalidRequest):
-    """The id, or the outcome, was used for something else."""
-
-
-class Overloaded(SuperarmError, RuntimeError):
-    """Too many requests wait."""
 
 
 class JournalError(SuperarmError, OSError):
@@ -64,8 +35,8 @@ class JournalDamaged(JournalError):
         event: the number of the damaged event, where it is one.
     """
 
-    def __init__(self, message: str, *, event: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, event: int | None = None, field: str | None = None) -> None:
+        super().__init__(message, field=field)
         self.event = event
 
 

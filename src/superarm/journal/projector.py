@@ -17,7 +17,7 @@ from superarm._types import JsonObject
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.groups import group_names
-from superarm.journal.errors import InvalidRequest, JournalDamaged
+from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, DecisionBody, Event
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.shadows import Shadow, make_shadows
@@ -261,7 +261,7 @@ class Projector:
         change = event.body
         try:
             learner = self.totals.settings.apply(change, self.learner, event.seq, self.store)
-        except (InvalidRequest, InvalidInput) as error:  # of two processes that changed the same, the second
+        except InvalidInput as error:  # of two processes that changed the same, the second
             self.totals.refuse(event.seq, str(error), error.field)
             return
         if learner is not None:

@@ -17,7 +17,7 @@ from threading import Thread
 from time import monotonic, perf_counter
 from typing import Any, NamedTuple
 
-from superarm.journal.errors import Overloaded
+from superarm.service.errors import Overloaded
 
 MAX_BATCH = 256  # so that a batch never takes long
 MAX_WAITING = 10_000

@@ -17,14 +17,7 @@ from superarm._types import JsonObject
 from superarm.data.cells import json_row
 from superarm.data.rows import AnyRow, as_row, conform_row
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
-from superarm.journal.errors import (
-    Conflict,
-    DecisionErased,
-    InvalidRequest,
-    JournalDamaged,
-    JournalUnavailable,
-    UnknownDecision,
-)
+from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.events import (
     CHANGE,
     DECISION,
@@ -38,7 +31,9 @@ from superarm.journal.events import (
     pack_row,
 )
 from superarm.journal.records import DecisionRecord
+from superarm.learners import Scores
 from superarm.service.commit_queue import Call
+from superarm.service.errors import Conflict, DecisionErased, InvalidRequest, UnknownDecision
 from superarm.service.messages import ID_DESCRIPTION, IS_ID
 
 if TYPE_CHECKING:
@@ -175,12 +170,8 @@ class RequestHandler:
                 cursor=cursor,
             )
         except InvalidInput as error:
-            if isinstance(request.x, dict) and error.field is not None and error.field.startswith("x["):
-                name = error.field[3:-2]
-                raise InvalidRequest(
-                    str(error).replace(error.field, f"features.{name}", 1), field=f"features.{name}"
-                ) from error
-            raise
+            word = "scores" if isinstance(serving.learner, Scores) else "features"
+            raise _in_words_of_request(error, word) from error
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
             raise InvalidRequest.must("features", "decision", wanted, "an overflow") from error
@@ -278,10 +269,7 @@ class RequestHandler:
     def _has_effect(self, change: JsonObject) -> bool:
         """Try a change on a copy, or refuse it; whether there is anything to do."""
         learner, settings = copy.deepcopy((self.serving.learner, self.serving.totals.settings))
-        try:
-            return settings.apply(change, learner, self.serving.seq + 1, self.store) is not None
-        except InvalidInput as error:
-            raise InvalidRequest(str(error), field=error.field) from error
+        return settings.apply(change, learner, self.serving.seq + 1, self.store) is not None
 
     def _check_erasure(self, ids: Sequence[str] | None, before: float | None) -> JsonObject:
         """The body of an erasure; each id must be that of a decision."""
@@ -365,6 +353,15 @@ class RequestHandler:
         wanted = f"hit {first.hit}" if first.label is None or field == "hit" else f"label {first.label!r}"
         got = request.hit if request.label is None else request.label
         raise Conflict.must(field, "outcome", f"as in the first outcome ({wanted})", got)
+
+
+def _in_words_of_request(error: InvalidInput, word: str) -> InvalidInput:
+    """Return the error of a learner about its row x as one about the ``word`` (features, scores) of a request."""
+    field = error.field or ""
+    if field != "x" and not field.startswith("x["):
+        return error
+    name = word if field == "x" else f"{word}.{field[3:-2]}"
+    return InvalidRequest(f"{name} of decision must be {str(error).partition(' must be ')[2]}", field=name)
 
 
 def context_bytes(context: Any) -> bytes | None:

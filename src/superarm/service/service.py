@@ -22,15 +22,10 @@ from superarm._types import JsonObject
 from superarm.data.columns import Columns
 from superarm.errors import SuperarmError
 from superarm.journal.create import JournalOptions
-from superarm.journal.errors import (
-    InvalidRequest,
-    JournalDamaged,
-    JournalMismatch,
-    JournalUnavailable,
-    OtherEventsFirst,
-)
+from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst
 from superarm.journal.snapshots import model_bytes
 from superarm.service.commit_queue import Call, CallResult, CommitQueue
+from superarm.service.errors import InvalidRequest
 from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryAfterCommit
 from superarm.service.model import Model
 from superarm.service.opening import create_if_missing, open_model

@@ -92,7 +92,7 @@ def test_three_forms_of_features(live, open_service):
         message = web.post("/v1/decisions", {"features": numbers})[1]["error"]["message"]
         assert "features of decision must be names, as in the first row, got 'numbers'" in message
     message = web.post("/v1/decisions", {"features": {"age": [1.0]}})[1]["error"]["message"]
-    assert "features.age of SetLogit must be numbers, as declared or seen before" in message
+    assert "features.age of decision must be numbers, as declared or seen before" in message
     shown = web.post("/v1/decisions", {"features": {"age": "forty", "text": "a new card please"}})[1]
     assert shown["warnings"] == [
         "column 'age' holds numbers, got 'forty': the number counts as missing, and this as a word"
@@ -101,6 +101,18 @@ def test_three_forms_of_features(live, open_service):
     assert b"superarm_column_warnings_total 1" in web.get("/metrics")[1]
     info = web.get("/v1/info")[1]
     assert (info["params"]["uniform"], info["params"]["explore"]) == (0.02, "balanced")
+
+
+def test_a_row_of_another_shape_than_the_first_is_refused_in_the_words_of_the_request(live, open_service):
+    web = live(open_service("first.db", n_features=None))
+    rows = [[1.0, 2.0, 3.0], [1.0, 2.0], {"age": 41}]  # no row has come yet: only the learner can refuse
+    results = web.post("/v1/batch/decisions", {"decisions": [{"features": x} for x in rows]})[1]["results"]
+    errors = [result["error"] for result in results[1:]]
+    assert [(error["status"], error["field"]) for error in errors] == 2 * [(422, "features")]
+    assert [error["message"] for error in errors] == [
+        "features of decision must be of length 3, got 'shape (2,)'",
+        "features of decision must be 3 numbers, as its first row was, got 'names'",
+    ]
 
 
 def test_rows_with_a_dense_and_a_sparse_part(live, open_service, tmp_path):

@@ -32,8 +32,8 @@ class ServiceError(SuperarmError):
     """The service has refused a request, or could not be reached (then ``status`` is None)."""
 
     def __init__(self, message: str, status: int | None = None, field: str | None = None) -> None:
-        super().__init__(message)
-        self.status, self.field = status, field
+        super().__init__(message, field=field)
+        self.status = status
 
 
 class UnixConnection(HTTPConnection):

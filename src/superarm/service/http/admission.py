@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from time import monotonic
 
-from superarm.service.http.errors import HttpError
+from superarm.service.errors import HttpError
 from superarm.service.http.request import Request
 from superarm.service.http.tokens import Tokens
 

@@ -21,7 +21,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from superarm.service.http.errors import server_error_body
+from superarm.service.errors import server_error_body
 from superarm.service.http.request import DENY_ALL_CSP, SECURITY_HEADERS
 
 log = logging.getLogger("superarm.service")

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
-from superarm.service.http.errors import HttpError
+from superarm.service.errors import HttpError
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

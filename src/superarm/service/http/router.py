@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
+from superarm.service.errors import HttpError, error_body
 from superarm.service.http.admission import OPEN, Admission
 from superarm.service.http.decoding import check_id, decode_body, decode_query
-from superarm.service.http.errors import HttpError, error_body
 from superarm.service.http.request import (
     Disconnected,
     Receive,

@@ -14,14 +14,14 @@ import msgspec
 
 from superarm._types import JsonObject
 from superarm.errors import SuperarmError
-from superarm.journal.errors import JournalFull, JournalUnavailable, UnknownDecision
+from superarm.journal.errors import JournalFull, JournalUnavailable
 from superarm.service import Service
 from superarm.service import messages as m
+from superarm.service.errors import HttpError, UnknownDecision, error_body, status_of
 from superarm.service.handler import OutcomeRequest
 from superarm.service.http import views
 from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
 from superarm.service.http.decoding import RequestSchema, decode_body, to_decision
-from superarm.service.http.errors import HttpError, error_body, status_of
 from superarm.service.http.metrics import RequestMetrics, service_metrics
 from superarm.service.http.request import Response
 from superarm.service.http.router import Handler, Route

@@ -1,18 +1,40 @@
-"""The HTTP status and the body of every error."""
+"""Errors of requests, and the HTTP status and the body of every error.
+
+SuperarmError
+├── InvalidInput
+│   └── InvalidRequest       a request that cannot be taken; `field` names what is at fault
+│       ├── UnknownDecision   no decision has that id
+│       ├── DecisionErased    its features and context were erased: it cannot be asked for again
+│       ├── Conflict          the id, or the outcome, was used for something else
+│       └── HttpError         refused for its HTTP: its head, its token, its path
+└── Overloaded  (RuntimeError)  too many requests wait; nothing has been done
+"""
 
 from __future__ import annotations
 
-from superarm.errors import SuperarmError
-from superarm.journal.errors import (
-    Conflict,
-    DecisionErased,
-    InvalidRequest,
-    JournalError,
-    JournalFull,
-    Overloaded,
-    UnknownDecision,
-)
+from superarm.errors import InvalidInput, SuperarmError
+from superarm.journal.errors import JournalError, JournalFull
 from superarm.service.messages import Error, ErrorDetail
+
+
+class InvalidRequest(InvalidInput):
+    """A request that cannot be taken."""
+
+
+class UnknownDecision(InvalidRequest):
+    """No decision has that id."""
+
+
+class DecisionErased(InvalidRequest):
+    """The decision's features and context were erased."""
+
+
+class Conflict(InvalidRequest):
+    """The id, or the outcome, was used for something else."""
+
+
+class Overloaded(SuperarmError, RuntimeError):
+    """Too many requests wait."""
 
 
 class HttpError(InvalidRequest):
@@ -32,11 +54,11 @@ STATUS: dict[type[Exception], int] = {
     UnknownDecision: 404,
     Conflict: 409,
     DecisionErased: 410,
-    Overloaded: 503,
-    JournalError: 503,
-    JournalFull: 507,
     SuperarmError: 422,
     Exception: 500,
+    JournalError: 503,
+    Overloaded: 503,
+    JournalFull: 507,
 }
 
 # what the server refuses before there is a request: the field, and what is wrong with it
