@@ -27,15 +27,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, nan, sqrt
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.logs.weights import ImportanceWeights
-
-T = TypeVar("T", float, Array)
 
 ESTIMATORS = ("ips", "snips", "dr", "pi", "pi-dr")
 MIN_ROWS = 100  # effective rows, below which no interval is to be trusted
@@ -114,54 +112,74 @@ def interval(value: float, error: float, freedom: float, level: float = 0.95) ->
     return max(0.0, value - reach), min(1.0, value + reach)
 
 
-class Moments(NamedTuple, Generic[T]):
-    """Sums over rows, of y = w f, u = w times its control, c = w q_S - q_B, and their products."""
-
-    rows: T
-    used: T
-    hits: T
-    w: T
-    ww: T
-    y: T
-    yy: T
-    u: T
-    uu: T
-    uy: T
-    c: T
-    cc: T
-    cy: T
-    cu: T
-    mean: T  # E[w]
-    square: T  # E[w^2]
-    fourth: T  # E[w^4]
-    residual: T  # (f - q_S)^2
-    predicted: T
+# the Gram matrix of rows is the sum of v v' over their vectors v = (1, y, u, c):
+# y = w f, u = w times its control (1 in expectation), c = w q_S - q_B (0 in expectation)
+ONE, Y, U, C = range(4)
+CONTROLS, EXPECTED_CONTROLS = [U, C], np.array([1.0, 0.0])
 
 
-def _sample_sizes(s: Moments[T]) -> tuple[T, T]:
-    """Return the effective sample size, and how many rows the spread is known from."""
-    square = np.maximum(s.square, 1e-300)
-    return s.mean**2 / square, square**2 / np.maximum(s.fourth, 1e-300)
+class RowSums(NamedTuple):
+    """Sums over rows, for each bin or for several bins together."""
 
+    gram: Array
+    used: Array  # rows with a weight other than 0
+    hits: Array
+    weight: Array  # E[w]
+    weight_square: Array  # E[w^2]
+    weight_fourth: Array  # E[w^4]
+    residual: Array  # (f - q_S)^2
+    predicted: Array
 
-def _mean_weight(s: Moments[float]) -> tuple[float, float]:
-    """Return the mean of w times its control, which is 1 in expectation, and its standard error."""
-    n = s.rows
-    mean = s.u / n
-    return mean, sqrt(max(s.uu / n - mean**2, 0.0) / (n - 1)) if n > 1 else nan
+    @property
+    def rows(self) -> Array:
+        return np.asarray(self.gram[..., ONE, ONE])
 
+    @property
+    def n_eff(self) -> Array:
+        """The effective sample size."""
+        return np.asarray(self.weight**2 / np.maximum(self.weight_square, 1e-300))
 
-CONTROLS = 2
+    @property
+    def variance_rows(self) -> Array:
+        """How many rows the spread is known from."""
+        return np.asarray(self.weight_square**2 / np.maximum(self.weight_fourth, 1e-300))
 
+    @property
+    def means(self) -> Array:
+        """The means of (1, y, u, c)."""
+        return np.asarray(self.gram[ONE] / self.gram[ONE, ONE])
 
-def _controlled(s: Moments[float]) -> tuple[float, float]:
-    """Return the mean and the variance of w f, less what its controls explain."""
-    n, plain = s.rows, s.y / s.rows
-    z = np.array([s.u / n - 1.0, s.c / n])
-    squares = np.array([[s.uu, s.cu], [s.cu, s.cc]]) / n - np.outer([s.u, s.c], [s.u, s.c]) / n**2
-    shared = np.array([s.uy - s.u * plain, s.cy - s.c * plain]) / n
-    b = np.linalg.pinv(squares, rcond=1e-9, hermitian=True) @ shared
-    return float(plain - b @ z), float(s.yy / n - plain**2 - b @ shared)
+    @property
+    def covariance(self) -> Array:
+        """The covariance matrix of (1, y, u, c)."""
+        return np.asarray(self.gram / self.gram[ONE, ONE] - np.outer(self.means, self.means))
+
+    def mean_weight(self) -> tuple[float, float]:
+        """Return the mean of w times its control, which is 1 in expectation, and its standard error."""
+        n = float(self.rows)
+        error = sqrt(max(self.covariance[U, U], 0.0) / (n - 1)) if n > 1 else nan
+        return float(self.means[U]), error
+
+    def plain(self) -> tuple[float, float]:
+        """Return the mean and the variance of w f: ips and pi."""
+        return float(self.means[Y]), float(self.covariance[Y, Y])
+
+    def self_normalized(self) -> tuple[float, float]:
+        """Return the sum of w f over that of w, and its variance: snips."""
+        weight = float(self.means[U])
+        if not weight:
+            return nan, nan
+        ratio = float(self.means[Y]) / weight
+        residual = np.array([0.0, 1.0, -ratio, 0.0])  # w f - ratio w
+        return ratio, float(residual @ self.gram @ residual) / float(self.rows) / weight**2
+
+    def controlled(self) -> tuple[float, float]:
+        """Return the mean and the variance of w f, less what its controls explain: dr and pi-dr."""
+        means, covariance = self.means, self.covariance
+        shared = covariance[CONTROLS, Y]
+        b = np.linalg.pinv(covariance[np.ix_(CONTROLS, CONTROLS)], rcond=1e-9, hermitian=True) @ shared
+        value = means[Y] - b @ (means[CONTROLS] - EXPECTED_CONTROLS)
+        return float(value), float(covariance[Y, Y] - b @ shared)
 
 
 class HitRateSums:
@@ -172,7 +190,9 @@ class HitRateSums:
         self.max_weight = 0.0
         self.unknown = 0  # rows that do not say how probable their set was
         self.unsupported = np.zeros(2)  # rows that cannot answer, and the sum of the predictions for them
-        self.bins = np.zeros((BINS, len(Moments._fields)))  # by how heavy the weights of a row may be
+        self.bins = RowSums(
+            np.zeros((BINS, 4, 4)), *np.zeros((7, BINS))
+        )  # by how heavy a row's weight may be
         self.uniform = np.zeros(2)  # E[w] and E[w^2], had the sets been uniform
 
     def add(
@@ -206,17 +226,25 @@ class HitRateSums:
         self.max_weight = max(self.max_weight, float(np.abs(w).max()))
         exact = ~np.isnan(square)
         heavy = np.ceil(np.log2(np.maximum(np.where(exact, square, 1.0), 1.0))).clip(0, BINS - 1)
-        mean, square = np.where(exact, 1.0 / control, w), np.where(exact, square, w**2)
-        fourth = np.where(exact, square**3 * control**2, w**4)
-        products = (w, w * w, y, y * y, u, u * u, u * y, c, c * c, c * y, c * u)
-        terms = (np.ones(len(w)), w != 0, f, *products, mean, square, fourth, (f - q_logged) ** 2, predicted)
-        np.add.at(self.bins, heavy.astype(np.int64), np.stack(terms, axis=1).astype(np.float64))
+        v = np.stack([np.ones(len(w)), y, u, c], axis=1)
+        rows = RowSums(
+            gram=v[:, :, None] * v[:, None, :],
+            used=w != 0,
+            hits=f,
+            weight=np.where(exact, 1.0 / control, w),
+            weight_square=np.where(exact, square, w**2),
+            weight_fourth=np.where(exact, square**3 * control**2, w**4),
+            residual=(f - q_logged) ** 2,
+            predicted=predicted,
+        )
+        for sums, terms in zip(self.bins, rows, strict=True):
+            np.add.at(sums, heavy.astype(np.int64), terms)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sums as JSON-ready values, for `from_dict`."""
         arrays = {
             "unsupported": self.unsupported.tolist(),
-            "bins": self.bins.tolist(),
+            "bins": [sums.tolist() for sums in self.bins],
             "uniform": self.uniform.tolist(),
         }
         return {"kind": self.kind, "max_weight": self.max_weight, "unknown": self.unknown, **arrays}
@@ -225,44 +253,37 @@ class HitRateSums:
     def from_dict(cls, data: dict[str, Any]) -> HitRateSums:
         sums = cls(data["kind"])
         sums.max_weight, sums.unknown = data["max_weight"], data["unknown"]
-        sums.unsupported, sums.bins, sums.uniform = (
-            np.array(data[n]) for n in ("unsupported", "bins", "uniform")
-        )
+        sums.unsupported, sums.uniform = np.array(data["unsupported"]), np.array(data["uniform"])
+        sums.bins = RowSums(*map(np.array, data["bins"]))
         return sums
 
     @property
     def rows(self) -> int:
-        return round(float(self.bins[:, 0].sum() + self.unsupported[0]))
+        return round(float(self.bins.rows.sum() + self.unsupported[0]))
 
     @property
     def expected(self) -> float:
         """The mean of the predictions."""
-        total: Moments[float] = Moments(*self.bins.sum(axis=0).tolist())
-        return float(self.unsupported[1] + total.predicted) / self.rows if self.rows else nan
+        return float(self.unsupported[1] + self.bins.predicted.sum()) / self.rows if self.rows else nan
 
-    def _trimmed(self) -> tuple[Moments[float], float, float]:
+    def _trimmed(self) -> tuple[RowSums, float, float]:
         """Return the sums over the rows to use, the share of the others, and the sum of the predictions for those."""
-        up_to: Moments[Array] = Moments(*np.cumsum(self.bins, axis=0).T)  # each an array over bins
-        n = self.rows
-        share = 1.0 - up_to.rows / n
-        left = up_to.residual[-1] / max(up_to.rows[-1], 1.0)
-        width = 4.0 * np.sqrt(np.maximum(left * up_to.square, 0.0)) / n + share
-        n_eff, variance_rows = _sample_sizes(up_to)
-        enough = (n_eff >= MIN_ROWS) & (variance_rows >= MIN_VARIANCE_ROWS)
+        up_to = RowSums(*(np.cumsum(sums, axis=0) for sums in self.bins))
+        n, rows = self.rows, up_to.rows
+        share = 1.0 - rows / n
+        left = up_to.residual[-1] / max(rows[-1], 1.0)
+        width = 4.0 * np.sqrt(np.maximum(left * up_to.weight_square, 0.0)) / n + share
+        enough = (up_to.n_eff >= MIN_ROWS) & (up_to.variance_rows >= MIN_VARIANCE_ROWS)
         width += np.where(enough, 0.0, 10.0)  # better a wide interval than one that is not to be trusted
-        width[(share > MAX_UNSUPPORTED) & (up_to.rows < up_to.rows[-1])] = np.inf
+        width[(share > MAX_UNSUPPORTED) & (rows < rows[-1])] = np.inf
         cut = int(np.argmin(width))
-        kept: Moments[float] = Moments(*np.transpose(up_to)[cut].tolist())
-        return (
-            kept,
-            float(share[cut]),
-            float(self.unsupported[1] + up_to.predicted[-1] - up_to.predicted[cut]),
-        )
+        kept = RowSums(*(sums[cut] for sums in up_to))
+        return kept, float(share[cut]), float(self.unsupported[1] + up_to.predicted[-1] - kept.predicted)
 
     def estimates(self) -> list[Estimate]:
         """Return all estimates that these weights give."""
         names = ("ips", "snips", "dr") if self.kind == "set" else ("pi", "pi-dr")
-        if self.rows < 2 or self.bins[:, 0].sum() < 2:
+        if self.rows < 2 or self.bins.rows.sum() < 2:
             why = "the log never shows a set of this policy's"
             if self.unknown and self.unknown >= self.unsupported[0]:
                 why = "the log does not say how probable its sets were"
@@ -270,10 +291,9 @@ class HitRateSums:
                 why = "too few rows"
             return [Estimate(name, nan, nan, nan, 0, 0.0, 0.0, 0.0, nan, 1.0, why) for name in names]
         s, unsupported, q_unsupported = self._trimmed()
-        n = s.rows
-        n_eff, variance_rows = (min(n, number) for number in _sample_sizes(s))
-        mean, mean_error = _mean_weight(s)
-        problem = self._problem(s, n_eff, variance_rows, unsupported, mean, mean_error)
+        n, n_eff = float(s.rows), float(min(s.rows, s.n_eff))
+        freedom = min(n_eff, float(s.variance_rows)) - 1
+        problem = self._problem(s, unsupported)
 
         def estimate(name: str, value: float, variance: float, predicted: float, fitted: int = 0) -> Estimate:
             error = sqrt(max(variance, 0.0) / max(n - 1, 1))
@@ -282,52 +302,37 @@ class HitRateSums:
                 # a hit and a miss
                 moderate = (n_eff * min(max(value, 0.0), 1.0) + 1) / (n_eff + 2)
                 error = max(error, sqrt(moderate * (1 - moderate) / n_eff))
-            if (
-                fitted and s.residual < MIN_COUNT
-            ):  # answers that were not expected: as if there had been one more
-                error = max(error, sqrt((s.residual + 1.0) * s.square / n) / n)
-            low, high = interval(value, error, min(n_eff, variance_rows) - 1 - fitted)
-            overall = (1.0 - unsupported) * value + predicted
-            low, high = (1.0 - unsupported) * low, (1.0 - unsupported) * high + unsupported
+            if fitted and s.residual < MIN_COUNT:
+                # answers that were not expected: as if there had been one more
+                error = max(error, sqrt((s.residual + 1.0) * s.weight_square / n) / n)
+            low, high = interval(value, error, freedom - fitted)
             return Estimate(
                 name=name,
-                value=overall,
-                low=low,
-                high=high,
+                value=(1.0 - unsupported) * value + predicted,
+                low=(1.0 - unsupported) * low,
+                high=(1.0 - unsupported) * high + unsupported,
                 rows=round(n),
                 n_eff=n_eff,
                 max_weight=self.max_weight,
-                overlap=s.used / n,
-                mean_weight=mean,
+                overlap=float(s.used) / n,
+                mean_weight=s.mean_weight()[0],
                 unsupported=unsupported,
                 problem=problem,
             )
 
-        plain = s.y / n
-        robust = estimate(names[-1], *_controlled(s), q_unsupported / self.rows, CONTROLS)
-        simple = estimate(names[0], plain, s.yy / n - plain**2, unsupported * plain)
-        if self.kind == "linear":
-            return [simple, robust]
-        ratio = s.y / s.w if s.w else nan
-        # the sum of (w f - ratio w)^2; f is 0 or 1, so the sum of w w f is that of (w f)^2
-        spread = s.yy - 2 * ratio * s.yy + ratio**2 * s.ww if s.w else nan
-        return [
-            simple,
-            estimate("snips", ratio, n * spread / s.w**2 if s.w else nan, unsupported * ratio),
-            robust,
-        ]
+        simple, ratio = s.plain(), s.self_normalized()
+        estimates = [estimate(names[0], *simple, unsupported * simple[0])]
+        if self.kind == "set":
+            estimates.append(estimate("snips", *ratio, unsupported * ratio[0]))
+        robust = estimate(names[-1], *s.controlled(), q_unsupported / self.rows, len(CONTROLS))
+        return [*estimates, robust]
 
-    def _problem(
-        self,
-        s: Moments[float],
-        n_eff: float,
-        variance_rows: float,
-        unsupported: float,
-        mean: float,
-        error: float,
-    ) -> str:
+    def _problem(self, s: RowSums, unsupported: float) -> str:
+        """Return why the sums over the rows to use give no sound estimate; empty if they do."""
+        n_eff, variance_rows = (float(min(s.rows, number)) for number in (s.n_eff, s.variance_rows))
+        mean, error = s.mean_weight()
         # by the log's own hit rate: a rule that looked at the weighted hits would pick lucky samples
-        hits, row_count = n_eff * s.hits / s.rows, f"{self.rows:,}"
+        hits, row_count = n_eff * float(s.hits / s.rows), f"{self.rows:,}"
         if s.used == 0:
             return "the log never shows a set of this policy's"
         if unsupported > MAX_UNSUPPORTED:
@@ -354,10 +359,10 @@ class HitRateSums:
         if not hit_rate:  # rows without a hit do not tell
             return RequiredData(rows, uniform)
         min_n_eff = max(MIN_ROWS, MIN_HITS / hit_rate)
-        if self.bins[:, 0].sum() >= 2:
+        if self.bins.rows.sum() >= 2:
             s, unsupported, _ = self._trimmed()
-            n_eff, variance_rows = _sample_sizes(s)
-            mean, mean_error = _mean_weight(s)
+            n_eff, variance_rows = float(s.n_eff), float(s.variance_rows)
+            mean, mean_error = s.mean_weight()
             unbiased = not abs(mean - 1.0) > WARNING_Z * mean_error + 1e-6  # else more rows are of no use
             if unsupported <= MAX_UNSUPPORTED and n_eff > 0 and unbiased:
                 rows = ceil(self.rows * max(min_n_eff / n_eff, MIN_VARIANCE_ROWS / variance_rows, 1.0))
