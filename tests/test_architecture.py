@@ -19,6 +19,7 @@ PACKAGES = [
     ("_validation",),
     ("_extras",),
     ("_html",),
+    ("_intervals",),
     ("_progress",),
     ("losses",),
     ("parameters",),

@@ -191,7 +191,7 @@ LEARNER = "sa.Perceptron(n_labels=10, n_features=64, set_size=2)"
         ("serve", "from superarm.service import Service"),
         ("logs", f"import superarm as sa; sa.simulate({LEARNER}, 'digits', 9).to_frame()"),
         ("logs", f"import superarm as sa; {LEARNER}.decide_many([[0.0] * 64]).to_frame()"),
-        ("logs", "from superarm.logs.hit_rates import interval; interval(0.5, 0.1, 9)"),
+        ("logs", "from superarm._intervals import student_margin; student_margin(0.1, 9)"),
         ("logs", "import superarm.experiments"),
     ],
 )

@@ -12,8 +12,9 @@ import pytest
 from lab_kit import run
 
 import superarm as sa
+from superarm._intervals import wilson
 from superarm.errors import InvalidInput
-from superarm.groups import MISSING, GroupCoverage, Groups, coverage_by, pooled, wilson, worst_first
+from superarm.groups import MISSING, GroupCoverage, Groups, coverage_by, pooled, worst_first
 from superarm.journal.backends import open_store
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.projector import Projector

@@ -8,7 +8,7 @@ Text from outside is escaped; nothing is fetched, and no script runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from itertools import islice
 from math import isfinite, log
@@ -34,21 +34,32 @@ class Markup(str):
     __slots__ = ()
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, Markup):
-        return f'<td style="{CELL_STYLE}">{value}</td>'
-    text = str(value)
-    wrap = "" if len(text) > WRAP_LENGTH else ";white-space:nowrap"
-    return f'<td style="{CELL_STYLE}{wrap}">{escape(text)}</td>'
+def plain_table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    attributes: Callable[[int, Any], str] = lambda column, cell: "",
+) -> Markup:
+    """Return a table of text and `Markup`; ``attributes`` gives the HTML attributes of a cell in a column."""
+
+    def line(tag: str, cells: Sequence[Any]) -> str:
+        texts = (cell if isinstance(cell, Markup) else escape(str(cell)) for cell in cells)
+        pairs = enumerate(zip(cells, texts, strict=True))
+        return "".join(f"<{tag}{attributes(i, cell)}>{text}</{tag}>" for i, (cell, text) in pairs)
+
+    head_row = f"<thead><tr>{line('th', head)}</tr></thead>" if head else ""
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
+    return Markup(f"<table>{head_row}<tbody>{body}</tbody></table>")
 
 
 def table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Markup:
-    """A table; cells are text, or `Markup`."""
-    top = "".join(f'<th style="{CELL_STYLE};white-space:nowrap">{escape(name)}</th>' for name in head)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    """Return a table with a title, which brings its own style: notebooks have none."""
+
+    def style(column: int, cell: Any) -> str:
+        wraps = isinstance(cell, Markup) or len(str(cell)) > WRAP_LENGTH
+        return f' style="{CELL_STYLE}{"" if wraps else ";white-space:nowrap"}"'
+
     caption = f'<div style="margin:2px 0 4px"><b>{escape(title)}</b></div>'
-    head_row = f"<thead><tr>{top}</tr></thead>" if head else ""
-    return Markup(f"<div>{caption}<table>{head_row}<tbody>{body}</tbody></table></div>")
+    return Markup(f"<div>{caption}{plain_table(head, rows, style)}</div>")
 
 
 def key_value_table(title: str, pairs: Iterable[tuple[str, Any]]) -> Markup:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isnan, sqrt
+from math import isnan
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from superarm._intervals import wilson
 from superarm._types import Array
 from superarm.data.cells import is_missing
 from superarm.errors import InvalidInput
@@ -88,14 +89,3 @@ def worst_first(parts: Iterable[GroupCoverage], most: int) -> tuple[list[GroupCo
     """Those with the least coverage, at most so many, and how many others there are; what nobody knows comes last."""
     ordered = sorted(parts, key=lambda part: (isnan(part.coverage), part.coverage))
     return ordered[:most], max(0, len(ordered) - most)
-
-
-def wilson(rate: float, n: float) -> tuple[float, float]:
-    """The 95 % interval of a share of n (Wilson 1927).
-
-    >>> [round(end, 3) for end in wilson(0.95, 100)]
-    [0.888, 0.978]
-    """
-    z = 1.96**2 / n
-    middle, reach = rate + z / 2, sqrt(z * (rate * (1 - rate) + z / 4))
-    return max(0.0, (middle - reach) / (1 + z)), min(1.0, (middle + reach) / (1 + z))

@@ -193,7 +193,7 @@ def test_logs(tmp_path: Path, columns: sa.Columns, ending: str) -> None:
         pl.DataFrame(rows).write_parquet(path)
     else:
         source = pd.DataFrame(rows)
-    log = Log(source, columns=LogColumns(hit="solved"), declared=[columns])
+    log = Log(source, columns=LogColumns(hit="solved"), feature_columns=[columns])
     learner, summary = new(columns), summarize(log, labels=TEAMS)
     train(log, learner, summary, holdout=0.0)
     assert state(learner) == state(reference)

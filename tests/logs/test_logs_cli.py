@@ -46,9 +46,9 @@ def test_a_csv_becomes_a_model_and_an_honest_evaluation(slates, tmp_path):
     assert learner.labels == tuple(COLOURS)
     assert learner.set_size == 2
     told = run("evaluate", slates, *MAPPED, "--model", model)
-    from superarm.logs import held_out
+    from superarm.logs import is_held_out_row
 
-    judged = sum(held_out(i, 0.2) for i in range(4000))
+    judged = sum(is_held_out_row(i, 0.2) for i in range(4000))
     assert f"judged by {judged:,} rows" in told
     assert "overlap" in told
     assert "read: " in told
@@ -241,13 +241,13 @@ def test_several_logs_at_once_or_one_after_another_give_the_same_model(slates, t
 
 
 def test_a_model_of_two_logs_is_judged_by_rows_of_either_that_it_has_not_seen(slates, tmp_path):
-    from superarm.logs import held_out
+    from superarm.logs import is_held_out_row
 
     first, second = halves(slates, tmp_path)
     one, two = tmp_path / "one.npz", tmp_path / "two.npz"
     run("train", first, *MAPPED, "--output", one)
     run("train", second, *MAPPED, "--model", one, "--output", two)
-    kept = [sum(held_out(i, 0.2) for i in range(n)) for n in (1500, 2500)]
+    kept = [sum(is_held_out_row(i, 0.2) for i in range(n)) for n in (1500, 2500)]
     for log, rows in (((first,), kept[0]), ((second,), kept[1]), ((first, second), sum(kept))):
         told = run("evaluate", *log, *MAPPED, "--model", two)
         assert f"judged by {rows:,} rows" in told

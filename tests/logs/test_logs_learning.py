@@ -12,7 +12,7 @@ import pytest
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore import Dilute, RunnerUp
-from superarm.logs import Log, Policy, Record, Writer, evaluate, held_out, summarize, train
+from superarm.logs import Log, Policy, Record, Writer, evaluate, is_held_out_row, summarize, train
 from superarm.streams import Arrays, open_data
 
 K = 6
@@ -63,12 +63,14 @@ def given(labels, x=None, hit=None, label=None, **details):
 def test_rows_kept_out_are_no_function_of_the_draws(logged):
     """Their sets look like all sets (with the learner's own numbers they would be the certain ones)."""
     records = list(Log(logged))
-    aside = np.array([held_out(r.row_number, 0.2) for r in records])
+    aside = np.array([is_held_out_row(r.row_number, 0.2) for r in records])
     inside = np.array([len({*r.decision.labels} & {*r.decision.top}) for r in records])
     assert aside.mean() == pytest.approx(0.2, abs=0.02)
     gap = inside[aside].mean() - inside[~aside].mean()
     assert abs(gap) < 4 * inside.std() / np.sqrt(aside.sum())
-    assert [held_out(i, 0.2, seed=1) for i in range(99)] != [held_out(i, 0.2) for i in range(99)]
+    assert [is_held_out_row(i, 0.2, seed=1) for i in range(99)] != [
+        is_held_out_row(i, 0.2) for i in range(99)
+    ]
 
 
 def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
@@ -134,7 +136,7 @@ def test_unanswered_rows_and_named_labels(tmp_path):
     assert result.unanswered == 666
     assert learner.predict(np.eye(4, dtype=np.float32)).tolist() == names
     answer = evaluate(log, [Policy("model", learner=learner)], summary, holdout=0.5)
-    assert answer.unanswered == sum(held_out(i, 0.5) for i in range(2, 2000, 3))  # of those that judge
+    assert answer.unanswered == sum(is_held_out_row(i, 0.5) for i in range(2, 2000, 3))  # of those that judge
     assert evaluate(log, [Policy("a", fixed=["a"])], summary, holdout=None).unanswered == 666
     assert answer.warnings == ()
     assert answer.results[0].best.high > 0.95
@@ -164,7 +166,7 @@ def test_the_result_holds_the_truth(logged, stream):
     answer = evaluate(log, policies, summary, progress=ticks.append)
     assert sum(ticks) == 15_000
     assert answer.warnings == ()
-    assert answer.rows == sum(held_out(i, 0.2) for i in range(15_000))
+    assert answer.rows == sum(is_held_out_row(i, 0.2) for i in range(15_000))
     assert answer.low < answer.hit_rate < answer.high
     truths = [truth_of(learner, stream, m, g) for m, g in cases] + [float(np.isin(stream.y, [0, 1]).mean())]
     for result, truth in zip(answer.results, truths, strict=True):
@@ -383,7 +385,7 @@ def test_the_rows_that_judge_have_no_say_in_the_passes():
     frame = noisy(800, 0.1)
     models = []
     for wrong in (False, True):
-        hits = [hit ^ (wrong and held_out(i, 0.2)) for i, hit in enumerate(frame["hit"])]
+        hits = [hit ^ (wrong and is_held_out_row(i, 0.2)) for i, hit in enumerate(frame["hit"])]
         log = Log(frame.with_columns(hit=pl.Series(hits)), uniform=True)
         summary = summarize(log)
         learner = sa.SetLogit(**summary.learner_params)

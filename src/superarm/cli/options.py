@@ -244,7 +244,7 @@ class LogOptions(ColumnOptions):
             columns=columns,
             matrix=self.features,
             separator=self.separator,
-            declared=declared,
+            feature_columns=declared,
             vectors=self.vectors,
             uniform=self.uniform,
             skip_bad=self.skip_bad,

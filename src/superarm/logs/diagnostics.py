@@ -8,8 +8,8 @@ from math import sqrt
 
 import numpy as np
 
+from superarm._intervals import wilson
 from superarm._types import Array
-from superarm.groups import wilson
 from superarm.logs.batches import LogBatch
 from superarm.logs.hit_rates import WARNING_Z
 from superarm.logs.weights import Propensities

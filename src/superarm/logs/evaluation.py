@@ -22,7 +22,7 @@ from superarm.logs.hit_rates import Estimate, HitRateSums, best_of
 from superarm.logs.log import Log
 from superarm.logs.policies import Policy, PolicyRunner
 from superarm.logs.results import Evaluation, PolicyResult, nested
-from superarm.logs.summary import LogSummary, held_out, relabel
+from superarm.logs.summary import LogSummary, is_held_out_row, relabel
 from superarm.logs.weights import PolicyWeights, Propensities, logged_propensities, policy_weights
 from superarm.losses import softmax
 
@@ -54,7 +54,7 @@ def evaluate(
     diagnostics = LogDiagnostics()
 
     def is_held_out(record: Record) -> bool:
-        return holdout is None or held_out(record.row_number, holdout, seed)
+        return holdout is None or is_held_out_row(record.row_number, holdout, seed)
 
     records = with_progress(log, progress, summary.rows, "rows")
     run_evaluators(evaluators, records, summary, is_held_out, diagnostics)

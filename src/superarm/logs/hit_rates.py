@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm._extras import require_extra
+from superarm._intervals import student_margin
 from superarm._types import Array
 from superarm.logs.weights import ImportanceWeights
 
@@ -101,15 +101,6 @@ class RequiredData:
 
     rows: int | None
     uniform: float | None
-
-
-def interval(value: float, error: float, freedom: float, level: float = 0.95) -> tuple[float, float]:
-    """Return Student's interval, cut to [0, 1]."""
-    require_extra("logs")
-    from scipy.special import stdtrit
-
-    reach = float(stdtrit(max(freedom, 1.0), 0.5 + level / 2)) * error
-    return max(0.0, value - reach), min(1.0, value + reach)
 
 
 # the Gram matrix of rows is the sum of v v' over their vectors v = (1, y, u, c):
@@ -305,12 +296,12 @@ class HitRateSums:
             if fitted and s.residual < MIN_COUNT:
                 # answers that were not expected: as if there had been one more
                 error = max(error, sqrt((s.residual + 1.0) * s.weight_square / n) / n)
-            low, high = interval(value, error, freedom - fitted)
+            margin = student_margin(error, freedom - fitted)
             return Estimate(
                 name=name,
                 value=(1.0 - unsupported) * value + predicted,
-                low=(1.0 - unsupported) * low,
-                high=(1.0 - unsupported) * high + unsupported,
+                low=(1.0 - unsupported) * max(0.0, value - margin),
+                high=(1.0 - unsupported) * min(1.0, value + margin) + unsupported,
                 rows=round(n),
                 n_eff=n_eff,
                 max_weight=self.max_weight,

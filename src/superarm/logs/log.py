@@ -14,8 +14,7 @@ from superarm.data.columns import Columns
 from superarm.data.tables import Table, WithVectors, is_named_rows
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import InvalidInput, at_row
-from superarm.logs.features import FeatureReader, find_features
-from superarm.logs.log_columns import LogColumns
+from superarm.logs.columns import FeatureReader, LogColumns, find_features
 from superarm.logs.other_formats import convert_row, open_source
 from superarm.logs.parsing import (
     BadRow,
@@ -53,14 +52,14 @@ class Log:
         uniform: the sets were drawn uniformly at random from all (or the eligible) labels.
         skip_bad: pass over rows that cannot be used, and count them in ``bad``.
         separator: what stands between the labels of a set in one cell; a semicolon by default.
-        declared: what the columns are, as `superarm.Columns`, of one model or of several; taken if the log has
+        feature_columns: what the columns are, as `superarm.Columns`, of one model or of several; taken if the log has
             them. Else the first 20,000 rows tell.
         vectors: an .npy whose row i becomes a column of row i of the log, beside its others.
 
     Attributes:
         feature_columns: the columns taken as features, as what, and why the others are left out (none of
             them if features come without names, in ``x`` or a file).
-        column_names: which columns of the log hold what.
+        columns: which columns of the log hold what.
         missing: declared columns that the log does not have: their values are missing.
         notices: what was found later that is not as declared: a sentence for each column.
     """
@@ -74,19 +73,19 @@ class Log:
         uniform: bool = False,
         skip_bad: bool = False,
         separator: str | None = None,
-        declared: Iterable[Columns] = (),
+        feature_columns: Iterable[Columns] = (),
         vectors: str | PathLike[str] | None = None,
     ) -> None:
         several = isinstance(source, list | tuple) and not is_named_rows(source)
         self.sources = [open_source(one) for one in (source if several else [source])]
         if not self.sources:
             raise InvalidInput.must("source", "Log", "at least one file or table", source)
-        self.column_names = columns or LogColumns()
+        self.columns = columns or LogColumns()
         beside = {"matrix": matrix, "vectors": vectors}
         row_files = {name: Path(file) for name, file in beside.items() if file is not None}
         if len(row_files) > 1:
             raise InvalidInput.must("matrix", "Log", "left out: there are vectors", str(matrix))
-        if matrix is not None and self.column_names.features is not None:
+        if matrix is not None and self.columns.features is not None:
             wanted = "left out: features are in columns of the log"
             raise InvalidInput.must("matrix", "Log", wanted, str(matrix))
         for name, file in row_files.items():
@@ -104,11 +103,11 @@ class Log:
         self._extra_columns: tuple[str, ...] = ()
         self._fingerprints: dict[str, str] | None = None
         self._check_distinct()
-        self._features = self._find_features(list(declared))
+        self._features = self._find_features(list(feature_columns))
 
     @property
     def feature_columns(self) -> Columns:
-        return self._features.columns
+        return self._features.feature_columns
 
     @property
     def n_features(self) -> int | None:
@@ -202,10 +201,10 @@ class Log:
             raise InvalidInput(f"{source.name} has no rows")
         self._check_columns(sample, source.name)
         self._unrelated = self._unrelated_columns(sample, source.name)
-        reserved = self.column_names.reserved
+        reserved = self.columns.reserved
         reserved = {name: why for name, why in reserved.items() if name not in self._unrelated}
         rows = (row for row in _rows(source) if isinstance(row, dict))
-        return find_features(sample, rows, self.column_names, reserved, declared, self.separator, self.name)
+        return find_features(sample, rows, self.columns, reserved, declared, self.separator, self.name)
 
     def _unrelated_columns(self, sample: list[dict[str, Any]], owner: str) -> set[str]:
         """Return the columns that are called like one of superarm's and hold something else in all first rows."""
@@ -224,7 +223,7 @@ class Log:
 
     def _check_columns(self, sample: list[dict[str, Any]], owner: str) -> None:
         """Refuse a log without the columns that it must have."""
-        names, c = list(dict.fromkeys(name for row in sample for name in row)), self.column_names
+        names, c = list(dict.fromkeys(name for row in sample for name in row)), self.columns
         if set(COLUMNS) <= set(names):  # a log of ours says by which format it was written
             number = parse_number(sample[0]["format"])
             if number != LOG_FORMAT:
@@ -243,7 +242,7 @@ class Log:
 
     def _labels(self, row: dict[str, Any], where: str) -> tuple[Any, ...]:
         """Return the shown set."""
-        c = self.column_names
+        c = self.columns
         if len(c.labels) == 1:
             labels = parse_labels(row.get(c.labels[0]), c.labels[0], where, self.separator)
         else:
@@ -255,7 +254,7 @@ class Log:
         return labels
 
     def _record(self, row: dict[str, Any], number: int, where: str) -> Record:
-        c, labels = self.column_names, self._labels(row, where)
+        c, labels = self.columns, self._labels(row, where)
         hit = parse_hit(row.get(c.hit), c.hit, where)
         label = None if is_empty(row.get(c.label)) else parse_label(row[c.label], c.label, where)
         if label is not None:

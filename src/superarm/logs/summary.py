@@ -32,7 +32,7 @@ class LogSummary:
         labels: names; ``None`` if labels are the numbers 0..n_labels-1.
         n_labels: how many there are.
         set_size: the most common one.
-        columns: what they are, if its rows have names.
+        feature_columns: what they are, if its rows have names.
         labels_given: whether ``labels`` were given, in an order of their own, or were found in the log.
     """
 
@@ -46,7 +46,7 @@ class LogSummary:
     labels: tuple[Label, ...] | None
     n_labels: int
     set_size: int
-    columns: Columns | None = None
+    feature_columns: Columns | None = None
     labels_given: bool = False
 
     def _repr_html_(self) -> str:
@@ -83,11 +83,11 @@ class LogSummary:
     def declare_columns(self, learner: Learner) -> None:
         """Declare the columns to a learner that has seen no row yet."""
         if (
-            self.columns is not None
+            self.feature_columns is not None
             and learner.inputs.layout is None
             and learner.n_features in (None, self.n_features)
         ):
-            learner.use_columns(self.columns)
+            learner.use_columns(self.feature_columns)
 
 
 def summarize(
@@ -136,7 +136,7 @@ def summarize(
         labels=names,
         n_labels=count,
         set_size=sizes.most_common(1)[0][0],
-        columns=columns,
+        feature_columns=columns,
         labels_given=labels is not None,
     )
 
@@ -214,17 +214,17 @@ def relabel(record: Record, labels: Labels, names: Sequence[Label]) -> Decision:
     )
 
 
-def held_out(number: int, share: float, seed: int = 0) -> bool:
-    """Return whether a row is kept from training: a pure function of its number, the same for every command.
+def is_held_out_row(number: int, holdout: float, seed: int = 0) -> bool:
+    """Return whether `train` keeps a row out, and `evaluate` judges by it.
 
     Args:
-        number: of the row.
-        share: of rows to keep out.
-        seed: which ones.
+        number: the number of the row in its file or table.
+        holdout: the share of rows to keep out.
+        seed: decides which ones.
 
-    >>> [held_out(number, 0.5) for number in range(6)]
+    >>> [is_held_out_row(number, 0.5) for number in range(6)]
     [False, True, False, False, False, False]
     """
     # another seed than a learner's: its draws at that round would be the same numbers, and the rows
     # kept out would be those with certain sets
-    return bool(uniform_number(seed + 2**41, number, 0) < share)
+    return bool(uniform_number(seed + 2**41, number, 0) < holdout)

@@ -21,7 +21,7 @@ from superarm.logs.evaluation import PolicyEvaluator, log_loss, run_evaluators
 from superarm.logs.hit_rates import Estimate, best_of
 from superarm.logs.log import Log
 from superarm.logs.policies import Policy, has_probabilities
-from superarm.logs.summary import LogSummary, held_out, label_numbers, relabel
+from superarm.logs.summary import LogSummary, is_held_out_row, label_numbers, relabel
 from superarm.native.randomness import uniform_number
 
 MAX_HELD_OUT_ROWS = 20_000  # held-out rows that measure progress, at most
@@ -107,15 +107,15 @@ def train(
     began = perf_counter()
 
     def is_held_out(record: Record) -> bool:
-        return held_out(record.row_number, holdout, seed)
+        return is_held_out_row(record.row_number, holdout, seed)
 
-    losses_by_passes = (
-        _try_passes(log, learner, summary, passes, is_held_out, seed, progress) if passes > 1 else {}
-    )
+    losses_by_passes = dict[int, float]()
+    if passes > 1:
+        losses_by_passes = _validation_losses(log, learner, summary, passes, is_held_out, seed, progress)
     best = min(losses_by_passes, key=lambda number: losses_by_passes[number], default=passes)
-    run = _Trainer(log, learner, summary, lambda record: not is_held_out(record), is_held_out, progress)
-    run.learn(best)
-    counts = run.counts
+    trainer = _Trainer(log, learner, summary, lambda record: not is_held_out(record), is_held_out, progress)
+    trainer.learn(best)
+    counts = trainer.counts
     notes = {
         "logs": log.fingerprints(),
         "holdout": holdout,
@@ -124,10 +124,9 @@ def train(
         "rows": counts["learnt"],
     }
     learner.metadata["training"] = [*learner.metadata.get("training", ()), notes]
-    hits = np.array([record.hit for record in run.held_out_rows], np.float64)
-    rate = (counts["hits"] + 1.0) / (
-        counts["learnt"] + 2.0
-    )  # one of each more: a rate of 0 would be too sure
+    hits = np.array([record.hit for record in trainer.held_out_rows], np.float64)
+    # one hit and one miss more: a rate of 0 would be too sure
+    rate = (counts["hits"] + 1.0) / (counts["learnt"] + 2.0)
     return TrainingResult(
         rows=counts["learnt"],
         held_out=counts["held_out"],
@@ -138,7 +137,7 @@ def train(
         losses_by_passes=tuple(losses_by_passes.items()),
         base_loss=log_loss(np.full(len(hits), rate), hits) if len(hits) else nan,
         seconds=perf_counter() - began,
-        history=tuple(run.history),
+        history=tuple(trainer.history),
     )
 
 
@@ -192,7 +191,7 @@ class _Trainer:
                 wanted = "a learner of given sets (set-logit), or top and gamma in every row"
                 raise FeedbackError.must("learner", self.log.name, wanted, learner.name)
             if self.held_out_rows:
-                self.history.append(self._measured(number))
+                self.history.append(self._evaluate(number))
         learner.anneal(1.0, passes)
 
     def _learn_row(self, record: Record) -> None:
@@ -211,7 +210,7 @@ class _Trainer:
         self.counts["learnt"] += 1
         self.counts["hits"] += bool(record.hit)
 
-    def _measured(self, number: int) -> PassResult:
+    def _evaluate(self, number: int) -> PassResult:
         """Return how the learner does after this pass on held-out rows, as `evaluate` would tell it."""
         learner = self.learner
         evaluator = PolicyEvaluator(Policy(learner.name, learner=learner), self.summary)
@@ -221,7 +220,7 @@ class _Trainer:
         return PassResult(number, self.rows, evaluator.log_loss, best_of(evaluator.whole.estimates))
 
 
-def _try_passes(
+def _validation_losses(
     log: Log,
     learner: Learner,
     summary: LogSummary,
@@ -230,11 +229,13 @@ def _try_passes(
     seed: int,
     progress: ProgressBar,
 ) -> dict[int, float]:
-    """The log loss of one pass, and of several, on a few rows that are set aside for this alone.
+    """Return the log loss on validation rows after one pass, and after ``passes``, by the number of passes.
 
-    Several passes know a small log by heart, noise and all; which number of them is better, only rows
-    that were not learnt from can tell. Those kept out for `evaluate` have no say: they judge the model.
+    Several passes learn the noise of a small log by heart; only rows that were not learnt from show it. The held-out
+    rows are not used for this choice: `evaluate` judges the model by them. Empty for learners without probabilities.
     """
+    if not has_probabilities(learner):
+        return {}
     share = min(VALIDATION_SHARE, MAX_HELD_OUT_ROWS / summary.rows)
 
     def is_validation(record: Record) -> bool:
@@ -244,10 +245,9 @@ def _try_passes(
         return not is_held_out(record) and not is_validation(record)
 
     losses = dict[int, float]()
-    if has_probabilities(learner):
-        for number in (1, passes):
-            run = _Trainer(log, copy.deepcopy(learner), summary, is_learnt, is_validation, progress)
-            run.learn(number)
-            if run.history:
-                losses[number] = run.history[-1].log_loss
+    for number in (1, passes):
+        trainer = _Trainer(log, copy.deepcopy(learner), summary, is_learnt, is_validation, progress)
+        trainer.learn(number)
+        if trainer.history:
+            losses[number] = trainer.history[-1].log_loss
     return losses

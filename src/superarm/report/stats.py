@@ -5,22 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
-from scipy.special import stdtrit
 
+from superarm._intervals import student_margin
 from superarm.simulation import RATES
-
-CONFIDENCE = 0.95
 
 
 def half_width(spread: float | None, n: int) -> float | None:
-    """Half of the 95 % interval (Student's t) of a mean of n runs with this standard deviation.
-
-    >>> round(half_width(1.0, 10), 3)
-    0.715
-    """
-    if spread is None or n < 2:
-        return None
-    return float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2.0) * spread / n**0.5)
+    """Return half of the 95 % interval of a mean of n runs with this standard deviation."""
+    return None if spread is None or n < 2 else student_margin(spread / n**0.5, n - 1)
 
 
 def with_interval(frame: pl.DataFrame, by: list[str], value: str) -> pl.DataFrame:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from superarm._html import plain_table
 from superarm.experiments.spec import Figure
 from superarm.experiments.store import Experiment
 from superarm.report.stats import differences, summary
@@ -120,16 +120,10 @@ def to_markdown(frame: pl.DataFrame) -> str:
 
 
 def to_html(frame: pl.DataFrame) -> str:
-    heads, rows = text_cells(frame)
+    """Return a table of the page: numbers stand at the right."""
     numbers = [dtype.is_numeric() for dtype in frame.select(_shown_columns(frame)).dtypes]
-    tag = [' class="n"' if number else "" for number in numbers]
-    head = "".join(f"<th{t}>{html.escape(h)}</th>" for h, t in zip(heads, tag, strict=True))
-    body = "".join(
-        "<tr>" + "".join(f"<td{t}>{html.escape(c)}</td>" for c, t in zip(row, tag, strict=True)) + "</tr>"
-        for row in rows
-    )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="wide" tabindex="0">{table}</div>'
+    html = plain_table(*text_cells(frame), lambda column, cell: ' class="n"' if numbers[column] else "")
+    return f'<div class="wide" tabindex="0">{html}</div>'
 
 
 def _shown_columns(frame: pl.DataFrame) -> list[str]:

@@ -1,5 +1,12 @@
 """What can be said before any data: bounds and moments (bounds.py), what one bit says (label_estimates.py)."""
 
-from superarm.theory.bounds import Summary, best_gamma, lemma5_bound, second_moment, summary, theorem6_bound
+from superarm.theory.bounds import (
+    TheorySummary,
+    best_gamma,
+    lemma5_bound,
+    second_moment,
+    summary,
+    theorem6_bound,
+)
 
-__all__ = ["Summary", "best_gamma", "lemma5_bound", "second_moment", "summary", "theorem6_bound"]
+__all__ = ["TheorySummary", "best_gamma", "lemma5_bound", "second_moment", "summary", "theorem6_bound"]

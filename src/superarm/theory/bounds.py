@@ -119,7 +119,7 @@ def best_gamma(k: int, m: int, rounds: int, *, complexity: float = 2.0) -> float
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class TheorySummary:
     """What the command ``superarm theory`` shows.
 
     Attributes:
@@ -148,12 +148,12 @@ class Summary:
     best_gamma: float
 
 
-def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.0) -> Summary:
+def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.0) -> TheorySummary:
     """Return the summary of one problem; k, m, gamma, ``rounds`` and ``complexity`` are as in `theorem6_bound`."""
     _check(k, m, gamma)
     p = overlap_probabilities(k, m, gamma)
     inside, outside = dilute_moments(k, m, gamma).inclusion.tolist()
-    return Summary(
+    return TheorySummary(
         labels=k,
         set_size=m,
         gamma=gamma,

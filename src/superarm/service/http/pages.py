@@ -10,6 +10,7 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
+from superarm._html import Markup, plain_table
 from superarm._types import JsonObject
 from superarm.service.http.admission import OPEN
 from superarm.service.http.openapi import document
@@ -143,11 +144,7 @@ def _operation_html(path: str, method: str, operation: JsonObject) -> Iterator[s
 
 def _table(rows: list[tuple[str, str, str]]) -> str:
     """Return a table with rows of a name, a description and HTML."""
-    cells = "".join(
-        f"<tr><td><code>{escape(name)}</code></td><td>{escape(text)}</td><td>{html}</td></tr>"
-        for name, text, html in rows
-    )
-    return f"<table>{cells}</table>"
+    return plain_table((), [(Markup(f"<code>{escape(a)}</code>"), b, Markup(c)) for a, b, c in rows])
 
 
 def _type_html(schema: JsonObject) -> str:

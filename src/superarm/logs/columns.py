@@ -1,28 +1,74 @@
-"""The features of a log's rows: in x without names, or in columns with names."""
+"""Which columns of a log hold what; and its features: in x without names, or in columns with names."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
 from superarm.data.rows import NO_VALUES, AnyRow, Row
 from superarm.decisions.decision import COLUMNS
 from superarm.errors import InvalidInput
-from superarm.logs.log_columns import LogColumns
 from superarm.logs.parsing import BadRow, parse_numbers
+
+
+@dataclass(frozen=True, slots=True)
+class LogColumns:
+    """Which columns of a log hold what; the defaults are superarm's own names.
+
+    Attributes:
+        labels: one column with the whole set, or one column for each label of the slate.
+        hit: whether the right label was among the shown ones.
+        label: the right label, where it is known.
+        propensity: how probable the set was.
+        eligible: the labels that could be shown.
+        features: columns of numbers, words, text, dates, some of them missing; ``None`` takes ``x``, or
+            ``x_indices`` and ``x_values``, or else every other column that is no id, index, constant, time of
+            the row, or only known afterwards.
+        kinds: what some columns are, whatever they look like, as `superarm.Columns.infer` takes it:
+            ``{"note": "text", "id": "left out"}``.
+    """
+
+    labels: tuple[str, ...] = ("labels",)
+    hit: str = "hit"
+    label: str = "label"
+    propensity: str = "propensity"
+    eligible: str = "eligible"
+    features: tuple[str, ...] | None = None
+    kinds: ColumnKinds = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        given: Any = self.labels
+        object.__setattr__(self, "labels", (given,) if isinstance(given, str) else tuple(given))
+
+    @property
+    def reserved(self) -> dict[str, str]:
+        """Columns that are no features, and why; those of superarm's own format need no reason."""
+        return {
+            **dict.fromkeys(COLUMNS, ""),
+            "id": "an id",
+            "time": "time",
+            "context": "the context of a decision, which is no feature",
+            self.hit: "the outcome",
+            self.label: "the outcome",
+            **dict.fromkeys(self.labels, "the set"),
+            self.propensity: "how probable the set was",
+            self.eligible: "what could be shown",
+        }
 
 
 class FeatureReader(ABC):
     """Where the features of a row are.
 
     Attributes:
-        columns: those that are features, if they have names.
+        feature_columns: the columns that are features, if they have names.
         n_features: the length of the dense part; ``None`` before the first row, or if there is none.
         missing: declared columns that the log does not have.
         notices: what is not as declared: a sentence for each column.
@@ -32,7 +78,7 @@ class FeatureReader(ABC):
     missing: tuple[str, ...] = ()
 
     def __init__(self) -> None:
-        self.columns, self.notices = Columns(), dict[str, str]()
+        self.feature_columns, self.notices = Columns(), dict[str, str]()
 
     @abstractmethod
     def extract(self, row: dict[str, Any], where: str) -> AnyRow | dict[str, Any]:
@@ -75,31 +121,36 @@ class NamedFeatures(FeatureReader):
     """Columns with names.
 
     Args:
-        columns: what they are.
+        feature_columns: what they are.
         in_x: they are in x, by name; else they are the log's own columns.
         raw: leave the values as they are: several models read them, each in its own way.
         missing: declared columns that the log does not have.
     """
 
     def __init__(
-        self, columns: Columns, *, in_x: bool, raw: bool = False, missing: tuple[str, ...] = ()
+        self, feature_columns: Columns, *, in_x: bool, raw: bool = False, missing: tuple[str, ...] = ()
     ) -> None:
         super().__init__()
-        self.columns, self.n_features, self.missing = columns, columns.n_dense, missing
+        self.feature_columns, self.n_features, self.missing = (
+            feature_columns,
+            feature_columns.n_dense,
+            missing,
+        )
         self._in_x, self._raw = in_x, raw
 
     def extract(self, row: dict[str, Any], where: str) -> AnyRow | dict[str, Any]:
-        declared, cells = self.columns.columns, (named_x(row) or {}) if self._in_x else row
+        columns = self.feature_columns
+        declared, cells = columns.columns, (named_x(row) or {}) if self._in_x else row
         if self._raw:
             return dict(cells) if self._in_x else {name: cells.get(name) for name in declared}
         try:
-            if not self.columns.is_numeric_only:
-                return self.columns.parse_row(cells, where)
+            if not columns.is_numeric_only:
+                return columns.parse_row(cells, where)
             if self._in_x:
-                return self.columns.row(cells, where)
+                return columns.row(cells, where)
             # columns of the log's format need no notice
             cells = {name: value for name, value in cells.items() if name in declared or name not in COLUMNS}
-            return self.columns.row(cells, where, notices=self.notices)
+            return columns.row(cells, where, notices=self.notices)
         except InvalidInput as error:
             raise BadRow(str(error)) from error
 

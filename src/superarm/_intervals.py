@@ -1,0 +1,30 @@
+"""95 % intervals of shares and of means."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from superarm._extras import require_extra
+
+
+def wilson(rate: float, n: float) -> tuple[float, float]:
+    """Return the interval of a share of n (Wilson 1927).
+
+    >>> [round(end, 3) for end in wilson(0.95, 100)]
+    [0.888, 0.978]
+    """
+    z = 1.96**2 / n
+    middle, reach = rate + z / 2, sqrt(z * (rate * (1 - rate) + z / 4))
+    return max(0.0, (middle - reach) / (1 + z)), min(1.0, (middle + reach) / (1 + z))
+
+
+def student_margin(error: float, freedom: float) -> float:
+    """Return half of Student's interval of a mean with this standard error and these degrees of freedom.
+
+    >>> round(student_margin(10**-0.5, 9), 3)
+    0.715
+    """
+    require_extra("logs")
+    from scipy.special import stdtrit
+
+    return float(stdtrit(max(freedom, 1.0), 0.975)) * error
