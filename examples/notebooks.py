@@ -33,16 +33,10 @@ def executed(path: Path) -> nbformat.NotebookNode:
     for number, cell in enumerate(book.cells):
         cell.metadata, cell.id = {}, f"cell-{number}"
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if not _is_empty(output)]
             for output in cell.outputs:
                 if "image/png" in output.get("data", {}):
                     output.data["image/png"] = _smaller(output.data["image/png"])
     return book
-
-
-def _is_empty(output: nbformat.NotebookNode) -> bool:
-    """What a progress bar leaves behind."""
-    return output.output_type == "display_data" and output.data.get("text/html") == ""
 
 
 def _smaller(picture: str) -> str:

@@ -1,8 +1,8 @@
-"""HTML of our objects, for notebooks: small tables, bars and curves.
+"""HTML of our objects, for notebooks: small tables, intervals and curves.
 
 Text from outside is escaped; nothing is fetched, and no script runs.
 
->>> table("Rates", ("label", "share"), [("<b>", bar(0.5))]).count("&lt;b&gt;")
+>>> table("Rates", ("label", "share"), [("<b>", rate(0.5))]).count("&lt;b&gt;")
 1
 """
 
@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from itertools import islice
 from math import isfinite, log
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from superarm.comparison import Comparison
     from superarm.decisions.decision import Decision
-    from superarm.decisions.decisions import Decisions
     from superarm.learners.base import LearnerBase
-    from superarm.logs import Evaluation, Log, LogSummary, PolicyResult
+    from superarm.logs import Evaluation
     from superarm.simulation import Trace
 
-MAX_ROWS = 8  # of decisions and logs
 COLOUR = "#3b82c4"  # visible on black and on white
 CELL_STYLE = "text-align:left;padding:2px 14px 2px 0;vertical-align:middle"
 WRAP_LENGTH = 60  # characters of a cell that may be wrapped
@@ -105,12 +101,6 @@ def _rect(x: float, y: float, width: float, height: float, opacity: float = 1.0,
     return f'<rect {place} rx="3" fill="{fill}" opacity="{opacity}"/>'
 
 
-def bar(share: float, width: int = 120) -> Markup:
-    """A share of 1 as a bar."""
-    ground = _rect(0, 3, width, 8, 0.12, "currentColor")
-    return _svg(width, 14, ground + _rect(0, 3, width * min(max(share, 0.0), 1.0), 8))
-
-
 def interval_bar(low: float, high: float, estimate: float, width: int = 160) -> Markup:
     """An interval in [0, 1], and the estimate in it; empty where there is none."""
     if not (isfinite(low) and isfinite(high) and isfinite(estimate)):
@@ -185,16 +175,6 @@ def decision_html(decision: Decision) -> Markup:
     )
 
 
-def decisions_html(decisions: Decisions) -> Markup:
-    rows: list[tuple[Any, ...]] = [
-        (d.round, chips(d.labels, set(d.labels) - set(d.top)), f"{d.propensity:.4g}")
-        for d in decisions[:MAX_ROWS]
-    ]
-    if len(decisions) > MAX_ROWS:
-        rows.append(("…", "", ""))
-    return table(f"{len(decisions):,} decisions", ("round", "shown, best first", "propensity"), rows)
-
-
 def trace_html(trace: Trace) -> Markup:
     meanings = ("top label wrong", "label not in the top set", "label not in the shown set")
     curves = (trace.counts / trace.rounds[:, None]).T
@@ -217,25 +197,6 @@ def trace_html(trace: Trace) -> Markup:
     return table(title, ("", "", "share of rounds", "over rounds, logarithmic"), rows)
 
 
-def comparison_html(comparison: Comparison) -> Markup:
-    title, head, rows = comparison.cells()
-    rows_with_curves = [
-        [*row, sparkline(traces[0].rounds, traces[0].counts[:, 0] / traces[0].rounds)]
-        for row, traces in zip(rows, comparison.runs.values(), strict=True)
-    ]
-    return table(title, [*head, "error over rounds, logarithmic"], rows_with_curves)
-
-
-def policy_result_html(result: PolicyResult) -> Markup:
-    rows = []
-    for estimate in result.estimates:
-        best = " (best)" if estimate is result.best else ""
-        cells = _estimate(estimate.value, estimate.low, estimate.high)
-        rows.append((estimate.name + best, *cells, estimate.problem))
-    title = f"{result.title}: estimates of its hit rate"
-    return table(title, ("estimator", "hit rate", "95 % interval", "", "problem"), rows)
-
-
 def evaluation_html(evaluation: Evaluation) -> Markup:
     logged = _estimate(evaluation.hit_rate, evaluation.low, evaluation.high)
     rows: list[tuple[Any, ...]] = [("what was shown", "", *logged, "")]
@@ -250,38 +211,6 @@ def evaluation_html(evaluation: Evaluation) -> Markup:
     estimates = table(f"Judged by {evaluation.rows:,} rows", head, rows)
     warnings = "".join(f"<p>{chips(['!'])}{escape(warning)}</p>" for warning in evaluation.warnings)
     return Markup(estimates + warnings)
-
-
-def log_html(log: Log) -> Markup:
-    kinds = [f"{name} ({kind})" for name, kind in log.feature_columns.descriptions.items()]
-    out = [f"{name} ({why})" for name, why in log.feature_columns.left_out.items() if why]
-    text = key_value_table(
-        f"Log of {first_few(log.names)}",
-        [("features", first_few(kinds) if kinds else "x"), ("left out", first_few(out) if out else None)],
-    )
-    rows = []
-    for record in islice(log, MAX_ROWS):
-        chance, hit = record.decision.propensity, record.hit
-        answer = "–" if hit is None else "yes" if hit else "no"
-        rows.append((chips(record.decision.labels), answer, "–" if chance is None else f"{chance:.4g}"))
-    head = ("shown", "the right one among them", "propensity")
-    return Markup(text + table("Its first rows", head, rows))
-
-
-def log_summary_html(summary: LogSummary) -> Markup:
-    bad = f", and {summary.bad:,} that cannot be read" if summary.bad else ""
-    known, drawn = summary.with_propensity, summary.with_rule
-    return key_value_table(
-        "A log",
-        [
-            ("rows", f"{summary.rows:,}{bad}"),
-            ("answered", f"{summary.answered:,}, of which {summary.hits:,} hits"),
-            ("sets", f"{summary.set_size} of {summary.n_labels:,} labels, mostly"),
-            ("labels", first_few(summary.label_set.all())),
-            ("features", str(summary.n_features)),
-            ("propensities", f"{known:,} rows have a propensity, {drawn:,} say how the set was drawn"),
-        ],
-    )
 
 
 def _estimate(value: float, low: float, high: float) -> tuple[str, str, str]:

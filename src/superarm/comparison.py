@@ -73,11 +73,6 @@ class Comparison:
         text = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
         return "\n".join([title, *text])
 
-    def _repr_html_(self) -> str:
-        from superarm._html import comparison_html
-
-        return comparison_html(self)
-
 
 def compare(
     learners: Sequence[Learner | str],

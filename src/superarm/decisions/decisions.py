@@ -314,11 +314,6 @@ class Decisions:
         shown = f"{least}" if least == self.set_size else f"{least} to {self.set_size}"
         return f"Decisions({len(self)} x {shown} labels, {rounds})"
 
-    def _repr_html_(self) -> str:
-        from superarm._html import decisions_html
-
-        return decisions_html(self)
-
 
 def _rows(frame: polars.DataFrame) -> Rows:
     dense = None

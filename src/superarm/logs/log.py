@@ -130,11 +130,6 @@ class Log:
         """The names of its files, without their folders; or what its tables are."""
         return [Path(one.name).name for one in self.sources]
 
-    def _repr_html_(self) -> str:
-        from superarm._html import log_html
-
-        return log_html(self)
-
     def keep_columns(self, names: Iterable[str]) -> None:
         """Keep further columns with each record, in its ``extra_columns``.
 

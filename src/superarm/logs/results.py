@@ -69,11 +69,6 @@ class PolicyResult:
             result = f"hit rate {best.rate:.4f}, 95 % from {best.low:.4f} to {best.high:.4f}, by {best.name}"
         return f"PolicyResult({self.title}, {self.sizes}: {result})"
 
-    def _repr_html_(self) -> str:
-        from superarm._html import policy_result_html
-
-        return policy_result_html(self)
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:

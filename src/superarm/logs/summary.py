@@ -49,11 +49,6 @@ class LogSummary:
     feature_columns: Columns | None = None
     labels_given: bool = False
 
-    def _repr_html_(self) -> str:
-        from superarm._html import log_summary_html
-
-        return log_summary_html(self)
-
     @property
     def label_set(self) -> Labels:
         return Labels(self.n_labels if self.labels is None else list(self.labels), "a log")
