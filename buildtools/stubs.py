@@ -35,19 +35,13 @@ RETURNS = {
     "restore": "None",
     "prepare": "None",
     "Core.cursor": "Cursor",
-    "Core.run": "int",
-    "Cursor.copy": "Cursor",
-    "Cursor.from_dict": "Cursor",
-    "Cursor.to_dict": "dict[str, Any]",
-    "Ledger.add": "None",
-    "Ledger.add_many": "None",
-    "Ledger.count": "int",
+    "bind": "None",
     "aligned": "NDArray[Any]",
     "levels": "tuple[str, ...]",
     "log_set_table": "NDArray[Any]",
     "uniform_number": "float",
 }
-CONSTANTS = {"LEVEL": "str", "LEVELS": "tuple[str, ...]", "LINE": "int", "MANY": "int"}
+CONSTANTS = {"LEVEL": "str", "LEVELS": "tuple[str, ...]", "LOG_KEYS": "tuple[str, ...]"}
 
 
 def parameter(text: str, classes: dict[str, str]) -> str:
@@ -104,8 +98,10 @@ def stub(path: Path, classes: dict[str, str]) -> str:
     text, contract = path.read_text(), path.with_suffix(".pxd")
     declared = bodies(contract.read_text()) if contract.exists() else {}
     parts = [
-        f"{name}: {CONSTANTS[name]}" for name in re.findall(r"^([A-Z]+) = ", text, re.M) if name in CONSTANTS
+        f"{name}: {CONSTANTS[name]}" for name in re.findall(r"^([A-Z_]+) = ", text, re.M) if name in CONSTANTS
     ]
+    for members in re.findall(r"^cpdef enum:.*\n((?:    .*\n)+)", text, re.M):
+        parts += [f"{name}: int" for name in re.findall(r"^    (\w+)", members, re.M)]
     for name, body in bodies(text).items():
         base = re.search(rf"^cdef class {name}\((\w+)\)", text, re.M)
         inside = [*attributes(declared.get(name, "") + body, classes), *methods(body, name, "    ", classes)]

@@ -35,16 +35,25 @@ def pa(s, y, X, C, variant):
         return least_distance(np.hstack([G, slack]), losses)[:k] / np.sqrt(X)
     Q = G @ G.T  # PA-I by its dual: lambda >= 0, sum lambda <= C
     scale = max(np.abs(losses).max(), 1e-9)
-    solution = minimize(
-        lambda v: (0.5 * v @ Q @ v - losses @ v) / scale,
-        np.full(len(others), 0.5 * C / len(others)),
-        jac=lambda v: (Q @ v - losses) / scale,
-        bounds=[(0, C)] * len(others),
-        constraints={"type": "ineq", "fun": lambda v: C - v.sum(), "jac": lambda v: -np.ones(len(v))},
-        method="SLSQP",
-        options={"ftol": 1e-15, "maxiter": 1000},
-    )
-    return G.T @ solution.x / np.sqrt(X)
+
+    def cost(v):
+        return (0.5 * v @ Q @ v - losses @ v) / scale
+
+    # SLSQP may stay where it starts: the best of several starts
+    starts = [np.full(len(others), 0.5 * C / len(others)), *C * np.eye(len(others))]
+    solutions = [
+        minimize(
+            cost,
+            start,
+            jac=lambda v: (Q @ v - losses) / scale,
+            bounds=[(0, C)] * len(others),
+            constraints={"type": "ineq", "fun": lambda v: C - v.sum(), "jac": lambda v: -np.ones(len(v))},
+            method="SLSQP",
+            options={"ftol": 1e-15, "maxiter": 1000},
+        ).x
+        for start in starts
+    ]
+    return G.T @ min(solutions, key=cost) / np.sqrt(X)
 
 
 def epabf(s, shown, a, X, C, variant):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import nan
 from time import perf_counter
@@ -229,34 +229,26 @@ def simulate(
     if 0 < warm_up < rounds:
         checkpoint_rounds = np.union1d(checkpoint_rounds, [warm_up])
     counts = np.zeros((len(checkpoint_rounds), 4), np.int64)
-    total, seconds, done, next_mark = np.zeros(4, np.int64), 0.0, 0, 0
+    total, seconds, done = np.zeros(4, np.int64), 0.0, 0
     group_sums = _GroupSums.of_stream(stream, promise is not None)
     with progress_ticker(progress, rounds) as tick:
-        for chunk in stream.chunks(seed):
+        for chunk in _chunks_between(checkpoint_rounds, stream.chunks(seed)):
             if done == 0:
                 learner.run(chunk.rows, chunk.y, chunk.order[:0])  # make its arrays off the clock
-            start = 0
-            while start < len(chunk.order) and next_mark < len(checkpoint_rounds):
-                stop = min(len(chunk.order), start + int(checkpoint_rounds[next_mark]) - done)
-                part = chunk._replace(order=chunk.order[start:stop])
-                sizes = np.empty(stop - start, np.intp) if group_sums and done >= warm_up else None
-                began = perf_counter()
-                if log is None:
-                    total += learner.run(part.rows, part.y, part.order, sizes=sizes)
-                else:
-                    total += _run_logged(learner, part, log, seed, done, sizes)
-                seconds += perf_counter() - began
+            n = len(chunk.order)
+            sizes = np.empty(n, np.intp) if group_sums and done >= warm_up else None
+            began = perf_counter()
+            if log is None:
+                total += learner.run(chunk.rows, chunk.y, chunk.order, sizes=sizes)
+            else:
+                total += _run_logged(learner, chunk, log, seed, done, sizes)
+            seconds += perf_counter() - began
+            if sizes is not None:
                 for sums in group_sums:
-                    if sizes is not None:
-                        sums.add(part, sizes)
-                done += stop - start
-                tick(stop - start)
-                start = stop
-                if done == checkpoint_rounds[next_mark]:
-                    counts[next_mark] = total
-                    next_mark += 1
-            if next_mark == len(checkpoint_rounds):
-                break
+                    sums.add(chunk, sizes)
+            done += n
+            tick(n)
+            counts[np.searchsorted(checkpoint_rounds, done)] = total  # the last one counts, at the checkpoint
     return Trace(
         learner=learner.name,
         data=stream.name,
@@ -271,6 +263,19 @@ def simulate(
         promised=None if promise is None else promise.promised,
         **{sums.name: coverage_by(sums.groups, sums.sums) for sums in group_sums},
     )
+
+
+def _chunks_between(checkpoint_rounds: Array, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Cut chunks at the checkpoints, up to the last one."""
+    done, last = 0, int(checkpoint_rounds[-1])
+    for chunk in chunks:
+        order = chunk.order[: last - done]
+        cuts = checkpoint_rounds[(done < checkpoint_rounds) & (checkpoint_rounds < done + len(order))] - done
+        for part in np.split(order, cuts):
+            yield chunk._replace(order=part)
+        done += len(order)
+        if done == last:
+            return
 
 
 class _GroupSums:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from itertools import combinations, pairwise, permutations
 from math import exp, log, sqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from scipy.stats import chi2
 
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
-from superarm.explore import Cover, cover, distribution_of, rule_from
+from superarm.explore import Cover, distribution_of, rule_from
 
 SCORES = {
     "no ties": [1.2, 0.9, 0.4, 0.1, -0.3, -0.8],
@@ -25,14 +23,6 @@ SCORES = {
     "tied tail": [1.0, 0.3, 0.0, 0.0, 0.0, 0.0],
 }
 CAPS = [None, 1, 2, 4]
-
-
-def test_the_numbers_of_compiled_code() -> None:
-    source = Path(cover.__file__).parents[1] / "native" / "cover.pyx"
-    defined = dict(re.findall(r"#define (\w+) (\S+)", source.read_text(encoding="utf-8")))
-    head = source.read_text(encoding="utf-8").partition("cdef enum:  # the head")[2].partition("LOG_HEAD")[0]
-    assert int(defined["MAX_TARGETS"]) == cover.MAX_TARGETS
-    assert head.count("LOG_") == len(cover.HEAD)
 
 
 def rule_at(q: float | None, **parameters: Any) -> Cover:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -204,3 +205,33 @@ def test_the_first_texts_at_a_cursor_share_a_core(monkeypatch: Any) -> None:
     now = learner.decide(text, cursor=learner.cursor())
     assert len(built) == 2
     assert now.to_dict() == learner.decide(text).to_dict()
+
+
+def test_a_decision_counts_once(tmp_path: Path) -> None:
+    """However it came: made here, or taken with `advance`, in any order, also after save and load."""
+    usual, learner = (sa.SetLogit(labels=LABELS, set_size=2, seed=3) for _ in range(2))
+    learner.id = usual.id
+    decisions = [usual.decide(x) for x in rows(6)]
+    own = learner.decide(rows()[0])
+    for number in (4, 1):
+        learner.advance(decisions[number])
+    before = bits(learner)
+    for again in (own, decisions[4], decisions[1]):
+        with pytest.raises(
+            InvalidInput, match="decision of SetLogit must be one that it has not made or taken"
+        ):
+            learner.advance(again)
+    assert bits(learner) == before
+    learner.save(tmp_path / "model.npz")
+    for copied in (
+        sa.load(tmp_path / "model.npz"),
+        copy.deepcopy(learner),
+        learner.with_params(false_no=0.0),
+    ):
+        assert copied.round == 5
+        for number in (3, 2, 5):
+            copied.advance(decisions[number])
+        assert copied.cursor() == usual.cursor()
+        for number in range(6):
+            with pytest.raises(InvalidInput, match="has not made or taken before"):
+                copied.advance(decisions[number])

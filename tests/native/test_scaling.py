@@ -169,7 +169,7 @@ def test_a_value_in_a_sparse_part_counts_as_one_row() -> None:
 
 def test_missing_numbers_leave_their_statistics() -> None:
     """Of two numbers the second is missing in every second row, with anything in its place."""
-    random, scaling, seen = np.random.default_rng(5), standard(4, numbers=2), []
+    random, scaling, seen = np.random.default_rng(5), standard(4, n_numbers=2), []
     for i, x in enumerate(random.normal(3.0, 2.0, size=(400, 2))):
         seen += [x[1]] * (i % 2)
         scaling.add_row([x[0], x[1] if i % 2 else 1e9, 0.0, 0.0 if i % 2 else 1.0])

@@ -4,7 +4,8 @@ distributions.py says what can be asked of each: how probable is a set, how prob
 """
 
 from superarm.explore.boltzmann import Boltzmann
-from superarm.explore.cover import Cover, Coverage
+from superarm.explore.cover import Cover
+from superarm.explore.coverage import Coverage
 from superarm.explore.dilute import Dilute
 from superarm.explore.distributions import Mixture, SetDistribution, TiedSets
 from superarm.explore.greedy import Greedy

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import nan
 from typing import Any, Unpack
 
@@ -47,17 +47,12 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.errors import InvalidInput
+from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
 from superarm.explore.leave_out import LABEL_KEYS, leave_out_distribution, leave_out_record
 from superarm.explore.rule import Rule, RuleParams
-from superarm.native.cover import CoverKernel
+from superarm.native.cover import LOG_KEYS, MAX_TARGETS, WRONG_ANSWERS, CoverKernel
 from superarm.parameters import check_int, check_number, check_share
-
-# this and the next two as in native/cover.pyx
-MAX_TARGETS = 16
-WRONG_ANSWERS = 1  # why a promise cannot be kept; the other reason is a set_size that is too small
-# the head of the draw log: what moves the rule
-HEAD = ("coverage", "counts", "cost", "size", "limit", "if_no", "if_yes", "certainty")
 
 
 def check_coverage(coverage: Any, owner: str) -> float:
@@ -66,37 +61,6 @@ def check_coverage(coverage: Any, owner: str) -> float:
     if not real or not 0.0 < coverage < 1.0:
         raise InvalidInput.must("coverage", owner, "between 0 and 1", coverage)
     return float(coverage)
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """What was promised, and what was kept.
-
-    Attributes:
-        promised: how often the right label is to be shown, at least.
-        kept: how often it was, among answers that count; nan before the first.
-        mean_size: how many labels those sets had; nan before the first.
-        answers: how many answers count. (Where some labels cannot be shown, a no counts by
-            the belief that the truth is one that can.)
-        warm_up: the rounds before the promise counts.
-        threshold: q, which the answers move.
-        edge: the least probability that is shown, exp(-q); 0 where q is so large that everything is.
-        capped_misses: misses among sets that set_size made smaller than the promise asks for.
-        noes_to_all: noes to sets of all labels beyond what false_no explains: the answers are wrong, or the truth
-            is none of the labels. (Without false_no they do not count.)
-        trouble: why the promise cannot be kept, and what that costs; ``None`` while it can.
-    """
-
-    promised: float
-    kept: float
-    mean_size: float
-    answers: float
-    warm_up: int
-    threshold: float
-    edge: float
-    capped_misses: float
-    noes_to_all: float
-    trouble: str | None = None
 
 
 class Cover(Rule):
@@ -123,6 +87,7 @@ class Cover(Rule):
 
     name = "cover"
     label_keys = LABEL_KEYS
+    promises_coverage = True
     sizes_vary = True
 
     def __init__(
@@ -150,33 +115,41 @@ class Cover(Rule):
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
         self._warned = False
 
-    def make_kernel(self, k: int, seed: int, *, full_information: bool = False) -> CoverKernel:
-        """Return the compiled rule for ``k`` labels and a ``seed``.
+    def make_kernel(self, k: int, seed: int) -> CoverKernel:
+        return self.make_kernel_for_learner(k, seed, full_information=False, none_label=None)
 
-        ``full_information``: its learner is told every label.
-        """
+    def make_kernel_for_learner(
+        self, k: int, seed: int, *, full_information: bool, none_label: int | None
+    ) -> CoverKernel:
         default_warm_up = 0 if full_information else min(10_000, 400 * k)
-        warm_up = default_warm_up if self.warm_up is None else self.warm_up
-        noise = self.false_no, self.false_yes
-        kernel = CoverKernel(k, seed, self.coverage, warm_up, self.eta, self.uniform, *noise)
-        kernel.full_information = full_information
-        return kernel
+        return CoverKernel(
+            k,
+            seed,
+            coverage=self.coverage,
+            warm_up=default_warm_up if self.warm_up is None else self.warm_up,
+            eta=self.eta,
+            uniform=self.uniform,
+            false_no=self.false_no,
+            false_yes=self.false_yes,
+            full_information=full_information,
+            none_label=-1 if none_label is None else none_label,
+        )
 
     # ------------------------------------------------------------ records
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
-        *head, threshold = draw_log[: len(HEAD) + 1].tolist()
-        record: dict[str, Any] = {"name": self.name, **dict(zip(HEAD, head, strict=True))}
+        *head, threshold = draw_log[: len(LOG_KEYS) + 1].tolist()
+        record: dict[str, Any] = {"name": self.name, **dict(zip(LOG_KEYS, head, strict=True))}
         record |= {
             "counts": bool(record["counts"]),
             "size": int(record["size"]),
             "limit": int(record["limit"]),
         }
-        written = leave_out_record(draw_log[len(HEAD) + 1 :].tolist(), labels)
+        written = leave_out_record(draw_log[len(LOG_KEYS) + 1 :].tolist(), labels)
         return record | {"threshold": threshold, "uniform": self.uniform} | written
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:
-        return np.array([record[name] for name in HEAD], np.float64)
+        return np.array([record[name] for name in LOG_KEYS], np.float64)
 
     @classmethod
     def distribution_from(
@@ -186,7 +159,7 @@ class Cover(Rule):
 
     # ------------------------------------------------------------ the promise
 
-    def check_target(self, kernel: CoverKernel, coverage: Any, owner: str) -> float:
+    def _target(self, kernel: CoverKernel, coverage: Any, owner: str) -> float:
         """Return the ``coverage`` that ``owner`` is asked for, if ``kernel`` has a threshold for it or room for one."""
         if coverage is None:
             return self.coverage
@@ -197,13 +170,15 @@ class Cover(Rule):
         return target
 
     def use_coverage(self, kernel: CoverKernel, coverage: float | None, owner: str) -> None:
-        """Promise ``coverage``, or its own again, with the next decisions of ``kernel``; ``owner`` is for messages."""
-        kernel.target = self.check_target(kernel, coverage, owner)
+        kernel.target = self._target(kernel, coverage, owner)
 
-    def coverage_of(self, kernel: CoverKernel, target: float) -> Coverage:
-        """Return the coverage promised and kept at one ``target``, by the counts of ``kernel``, the compiled rule."""
+    def edge(self, kernel: CoverKernel, coverage: float | None, owner: str) -> float:
+        return float(kernel.edge(self._target(kernel, coverage, owner)))
+
+    def coverage_at(self, kernel: CoverKernel, coverage: float | None, owner: str) -> Coverage:
+        target = self.coverage if coverage is None else coverage
         answers, misses, shown, capped, noes = kernel.counts(target)
-        coverage = Coverage(
+        observed = Coverage(
             promised=target,
             kept=1.0 - misses / answers if answers else nan,
             mean_size=shown / answers if answers else nan,
@@ -216,21 +191,23 @@ class Cover(Rule):
         )
         asked = answers if self.false_no else answers + noes  # with false_no they are among the answers
         reason = kernel.broken_promise(target)
-        return replace(coverage, trouble=_trouble(coverage, asked, reason)) if reason else coverage
+        return replace(observed, trouble=_trouble(observed, asked, reason)) if reason else observed
 
     def warn_if_broken(self, kernel: CoverKernel) -> None:
         """Warn once if a promise cannot be kept, by what ``kernel`` has counted."""
         if kernel.has_broken_promise and not self._warned:
             self._warned = True
             targets = [target for target in kernel.state()["targets"].tolist() if target]
-            for trouble in filter(None, (self.coverage_of(kernel, target).trouble for target in targets)):
+            for trouble in filter(
+                None, (self.coverage_at(kernel, target, self.owner).trouble for target in targets)
+            ):
                 warnings.warn(trouble, stacklevel=3)
 
     def observed_coverage(self, coverage: float | None = None) -> Coverage:
         """Return the coverage promised and kept where the rule is used alone; ``coverage`` names another target."""
         k = 2 if self.labels is None else len(self.labels)
         kernel = self.make_kernel(k, self.seed) if self._core is None else self._core.rule
-        return self.coverage_of(kernel, self.coverage if coverage is None else coverage)
+        return self.coverage_at(kernel, coverage, self.owner)
 
 
 def _trouble(coverage: Coverage, asked: float, reason: int) -> str:

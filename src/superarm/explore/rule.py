@@ -21,6 +21,7 @@ from superarm.data.rows import FLOAT32_MAX, Rows, as_row, as_rows
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import FeedbackError, InvalidInput
+from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
 from superarm.native import loops
 from superarm.native.answered_rounds import AnsweredRounds
@@ -52,6 +53,7 @@ class Rule(Parametrised, ABC):
 
     name: ClassVar[str]  # in records and spec files
     single_label: ClassVar[bool] = False  # it knows only m = 1
+    promises_coverage: ClassVar[bool] = False  # it has `use_coverage`, `coverage_at` and `edge`
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     label_keys: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
@@ -74,6 +76,19 @@ class Rule(Parametrised, ABC):
     @abstractmethod
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         """Return a new kernel with room for k labels, for draws by this ``seed``."""
+
+    def make_kernel_for_learner(
+        self, k: int, seed: int, *, full_information: bool, none_label: int | None
+    ) -> RuleKernel:
+        """Return a new kernel as `make_kernel` does, for a rule whose learner matters to it.
+
+        Args:
+            k: labels.
+            seed: of its draws.
+            full_information: the learner is told every label.
+            none_label: the number of a label that is never shown and may be the truth; ``None`` without one.
+        """
+        return self.make_kernel(k, seed)
 
     @classmethod
     @abstractmethod
@@ -108,8 +123,15 @@ class Rule(Parametrised, ABC):
         ``owner`` is whose rule it is, for messages.
         """
         if coverage is not None:
-            wanted = f"left out: {owner} promises none (Cover does)"
-            raise InvalidInput.must("coverage", owner, wanted, coverage)
+            raise _no_promise(coverage, owner)
+
+    def coverage_at(self, kernel: Any, coverage: float | None, owner: str) -> Coverage:
+        """Return the coverage promised and kept, by what ``kernel`` has counted; of the rule's own with ``None``."""
+        raise _no_promise(coverage, owner)
+
+    def edge(self, kernel: Any, coverage: float | None, owner: str) -> float:
+        """Return the least probability of a label that is shown at a ``coverage``; ``None`` is the rule's own."""
+        raise _no_promise(coverage, owner)
 
     def warn_if_broken(self, kernel: Any) -> None:
         """Warn if a promise of the rule cannot be kept, by what ``kernel`` has counted."""
@@ -223,7 +245,7 @@ class Rule(Parametrised, ABC):
         if rows is not None and len(rows) != len(s):
             raise self.invalid("x", f"{len(s)} rows, as scores has", f"{len(rows)}")
         cursor, start = core.cursor(), self.round
-        done, *draws = loops.decide_many(core, Rows(s), numbers, None, m, cursor)
+        done, *draws = loops.decide_many(core, Rows(s), EligibleLabels(numbers), m, cursor)
         if done < len(s):
             raise core.rule.take_error()
         core.move_to(cursor)
@@ -289,7 +311,7 @@ class Rule(Parametrised, ABC):
     def _decide(self, core: Any, s: Array, x: Any, eligible: Array, m: int, cursor: Cursor | None) -> Any:
         """Return a Decision; raise what a rule in plain Python has raised."""
         decision = core.decide(s, x, eligible, m, cursor)
-        if isinstance(decision, int):
+        if decision is None:
             raise core.rule.take_error()
         decision.row = None  # that was the scores
         return decision
@@ -301,8 +323,8 @@ class Rule(Parametrised, ABC):
             core = ScoresCore(k, self.make_kernel(k, self.seed))
             if self._core is not None:
                 core.rule.restore(self._core.rule.state())
-            core.decision_class, core.explore_rule = Decision, self
-            core.label_set = Labels(k if self.labels is None else list(self.labels))
+            label_set = Labels(k if self.labels is None else list(self.labels))
+            core.bind(decision_class=Decision, explore_rule=self, label_set=label_set, id=self.id)
             self._core = core
         core.id, core.round, core.rule.seed = self.id, self.round, self.seed
         return core
@@ -347,6 +369,10 @@ class Rule(Parametrised, ABC):
         if s.ndim != ndim or s.shape[-1] < 2 or not (np.abs(s) <= FLOAT32_MAX).all():
             raise self.invalid(what, "finite, one for each of at least two labels", s)
         return (s if probabilities is None else log_scores(s, self.owner)).astype(np.float32)
+
+
+def _no_promise(coverage: float | None, owner: str) -> InvalidInput:
+    return InvalidInput.must("coverage", owner, f"left out: {owner} promises none (Cover does)", coverage)
 
 
 def log_scores(p: Array, owner: str) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypedDict, TypeVar, cast
+from typing import Any, ClassVar, Self, TypedDict, TypeVar
 
 from superarm._types import Array
 from superarm.data.columns import Columns
@@ -13,13 +13,12 @@ from superarm.data.labels import Label, Labels
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
-from superarm.explore.cover import Cover, Coverage
+from superarm.explore.coverage import Coverage
 from superarm.explore.registry import rule_from
 from superarm.explore.rule import Rule
 from superarm.learners.inputs import InputSchema
 from superarm.native.answered_rounds import AnsweredRounds
 from superarm.native.core import Core, Cursor
-from superarm.native.cover import CoverKernel
 from superarm.native.rule import RuleKernel
 from superarm.native.scaling import Scaling, Standard, Unit
 from superarm.parameters import Parametrised, parameters
@@ -44,9 +43,8 @@ class LearnerBase(Parametrised):
     """The contract of a subclass: `make_core` and `make_rule`, and the others where it differs."""
 
     name: ClassVar[str]  # on the command line
-    state_version: ClassVar[int] = (
-        1  # raised when older model files would no longer continue with the same results
-    )
+    # raised when older model files would no longer continue with the same results
+    state_version: ClassVar[int] = 1
     feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: some of hit, label, likelihood
     learns_from_given: ClassVar[bool] = False  # whether it learns from sets that somebody else chose
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
@@ -84,7 +82,7 @@ class LearnerBase(Parametrised):
 
     def make_scaling(self, layout: Layout) -> Scaling:
         """Return how rows of this layout reach the weights, by `effective_scaling`."""
-        d, width, numbers = layout
+        d, width = layout.n_dense, layout.n_sparse
         dense, sparse = self.intercepts
         if self.effective_scaling == "none":
             return Scaling(d, width)
@@ -92,7 +90,14 @@ class LearnerBase(Parametrised):
             return Unit(d, width, bias=dense if d else sparse)
         if not max(dense, sparse) < 1.0:
             raise self.invalid("intercept", "below 1 where columns are standardised", self.intercept)
-        return Standard(d, width, bias=dense, sparse_bias=sparse, forget=self.scaling_forget, numbers=numbers)
+        return Standard(
+            d,
+            width,
+            bias=dense,
+            sparse_bias=sparse,
+            forget=self.scaling_forget,
+            n_numbers=layout.n_numbers,
+        )
 
     @property
     def intercepts(self) -> tuple[float, float]:
@@ -252,31 +257,28 @@ class LearnerBase(Parametrised):
             raise self.invalid("explore", "a rule for sets of more than one label", explore)
         return rule
 
-    def _native_rule(self) -> RuleKernel:
+    def _make_kernel(self) -> RuleKernel:
         """Return its rule in compiled code, before the first round."""
-        k = self.n_labels
-        if not isinstance(self.rule, Cover):
-            return self.rule.make_kernel(k, self.seed)
-        native = self.rule.make_kernel(k, self.seed, full_information=self.feedback == ("label",))
-        if self.inputs.none_number is not None:
-            native.none_label = self.inputs.none_number
-        return native
+        return self.rule.make_kernel_for_learner(
+            self.n_labels,
+            self.seed,
+            full_information=self.feedback == ("label",),
+            none_label=self.inputs.none_number,
+        )
+
+    @property
+    def _rule_kernel(self) -> RuleKernel:
+        """Its rule in compiled code, in its present state."""
+        return self._make_kernel() if self.core is None else self.core.rule
 
     @property
     def coverage(self) -> Coverage | None:
         """The coverage that was promised, and what was kept of it; ``None`` without a promise."""
-        return self.coverage_at(None) if isinstance(self.rule, Cover) else None
+        return self.coverage_at(None) if self.rule.promises_coverage else None
 
     def coverage_at(self, coverage: float | None) -> Coverage:
         """Return the coverage promised and kept at another level, which some decisions asked for."""
-        rule = self._coverage_rule(coverage)
-        native = self._native_rule() if self.core is None else self.core.rule
-        return rule.coverage_of(cast(CoverKernel, native), rule.coverage if coverage is None else coverage)
-
-    def _coverage_rule(self, coverage: float | None) -> Cover:
-        if not isinstance(self.rule, Cover):
-            raise self.invalid("coverage", f"left out: {self.owner} promises none (Cover does)", coverage)
-        return self.rule
+        return self.rule.coverage_at(self._rule_kernel, coverage, self.owner)
 
     def _with_coverage(
         self, core: Core, coverage: float | None, decide: Callable[..., Result], *arguments: Any
@@ -294,7 +296,7 @@ class LearnerBase(Parametrised):
 
     def core_args(self, layout: Layout) -> dict[str, Any]:
         """Return the arguments that every core takes: labels, scaling, rule."""
-        return {"k": self.n_labels, "scaling": self.make_scaling(layout), "rule": self._native_rule()}
+        return {"k": self.n_labels, "scaling": self.make_scaling(layout), "rule": self._make_kernel()}
 
     def ensure_core(self) -> Core:
         """Return the core: made when the layout has become known, and anew when rows have got a sparse part."""
@@ -338,20 +340,24 @@ class LearnerBase(Parametrised):
         if self.fixed_labels and layout.n_sparse and inputs.columns is not None:
             raise self.invalid("columns", "without text: its matrix couples all features", inputs.columns)
         core = self.make_core(layout)
-        core.decision_class, core.explore_rule = Decision, self.rule
-        core.label_set, core.id = inputs.label_set, self.id
-        core.all_labels, core.showable = inputs.all_labels, inputs.showable
-        core.set_size, core.takes_hit = self._set_size, "hit" in self.feedback
-        core.sees_label = self.feedback == ("label",)
-        core.plain_dense_rows = layout.n_sparse == layout.n_numbers == 0 and not inputs.label_additions
+        core.bind(
+            decision_class=Decision,
+            explore_rule=self.rule,
+            label_set=inputs.label_set,
+            id=self.id,
+            all_labels=inputs.all_labels,
+            showable=inputs.showable,
+            set_size=self._set_size,
+            feedback=self.feedback,
+            plain_dense_rows=layout.n_sparse == layout.n_numbers == 0 and not inputs.label_additions,
+        )
         return core
 
 
 def copy_state(old: Core, new: Core) -> None:
     """Copy what a core has learnt to one that may have room for more labels, or for a sparse part."""
     new.restore(new.state() | old.state())
-    new.round = old.round
-    new.answered.restore(old.answered.start, old.answered.bits)
+    new.restore_rounds(old.rounds())
 
 
 def _is_default(value: Any, default: Any) -> bool:

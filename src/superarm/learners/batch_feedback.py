@@ -44,11 +44,20 @@ class AnswerColumns(NamedTuple):
     labels: Array  # the numbers of the right labels; -1 where only a bit came
 
 
+class DecisionsBetween(NamedTuple):
+    """Decisions that were made between answers: they move the rule, and nothing else."""
+
+    log: Array  # what the rule wrote down, one decision after the other
+    log_starts: Array
+    n_counted: int  # the first ones, which have moved the rule before
+    before_answer: Array  # for each answer, how many of the decisions came before it
+
+
 def learn_batch(
     learner: Learner,
     batch: DecisionColumns,
     answers: AnswerColumns,
-    interleaved: tuple[Any, ...] | None = None,
+    between: DecisionsBetween | None = None,
 ) -> tuple[int, int]:
     """Learn from one answer after the other, and mark the rounds that were learnt.
 
@@ -56,25 +65,14 @@ def learn_batch(
         learner: the learner.
         batch: the decisions.
         answers: to some of them, in this order.
-        interleaved: as in `superarm.native.loops.update_many`.
+        between: decisions that were made between the answers.
 
     Returns:
         How many were learnt, and why it stopped there (0 if it went to the end).
     """
-    which, core = answers.which, learner.core
-    hits = answers.hits.view(np.uint8)
-    done, status = loops.update_many(
-        core,
-        batch.rows,
-        which,
-        *batch.eligible,
-        *batch.draws,
-        batch.rounds,
-        hits,
-        answers.labels,
-        interleaved,
-    )
-    rounds = batch.rounds[which[:done]]
+    core = learner.core
+    done, status = loops.update_many(core, batch, answers, between)
+    rounds = batch.rounds[answers.which[:done]]
     core.answered.add_many(rounds[rounds >= 0])
     return done, status
 

@@ -10,12 +10,11 @@ from superarm._types import Array
 from superarm.data.rows import Row
 from superarm.decisions import Decision
 from superarm.errors import FeedbackError, WeightsOverflow
+from superarm.native.core import SCORE_FAILED
 from superarm.parameters import as_bit
 
 if TYPE_CHECKING:
     from superarm.learners.base import LearnerBase
-
-SCORE_FAILED = 1  # as in native/core.pyx
 
 
 class CheckedAnswer(NamedTuple):

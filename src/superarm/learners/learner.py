@@ -24,7 +24,6 @@ from superarm.data.tables import named_row
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import ModelFileError
-from superarm.explore.cover import Cover
 from superarm.explore.rule import Rule
 from superarm.learners import batch_feedback, feedback, model_files
 from superarm.learners.base import SCALINGS, LearnerBase
@@ -102,8 +101,8 @@ class Learner(LearnerBase):
         """
         core = self.core
         if eligible is None and set_size is None and coverage is None and core is not None:
-            decision = core.decide_fast(x, cursor)
-            if type(decision) is Decision:
+            decision: Decision | None = core.decide_fast(x, cursor)
+            if decision is not None:
                 return decision
         numbers = self.inputs.showable if eligible is None else self.inputs.eligible_numbers(eligible)
         m = self._set_size if set_size is None else self.inputs.check_set_size(set_size)
@@ -114,7 +113,7 @@ class Learner(LearnerBase):
             now = self.ensure_core() if cursor is None else self.core_for_cursor(cursor)
             shown = row if named is None else json_row(named)
             decision = self._with_coverage(now, coverage, now.decide, row, shown, numbers, m, cursor)
-            if type(decision) is int:
+            if decision is None:
                 raise feedback.score_error(self, row)
         except Exception:
             self.inputs.rollback(checkpoint)
@@ -124,7 +123,7 @@ class Learner(LearnerBase):
             self.inputs.rollback(checkpoint)
         elif self.inputs.column_warnings:
             self.inputs.warn()
-        return decision  # type: ignore[no-any-return]
+        return decision
 
     def update(
         self,
@@ -166,14 +165,15 @@ class Learner(LearnerBase):
     def advance(self, decision: Decision) -> None:
         """Move as if it had made this decision of its own at a cursor: what `decide` does, but for choosing the set.
 
-        Give it each decision once, in any order of rounds: like a decision itself, a second call moves it again.
+        Decisions may come in any order of rounds, each of them once.
         """
         if not isinstance(decision, Decision) or decision.learner != self.id or decision.round is None:
             raise self.invalid("decision", f"its own (learner {self.id})", decision)
         if self.core is None or self.columns is not None:
             self.inputs.encode_row(decision.x)
         core, log = self.ensure_core(), np.frombuffer(feedback.draw_log_of(self, decision))
-        core.round = max(core.round, decision.round + 1)
+        if not core.count_round(decision.round):
+            raise self.invalid("decision", "one that it has not made or taken before", decision)
         core.advance(log, np.array([0, len(log)]), 0, 1)
 
     # ------------------------------------------------------------ many rounds
@@ -203,7 +203,7 @@ class Learner(LearnerBase):
                 eligible_labels = self.inputs.eligible_by_row(eligible, len(rows), m)
             cursor = core.cursor()
             done, *draws = self._with_coverage(
-                core, coverage, loops.decide_many, core, rows, *eligible_labels, m, cursor
+                core, coverage, loops.decide_many, core, rows, eligible_labels, m, cursor
             )
             if done < len(rows):
                 raise feedback.score_error(self, rows.row(done))
@@ -303,12 +303,10 @@ class Learner(LearnerBase):
                 of a learner with a promise is its own, unless a size is asked for.
         """
         size = self.set_size if set_size is None else self.inputs.check_set_size(set_size)
-        if coverage is None and (set_size is not None or not isinstance(self.rule, Cover)):
+        if coverage is None and (set_size is not None or not self.rule.promises_coverage):
             return self.label_set.decode_array(self._ranked(X)[:, :size])
-        rule, showable = self._coverage_rule(coverage), self.inputs.showable
+        edge, showable = self.rule.edge(self._rule_kernel, coverage, self.owner), self.inputs.showable
         p = softmax(self.scores(X)[:, showable])
-        native = self.core.rule
-        edge = native.edge(rule.check_target(native, coverage, self.owner))
         order = np.argsort(-p, axis=1, kind="stable")
         sizes = (p >= edge).sum(axis=1).clip(1, size)
         return [self.label_set.decode_array(showable[row[:n]]) for row, n in zip(order, sizes, strict=True)]

@@ -37,9 +37,7 @@ def resume_from_snapshot(now: Learner, old: Learner) -> Learner:
     elif new.inputs.layout is None:  # it had seen no row
         new.inputs.set_layout(now.inputs.layout)
     new.inputs.label_additions = list(now.inputs.label_additions)
-    core = new.ensure_core()
-    core.round = now.core.round
-    core.answered.restore(now.core.answered.start, now.core.answered.bits)
+    new.ensure_core().restore_rounds(now.core.rounds())
     return new
 
 
@@ -103,10 +101,9 @@ def write(learner: Learner, path: str | PathLike[str] | BinaryIO) -> None:
         "cpu": native.cpu_level(),
         "params": learner.params,
         "layout": inputs.layout,
-        "round": learner.round,
         "label_additions": inputs.label_additions,
         "id": learner.id,
-        "answered": [0, ""] if core is None else [core.answered.start, core.answered.bits.hex()],
+        "rounds": None if core is None else core.rounds(),
         "metadata": learner.metadata,
         "memory": learner.memory_to_json(),
         "columns": None if inputs.columns is None else inputs.columns.to_dict(),
@@ -148,10 +145,8 @@ def read(path: str | PathLike[str] | BinaryIO, root: type[Learner]) -> Learner:
             None if columns is None else Columns.from_dict(columns),
             None if layout is None else Layout(*layout),
         )
-        if layout is not None:
-            start, bits = header["answered"]
-            answered = int(start), bytes.fromhex(bits)
-            _restore(learner, arrays, int(header["round"]), answered, header["memory"])
+        if header["rounds"] is not None:
+            _restore(learner, arrays, header["rounds"], header["memory"])
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, ModelFileError):
             raise
@@ -173,8 +168,7 @@ def get_state(learner: Learner) -> dict[str, Any]:
     values = {name: value for name, value in vars(learner).items() if name not in CORES}
     core = learner.core
     if core is not None:
-        answered = core.answered.start, bytes(core.answered.bits)
-        values["core"] = (core.state(), core.round, answered, learner.memory_to_json())
+        values["core"] = (core.state(), core.rounds(), learner.memory_to_json())
     return values
 
 
@@ -189,11 +183,7 @@ def set_state(learner: Learner, values: dict[str, Any]) -> None:
 
 
 def _restore(
-    learner: Learner,
-    state: dict[str, Array],
-    round_: int,
-    answered: tuple[int, bytes],
-    memory: dict[str, Any] | None,
+    learner: Learner, state: dict[str, Array], rounds: dict[str, Any], memory: dict[str, Any] | None
 ) -> None:
     core = learner.ensure_core()
     if memory is not None:
@@ -202,5 +192,4 @@ def _restore(
         if name not in state or state[name].shape != array.shape:
             raise ValueError(name)
     core.restore(state)
-    core.round = round_
-    core.answered.restore(*answered)
+    core.restore_rounds(rounds)

@@ -81,9 +81,8 @@ class LikelihoodLearner(Learner):
         if self.curves is not None:
             return self.curves
         label_additions = self.inputs.label_additions
-        labels = (
-            label_additions[0][1] if label_additions else self.n_labels
-        )  # labels added later change nothing
+        # labels added later change nothing
+        labels = label_additions[0][1] if label_additions else self.n_labels
         return CURVES if labels <= MOST_CURVED else 0
 
     @property
@@ -100,7 +99,7 @@ class LikelihoodLearner(Learner):
         return (BIAS_DENSE, BIAS_SPARSE) if self.intercept is True else super().intercepts
 
     def make_core(self, layout: Layout) -> Core:
-        d, width, _ = layout
+        d, width = layout.n_dense, layout.n_sparse
         if d and not self.n_curved and self.curves is None:
             warnings.warn(
                 f"{self.owner} stays linear: {CURVES} curved features for each of {self.n_labels} labels "

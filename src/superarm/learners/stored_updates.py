@@ -14,7 +14,7 @@ from superarm._types import Array
 from superarm.data.rows import layout_of, stack
 from superarm.decisions.decisions import DrawnSets, EligibleLabels, flatten
 from superarm.errors import InvalidInput, SuperarmError
-from superarm.learners.batch_feedback import AnswerColumns, DecisionColumns, learn_batch
+from superarm.learners.batch_feedback import AnswerColumns, DecisionColumns, DecisionsBetween, learn_batch
 from superarm.learners.feedback import answered_before, update_error
 from superarm.learners.learner import Learner
 
@@ -52,14 +52,14 @@ class StoredUpdates:
         self._clear()
 
     def _clear(self) -> None:
-        self._next_round = 0
+        self._rounds: list[int] = []
         self._logs: list[Array] = []
         self._answers: list[StoredAnswer] = []
 
     def add_decision(self, decision: StoredDecision) -> None:
         """Take a decision that the learner made; InvalidInput if its row does not fit the rows before it."""
         self._check_row(decision.row())
-        self._next_round = max(self._next_round, decision.body.round + 1)
+        self._rounds.append(decision.body.round)
         self._logs.append(decision.draw_log(self.learner))
 
     def add_answer(self, decision: StoredDecision, hit: bool, label: str | None) -> None:
@@ -74,7 +74,8 @@ class StoredUpdates:
         if not self._logs and not answers:
             return refused
         core = learner.ensure_core()
-        core.round = max(core.round, self._next_round)
+        for round_ in self._rounds:
+            core.count_round(round_)
         logs, counted = flatten(self._logs, np.float64), 0
         if answers:
             batch, which = self._batch(), np.arange(len(answers))
@@ -84,7 +85,9 @@ class StoredUpdates:
             start = 0
             while start < len(answers):
                 rest = AnswerColumns(which[start:], hits[start:], labels[start:])
-                done, status = learn_batch(learner, batch, rest, (*logs, counted, before[start:]))
+                done, status = learn_batch(
+                    learner, batch, rest, DecisionsBetween(*logs, counted, before[start:])
+                )
                 start += done
                 counted = int(before[min(start, len(answers) - 1)])
                 if status:

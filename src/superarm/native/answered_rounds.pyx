@@ -4,6 +4,8 @@ from cpython.bytearray cimport PyByteArray_AS_STRING
 
 import numpy as np
 
+from superarm.native.arrays cimport int64_data
+
 
 cdef class AnsweredRounds:
     """A set of round numbers: all below ``start``, and those of ``bits``.
@@ -50,7 +52,7 @@ cdef class AnsweredRounds:
     def add_many(self, rounds):
         """Mark an array of rounds as answered."""
         rounds = np.ascontiguousarray(rounds, np.int64)
-        cdef const int64_t* round = <const int64_t*><size_t>rounds.ctypes.data
+        cdef const int64_t* round = int64_data(rounds)
         cdef int64_t i, at
         cdef unsigned char* byte
         if len(rounds) and rounds.max() >= self.start:

@@ -1,6 +1,26 @@
+"""Where the numbers of an array lie; its dtype must be the one that the function names."""
+
+from libc.stdint cimport int32_t, int64_t
+
 cimport numpy as np
 
 
-cdef inline const Py_ssize_t* intp_data(array):
-    """The numbers of an array of intp: labels, rows, offsets."""
-    return <const Py_ssize_t*>np.PyArray_DATA(array)
+cdef inline float* float_data(array):
+    return <float*>np.PyArray_DATA(array)
+
+
+cdef inline double* double_data(array):
+    return <double*>np.PyArray_DATA(array)
+
+
+cdef inline int32_t* int32_data(array):
+    return <int32_t*>np.PyArray_DATA(array)
+
+
+cdef inline int64_t* int64_data(array):
+    return <int64_t*>np.PyArray_DATA(array)
+
+
+cdef inline Py_ssize_t* intp_data(array):
+    """Labels, rows, offsets."""
+    return <Py_ssize_t*>np.PyArray_DATA(array)

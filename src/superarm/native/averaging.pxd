@@ -11,13 +11,13 @@ cdef class AveragedWeights(Stage):
     cdef float* A
     cdef float* sparse  # (width + 1) x 2 x k: of each feature W, then A; the last row is the constant's
     cdef double* omega  # dense, sparse, updates: the places below
-    cdef float* both  # scratch, 2 x k: scores of the sparse part, last and average
+    cdef float* last_and_average  # scratch, 2 x k: scores of the sparse part, last and average
 
     cdef double updates(self) noexcept nogil
     # Scores of the dense part: of the average, and of the last weights.
     cdef void average_scores(self, const Features* x, float* s) noexcept nogil
     cdef void last_scores(self, const Features* x, float* last) noexcept nogil
-    # Scores of the sparse part, into `both`: of the last weights, then of the average.
+    # Scores of the sparse part, into `last_and_average`: of the last weights, then of the average.
     cdef void sparse_scores(self, const Features* x) noexcept nogil
     # w_r += c_r x for every label and the dense part, and the average of both parts takes in an update. The sparse
     # part has made its step before (sparse_steps.pyx).

@@ -16,6 +16,7 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
+from superarm.native.arrays cimport double_data, float_data
 from superarm.native.cpu cimport kernels
 from superarm.native.linear cimport prefetch_features
 from superarm.native.rows cimport features_of_row, row_of_arrays
@@ -49,7 +50,7 @@ cdef class AveragedWeights(Stage):
         self.sparse = self.floats("sparse", (width + 1 if width > 0 else 0, 2, k))
         self.omega = self.doubles("omega", 3, 1.0)
         self.omega[UPDATES] = 0.0
-        self.both = <float*>self.scratch("both", 2 * k, np.float32)
+        self.last_and_average = self.scratch_floats("last_and_average", 2 * k)
 
     cdef double updates(self) noexcept nogil:
         return self.omega[UPDATES]
@@ -62,7 +63,7 @@ cdef class AveragedWeights(Stage):
 
     cdef void sparse_scores(self, const Features* x) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
-        cdef float* both = self.both
+        cdef float* both = self.last_and_average
         cdef const float* w = self.sparse + 2 * k * self.width
         cdef float omega = <float>self.omega[SPARSE_OMEGA]
         for r in range(2 * k):
@@ -124,12 +125,12 @@ cdef class AveragedWeights(Stage):
         features_of_row(&row, 1.0, bias, sparse_bias, &f)
         average, last = np.zeros(self.k, np.float32), np.zeros(self.k, np.float32)
         if self.d > 0:
-            self.average_scores(&f, <float*><size_t>average.ctypes.data)
-            self.last_scores(&f, <float*><size_t>last.ctypes.data)
+            self.average_scores(&f, float_data(average))
+            self.last_scores(&f, float_data(last))
         if self.width > 0:
             self.sparse_scores(&f)
-            last += self._scratch["both"][: self.k]
-            average += self._scratch["both"][self.k :]
+            last += self._scratch["last_and_average"][: self.k]
+            average += self._scratch["last_and_average"][self.k :]
         del keep
         return average, last
 
@@ -142,7 +143,7 @@ cdef class AveragedWeights(Stage):
         c = np.ascontiguousarray(c, np.float64)
         if c.shape != (self.k,):
             raise ValueError(f"c must have {self.k} numbers, one for each label, got {c.shape}")
-        self.step(<const double*><size_t>c.ctypes.data, &f)
+        self.step(double_data(c), &f)
         del keep
 
     def average(self):

@@ -2,6 +2,7 @@
 
 from libc.math cimport INFINITY, exp, fabs
 
+from superarm.native.arrays cimport double_data
 from superarm.native.core cimport LinearCore
 from superarm.native.linear cimport squared_norm
 from superarm.native.ranking cimport position
@@ -110,5 +111,5 @@ def epabf_multipliers(losses, Py_ssize_t at, double a, double high, double delta
     import numpy as np
 
     own = np.array(losses, np.float64)
-    _multipliers(<double*><size_t>own.ctypes.data, len(own), at, a, high, delta)
+    _multipliers(double_data(own), len(own), at, a, high, delta)
     return own

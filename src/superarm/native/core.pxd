@@ -42,6 +42,7 @@ cdef class Core(Stage):
     cdef readonly RuleKernel rule
     cdef readonly AnsweredRounds answered
     cdef public int64_t round  # the next one
+    cdef list skipped  # pairs (first, end): rounds before it that are still to be counted (`count_round`)
     cdef float* s  # scores of all labels
     cdef float* eligible_scores
     cdef object last_decision  # the decision whose scaled row and scores are still in x and s; None for none
@@ -51,14 +52,15 @@ cdef class Core(Stage):
     cdef Py_ssize_t* drawn  # room for k labels each
     cdef Py_ssize_t* top
     cdef Py_ssize_t prepared_n, prepared_m  # what was prepared last
-    cdef public bint sees_label  # in the fused loop
     cdef readonly int64_t n_updates  # since the core was made
-    # what Python around it wants to find in every decision
-    cdef public object decision_class, label_set, id, explore_rule
-    cdef public object all_labels, showable  # arrays of label numbers
+    # what `bind` takes
+    cdef readonly object decision_class, label_set, explore_rule
+    cdef public object id
+    cdef readonly object all_labels, showable  # arrays of label numbers
     cdef public Py_ssize_t set_size
-    cdef public bint plain_dense_rows  # dense rows without names, and no label was added: `decide_fast` will do
-    cdef public bint takes_hit  # it learns from bits
+    cdef readonly bint plain_dense_rows
+    cdef readonly bint takes_hit  # it learns from bits
+    cdef readonly bint sees_label  # in the fused loop
 
     # ---- what an algorithm defines
     cdef void score(self, const Features* x, float* s) noexcept nogil

@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 
 cimport numpy as np
 
-from superarm.native.arrays cimport intp_data
+from superarm.native.arrays cimport double_data, float_data, int32_data, intp_data
 from superarm.native.cpu cimport kernels
 from superarm.native.ranking cimport best_first
 from superarm.native.rule cimport advance
@@ -21,11 +21,10 @@ import numpy as np
 
 np.import_array()
 
-cdef enum:  # how a step ended; 0: well
+cpdef enum:  # how a step ended; 0: well
+    NOT_FAST = -1  # `Learner.update` must look
     SCORE_FAILED = 1
     UPDATE_REFUSED = 2
-
-cdef int NOT_FAST = -1
 
 
 cdef class Cursor:
@@ -41,7 +40,7 @@ cdef class Cursor:
     def __init__(self, int64_t round, draw_state=()):
         self.round = round
         self.draw_state = np.array(draw_state, np.float64)
-        self.draw_state_data = <double*>np.PyArray_DATA(self.draw_state)
+        self.draw_state_data = double_data(self.draw_state)
 
     def __eq__(self, other):
         return isinstance(other, Cursor) and repr(self) == repr(other)
@@ -60,10 +59,10 @@ cdef class DecisionBase:
 cdef int read_row(object row, Row* out) except -1:
     """``row`` is a dense row (an array), or has ``dense``, ``indices`` and ``values``."""
     dense = row if type(row) is np.ndarray else row.dense
-    out.x, out.d = <const float*>np.PyArray_DATA(dense), np.PyArray_DIM(dense, 0)
+    out.x, out.d = float_data(dense), np.PyArray_DIM(dense, 0)
     out.indices, out.values, out.n = NULL, NULL, 0
     if dense is not row:
-        out.indices, out.values = <const int32_t*>np.PyArray_DATA(row.indices), <const float*>np.PyArray_DATA(row.values)
+        out.indices, out.values = int32_data(row.indices), float_data(row.values)
         out.n = len(row.indices)
     return 0
 
@@ -80,14 +79,38 @@ cdef class Core(Stage):
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
         self.k, self.scaling, self.rule = k, scaling, rule
         self.stages |= {"scaling": scaling, "rule": rule}
-        self.answered, self.round, self.set_size = AnsweredRounds(), 0, 1
-        self.s = <float*>self.scratch("s", k, np.float32)
-        self.eligible_scores = <float*>self.scratch("eligible_scores", k, np.float32)
-        self.drawn = <Py_ssize_t*>self.scratch("drawn", k, np.intp)
-        self.top = <Py_ssize_t*>self.scratch("top", k, np.intp)
+        self.answered, self.skipped, self.round, self.set_size = AnsweredRounds(), [], 0, 1
+        self.s = self.scratch_floats("s", k)
+        self.eligible_scores = self.scratch_floats("eligible_scores", k)
+        self.drawn = self.scratch_intp("drawn", k)
+        self.top = self.scratch_intp("top", k)
         self.all_labels = self.showable = np.arange(k)
         self.prepared_n = self.prepared_m = -1
         self.takes_hit = True
+
+    def bind(
+        self, *, decision_class, explore_rule, label_set, str id, all_labels=None, showable=None, Py_ssize_t set_size=1,
+        tuple feedback=("hit",), bint plain_dense_rows=False,
+    ):
+        """Take what the Python around it wants to find in every decision, and what `decide_fast` and `update_fast` need.
+
+        Args:
+            decision_class: superarm.decisions.Decision.
+            explore_rule: the rule of superarm.explore.
+            label_set: the Labels behind the numbers.
+            id: of the learner, or of the rule.
+            all_labels: an array of the k label numbers; ``None`` for one of its own.
+            showable: an array of those that may be shown; ``None`` for all.
+            set_size: how many to show, in the fast paths and in the fused loop.
+            feedback: what the learner takes: some of hit, label, likelihood.
+            plain_dense_rows: rows are dense without names, and no label was added: the fast paths will do.
+        """
+        self.decision_class, self.explore_rule, self.label_set, self.id = decision_class, explore_rule, label_set, id
+        if all_labels is not None:
+            self.all_labels = all_labels
+        self.showable = self.all_labels if showable is None else showable
+        self.set_size, self.plain_dense_rows = set_size, plain_dense_rows
+        self.takes_hit, self.sees_label = "hit" in feedback, feedback == ("label",)
 
     # ------------------------------------------------------------ what an algorithm defines
 
@@ -165,7 +188,7 @@ cdef class Core(Stage):
             self.prepared_n, self.prepared_m = n, m
             capacity = self.rule.log_size(n, m)
             if capacity > self.draw_log_capacity:
-                self.draw_log, self.draw_log_capacity = <double*>self.scratch("draw_log", capacity, np.float64), capacity
+                self.draw_log, self.draw_log_capacity = self.scratch_doubles("draw_log", capacity), capacity
         return 0
 
     # ------------------------------------------------------------ one decision
@@ -195,7 +218,8 @@ cdef class Core(Stage):
         return self.decide(row, row, self.showable, self.set_size, cursor)
 
     def decide(self, row, x, eligible, Py_ssize_t m, Cursor cursor):
-        """Return a decision of m of the ``eligible`` labels (an increasing array), or an int that says why there is none.
+        """Return a decision of m of the ``eligible`` labels (an increasing array); ``None`` if scores are not finite, or a
+        rule in plain Python has raised.
 
         Args:
             row: as compiled code reads it: a dense row, or with ``dense``, ``indices`` and ``values``.
@@ -212,11 +236,8 @@ cdef class Core(Stage):
         read_row(row, &read)
         self.ensure_prepared(n, m)
         self.last_decision = None
-        cdef int status = self.decide_step(
-            &read, intp_data(eligible), n, m, round, draw_state, self.draw_log, &draw
-        )
-        if status:
-            return status
+        if self.decide_step(&read, intp_data(eligible), n, m, round, draw_state, self.draw_log, &draw):
+            return None
         self.rule.on_decided(draw_state, self.draw_log, draw.n_log)
         if cursor is None:
             self.round += 1
@@ -228,7 +249,7 @@ cdef class Core(Stage):
     cdef object _decision(self, row, x, eligible, int64_t round, const Draw* draw):
         cdef np.npy_intp length = 2 * draw.size + draw.top_size
         sets = np.PyArray_EMPTY(1, &length, np.NPY_INTP, 0)
-        cdef Py_ssize_t* labels = <Py_ssize_t*>np.PyArray_DATA(sets)
+        cdef Py_ssize_t* labels = intp_data(sets)
         best_first(self.s, draw.drawn, draw.size, labels)
         memcpy(labels + draw.size, draw.drawn, draw.size * sizeof(Py_ssize_t))
         memcpy(labels + 2 * draw.size, draw.top, draw.top_size * sizeof(Py_ssize_t))
@@ -242,14 +263,41 @@ cdef class Core(Stage):
         decision.learnt_by = ()
         return decision
 
+    def count_round(self, int64_t round):
+        """Count in a round that was decided elsewhere, in any order. Return False if it was counted before."""
+        if round >= self.round:
+            if round > self.round:
+                self.skipped.append((self.round, round))
+            self.round = round + 1
+            return True
+        for i, (first, end) in enumerate(self.skipped):
+            if first <= round < end:
+                self.skipped[i : i + 1] = [(a, b) for a, b in ((first, round), (round + 1, end)) if a < b]
+                return True
+        return False
+
+    def rounds(self):
+        """Return which rounds were decided and answered, JSON-ready."""
+        return {
+            "round": self.round,
+            "skipped_rounds": list(self.skipped),
+            "answered": (self.answered.start, self.answered.bits.hex()),
+        }
+
+    def restore_rounds(self, rounds):
+        """Take over the ``rounds()`` of another core."""
+        start, bits = rounds["answered"]
+        self.answered.restore(start, bytes.fromhex(bits))
+        self.round, self.skipped = rounds["round"], [(first, end) for first, end in rounds["skipped_rounds"]]
+
     def advance(self, np.ndarray log, np.ndarray log_starts, Py_ssize_t first, Py_ssize_t last):
-        """Move as if it had made the decisions from ``first`` to before ``last``, whose rule wrote down ``log``."""
-        advance(self.rule, <const double*>np.PyArray_DATA(log), intp_data(log_starts), first, last)
+        """Move the rule as if it had made the decisions from ``first`` to before ``last``, for which it wrote ``log``."""
+        advance(self.rule, double_data(log), intp_data(log_starts), first, last)
 
     # ------------------------------------------------------------ one answer
 
     def update_fast(self, decision, hit):
-        """Learn from a bit about a decision of its own. Return 0, why not, or -1 if `Learner.update` must look."""
+        """Learn from a bit about a decision of its own. Return 0, why not, or NOT_FAST."""
         if not (self.plain_dense_rows and self.takes_hit) or type(decision) is not self.decision_class:
             return NOT_FAST
         cdef DecisionBase own = <DecisionBase>decision
@@ -291,7 +339,7 @@ cdef class Core(Stage):
         round.logp_ordered, round.logp_set = decision.log_ordered_propensity, decision.log_propensity
         round.given = decision.round is None
         answer.hit, answer.label = hit, label
-        answer.likelihood = NULL if likelihood is None else <const double*>np.PyArray_DATA(likelihood)
+        answer.likelihood = NULL if likelihood is None else double_data(likelihood)
         self.ensure_prepared(round.n, size)
         cdef bint scores_ready = decision is self.last_decision and decision.row is row
         self.last_decision = None
@@ -303,7 +351,7 @@ cdef class Core(Stage):
         """The scores of all labels for every row, into ``out``, a float32 matrix."""
         cdef Py_ssize_t i
         cdef Row row
-        cdef float* s = <float*>np.PyArray_DATA(out)
+        cdef float* s = float_data(out)
         self.last_decision = None
         with nogil:
             for i in range(rows.n):
@@ -319,8 +367,8 @@ cdef class LinearCore(Core):
         Core.__init__(self, k, scaling, rule)
         self.weights = Weights(k, scaling.d, scaling.width)
         self.stages["weights"] = self.weights
-        self.touched = <Py_ssize_t*>self.scratch("touched", k + 1, np.intp)
-        self.c = <double*>self.scratch("c", k + 1, np.float64)
+        self.touched = self.scratch_intp("touched", k + 1)
+        self.c = self.scratch_doubles("c", k + 1)
 
     cdef void score(self, const Features* x, float* s) noexcept nogil:
         self.weights.scores(x, s)

@@ -12,7 +12,6 @@ from superarm.native.types cimport Answer, Draw, DrawContext
 
 cdef extern from *:
     """
-    #define MAX_TARGETS 16
     #define EQUAL_SCORES 1e-5f /* scores of labels with equal histories may differ by rounding */
     #define MIN_PROBABILITY 1e-4 /* over k: the least p that is told from 0 */
     #define MIN_ANSWERS 1000.0 /* answers from which a broken promise is reported */
@@ -22,11 +21,16 @@ cdef extern from *:
     #define SMOOTHING 500.0 /* answers over which misses are averaged */
     #define MAX_EXPONENT 600.0 /* of a weight that stays finite */
     """
-    const int MAX_TARGETS
     const float EQUAL_SCORES
     const double MIN_PROBABILITY, MIN_ANSWERS, MAX_SPENT, SPENT_AT_START, HALVING_TIME, SMOOTHING, MAX_EXPONENT
 
-cdef enum:  # the head of the draw log
+cpdef enum:
+    MAX_TARGETS = 16  # coverages that a kernel keeps a threshold for
+
+# the head of the draw log: what moves the rule, by the keys of its record, and as places
+LOG_KEYS = ("coverage", "counts", "cost", "size", "limit", "if_no", "if_yes", "certainty")
+
+cdef enum:
     LOG_TARGET  # the coverage that was asked for
     LOG_COUNTS  # whether the promise counts; 0 in the warm-up
     LOG_COST  # what it adds to M
@@ -45,7 +49,7 @@ cdef enum:  # what is counted for each target
     NOES_TO_ALL  # noes to sets of all labels
     TALLY
 
-cdef enum:  # why a promise cannot be kept; 0: it can
+cpdef enum:  # why a promise cannot be kept; 0: it can
     WRONG_ANSWERS = 1
     SET_SIZE_TOO_SMALL = 2
 
@@ -53,8 +57,8 @@ cdef enum:  # why a promise cannot be kept; 0: it can
 cdef class CoverKernel(LeaveOutKernel):
     cdef readonly double coverage, eta, false_no, false_yes
     cdef public double target  # the coverage that the next decisions are asked for
-    cdef public Py_ssize_t none_label  # the number of a label that is never shown and may be the truth; -1: there is none
-    cdef public bint full_information  # every answer names the label: whatever is shown teaches, so nothing is left out
+    cdef readonly Py_ssize_t none_label  # the number of a label that is never shown and may be the truth; -1: there is none
+    cdef readonly bint full_information  # every answer names the label: whatever is shown teaches, so nothing is left out
     cdef double* warm_up  # rounds; part of the state, so that labels added later do not make it longer
     cdef double* targets  # coverages that are in use; 0 where there is room
     cdef double* thresholds  # q of each
@@ -62,11 +66,13 @@ cdef class CoverKernel(LeaveOutKernel):
     cdef double* tally  # of each, TALLY numbers
     cdef readonly bint has_broken_promise
 
-    def __init__(self, k, seed, coverage, warm_up, eta, uniform, false_no, false_yes):
+    def __init__(
+        self, k, seed, *, coverage, warm_up, eta, uniform, false_no, false_yes, full_information=False, none_label=-1,
+    ):
         super().__init__(k, seed, uniform)
         self.coverage = self.target = coverage
         self.eta, self.false_no, self.false_yes = eta, false_no, false_yes
-        self.none_label, self.full_information = -1, False
+        self.none_label, self.full_information = none_label, full_information
         self.n_draw_state = 3
         self.draw_state = self.doubles("draw_state", 3)
         self.warm_up = self.doubles("warm_up", 1, warm_up)
@@ -97,7 +103,7 @@ cdef class CoverKernel(LeaveOutKernel):
         return tuple(self.tally[TALLY * at + i] if at >= 0 else 0.0 for i in range(TALLY))
 
     def broken_promise(self, double target):
-        """Return why this coverage cannot be kept: 1, answers are wrong; 2, set_size is too small; 0, it can."""
+        """Return why this coverage cannot be kept: WRONG_ANSWERS, SET_SIZE_TOO_SMALL, or 0 if it can."""
         at = self.target_index(target)
         return 0 if at < 0 else self.why_broken(at)
 

@@ -17,6 +17,7 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
+from superarm.native.arrays cimport double_data, float_data, intp_data
 from superarm.native.averaging cimport UPDATES
 from superarm.native.cpu cimport kernels
 
@@ -79,10 +80,10 @@ def gate_gradient_of(q, a, shown, *, bint hit=False, Py_ssize_t label=-1, likeli
     answer.hit, answer.label, answer.likelihood = hit, label, NULL
     if likelihood is not None:
         likelihood = np.ascontiguousarray(likelihood, np.float64)
-        answer.likelihood = <const double*><size_t>likelihood.ctypes.data
+        answer.likelihood = double_data(likelihood)
     return gate_gradient(
-        <const double*><size_t>q.ctypes.data, <const float*><size_t>a.ctypes.data, len(q), &noise,
-        <const Py_ssize_t*><size_t>shown.ctypes.data, len(shown), &answer,
+        double_data(q), float_data(a), len(q), &noise,
+        intp_data(shown), len(shown), &answer,
     )
 
 
@@ -107,13 +108,13 @@ cdef class Curves(Stage):
         self.gate[0] = 1.0
         if features == 0:
             k = d = 0
-        self.linear = <float*>self.scratch("linear", (2, k), np.float32)
-        self.curved = <float*>self.scratch("curved", (2, k), np.float32)
-        self.mixed = <float*>self.scratch("mixed", k, np.float32)
-        self.exp_scratch = <float*>self.scratch("exp_scratch", k, np.float32)
-        self.probabilities = <double*>self.scratch("probabilities", k, np.float64)
-        self.curved_gradient = <float*>self.scratch("curved_gradient", features, np.float32)
-        self.linear_gradient = <float*>self.scratch("linear_gradient", d, np.float32)
+        self.linear = self.scratch_floats("linear", (2, k))
+        self.curved = self.scratch_floats("curved", (2, k))
+        self.mixed = self.scratch_floats("mixed", k)
+        self.exp_scratch = self.scratch_floats("exp_scratch", k)
+        self.probabilities = self.scratch_doubles("probabilities", k)
+        self.curved_gradient = self.scratch_floats("curved_gradient", features)
+        self.linear_gradient = self.scratch_floats("linear_gradient", d)
 
     cdef void add_average(self, const Features* x, float* s) noexcept nogil:
         cdef Features phi

@@ -1,5 +1,6 @@
 """Learners that are told every label: Perceptron, Softmax, MC-SLP, PA. (The papers: superarm/learners.)"""
 
+from superarm.native.arrays cimport double_data
 from superarm.native.core cimport LinearCore
 from superarm.native.linear cimport squared_norm
 from superarm.native.ranking cimport softmax
@@ -80,7 +81,7 @@ cdef class PACore(LinearCore):
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double C, int variant):
         LinearCore.__init__(self, k, scaling, rule)
         self.C, self.variant = C, variant
-        self.losses = <double*>self.scratch("losses", k, "float64")
+        self.losses = self.scratch_doubles("losses", k)
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
         cdef const float* s = round.s
@@ -134,5 +135,5 @@ def pa_threshold(losses, double X, double C, int variant):
 
     cdef double Lambda, bound
     own = np.array(losses, np.float64)
-    _threshold(<double*><size_t>own.ctypes.data, len(own), X, C, variant, &Lambda, &bound)
+    _threshold(double_data(own), len(own), X, C, variant, &Lambda, &bound)
     return Lambda, bound

@@ -18,8 +18,6 @@ Uniforms: number 0 is u, number 1 decides about a uniform set, which takes the n
 
 from libc.math cimport exp, log
 
-import numpy as np
-
 from superarm.native.cpu cimport kernels
 from superarm.native.randomness cimport uniform
 from superarm.native.sampling cimport draw_uniform_set, logp_uniform_set
@@ -29,16 +27,16 @@ cdef class LeaveOutKernel(RuleKernel):
     def __init__(self, k, seed, uniform):
         super().__init__(k, seed)
         self.uniform = uniform
-        self.p = <double*>self.scratch("p", k, np.float64)
-        self.sums = <double*>self.scratch("sums", k + 1, np.float64)
-        self.order = <Py_ssize_t*>self.scratch("order", k + 1, np.intp)
-        self.group_of_rank = <Py_ssize_t*>self.scratch("group_of_rank", k + 1, np.intp)
-        self.group_size = <Py_ssize_t*>self.scratch("group_size", k + 1, np.intp)
-        self.group_ranks = <Py_ssize_t*>self.scratch("group_ranks", k + 1, np.intp)
-        self.lowest_score = <float*>self.scratch("lowest_score", k + 1, np.float32)
-        self.highest_score = <float*>self.scratch("highest_score", k + 1, np.float32)
-        self.group_count = <Py_ssize_t*>self.scratch("group_count", k + 1, np.intp)
-        self.member = <Py_ssize_t*>self.scratch("member", k + 1, np.intp)
+        self.p = self.scratch_doubles("p", k)
+        self.sums = self.scratch_doubles("sums", k + 1)
+        self.order = self.scratch_intp("order", k + 1)
+        self.group_of_rank = self.scratch_intp("group_of_rank", k + 1)
+        self.group_size = self.scratch_intp("group_size", k + 1)
+        self.group_ranks = self.scratch_intp("group_ranks", k + 1)
+        self.lowest_score = self.scratch_floats("lowest_score", k + 1)
+        self.highest_score = self.scratch_floats("highest_score", k + 1)
+        self.group_count = self.scratch_intp("group_count", k + 1)
+        self.member = self.scratch_intp("member", k + 1)
 
     cdef void weigh(self, const DrawContext* context) noexcept nogil:
         """Fill p with the softmax of the scores, but for ``scale``; ``order[0]`` is the best position."""

@@ -10,6 +10,7 @@ cache lines. A row with both parts has the sum of both scores.
 from libc.math cimport fabs
 from libc.string cimport memset
 
+from superarm.native.arrays cimport double_data, float_data, intp_data
 from superarm.native.cpu cimport kernels
 from superarm.native.prefetch cimport superarm_prefetch_far
 from superarm.native.rows cimport features_of_row, row_of_arrays
@@ -69,7 +70,7 @@ cdef class Weights(Stage):
         keep = row_of_arrays(x, indices, values, self.d, self.width, &row)
         features_of_row(&row, factor, bias, sparse_bias, &f)
         s = np.zeros(self.k, np.float32)
-        self.scores(&f, <float*><size_t>s.ctypes.data)
+        self.scores(&f, float_data(s))
         del keep
         return s
 
@@ -81,7 +82,7 @@ cdef class Weights(Stage):
         features_of_row(&row, factor, bias, sparse_bias, &f)
         labels, c = np.ascontiguousarray(labels, np.intp), np.ascontiguousarray(c, np.float64)
         return self.add_outer(
-            <const Py_ssize_t*><size_t>labels.ctypes.data, <const double*><size_t>c.ctypes.data, len(labels), &f
+            intp_data(labels), double_data(c), len(labels), &f
         )
 
     cdef void subtract_mean(self) noexcept nogil:

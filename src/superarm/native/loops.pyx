@@ -8,7 +8,7 @@ from libc.string cimport memcpy
 
 cimport numpy as np
 
-from superarm.native.arrays cimport intp_data
+from superarm.native.arrays cimport double_data, int64_data, intp_data
 from superarm.native.core cimport Core, Cursor
 from superarm.native.ranking cimport best_first, contains
 from superarm.native.rows cimport RowBlock
@@ -60,8 +60,8 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
     cdef const Py_ssize_t* order = intp_data(visit)
     cdef const Py_ssize_t* label = intp_data(y)
     cdef const Py_ssize_t* eligible = intp_data(core.showable)
-    cdef int64_t* count = <int64_t*>np.PyArray_DATA(counts)
-    cdef Py_ssize_t* size = NULL if sizes is None else <Py_ssize_t*>np.PyArray_DATA(sizes)
+    cdef int64_t* count = int64_data(counts)
+    cdef Py_ssize_t* size = NULL if sizes is None else intp_data(sizes)
     cdef Row row, ahead
     cdef Draw draw
     cdef Round round
@@ -106,32 +106,31 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
     return i, status
 
 
-def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_t m, Cursor cursor):
+def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor):
     """Decide for every row, at a cursor.
 
     Args:
         core: of the learner, which stays as it is.
         rows: the rows.
-        eligible: label numbers, increasing; for all rows, or one list after the other.
-        starts: where the list of each row begins, and the end of the last; ``None`` if there is one list.
+        eligible: the labels that may be shown (decisions/decisions.py: EligibleLabels).
         m: how many to show.
         cursor: where to begin; it is moved.
 
     Returns:
         How many rows could be decided, and the fields of `superarm.decisions.decisions.DrawnSets`.
     """
-    cdef Py_ssize_t i = 0, n = rows.n, n_eligible = eligible.shape[0], length
-    cdef const Py_ssize_t* all_lists = intp_data(eligible)
+    cdef Py_ssize_t i = 0, n = rows.n, n_eligible = len(eligible.numbers), length
+    cdef const Py_ssize_t* all_lists = intp_data(eligible.numbers)
     cdef const Py_ssize_t* labels = all_lists
-    cdef const Py_ssize_t* start = NULL if starts is None else intp_data(starts)
+    cdef const Py_ssize_t* start = NULL if eligible.starts is None else intp_data(eligible.starts)
     cdef Row row, ahead
     cdef Draw draw
     set_starts, log_starts, sizes = np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp), np.zeros(n, np.intp)
     log_probs = np.empty((n, 2))
-    cdef Py_ssize_t* set_start = <Py_ssize_t*>np.PyArray_DATA(set_starts)
-    cdef Py_ssize_t* log_start = <Py_ssize_t*>np.PyArray_DATA(log_starts)
-    cdef Py_ssize_t* size = <Py_ssize_t*>np.PyArray_DATA(sizes)
-    cdef double* log_prob = <double*>np.PyArray_DATA(log_probs)
+    cdef Py_ssize_t* set_start = intp_data(set_starts)
+    cdef Py_ssize_t* log_start = intp_data(log_starts)
+    cdef Py_ssize_t* size = intp_data(sizes)
+    cdef double* log_prob = double_data(log_probs)
     cdef GrowingArray sets = GrowingArray(np.intp), logs = GrowingArray(np.float64)
     cdef Py_ssize_t* shown
     cdef double* log
@@ -170,45 +169,37 @@ def decide_many(Core core, RowBlock rows, np.ndarray eligible, starts, Py_ssize_
     return i, sets.whole(), set_starts, sizes, log_probs, logs.whole(), log_starts
 
 
-def update_many(
-    Core core, RowBlock rows, np.ndarray which, np.ndarray eligible, starts, np.ndarray flat, np.ndarray set_starts,
-    np.ndarray sizes, np.ndarray log_probs, np.ndarray log, np.ndarray log_starts, np.ndarray rounds, np.ndarray hits,
-    np.ndarray right_labels, interleaved=None,
-):
-    """Learn from the answers to the decisions ``which``, in this order. Return how many were done, and why it stopped.
+def update_many(Core core, batch, answers, between=None):
+    """Learn from answers to decisions, in the order of the answers. Return how many were done, and why it stopped.
 
     Args:
         core: of the learner.
-        rows: of all decisions.
-        which: row numbers.
-        eligible, starts: as in `decide_many`.
-        flat, set_starts, sizes, log_probs, log, log_starts: what `decide_many` gave.
-        rounds: of all decisions (int64); below 0 where somebody else chose the set.
-        hits: a bit (uint8) for each of ``which``.
-        right_labels: a label's number for each of ``which``, or -1.
-        interleaved: decisions that were made between the answers: (log, log_starts, the first, and how many come before each
-            answer), or ``None``.
+        batch: the decisions (learners/batch_feedback.py: DecisionColumns).
+        answers: to some of them (AnswerColumns).
+        between: decisions that were made between the answers, which move the rule (DecisionsBetween), or ``None``.
     """
-    cdef Py_ssize_t i = 0, at, begin, n = which.shape[0], n_eligible = eligible.shape[0], m, counted = 0
+    cdef RowBlock rows = batch.rows
+    cdef Py_ssize_t i = 0, at, begin, n = len(answers.which), m, counted = 0
     cdef const Py_ssize_t* before = NULL
     cdef const Py_ssize_t* decided_end = NULL
     cdef const double* decided_log = NULL
-    if interleaved is not None:
-        decided_log, decided_end = <const double*>np.PyArray_DATA(interleaved[0]), intp_data(interleaved[1])
-        counted, before = interleaved[2], intp_data(interleaved[3])
-    cdef const Py_ssize_t* order = intp_data(which)
-    cdef const Py_ssize_t* start = NULL if starts is None else intp_data(starts)
-    cdef const Py_ssize_t* set_start = intp_data(set_starts)
-    cdef const Py_ssize_t* log_start = intp_data(log_starts)
-    cdef const Py_ssize_t* size = intp_data(sizes)
-    cdef const Py_ssize_t* sets = intp_data(flat)
-    cdef const Py_ssize_t* label = intp_data(right_labels)
-    cdef const Py_ssize_t* all_lists = intp_data(eligible)
+    if between is not None:
+        decided_log, decided_end = double_data(between.log), intp_data(between.log_starts)
+        counted, before = between.n_counted, intp_data(between.before_answer)
+    cdef const Py_ssize_t* order = intp_data(answers.which)
+    cdef const unsigned char* hit = <const unsigned char*>np.PyArray_DATA(answers.hits)
+    cdef const Py_ssize_t* label = intp_data(answers.labels)
+    cdef const Py_ssize_t* all_lists = intp_data(batch.eligible.numbers)
+    cdef const Py_ssize_t* start = NULL if batch.eligible.starts is None else intp_data(batch.eligible.starts)
     cdef const Py_ssize_t* labels = all_lists
-    cdef const double* log_prob = <const double*>np.PyArray_DATA(log_probs)
-    cdef const double* logs = <const double*>np.PyArray_DATA(log)
-    cdef const int64_t* round_number = <const int64_t*>np.PyArray_DATA(rounds)
-    cdef const unsigned char* hit = <const unsigned char*>np.PyArray_DATA(hits)
+    cdef Py_ssize_t n_eligible = len(batch.eligible.numbers)
+    cdef const Py_ssize_t* sets = intp_data(batch.draws.flat)
+    cdef const Py_ssize_t* set_start = intp_data(batch.draws.starts)
+    cdef const Py_ssize_t* size = intp_data(batch.draws.sizes)
+    cdef const double* log_prob = double_data(batch.draws.log_probs)
+    cdef const double* logs = double_data(batch.draws.log)
+    cdef const Py_ssize_t* log_start = intp_data(batch.draws.log_starts)
+    cdef const int64_t* round_number = int64_data(batch.rounds)
     cdef Row row, ahead
     cdef Round round
     cdef Answer answer

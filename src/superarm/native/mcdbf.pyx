@@ -6,6 +6,7 @@ The estimate e^ takes one value on each of the four groups S n Y^, S - Y^, Y^ - 
 from libc.math cimport exp, log, rint, sqrt
 from libc.stdint cimport int64_t
 
+from superarm.native.arrays cimport double_data
 from superarm.native.core cimport LinearCore
 from superarm.native.cpu cimport kernels
 from superarm.native.ranking cimport contains, position
@@ -82,7 +83,7 @@ cdef class MCDBFCore(LinearCore):
         self.rho[0], self.rho[1] = 20.0 * rho, 20.0
         self.squares = self.doubles("squares", 1)
         self.updates = self.integers("updates", 1)
-        self.own = <Py_ssize_t*>self.scratch("own", k, "intp")
+        self.own = self.scratch_intp("own", k)
 
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         self.table_values = self.fill(&self.table, n, min(n, m), self.gamma)
@@ -96,7 +97,7 @@ cdef class MCDBFCore(LinearCore):
         exact = self.estimates(n, m, gamma, self.estimate)
         values = np.ascontiguousarray(exact.values, np.float64)
         table.log_tau1 = exact.log_tau1
-        table.values = <const double*><size_t>values.ctypes.data
+        table.values = double_data(values)
         table.has_rho, table.m = len(values) > 1, m
         table.outside = gamma / n
         table.inside = (1.0 - gamma) / m + table.outside

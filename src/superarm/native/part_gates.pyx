@@ -9,8 +9,6 @@ The gates u, v in [0, 1] start at 1 and climb the likelihood of the answers, as 
 learns as if its own gate were open, so that it can come back. (docs/research.md: mixed rows)
 """
 
-import numpy as np
-
 from superarm.native.cpu cimport kernels
 from superarm.native.curves cimport MIX_GRADIENT, step_gate, gate_gradient
 
@@ -28,24 +26,24 @@ cdef class PartGates(Stage):
         self.gates = self.doubles("gates", 4 if k > 0 else 0)
         if k > 0:
             self.gates[0] = self.gates[2] = 1.0
-        self.dense = <float*>self.scratch("dense", (2, k), np.float32)
-        self.sparse = <float*>self.scratch("sparse", (2, k), np.float32)
-        self.mixed = <float*>self.scratch("mixed", k, np.float32)
-        self.exp_scratch = <float*>self.scratch("exp_scratch", k, np.float32)
-        self.probabilities = <double*>self.scratch("probabilities", k, np.float64)
+        self.dense = self.scratch_floats("dense", (2, k))
+        self.sparse = self.scratch_floats("sparse", (2, k))
+        self.mixed = self.scratch_floats("mixed", k)
+        self.exp_scratch = self.scratch_floats("exp_scratch", k)
+        self.probabilities = self.scratch_doubles("probabilities", k)
 
     cdef void add_average(self, AveragedWeights weights, float* s) noexcept nogil:
         cdef float u = <float>self.gates[0], v = <float>self.gates[2]
         cdef Py_ssize_t r, k = self.k
         for r in range(k):
-            self.dense[r], self.sparse[r] = s[r], weights.both[k + r]
+            self.dense[r], self.sparse[r] = s[r], weights.last_and_average[k + r]
             s[r] = u * self.dense[r] + v * self.sparse[r]
 
     cdef void add_last(self, AveragedWeights weights, float* last) noexcept nogil:
         cdef float u = <float>self.gates[0], v = <float>self.gates[2]
         cdef Py_ssize_t r, k = self.k
         for r in range(k):
-            self.dense[k + r], self.sparse[k + r] = last[r], weights.both[r]
+            self.dense[k + r], self.sparse[k + r] = last[r], weights.last_and_average[r]
             last[r] = u * self.dense[k + r] + v * self.sparse[k + r]
 
     cdef void learn(self, const Round* round, const Answer* answer, const Noise* noise) noexcept nogil:

@@ -38,8 +38,8 @@ cdef class PlainCore(Core):
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, score, learn, dict memory):
         Core.__init__(self, k, scaling, rule)
         self.score_row, self.learn_row, self.memory = score, learn, memory
-        self.x_address = <float*>self.scratch("row", scaling.d + scaling.width, np.float32)
-        self.s_address = <float*>self.scratch("scores", k, np.float32)
+        self.x_address = self.scratch_floats("row", scaling.d + scaling.width)
+        self.s_address = self.scratch_floats("scores", k)
         self.row, self.scores_row = self._scratch["row"], self._scratch["scores"]
 
     cdef object as_array(self, const Features* x):

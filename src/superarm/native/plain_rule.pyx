@@ -8,6 +8,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from superarm.native.arrays cimport double_data, float_data
 from superarm.native.rule cimport RuleKernel
 from superarm.native.types cimport Answer, Draw, DrawContext
 
@@ -58,7 +59,7 @@ cdef class PlainRuleKernel(RuleKernel):
     cdef _choose(self, const DrawContext* context, Draw* draw):
         cdef Py_ssize_t i
         scores = np.empty(context.n, np.float32)
-        memcpy(<float*><size_t>scores.ctypes.data, context.scores, context.n * sizeof(float))
+        memcpy(float_data(scores), context.scores, context.n * sizeof(float))
         shown, top, draw.logp_ordered, draw.logp_set, log = self.rule.choose_checked(
             scores, context.m, self.seed, context.round, _array(context.draw_state, self.n_draw_state), self.memory
         )
@@ -77,7 +78,7 @@ cdef class PlainRuleKernel(RuleKernel):
             try:
                 moved = _array(draw_state, self.n_draw_state)
                 self.rule.on_decided(moved, _array(draw_log, n_log))
-                memcpy(draw_state, <const double*><size_t>moved.ctypes.data, self.n_draw_state * sizeof(double))
+                memcpy(draw_state, double_data(moved), self.n_draw_state * sizeof(double))
             except BaseException as error:
                 self.error = error
 
@@ -100,5 +101,5 @@ cdef class PlainRuleKernel(RuleKernel):
 cdef _array(const double* numbers, Py_ssize_t n):
     array = np.empty(n)
     if n > 0:
-        memcpy(<double*><size_t>array.ctypes.data, numbers, n * sizeof(double))
+        memcpy(double_data(array), numbers, n * sizeof(double))
     return array

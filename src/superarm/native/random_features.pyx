@@ -33,6 +33,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 import numpy as np
 
+from superarm.native.arrays cimport float_data
 from superarm.native.cpu cimport kernels
 from superarm.native.randomness cimport uniform
 from superarm.native.rows cimport features_of_row, row_of_arrays
@@ -88,11 +89,11 @@ cdef class RandomFeatures(Stage):
         self.bank_gradient, self.bank_scale = self.doubles("bank_gradient", 2), self.doubles("bank_scale", 2, 1.0)
         self.seen = self.doubles("seen", 7)
         self.seen[INVERSE_DIMENSION] = 1.0 / 16.0
-        self.angle = <float*>self.scratch("angle", self.groups * self.group_size + BLOCK_SIZE, np.float32)
-        self.raw = <float*>self.scratch("raw", 2 * n_frequencies, np.float32)
-        self.phi = <float*>self.scratch("phi", 2 * n_frequencies, np.float32)
-        self.columns = <float*>self.scratch("columns", d, np.float32)
-        self.work = <float*>self.scratch("work", 6 * BLOCK_SIZE, np.float32)
+        self.angle = self.scratch_floats("angle", self.groups * self.group_size + BLOCK_SIZE)
+        self.raw = self.scratch_floats("raw", 2 * n_frequencies)
+        self.phi = self.scratch_floats("phi", 2 * n_frequencies)
+        self.columns = self.scratch_floats("columns", d)
+        self.work = self.scratch_floats("work", 6 * BLOCK_SIZE)
         self.factor = 1.0
         cdef Py_ssize_t i
         for i in range(self.groups * self.blocks * 3 * BLOCK_SIZE):  # no round has the number -1
@@ -231,7 +232,7 @@ cdef class RandomFeatures(Stage):
         v, w = np.ascontiguousarray(curved, np.float32), np.ascontiguousarray(linear, np.float32)
         if v.shape != (2 * self.n_frequencies,) or w.shape != (self.d,):
             raise ValueError(f"curved must have {2 * self.n_frequencies} numbers and linear {self.d}, got {v.shape} and {w.shape}")
-        self.learn_relevance(<const float*><size_t>v.ctypes.data, <const float*><size_t>w.ctypes.data)
+        self.learn_relevance(float_data(v), float_data(w))
 
     @property
     def bandwidth(self):

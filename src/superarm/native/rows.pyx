@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from superarm.native.arrays cimport float_data, int32_data, int64_data
 from superarm.native.prefetch cimport superarm_prefetch, superarm_prefetch_far
 
 cdef Py_ssize_t MAX_NEAR_COLUMNS = 128  # columns of a row that the first cache can ask for at once
@@ -28,11 +29,11 @@ cdef class RowBlock:
         self.dense, self.indices, self.values, self.starts = dense, indices, values, starts
         self.n = len(dense) if dense is not None else len(starts) - 1
         self.d, self.width = 0 if dense is None else dense.shape[1], width if starts is not None else 0
-        self.x = NULL if dense is None else <const float*><size_t>dense.ctypes.data
+        self.x = NULL if dense is None else float_data(dense)
         if starts is not None:
-            self.index = <const int32_t*><size_t>indices.ctypes.data
-            self.value = <const float*><size_t>values.ctypes.data
-            self.start = <const int64_t*><size_t>starts.ctypes.data
+            self.index = int32_data(indices)
+            self.value = float_data(values)
+            self.start = int64_data(starts)
 
     def __len__(self):
         return self.n
@@ -69,8 +70,8 @@ cdef object row_of_arrays(x, indices, values, Py_ssize_t d, Py_ssize_t width, Ro
         raise ValueError(f"x must have {d} numbers, and values as many as indices, got {dense.shape} and {value.shape}")
     if len(index) and not 0 <= index.min() <= index.max() < width:
         raise ValueError(f"indices must be columns 0 to {width - 1}, got {index.min()} to {index.max()}")
-    row.x, row.d = <const float*><size_t>dense.ctypes.data, d
-    row.indices, row.values = <const int32_t*><size_t>index.ctypes.data, <const float*><size_t>value.ctypes.data
+    row.x, row.d = float_data(dense), d
+    row.indices, row.values = int32_data(index), float_data(value)
     row.n = len(index)
     return dense, index, value
 

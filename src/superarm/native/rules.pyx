@@ -7,6 +7,7 @@ from libc.stdint cimport uint64_t
 
 import numpy as np
 
+from superarm.native.arrays cimport double_data
 from superarm.native.cpu cimport kernels
 from superarm.native.randomness cimport uniform
 from superarm.native.rule cimport RuleKernel
@@ -79,7 +80,7 @@ def log_set_table(Py_ssize_t n, Py_ssize_t m, double gamma):
     logs = np.zeros(m + 1)
     if m < n:
         table = np.full((m + 1, m + 1), -np.inf)
-        _fill_table(n, m, (1.0 - gamma) / m + gamma / n, gamma / n, <double*><size_t>table.ctypes.data)
+        _fill_table(n, m, (1.0 - gamma) / m + gamma / n, gamma / n, double_data(table))
         logs[:] = table[np.arange(m + 1), m - np.arange(m + 1)]
     logs.flags.writeable = False
     return logs
@@ -120,12 +121,12 @@ cdef class DiluteKernel(RuleKernel):
     def __init__(self, k, seed, gamma):
         super().__init__(k, seed)
         self.gamma = gamma
-        self.pool = <Py_ssize_t*>self.scratch("pool", k, np.intp)
-        self.skip = <Py_ssize_t*>self.scratch("skip", 2 * k, np.intp)
+        self.pool = self.scratch_intp("pool", k)
+        self.skip = self.scratch_intp("skip", 2 * k)
 
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         self.table = log_set_table(n, min(n, m), self.gamma)
-        self.log_set = <const double*><size_t>self.table.ctypes.data
+        self.log_set = double_data(self.table)
 
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
         """One uniform per position chooses the group and the member in it; nothing scans the n labels."""

@@ -8,8 +8,6 @@ draw_log   what this round adds to M, then what leave_out.pyx writes. Empty if e
 from libc.math cimport exp, floor, log, sqrt
 from libc.stdint cimport uint64_t
 
-import numpy as np
-
 from superarm.native.cpu cimport kernels
 from superarm.native.leave_out cimport LeaveOutKernel, interval
 from superarm.native.randomness cimport uniform
@@ -37,7 +35,7 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         self.n_draw_state = 3
         self.draw_state = self.doubles("draw_state", 3)
         self.answers = self.doubles("answers", 1)
-        self.b = <double*>self.scratch("b", k, np.float64)
+        self.b = self.scratch_doubles("b", k)
 
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         return 0 if n <= m else 1 + LeaveOutKernel.log_size(self, n, m)

@@ -19,7 +19,7 @@ cdef class Unit(Scaling):
 
 cdef class Standard(Scaling):
     cdef readonly double bias, sparse_bias, forget
-    cdef readonly Py_ssize_t numbers
+    cdef readonly Py_ssize_t n_numbers
     cdef float* mean
     cdef float* var
     cdef float* inverse

@@ -36,7 +36,7 @@ median. A column that changes is followed:
 What moves slowly is renewed seldom: 1 / sd, the limits and whether a column is narrower, with every row at first, then
 after each further 1 %, or 100 rows; with every row while a column is wider or moved.
 
-**Named rows** (data/columns.py): the first ``numbers`` dense columns are numbers, and column numbers + j says
+**Named rows** (data/columns.py): the first ``n_numbers`` dense columns are numbers, and column n_numbers + j says
 whether number j is missing. Then z_j = 0, and its statistics stay. All dense columns after the numbers are marks of 0
 and ±1, which keep their scale (sd = 1): a rare word is not louder than a common one.
 """
@@ -154,14 +154,14 @@ cdef class Standard(Scaling):
         d, width: columns of the dense and of the sparse part.
         bias, sparse_bias: the constants beside them.
         forget: the least weight of a new row.
-        numbers: of named rows, how many dense columns may be missing.
+        n_numbers: of named rows, how many dense columns may be missing.
     """
 
     def __init__(
-        self, Py_ssize_t d, Py_ssize_t width, double bias, double sparse_bias, double forget=0.0, Py_ssize_t numbers=0
+        self, Py_ssize_t d, Py_ssize_t width, double bias, double sparse_bias, double forget=0.0, Py_ssize_t n_numbers=0
     ):
         Scaling.__init__(self, d, width)
-        self.bias, self.sparse_bias, self.forget, self.numbers = bias, sparse_bias, forget, numbers
+        self.bias, self.sparse_bias, self.forget, self.n_numbers = bias, sparse_bias, forget, n_numbers
         self.mean, self.var, self.inverse = self.floats("mean", d), self.floats("var", d), self.floats("inverse", d)
         self.seen = self.doubles("seen", 3)
         self.n_values = self.floats("n_values", d)  # values in mean and var, column by column
@@ -173,9 +173,9 @@ cdef class Standard(Scaling):
         self.first_values = self.floats("first_values", (d, N_FIRST))  # in order of size, so that no row can be read off; 0 later
         self.df = self.floats("df", width)
         self.sparse_seen = self.doubles("sparse_seen", 1)
-        self.z = <float*>self.scratch("z", d, np.float32)
-        self.imputed = <float*>self.scratch("imputed", d if numbers else 0, np.float32)  # what is missing filled in
-        self.sparse_z = <float*>self.scratch("sparse_z", width, np.float32)
+        self.z = self.scratch_floats("z", d)
+        self.imputed = self.scratch_floats("imputed", d if n_numbers else 0)  # what is missing filled in
+        self.sparse_z = self.scratch_floats("sparse_z", width)
 
     cdef void scale(self, const Row* row, Features* x) noexcept nogil:
         x.x, x.d, x.factor, x.bias = self.z, self.d, 1.0, <float>self.bias if self.d > 0 else 0.0
@@ -191,7 +191,7 @@ cdef class Standard(Scaling):
         """Fill z and its factor. Return its squared length, infinite where a step must be refused."""
         cdef const float* x = row.x
         cdef float* z = self.z
-        cdef Py_ssize_t j, d = self.d, n = self.numbers, huge = 0
+        cdef Py_ssize_t j, d = self.d, n = self.n_numbers, huge = 0
         cdef double total, typical
         if n > 0:  # what is missing is as the mean
             for j in range(n):
@@ -239,7 +239,7 @@ cdef class Standard(Scaling):
     cdef void _count_dense(self, const Row* row) noexcept nogil:
         cdef const float* x = row.x
         cdef double* seen = self.seen
-        cdef Py_ssize_t j, d = self.d, n = self.numbers
+        cdef Py_ssize_t j, d = self.d, n = self.n_numbers
         cdef double rate = max(1.0 / (seen[N_ROWS] + 1.0), self.forget)
         if n == 0:
             self._count_numbers(x, 0, d)

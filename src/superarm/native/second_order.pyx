@@ -19,8 +19,8 @@ cdef class CoordinateCore(LinearCore):
 
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
         LinearCore.__init__(self, k, scaling, rule)
-        self.at.z = <double*>self.scratch("z", scaling.d + scaling.width + 2, "float64")
-        self.at.features = <Py_ssize_t*>self.scratch("features", scaling.width + 1, "intp")
+        self.at.z = self.scratch_doubles("z", scaling.d + scaling.width + 2)
+        self.at.features = self.scratch_intp("features", scaling.width + 1)
 
 
 # ---------------------------------------------------------------- SOBA
@@ -114,7 +114,7 @@ cdef class SOBAFullCore(SOBACore):
         self.dense = scaling.d + 1 if scaling.d > 0 else 0
         self.size = k * (self.dense + (scaling.width + 1 if scaling.width > 0 else 0))
         self.inverse = self.doubles("inverse", (self.size, self.size))
-        self.u = <double*>self.scratch("u", self.size, "float64")
+        self.u = self.scratch_doubles("u", self.size)
         cdef Py_ssize_t i
         for i in range(self.size):
             self.inverse[i * self.size + i] = 1.0 / a

@@ -23,6 +23,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from superarm.native.arrays cimport double_data, intp_data
 from superarm.native.averaging cimport averaging_rate
 from superarm.native.cpu cimport kernels
 from superarm.native.curves cimport MIX_GRADIENT
@@ -69,12 +70,12 @@ cdef class SetLogitCore(Core):
         self.part_gates = PartGates(k if self.mixed_rows else 0, forget)
         self.stages |= {"weights": self.weights, "curves": self.curves, "step_sizes": self.step_sizes, "part_gates": self.part_gates}
         self.credit = self.doubles("credit", k, 1.0 / k)
-        self.last = <float*>self.scratch("last", k, np.float32)
-        self.mixed = <float*>self.scratch("mixed", k, np.float32)
-        self.exp_scratch = <float*>self.scratch("exp_scratch", k, np.float32)
-        self.post = <double*>self.scratch("post", k, np.float64)
-        self.c = <double*>self.scratch("c", k, np.float64)
-        self.sparse_c = <double*>self.scratch("sparse_c", k, np.float64)
+        self.last = self.scratch_floats("last", k)
+        self.mixed = self.scratch_floats("mixed", k)
+        self.exp_scratch = self.scratch_floats("exp_scratch", k)
+        self.post = self.scratch_doubles("post", k)
+        self.c = self.scratch_doubles("c", k)
+        self.sparse_c = self.scratch_doubles("sparse_c", k)
 
     def on_labels_added(self, Py_ssize_t before):
         """Give labels from ``before`` on, which are new, no credit: they are tried first."""
@@ -90,7 +91,7 @@ cdef class SetLogitCore(Core):
             if self.mixed_rows:
                 self.part_gates.add_average(self.weights, s)
         else:
-            memcpy(s, self.weights.both + self.k, self.k * sizeof(float))
+            memcpy(s, self.weights.last_and_average + self.k, self.k * sizeof(float))
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
@@ -118,7 +119,7 @@ cdef class SetLogitCore(Core):
 
     cdef void last_scores(self, const Features* x) noexcept nogil:
         if self.weights.d == 0:
-            memcpy(self.last, self.weights.both, self.k * sizeof(float))
+            memcpy(self.last, self.weights.last_and_average, self.k * sizeof(float))
             return
         self.weights.last_scores(x, self.last)
         if self.curves.n_features > 0:
@@ -235,10 +236,10 @@ def posterior(
     credit = np.full(k, 1.0 / k) if credit is None else np.ascontiguousarray(credit, np.float64)
     if likelihood is not None:
         likelihood = np.ascontiguousarray(likelihood, np.float64)
-        times_likelihood(<double*><size_t>post.ctypes.data, k, <const double*><size_t>likelihood.ctypes.data)
+        times_likelihood(double_data(post), k, double_data(likelihood))
         return post
     given_bit(
-        <double*><size_t>post.ctypes.data, k, &noise, revive, none_label, <const double*><size_t>credit.ctypes.data,
-        <const Py_ssize_t*><size_t>drawn.ctypes.data, len(drawn), hit, <double*><size_t>revive_weights.ctypes.data,
+        double_data(post), k, &noise, revive, none_label, double_data(credit),
+        intp_data(drawn), len(drawn), hit, double_data(revive_weights),
     )
     return post

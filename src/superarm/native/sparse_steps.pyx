@@ -16,6 +16,7 @@ from libc.math cimport sqrtf
 
 import numpy as np
 
+from superarm.native.arrays cimport double_data
 from superarm.native.averaging cimport SPARSE_OMEGA
 from superarm.native.cpu cimport kernels
 from superarm.native.linear cimport prefetch_features
@@ -40,7 +41,7 @@ cdef class SparseStepSizes(Stage):
         self.H = self.doubles("H", k if width > 0 else 0)
         self.G = self.floats("G", width + 1 if width > 0 else 0)
         self.updates = self.doubles("updates", 1)
-        self.float_c = <float*>self.scratch("float_c", k, np.float32)
+        self.float_c = self.scratch_floats("float_c", k)
 
     cdef void step(self, AveragedWeights weights, double rate, double* c, const Features* x) noexcept nogil:
         cdef Py_ssize_t i, j, k = self.k
@@ -76,6 +77,6 @@ cdef class SparseStepSizes(Stage):
         c = np.array(c, np.float64)
         if c.shape != (self.k,):
             raise ValueError(f"c must have {self.k} numbers, one for each label, got {c.shape}")
-        self.step(weights, rate, <double*><size_t>c.ctypes.data, &f)
+        self.step(weights, rate, double_data(c), &f)
         del keep
         return c

@@ -6,5 +6,7 @@ cdef class Stage:
     cdef float* floats(self, str name, shape, double value=*) except? NULL
     cdef double* doubles(self, str name, shape, double value=*) except? NULL
     cdef int64_t* integers(self, str name, shape) except? NULL
-    cdef void* scratch(self, str name, shape, dtype) except? NULL
+    cdef float* scratch_floats(self, str name, shape) except? NULL
+    cdef double* scratch_doubles(self, str name, shape) except? NULL
+    cdef Py_ssize_t* scratch_intp(self, str name, shape) except? NULL
     cdef dict _scratch

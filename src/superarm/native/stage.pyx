@@ -9,6 +9,8 @@ import mmap
 
 import numpy as np
 
+from superarm.native.arrays cimport double_data, float_data, int64_data, intp_data
+
 LINE_BYTES = 64  # bytes of a cache line
 MIN_HUGE_PAGE_BYTES = 2**22  # bytes from which large pages are worth asking for
 
@@ -44,22 +46,30 @@ cdef class Stage:
         self.arrays, self.stages, self._scratch = {}, {}, {}
 
     cdef float* floats(self, str name, shape, double value=0.0) except? NULL:
-        """The address of a new array of float32 numbers that belongs to the state."""
+        """Return the address of a new array that belongs to the state."""
         self.arrays[name] = array = aligned(shape, np.float32, value)
-        return <float*><size_t>array.ctypes.data
+        return float_data(array)
 
     cdef double* doubles(self, str name, shape, double value=0.0) except? NULL:
         self.arrays[name] = array = aligned(shape, np.float64, value)
-        return <double*><size_t>array.ctypes.data
+        return double_data(array)
 
     cdef int64_t* integers(self, str name, shape) except? NULL:
         self.arrays[name] = array = aligned(shape, np.int64, 0)
-        return <int64_t*><size_t>array.ctypes.data
+        return int64_data(array)
 
-    cdef void* scratch(self, str name, shape, dtype) except? NULL:
-        """The address of a new array that is not part of the state."""
-        self._scratch[name] = array = aligned(shape, dtype, 0)
-        return <void*><size_t>array.ctypes.data
+    cdef float* scratch_floats(self, str name, shape) except? NULL:
+        """Return the address of a new array that is not part of the state."""
+        self._scratch[name] = array = aligned(shape, np.float32)
+        return float_data(array)
+
+    cdef double* scratch_doubles(self, str name, shape) except? NULL:
+        self._scratch[name] = array = aligned(shape, np.float64)
+        return double_data(array)
+
+    cdef Py_ssize_t* scratch_intp(self, str name, shape) except? NULL:
+        self._scratch[name] = array = aligned(shape, np.intp)
+        return intp_data(array)
 
     def state(self):
         """Every array of the state by its dotted name. They are live: compiled code writes to them."""

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
+from superarm.native.arrays cimport float_data, int64_data
 from superarm.native.randomness cimport uniform
 
 cdef enum:
@@ -16,10 +17,10 @@ cdef enum:
 def fill(uint64_t seed, uint64_t first, owned, sizes, double noise, X, y):
     """Rows number ``first`` on, into X (float32, n x D) and y (int64); ``owned`` (K x OWN) and ``sizes`` are int64."""
     cdef Py_ssize_t n = len(X)
-    cdef const int64_t* own = <const int64_t*><size_t>owned.ctypes.data
-    cdef const int64_t* size = <const int64_t*><size_t>sizes.ctypes.data
-    cdef float* row = <float*><size_t>X.ctypes.data
-    cdef int64_t* label = <int64_t*><size_t>y.ctypes.data
+    cdef const int64_t* own = int64_data(owned)
+    cdef const int64_t* size = int64_data(sizes)
+    cdef float* row = float_data(X)
+    cdef int64_t* label = int64_data(y)
     cdef int64_t pool[D]
     cdef Py_ssize_t i, j, at, count
     cdef int64_t c, swapped

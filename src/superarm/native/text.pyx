@@ -16,6 +16,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from superarm.native.arrays cimport float_data, int32_data, int64_data
+
 cdef enum:
     PART_LETTERS = 4  # letters of a part of a word
     MAX_INSERTION_SORT = 96  # places that are sorted by insertion
@@ -187,7 +189,7 @@ def hash_texts(columns, Py_ssize_t n, Py_ssize_t width):
     if width < 1 or width & (width - 1) or width > 2**30:
         raise ValueError(f"width must be a power of two, got {width}")
     ends = np.zeros(n + 1, np.int64)
-    starts = <int64_t*><size_t>ends.ctypes.data
+    starts = int64_data(ends)
     parts = [(seed_, whole, texts) for seed_, whole, texts in columns]
     out.at, out.n, out.capacity, out.mask = NULL, 0, 0, width - 1
     try:
@@ -212,8 +214,8 @@ def hash_texts(columns, Py_ssize_t n, Py_ssize_t width):
             starts[i + 1] = out.n
         indices, counts = np.empty(out.n, np.int32), np.empty(out.n, np.float32)
         if out.n > 0:
-            memcpy(<void*><size_t>indices.ctypes.data, out.at, out.n * sizeof(int32_t))
-            memcpy(<void*><size_t>counts.ctypes.data, values, out.n * sizeof(float))
+            memcpy(int32_data(indices), out.at, out.n * sizeof(int32_t))
+            memcpy(float_data(counts), values, out.n * sizeof(float))
         return indices, counts, ends
     finally:
         free(out.at)
