@@ -126,11 +126,17 @@ class Rule(Parametrised, ABC):
             raise _no_promise(coverage, owner)
 
     def coverage_at(self, kernel: Any, coverage: float | None, owner: str) -> Coverage:
-        """Return the coverage promised and kept, by what ``kernel`` has counted; of the rule's own with ``None``."""
+        """Return what was promised and kept at this ``coverage`` (``None``: the rule's own), as ``kernel`` has counted.
+
+        ``owner`` is whose rule it is, for messages.
+        """
         raise _no_promise(coverage, owner)
 
     def edge(self, kernel: Any, coverage: float | None, owner: str) -> float:
-        """Return the least probability of a label that is shown at a ``coverage``; ``None`` is the rule's own."""
+        """Return the least probability that ``kernel`` shows at this ``coverage``; ``None`` is the rule's own.
+
+        ``owner`` is whose rule it is, for messages.
+        """
         raise _no_promise(coverage, owner)
 
     def warn_if_broken(self, kernel: Any) -> None:
