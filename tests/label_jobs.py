@@ -10,6 +10,7 @@ import numpy as np
 
 import superarm as sa
 from superarm.data.rows import Rows
+from superarm.journal.events import AnswerBody
 from superarm.label.rows import LabelRows
 
 DIGITS = [str(digit) for digit in range(10)]
@@ -72,3 +73,9 @@ def answer_some(job: sa.Labelling, truth: list[str | None], count: int) -> None:
         assert question is not None
         label = truth[question.row]
         job.answer(question, **({"label": label} if label in question.labels else {"none": True}))
+
+
+def add_answers(job: sa.Labelling, answers: list[dict[str, Any]]) -> int:
+    """Add answers, each with its row and fields of an `AnswerBody`."""
+    bodies = [{"by": ""} | answer for answer in answers]
+    return job.add_answers((body.pop("row"), AnswerBody(target_seq=0, **body)) for body in bodies)

@@ -242,6 +242,13 @@ def test_on_the_command_line(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_folder_of_pictures_is_refused_with_what_to_do(model: Path, tmp_path: Path) -> None:
+    done = command("decide", model, tmp_path, "--output", tmp_path / "d.parquet")
+    assert done.returncode == 2
+    told = " ".join(done.stderr.split())
+    assert "ROWS of superarm decide must be a file (of texts, a table with a column text; of pictures" in told
+
+
 def test_killed_at_any_time(model: Path, tmp_path: Path) -> None:
     """kill -9 while it learns: the model is the old one or the new one, and a second run ends well."""
     rows, made, said = tmp_path / "rows.csv", tmp_path / "d.parquet", tmp_path / "a.csv"

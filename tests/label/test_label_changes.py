@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from label_jobs import small_job, tickets, write_table
+from label_jobs import add_answers, small_job, tickets, write_table
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
@@ -36,14 +36,14 @@ def test_a_name_that_is_gone_can_come_back(tmp_path: Path) -> None:
     journal = tmp_path / "l.db"
     with small_job(journal=journal) as job:
         for row, label in enumerate("abcabc"):
-            job.add_answers([{"row": row, "label": label}])
+            add_answers(job, [{"row": row, "label": label}])
         job.add_label("d")
         job.disable_label("a")
         assert [one["label"] for one in job.results()[:6]] == [None, "b", "c", None, "b", "c"]
-        job.add_answers([{"row": 9, "label": "b"}])
+        add_answers(job, [{"row": 9, "label": "b"}])
         job.add_label("a")  # as it was, with its answers
         assert [one["label"] for one in job.results()[:6]] == ["a", "b", "c", "a", "b", "c"]
-        job.add_answers([{"row": 9, "label": "a", "by": by} for by in ("ann", "bob", "cy")])
+        add_answers(job, [{"row": 9, "label": "a", "by": by} for by in ("ann", "bob", "cy")])
         assert job.results()[9]["label"] == "a"  # although the model's answer of before did not know it
         job.rename_label("a", "first")
         job.add_label("a")  # another one
@@ -111,7 +111,7 @@ def test_a_person_is_one_name_in_every_export(name: str) -> None:
     wanted = "by of Labelling must be a person: a name .* on one line, without commas, and not 'file'"
     for act in (
         lambda: job.ask(name),
-        lambda: job.add_answers([{"row": 0, "label": "a", "by": name}]),
+        lambda: add_answers(job, [{"row": 0, "label": "a", "by": name}]),
         lambda: job.set_final_label(0, "a", by=name),
         lambda: job.add_label("d", by=name),
     ):

@@ -135,28 +135,12 @@ def test_a_model_needs_labels_and_a_change_comes_alone(tickets: Path, tmp_path: 
     assert code == 2
     assert "must be one change at a time: --add, --rename, --merge, --disable" in message
     message = run_here("labels", "change", journal, "--add", "ads")[1]
-    assert "WARNING: there is also Ads; --merge makes one label of two" in message
     assert "labels: Ads, 'Legal, privacy', ads 0 of 180 labelled" in message
     with sa.Labelling.resume(journal) as job:
         job.answer(job.ask(), label="Ads")
         assert job.rows.name == str(tickets)
     message = run_here("labels", "export", journal, "--model", model)[1]
     assert "a model of 3 labels, learnt from 1 rows, written to" in message
-
-
-def test_an_export_labelled_again_asks_about_what_only_a_model_said(tmp_path: Path) -> None:
-    names = ["text", "row", "label", "belief", "clicks", "how", "by"]
-    hows = ["named", "accepted", "final", "", "file", "accepted"]
-    rows = [
-        dict(zip(names, (f"text {i}", i, None if not how else "ab"[i % 2], 0.9, 1, how, ""), strict=True))
-        for i, how in enumerate(hows)
-    ]
-    job = sa.Labelling(rows, labels="label", target=1.0)
-    assert [one["label"] for one in job.results()] == ["a", None, "a", None, "a", None]
-    own = [row | {"how": "accepted"} for row in rows]
-    for row in own:  # a table of somebody's own, which has columns of these names
-        del row["belief"]
-    assert sa.Labelling(own, labels="label", target=1.0).progress().labelled == 5
 
 
 def test_answers_move_to_another_journal(
@@ -362,27 +346,17 @@ def test_the_labels_of_a_column_are_told(tmp_path: Path, capsys: pytest.CaptureF
     assert "i9 (1), and 2 more; 0 rows without" in told([f"i{i}" for i in range(12)])
 
 
-def test_columns_of_an_export_are_no_features(
-    labelled: Path, tmp_path: Path, run_here: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out, again = tmp_path / "out.csv", tmp_path / "again.csv"
+def test_an_export_is_not_labelled_again_as_it_is(labelled: Path, tmp_path: Path, run_here: Run) -> None:
+    """Its columns would be learnt from, and what only a model said be taken as right."""
+    out = tmp_path / "out.csv"
     assert run_here("labels", "export", labelled, "--output", out)[0] == 0
-    for column in (None, "label"):
-        rows = LabelRows.read(out, label=column)
-        assert list(rows.cells[0]) == ["id", "text"]
-        with sa.Labelling(
-            rows, labels=column or ["a", "b"], target=1.0, journal=tmp_path / f"{column}.db"
-        ) as job:
-            _describe(job)
-            assert job.progress().labelled == (180 if column else 0)
-        written = "row, label, belief, clicks, how, by" if column is None else "row, belief, clicks, how, by"
-        told = " ".join(capsys.readouterr().err.split())
-        assert f"{written} (written by superarm labels export)" in told
-        assert list(rows.columns.names) == ["text"]
-    assert run_here("labels", "export", tmp_path / "label.db", "--output", again)[0] == 0
-    assert list(read(again)[0]) == list(read(out)[0])
-    one = LabelRows.read([{"by": "ann", "how": "far", "clicks": 3, "text": "what a user has"}])
-    assert list(one.cells[0]) == ["by", "how", "clicks", "text"]
+    code, message = run_here("label", out, "--labels", "label", "--answers", "label")
+    assert code == 2
+    assert "must be a table without row, belief, clicks, how, by" in message
+    own = read(out)
+    for row in own:  # a table of somebody's own, which has columns of these names
+        del row["belief"]
+    assert list(LabelRows.read(own, label="label").cells[0]) == ["id", "text", "row", "clicks", "how", "by"]
 
 
 def test_columns_of_the_table_keep_their_names(tmp_path: Path, run_here: Run) -> None:
@@ -398,8 +372,8 @@ def test_columns_of_the_table_keep_their_names(tmp_path: Path, run_here: Run) ->
     assert list(rows[0])[:3] == ["text", "by", "how"]
     assert {row["by"] for row in rows} == {"ann"}
     assert sorted(row["superarm_by"] for row in rows)[-1] == "bob"
-    # and such an export is known as one
-    assert list(LabelRows.read(out, label="label").cells[0]) == ["text", "by", "how"]
+    with pytest.raises(InvalidInput, match="got 'what superarm labels export has written'"):
+        LabelRows.read(out, label="label")
 
 
 def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path, run_here: Run) -> None:

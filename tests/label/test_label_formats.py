@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from label_jobs import add_answers
 
 from superarm.errors import InvalidInput
 from superarm.journal.events import AnswerBody
@@ -272,7 +273,7 @@ def labelled(rows: list[dict]) -> Labelling:
         (2, "ben", "delivery"),
         (3, "", "billing"),
     ]
-    job.add_answers([{"row": row, "by": by, "label": label} for row, by, label in said])
+    add_answers(job, [{"row": row, "by": by, "label": label} for row, by, label in said])
     return job
 
 
@@ -383,7 +384,7 @@ def test_rows_that_look_alike_are_told_apart_by_their_number(format, tmp_path):
     rows = [{"id": number, "text": "the same", "team": "login"} for number in range(4)]
     path = tmp_path / "labels.json"
     job = Labelling(rows, labels=["billing", *TEAMS[1:]], target=1.0, show=("text",))
-    job.add_answers([{"row": row, "label": "login"} for row in range(4)])
+    add_answers(job, [{"row": row, "label": "login"} for row in range(4)])
     export_labels(job, path, format)
     tasks = tasks_of(path)
     for task in tasks[2:3]:  # which somebody changes there

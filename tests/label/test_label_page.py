@@ -14,6 +14,7 @@ from statistics import median
 
 import numpy as np
 import pytest
+from label_jobs import add_answers
 
 for part in ("uvicorn", "httptools", "msgspec", "orjson", "websockets"):
     pytest.importorskip(part, reason=f"the page's tests need {part}: pip install 'superarm[label,dev]'")
@@ -436,7 +437,7 @@ def test_a_folder_of_pictures_large_and_small(labeller, tmp_path):
     folder = tmp_path / "photos"
     folder.mkdir()
     noise = np.random.default_rng(0).integers(0, 256, (300, 400, 3), dtype=np.uint8)
-    image.fromarray(noise).save(folder / "large.png")  # too large to come with its question
+    image.fromarray(noise).save(folder / "large.png")
     image.new("RGB", (16, 16), "red").save(folder / "small.png")
     job = Labelling(folder, labels=["noise", "colour"], target=1.0)
     with Server(job) as server:
@@ -448,7 +449,6 @@ def test_a_folder_of_pictures_large_and_small(labeller, tmp_path):
             seen[question["values"][0][1]] = labeller.browser.eval(
                 f"{style}(document.querySelector('#row img'))"
             )
-            assert ("data" in question["picture"]) == (question["values"][0][1] == "small.png")
             labeller.key("1")
         assert seen == {"large.png": [400, 400, "auto"], "small.png": [16, 336, "pixelated"]}
         assert labeller.text("done-title") == "Finished"
@@ -459,7 +459,7 @@ def test_a_folder_of_pictures_large_and_small(labeller, tmp_path):
 @needs_chromium
 def test_pictures_that_people_disagree_about_are_seen(labeller):
     job = Labelling("digits", labels=DIGITS, target=1.0)
-    job.add_answers([{"row": 3, "by": by, "label": label} for by, label in (("anna", "3"), ("ben", "8"))])
+    add_answers(job, [{"row": 3, "by": by, "label": label} for by, label in (("anna", "3"), ("ben", "8"))])
     with Server(job) as server:
         labeller.open(server.address)
         labeller.press("document.querySelector('#disagreements summary')")

@@ -48,9 +48,9 @@ def test_the_command_goes_on_with_the_settings_of_its_journal(
     before = saved(journal)
     assert "target: 0.9 of the labels right" in label()
     assert saved(journal) == before
-    told = label("--target", "0.95", "--most", "3", "--show", "text,site")
+    told = label("--target", "0.95", "--max-labels", "3", "--show", "text,site")
     assert "--target was 0.9, and is 0.95 from now on" in told
-    assert "--most was 2, and is 3 from now on" in told
+    assert "--max-labels was 2, and is 3 from now on" in told
     after = saved(journal)
     assert (after.target, after.max_labels, after.show) == (0.95, 3, ["text", "site"])
     assert (after.second_opinion_share, after.yes_no, after.seed) == (0.2, True, 7)

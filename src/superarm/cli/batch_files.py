@@ -38,8 +38,13 @@ def decide(
     Example: **superarm decide model.npz tonight.parquet --output decisions.parquet**
     """
     from superarm._progress import progress_bar
+    from superarm.errors import InvalidInput
     from superarm.logs.batch_files import decide_file
 
+    if rows.is_dir():
+        pictures = "of pictures, an .npy with superarm.label.pictures.pixel_features(file) of each as a row"
+        wanted = f"a file (of texts, a table with a column text; {pictures})"
+        raise InvalidInput.must("ROWS", "superarm decide", wanted, str(rows))
     check_output(output, "decide", force=force, inputs=[model, rows])
     with progress_bar(None, "rows", quiet=as_json) as tick:
         batch = decide_file(

@@ -51,11 +51,11 @@ def label(
     yes_no: Annotated[
         bool | None, typer.Option("--yes-no", help="Ask only for yes or no, about a few labels at once.")
     ] = None,
-    most: Annotated[
+    max_labels: Annotated[
         int | None, typer.Option(help="Labels of a question, at most. A new journal's is 5.", min=1, max=9)
     ] = None,
     show: Annotated[str | None, typer.Option(help="The columns that people see: subject,body.")] = None,
-    twice: Annotated[
+    second_opinion_share: Annotated[
         float | None,
         typer.Option(
             help="The share of rows asked about twice, of two people where there are. A new journal's is 0.",
@@ -98,7 +98,8 @@ def label(
     click, and rows that it is sure of are not asked about, but for a share that checks it (audits): the end is told
     with the share of wrong labels and its interval. Stop and go on at any time; nothing is lost.
 
-    What is left out is as in the journal (**--target**, **--yes-no**, **--most**, **--show**, **--twice**, **--seed**).
+    What is left out is as in the journal (**--target**, **--yes-no**, **--max-labels**, **--show**,
+    **--second-opinion-share**, **--seed**).
 
     One label is right for each row: several right ones at once, and trees of labels, are not for this tool.
 
@@ -112,6 +113,7 @@ def label(
     from superarm.label import Labelling
     from superarm.label.app import LabellingServer
     from superarm.label.journal import LabelJournal
+    from superarm.label.label_set import sort_labels
     from superarm.label.rows import LabelRows
 
     is_simulated = answers is not None
@@ -134,16 +136,16 @@ def label(
         if is_simulated:
             _check_truth(table, names, f"column {answers!r}", f"only labels of {labels}")
         if names is None and "label" not in read_options and (is_simulated or table.name == "digits"):
-            names = sorted({truth for truth in table.truth if truth is not None}, key=_natural_order)
+            names = sort_labels(table.truth)
         job = Labelling(
             table,
             labels=names,
             journal=opened,
             target=target,
             yes_no=yes_no,
-            max_labels=most,
+            max_labels=max_labels,
             show=None if show is None else split_commas(show),
-            second_opinion_share=twice,
+            second_opinion_share=second_opinion_share,
             seed=seed,
         )
         if not as_json:
@@ -169,14 +171,6 @@ def _check_truth(rows: LabelRows, labels: list[str] | None, column: str, wanted:
     unknown = [truth for truth in dict.fromkeys(rows.truth) if labels is not None and truth not in labels]
     if unknown:
         raise InvalidInput.must(column, rows.name, wanted, ", ".join(map(str, unknown[:10])))
-
-
-def _natural_order(label: str) -> tuple[bool, float, str]:
-    """Return a key that sorts numbers by size, before words by letter."""
-    try:
-        return False, float(label), label
-    except ValueError:
-        return True, 0.0, label
 
 
 def _parse_keys(text: str | None) -> dict[str, str]:
@@ -222,14 +216,11 @@ def _describe(job: Labelling) -> None:
         print_note(f"WARNING: {fault}: {contradictions:,}; they are asked about")
     if change := job.journal.rows_changed():
         print_note(change)
-    for name, option in (
-        ("target", "--target"),
-        ("second_opinion_share", "--twice"),
-        ("max_labels", "--most"),
-    ):
+    for name in ("target", "second_opinion_share", "max_labels"):
         new = getattr(job.settings, name)
         if saved is not None and getattr(saved, name) != new:
-            print_note(f"{option} was {getattr(saved, name):g}, and is {new:g} from now on")
+            option = name.replace("_", "-")
+            print_note(f"--{option} was {getattr(saved, name):g}, and is {new:g} from now on")
     print_note(f"target: {job.settings.target:g} of the labels right")
 
 

@@ -156,7 +156,6 @@ def change(
         print_note(f"{erase_person(journal, erase):,} answers of {erase} erased")
         return
     with _open_labelling(LabelJournal(journal), rows) as job:
-        similar = [name for name in job.label_names if add and name.casefold() == add.strip().casefold()]
         if add is not None:
             job.add_label(add)
         elif rename is not None:
@@ -169,8 +168,6 @@ def change(
             job.exclude_person(exclude)
         elif include is not None:
             job.include_person(include)
-        if similar:
-            print_note(f"WARNING: there is also {list_labels(similar)}; --merge makes one label of two")
         print_note(f"labels: {list_labels(job.label_names)}")
         print_note(str(job.progress()))
 
@@ -188,9 +185,13 @@ def _open_labelling(journal: LabelJournal, rows: str | None) -> Labelling:
 def _write_table(job: Labelling, output: Path) -> None:
     """Write the table as it was, with the results in columns beside it."""
     from superarm._files import write_atomically
-    from superarm.label.rows import added_column_names
+    from superarm.label.rows import EXPORT_COLUMNS, PREFIX
 
-    names = added_column_names(job.rows.cells[0])
+    columns, names = job.rows.cells[0], {}
+    for name in ("label", *EXPORT_COLUMNS):
+        names[name] = name
+        while names[name] in columns:
+            names[name] = PREFIX + names[name]
     rows = [
         job.rows.cells[result["row"]] | {names[name]: value for name, value in result.items()}
         for result in job.results()

@@ -26,7 +26,6 @@ OWNER = "superarm label"
 # what a key does; "labels" has one for each button, in their order
 KEYS = {"labels": "123456789", "none": "n", "yes": "y", "no": "n", "skip": "s", "undo": "u", "search": "/"}
 MAX_TEXT = 20_000  # characters of one value that a page shows
-MAX_INLINE = 1 << 16  # bytes of a picture that comes with its question
 MAX_DISAGREEMENTS = 100  # that a page shows
 PROGRESS = (
     "rows",
@@ -180,19 +179,11 @@ class LabellingHandler:
             "id": question.id,
             "row": question.row,
             "values": _texts(question.values),
-            "picture": self._small_picture(question.row),
+            "picture": self.job.rows.pictures is not None,
             "labels": question.labels,
             "yes_no": question.yes_no,
             "reasons": word_weights(self.job, question),
         }
-
-    def _small_picture(self, row: int) -> JsonObject | None:
-        """Return the picture of a row if it is small, which spares the page a second request; empty if it is large."""
-        picture = self.job.picture(row)
-        if picture is None:
-            return None
-        content, media_type = picture
-        return {"kind": media_type, "data": content} if len(content) <= MAX_INLINE else {}
 
 
 ROUTES = (

@@ -73,7 +73,7 @@ def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportC
     new_labels = tuple(name for name in names if name not in job.label_names)
     for name in new_labels:
         job.add_label(name)
-    return ImportCounts(job.import_bodies(accepted), empty, unknown, unchanged, new_labels)
+    return ImportCounts(job.add_answers(accepted), empty, unknown, unchanged, new_labels)
 
 
 class RowFinder:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from superarm._types import Array
+from superarm.data.labels import parse_label
 from superarm.errors import InvalidInput
 from superarm.label.answers import MAX_NAME, Answer, is_single_line
 from superarm.label.settings import OWNER
@@ -30,6 +31,12 @@ def check_labels(labels: Sequence[str]) -> list[str]:
     if len(set(names)) != len(names) or len(names) < 2:
         raise InvalidInput.must("labels", OWNER, "at least two distinct names", names)
     return names
+
+
+def sort_labels(labels: Iterable[str | None]) -> list[str]:
+    """Return the distinct labels that are not None: numbers by size, then words by letter."""
+    names = {label for label in labels if label is not None}
+    return sorted(names, key=lambda name: (isinstance(parse_label(name), str), parse_label(name)))
 
 
 def list_labels(names: Iterable[str]) -> str:

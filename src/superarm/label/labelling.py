@@ -250,27 +250,8 @@ class Labelling(LabellingResults):
         )
         self._append([(self._item(row), body)])
 
-    def add_answers(self, answers: Iterable[JsonObject]) -> int:
-        """Take over answers from elsewhere, and return how many of them are new.
-
-        Args:
-            answers: each with row (a number), by (left out: nobody), and label, or labels: none of these, or label
-                where both are given; hit says whether the right one is among labels, final that earlier answers do not
-                count.
-        """
-        bodies = []
-        for answer in answers:
-            fields = {"by": "", **answer}
-            row = fields.pop("row", None)
-            try:
-                bodies.append((row, AnswerBody(target_seq=0, **fields)))
-            except TypeError as error:
-                wanted = "a dict with row, and some of by, label, labels, hit, final"
-                raise InvalidInput.must("answer", OWNER, wanted, answer) from error
-        return self.import_bodies(bodies)
-
-    def import_bodies(self, answers: Iterable[tuple[int, AnswerBody]]) -> int:
-        """Take over answers about rows, and return how many of them are new: an answer counts once for each person."""
+    def add_answers(self, answers: Iterable[tuple[int, AnswerBody]]) -> int:
+        """Add answers about rows, and return how many of them are new: an answer counts once for each person."""
         label_set, new = self.state.label_set, list[tuple[int, AnswerBody]]()
         known: dict[int, set[Answer]] = {}
         for row, body in answers:

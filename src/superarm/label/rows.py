@@ -7,7 +7,7 @@ content: also in a file whose rows were moved, or to which some were added.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -24,10 +24,11 @@ from superarm.data.labels import parse_label_column
 from superarm.data.rows import AnyRow, Row, Rows
 from superarm.data.tables import TABLES, open_table, read_matrix
 from superarm.errors import InvalidInput
+from superarm.label.label_set import sort_labels
 from superarm.label.pictures import MEDIA_TYPES, picture_bytes, pixel_features
 
-# the columns that superarm labels export adds to a table
-EXPORT_COLUMNS = ("row", "label", "belief", "clicks", "how", "by")
+# the columns that superarm labels export adds to a table, beside label
+EXPORT_COLUMNS = ("row", "belief", "clicks", "how", "by")
 PREFIX = "superarm_"  # before such a name, where the table has a column of that name itself
 
 
@@ -39,7 +40,6 @@ class LabelRows:
         cells: what people see of each row, by column.
         features: what the model sees of each row: columns of a table, or rows of numbers.
         labels: of each row, the label that the table has for it; None where it has none.
-        label_names: the labels that the table has; left out, those of its rows.
         truth: of each row, the right label, where a simulated labeller is to know it.
         kinds: what some columns are: ``{"note": "text", "id": "left out"}``.
         pictures: a file or a matrix for each row.
@@ -63,7 +63,6 @@ class LabelRows:
         features: dict[str, list[Cell]] | Rows,
         *,
         labels: list[str | None] | None = None,
-        label_names: Iterable[str | None] | None = None,
         truth: list[str | None] | None = None,
         kinds: ColumnKinds | None = None,
         pictures: Sequence[Path | Array] | None = None,
@@ -72,8 +71,7 @@ class LabelRows:
         nothing: list[str | None] = [None] * len(cells)
         self.name, self.cells, self.pictures = name, cells, pictures
         self.labels, self.truth = labels or nothing, truth or nothing
-        names = set(self.labels if label_names is None else label_names)
-        self.label_names = sorted(name for name in names if name is not None) or None
+        self.label_names = sort_labels(self.labels) or None
         self._features = features
         self.columns = _find_columns(features, name, kinds) if isinstance(features, dict) else None
         self.read_options: JsonObject = {}
@@ -147,20 +145,18 @@ class LabelRows:
             if column is not None and column not in content:
                 wanted = f"one of its columns {', '.join(content)}"
                 raise InvalidInput.must(option, name, wanted, column, choices=content)
-        added = find_added_columns(content)
+        if all(column in content or PREFIX + column in content for column in EXPORT_COLUMNS):
+            wanted = (
+                f"a table without {', '.join(EXPORT_COLUMNS)} (labels that were only accepted are a model's)"
+            )
+            raise InvalidInput.must("rows", name, wanted, "what superarm labels export has written")
         features = {column: cells for column, cells in content.items() if column not in (label, answers)}
-        shown = [column for column in features if column not in added]
         n = len(next(iter(content.values())))
-        labels = names = None if label is None else _label_names(content[label])
-        if names is not None and label in added:  # of an export: what only a model said is no label
-            how = content[added[EXPORT_COLUMNS.index("how")]]
-            labels = [None if how[row] == "accepted" else names[row] for row in range(n)]
         return cls(
             name,
-            [{column: features[column][row] for column in shown} for row in range(n)],
+            [{column: cells[row] for column, cells in features.items()} for row in range(n)],
             features,
-            labels=labels,
-            label_names=names,
+            labels=None if label is None else _label_names(content[label]),
             truth=None if answers is None else _label_names(content[answers]),
             kinds=kinds,
         )
@@ -256,31 +252,13 @@ class LabelRows:
         return picture_bytes(self.pictures[row])
 
 
-def added_column_names(columns: Collection[str]) -> dict[str, str]:
-    """Return what the columns that an export adds are called beside those of the table, which keep their names."""
-    names = {}
-    for name in EXPORT_COLUMNS:
-        names[name] = name
-        while names[name] in columns:
-            names[name] = PREFIX + names[name]
-    return names
-
-
-def find_added_columns(columns: Collection[str]) -> tuple[str, ...]:
-    """Return the columns that an export has added to a table; none of a table that is no such export."""
-    added = tuple(PREFIX + name if PREFIX + name in columns else name for name in EXPORT_COLUMNS)
-    return added if all(name in columns or name.endswith("label") for name in added) else ()
-
-
 def _is_digits(path: Path) -> bool:
     return str(path) == "digits" and not path.exists()
 
 
 def _find_columns(features: dict[str, list[Cell]], name: str, kinds: ColumnKinds | None) -> Columns:
     """Return what each column holds; ids and the like are taken only where there is nothing else."""
-    reserved = outcome_columns(features)
-    reserved |= dict.fromkeys(find_added_columns(features), "written by superarm labels export")
-    columns = Columns.infer(features, reserved=reserved, kinds=kinds)
+    columns = Columns.infer(features, reserved=outcome_columns(features), kinds=kinds)
     if len(columns):
         return columns
     raise InvalidInput.must("rows", name, "a table with at least one feature", list(features))
