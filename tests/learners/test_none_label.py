@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from native_hooks import posterior
 
 import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.explore import distribution_of
-from superarm.native.setlogit import posterior
 
 ADS = ["a", "b", "c", "d", "e"]
 NAMES = [*ADS, "(nothing)"]

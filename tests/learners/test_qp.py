@@ -5,10 +5,10 @@ import pytest
 import qp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from native_hooks import epabf_multipliers as multipliers
+from native_hooks import pa_threshold as threshold
 
 import superarm as sa
-from superarm.native.bandits import epabf_multipliers as multipliers
-from superarm.native.full_information import pa_threshold as threshold
 
 # no finer: of a loss of 1e-8 SciPy's solvers do not find the optimum
 SCORE = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 3.0]) | st.integers(-3000, 3000).map(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import native_hooks
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -11,7 +12,6 @@ from scipy.sparse import csr_matrix
 import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.learners import setlogit
-from superarm.native import setlogit as native
 from superarm.streams import Arrays
 
 
@@ -86,7 +86,7 @@ def test_a_named_label_is_a_step_of_softmax_regression() -> None:
 
 
 def posterior(p: Any, shown: list[int], *, hit: bool, credit: Any = None, **parameters: Any) -> Any:
-    return native.posterior(p, shown, hit=hit, credit=credit, revive=0.02, **parameters)
+    return native_hooks.posterior(p, shown, hit=hit, credit=credit, revive=0.02, **parameters)
 
 
 @pytest.mark.parametrize("hit", [True, False])

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from naive_curves import Curved
+from native_hooks import averaged_step, curved_features, curved_scores, gate_slope, scaled
 from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm.errors import InvalidInput, WeightsOverflow
 from superarm.learners import setlogit
-from superarm.native.curves import Curves, gate_gradient_of
+from superarm.native.curves import Curves
 
 
 def softmax(s: Any) -> Any:
@@ -65,23 +66,22 @@ def test_the_slope_of_the_gate(answer: dict[str, Any], noise: tuple[float, float
 
     wanted = (log_likelihood(g + 1e-5) - log_likelihood(g - 1e-5)) / 2e-5
     q = softmax(linear + g * curved)
-    got = gate_gradient_of(q, curved, drawn, false_yes=false_yes, false_no=false_no, **answer)
+    got = gate_slope(q, curved, drawn, false_yes=false_yes, false_no=false_no, **answer)
     assert got == pytest.approx(wanted, rel=1e-5)
 
 
 def test_an_impossible_answer_leaves_the_gate() -> None:
     q, a = np.array([1.0, 0.0, 0.0]), np.array([1.0, 2.0, 3.0])
-    assert gate_gradient_of(q, a, [1, 2], hit=True) == 0.0
-    assert gate_gradient_of(q, a, [], likelihood=[0.0, 1.0, 1.0]) == 0.0
+    assert gate_slope(q, a, [1, 2], hit=True) == 0.0
+    assert gate_slope(q, a, [], likelihood=[0.0, 1.0, 1.0]) == 0.0
 
 
 def test_the_stage_alone_on_one_row() -> None:
     curves = Curves(3, 4, 64, 7)
     x = np.array([0.5, -0.5, 0.1, 0.2])
-    phi = curves.features(x)
-    np.testing.assert_array_equal(phi, curves.random_features.features(x))
-    curves.weights.learn([1.0, -1.0, 0.0], phi)
-    average, last = curves.scores(x)
+    phi = curved_features(curves.random_features, x)
+    averaged_step(curves.weights, [1.0, -1.0, 0.0], phi)
+    average, last = curved_scores(curves, x)
     np.testing.assert_allclose(last, [phi @ phi, -phi @ phi, 0.0], rtol=1e-5)
     np.testing.assert_allclose(average, 0.75 * last, rtol=1e-5)
     assert curves.g == 1.0
@@ -129,8 +129,8 @@ def test_a_bit_is_a_step_along_the_gradient_of_its_likelihood(hit: bool) -> None
     state["curves.gate"][:] = 1.0, 1e12  # and there it stays
     state["credit"][:] = 1e12  # nobody in need: on a miss, blame is spread evenly
     decision = learner.decide(X[0])
-    z, bias, _, _ = core.scaling.scaled(X[0])
-    x, phi = np.append(z.astype(float), bias), core.curves.features(z).astype(float)
+    z, bias, _, _ = scaled(core.scaling, X[0])
+    x, phi = np.append(z.astype(float), bias), curved_features(core.curves.random_features, z).astype(float)
     W, W2 = state["weights.W"][:, :5].astype(float), state["curves.weights.W"][:, :64].astype(float)
     inside = np.isin(np.arange(6), decision.labels)
     p = softmax(W @ x + W2 @ phi)

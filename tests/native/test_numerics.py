@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from native_hooks import add_outer, scale_and_count, scaled, weighted_scores
 from scipy.stats import chisquare, kstest
 
 from superarm.native.linear import Weights
@@ -41,8 +42,8 @@ def test_scores(k, d, bias, factor):
     W, dense, sparse, x = problem(k, d)
     wanted = W @ np.append(factor * x.astype(float), bias)
     found = (
-        dense.score(x, factor=factor, bias=bias),
-        sparse.score(**stored(x), factor=factor, sparse_bias=bias),
+        weighted_scores(dense, x, factor=factor, bias=bias),
+        weighted_scores(sparse, **stored(x), factor=factor, sparse_bias=bias),
     )
     for s in found:
         np.testing.assert_allclose(s, wanted, rtol=1e-4, atol=1e-4)
@@ -55,8 +56,8 @@ def test_add(k, d, bias):
     labels, c = [k - 1, 0, k - 1], [0.5, -2.0, 0.25]  # one of them twice
     for label, value in zip(labels, c, strict=True):
         W[label] += value * np.append(x, bias)
-    assert dense.add(labels, c, x, bias=bias)
-    assert sparse.add(labels, c, **stored(x), sparse_bias=bias)
+    assert add_outer(dense, labels, c, x, bias=bias)
+    assert add_outer(sparse, labels, c, **stored(x), sparse_bias=bias)
     np.testing.assert_allclose(dense.arrays["dense"][:, : d + 1], W, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(sparse.arrays["sparse"].T, W, rtol=1e-5, atol=1e-5)
     assert not dense.arrays["dense"][:, d + 1 :].any()
@@ -66,8 +67,10 @@ def test_a_row_with_both_parts_has_the_sum_of_both_scores():
     _, dense, sparse, x = problem(6, 9)
     both = Weights(6, 9, 9)
     both.restore({**dense.state(), **sparse.state()})
-    wanted = dense.score(x, bias=0.1) + sparse.score(**stored(x), sparse_bias=0.2)
-    np.testing.assert_allclose(both.score(x, **stored(x), bias=0.1, sparse_bias=0.2), wanted, rtol=1e-5)
+    wanted = weighted_scores(dense, x, bias=0.1) + weighted_scores(sparse, **stored(x), sparse_bias=0.2)
+    np.testing.assert_allclose(
+        weighted_scores(both, x, **stored(x), bias=0.1, sparse_bias=0.2), wanted, rtol=1e-5
+    )
 
 
 def test_weights_start_on_a_cache_line():
@@ -83,7 +86,7 @@ def test_weights_start_on_a_cache_line():
 def test_a_step_keeps_weights_finite_or_is_not_made(c, size):
     x = np.array([0.5, -1.0], np.float32) * np.float32(size)
     for weights, row in ((Weights(2, 2, 0), {"x": x}), (Weights(2, 0, 2), {"indices": [0, 1], "values": x})):
-        made = weights.add([1], [c], **row)
+        made = add_outer(weights, [1], [c], **row)
         if c <= 1e6 and size <= 1e10:
             assert made
         for array in weights.state().values():
@@ -98,18 +101,18 @@ def test_a_step_keeps_weights_finite_or_is_not_made(c, size):
 def test_unit_scales_to_length_one(size):
     """Whatever the scale, also where squares leave float32."""
     x = np.array([3.0, 0.0, -4.0], np.float32) * np.float32(size)
-    dense, bias, *_ = Unit(3, 0, 0.1).scaled(x)
+    dense, bias, *_ = scaled(Unit(3, 0, 0.1), x)
     np.testing.assert_allclose(dense, [0.6, 0.0, -0.8], rtol=1e-5)
-    *_, values, sparse_bias = Unit(0, 3, 0.1).scaled(None, [0, 2], x[[0, 2]])
+    *_, values, sparse_bias = scaled(Unit(0, 3, 0.1), None, [0, 2], x[[0, 2]])
     np.testing.assert_allclose(values, [0.6, -0.8], rtol=1e-5)
-    mixed, first, rest, second = Unit(1, 3, 0.1).scaled(x[:1], [2], x[2:])
+    mixed, first, rest, second = scaled(Unit(1, 3, 0.1), x[:1], [2], x[2:])
     np.testing.assert_allclose([*mixed, *rest], [0.6, -0.8], rtol=1e-5)
     assert [bias, sparse_bias, first, second] == pytest.approx([0.1, 0.1, 0.1, 0.0])
 
 
 def test_unit_leaves_a_row_of_zeros_and_shows_what_is_no_number():
-    assert Unit(3, 0, 0.1).scaled(np.zeros(3))[0].tolist() == [0.0, 0.0, 0.0]
-    assert np.isnan(Unit(2, 0, 0.1).scaled([1.0, np.nan])[0]).any()
+    assert scaled(Unit(3, 0, 0.1), np.zeros(3))[0].tolist() == [0.0, 0.0, 0.0]
+    assert np.isnan(scaled(Unit(2, 0, 0.1), [1.0, np.nan])[0]).any()
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.3])
@@ -117,12 +120,12 @@ def test_standard_rows_do_not_depend_on_units(bias):
     random = np.random.default_rng(0)
     one, other = (Standard(4, 0, bias=bias, sparse_bias=0.0) for _ in range(2))
     for x in random.normal(size=(200, 4)).astype(np.float32):
-        one.add_row(x)
-        other.add_row(x * np.float32(1000.0))
+        scale_and_count(one, x)
+        scale_and_count(other, x * np.float32(1000.0))
     x = random.normal(size=4).astype(np.float32)
-    a, b = one.scaled(x)[0], other.scaled(x * np.float32(1000.0))[0]
+    a, b = scaled(one, x)[0], scaled(other, x * np.float32(1000.0))[0]
     np.testing.assert_allclose(a, b, rtol=1e-4)
-    assert one.scaled(x)[1] == pytest.approx(bias)
+    assert scaled(one, x)[1] == pytest.approx(bias)
 
 
 # ---------------------------------------------------------------- randomness

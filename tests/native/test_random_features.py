@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from native_hooks import curved_features, lift_and_count, lift_and_learn, projected_back, raw_waves
 from scipy import stats
 
 from superarm.native.random_features import RandomFeatures
 
-N_GRADIENTS, NEXT_RELEVANCE = 5, 6  # places in `seen`
+INVERSE_DIMENSION, N_GRADIENTS, NEXT_RELEVANCE = 4, 5, 6  # places in `seen`
 
 
 def matrix(d: int, waves: int = 1024, seed: int = 0) -> Any:
@@ -84,7 +85,7 @@ def test_back_is_the_transpose(d: int, waves: int) -> None:
     z = random.normal(size=d)
     u = lift.projections(z)
     v = random.normal(size=len(u))
-    assert u @ v == pytest.approx(z @ lift.projected_back(v), rel=1e-4)
+    assert u @ v == pytest.approx(z @ projected_back(lift, v), rel=1e-4)
 
 
 # ------------------------------------------------------------ waves
@@ -100,7 +101,7 @@ def test_waves_are_cosine_and_sine() -> None:
     lift = RandomFeatures(d, waves, 0)
     for x in rows_of(20, d) * np.float32(20.0):
         u = lift.projections(x)[:waves] * lift.bandwidth
-        np.testing.assert_allclose(lift.raw_waves(x), np.concatenate([np.cos(u), np.sin(u)]), atol=1.3e-3)
+        np.testing.assert_allclose(raw_waves(lift, x), np.concatenate([np.cos(u), np.sin(u)]), atol=1.3e-3)
 
 
 def test_phi_is_the_standardised_waves() -> None:
@@ -111,16 +112,16 @@ def test_phi_is_the_standardised_waves() -> None:
         u = (
             lift.projections(x)[:waves]
             / np.sqrt(1 - bias**2)
-            * np.clip(5.5 * np.sqrt(lift.inverse_dimension), 1, 4)
+            * np.clip(5.5 * np.sqrt(lift.state()["seen"][INVERSE_DIMENSION]), 1, 4)
         )
-        raw = lift.raw_waves(x)
+        raw = raw_waves(lift, x)
         np.testing.assert_allclose(raw, np.concatenate([np.cos(u), np.sin(u)]), atol=2e-3)
         z = np.clip((raw - state["mean"]) * state["inverse"], -5, 5)
         length = state["seen"][2]
         factor = ((z @ z) * (length or z @ z)) ** -0.25 if z.any() else 1.0
-        np.testing.assert_allclose(lift.features(x), factor * z, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(curved_features(lift, x), factor * z, rtol=1e-3, atol=1e-4)
         seen.append(raw)
-        lift.add_row(x)
+        lift_and_count(lift, x)
     np.testing.assert_allclose(state["mean"], np.mean(seen, axis=0), atol=1e-4)
     np.testing.assert_allclose(state["var"], np.var(seen, axis=0), atol=1e-4)
 
@@ -129,9 +130,11 @@ def test_q_is_one_over_the_effective_dimension() -> None:
     for d in (4, 25):
         lift = RandomFeatures(d, 16, 0)
         for x in rows_of(4000, d):
-            lift.add_row(x)
-        assert lift.inverse_dimension == pytest.approx(1 / d, rel=0.15)
-        assert lift.bandwidth == pytest.approx(np.clip(5.5 * np.sqrt(lift.inverse_dimension), 1, 4))
+            lift_and_count(lift, x)
+        assert lift.state()["seen"][INVERSE_DIMENSION] == pytest.approx(1 / d, rel=0.15)
+        assert lift.bandwidth == pytest.approx(
+            np.clip(5.5 * np.sqrt(lift.state()["seen"][INVERSE_DIMENSION]), 1, 4)
+        )
 
 
 def test_forgetting_follows_what_changes() -> None:
@@ -140,9 +143,9 @@ def test_forgetting_follows_what_changes() -> None:
     X[1500:, 1:] = 0.0
     X[1500:, 0] = 1.0  # from now on all rows are alike
     for x in X:
-        lift.add_row(x)
-    assert lift.inverse_dimension > 0.9
-    np.testing.assert_allclose(lift.state()["mean"], lift.raw_waves(X[-1]), atol=1e-3)
+        lift_and_count(lift, x)
+    assert lift.state()["seen"][INVERSE_DIMENSION] > 0.9
+    np.testing.assert_allclose(lift.state()["mean"], raw_waves(lift, X[-1]), atol=1e-3)
 
 
 # ------------------------------------------------------------ relevance
@@ -155,10 +158,10 @@ def test_slopes_are_those_of_the_curved_score() -> None:
     state, share, random = lift.state(), np.sqrt(1 - bias**2), np.random.default_rng(0)
     X = rows_of(100, d) * np.float32(share)
     for x in X:
-        lift.add_row(x)
+        lift_and_count(lift, x)
     state["relevance"][:] = random.uniform(0.5, 1.5, d)
     v, w = random.normal(size=2 * waves), random.normal(size=d)
-    standard = np.clip((lift.raw_waves(X[0]) - state["mean"]) * state["inverse"], -5, 5)
+    standard = np.clip((raw_waves(lift, X[0]) - state["mean"]) * state["inverse"], -5, 5)
     factor = ((standard @ standard) * state["seen"][2]) ** -0.25
 
     def score(z: Any) -> float:
@@ -169,7 +172,7 @@ def test_slopes_are_those_of_the_curved_score() -> None:
     z, step = X[0].astype(float) / share, 1e-3
     slopes = [(score(z + step * e) - score(z - step * e)) / (2 * step) for e in np.eye(d)]
     state["seen"][[N_GRADIENTS, NEXT_RELEVANCE]] = 0.0, 1e9
-    lift.add_gradients(X[0], v, w)
+    lift_and_learn(lift, X[0], v, w)
     got = np.sqrt(state["slope"] / 0.75)  # the first slope counts 3 / 4
     np.testing.assert_allclose(got, np.abs(slopes), rtol=0.05, atol=0.05 * np.abs(slopes).max())
 
@@ -178,7 +181,7 @@ def test_relevance_is_the_root_mean_square_slope() -> None:
     d = 5
     lift = RandomFeatures(d, 16, 0)
     for _ in range(50):
-        lift.add_gradients(rows_of(1, d)[0], np.zeros(32), [3, -1, 0, 0, 0])
+        lift_and_learn(lift, rows_of(1, d)[0], np.zeros(32), [3, -1, 0, 0, 0])
     np.testing.assert_allclose(lift.state()["relevance"], np.sqrt([4.5, 0.5, 0, 0, 0]), rtol=1e-4, atol=1e-6)
 
 
@@ -190,18 +193,10 @@ def test_the_bank_whose_waves_matter_is_louder(waves: int) -> None:
     state, of_az = lift.state(), np.tile(np.arange(waves) // lift.group_size % 2, 2)
     size = np.sqrt([3, 1] / np.bincount(of_az))
     for _ in range(200):
-        lift.add_gradients(x, (size * state["bank_scale"])[of_az], [3, -1, 0, 0, 0])
+        lift_and_learn(lift, x, (size * state["bank_scale"])[of_az], [3, -1, 0, 0, 0])
     np.testing.assert_allclose(state["bank_scale"] ** 2, [1.5, 0.5], rtol=1e-3)
     for row in rows_of(300, d):
-        lift.add_row(row)
+        lift_and_count(lift, row)
     moves = state["var"] > 1e-6  # a projection may be of no column that matters
     got = (state["inverse"] * np.sqrt(state["var"]))[moves]
     np.testing.assert_allclose(got, state["bank_scale"][of_az[moves]], rtol=0.05)
-
-
-def test_rows_of_another_length_are_refused() -> None:
-    lift = RandomFeatures(5, 16, 0)
-    with pytest.raises(ValueError, match="x must have 5 numbers"):
-        lift.features(np.zeros(4))
-    with pytest.raises(ValueError, match="curved must have 32 numbers and linear 5"):
-        lift.add_gradients(np.zeros(5), np.zeros(31), np.zeros(5))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_curves import Robust
+from native_hooks import scale_and_count, scaled
 
 from superarm.native.scaling import Standard
 
@@ -58,9 +59,9 @@ def test_a_naive_twin_computes_the_same(forget: float) -> None:
             ):
                 assert mean == pytest.approx(mean_, abs=0.01 * np.sqrt(var_) + 1e-6), (name, i)
                 assert var == pytest.approx(var_, rel=0.02, abs=1e-30), (name, i)
-            got = fast.scaled(x)[0] / np.sqrt(1 - BIAS**2)
+            got = scaled(fast, x)[0] / np.sqrt(1 - BIAS**2)
             np.testing.assert_allclose(got, wanted, rtol=0.02, atol=0.02)
-        fast.add_row(x)
+        scale_and_count(fast, x)
         twin.absorb(x.astype(float))
 
 
@@ -70,7 +71,7 @@ def test_a_naive_twin_computes_the_same(forget: float) -> None:
 def counted(values: Any, **parameters: Any) -> Standard:
     scaling = standard(1, **parameters)
     for x in values:
-        scaling.add_row([x])
+        scale_and_count(scaling, [x])
     return scaling
 
 
@@ -96,7 +97,7 @@ def test_one_value_moves_mean_and_variance_within_the_bound(
     few = state["nonmode_share"] < min(0.25, 8 * rate) * 1.001
     if few and 1000 * state["nonmode_share"] * (x - state["mode"]) ** 2 < var:
         return  # it begins anew
-    scaling.add_row([x])
+    scale_and_count(scaling, [x])
     after = scaling.state()
     limit = state["limit"]  # of three rows ago at most: a row moves it by a few per cent
     assert limit == pytest.approx(4 * np.sqrt(var / state["nonmode_share"]), rel=0.25)
@@ -141,16 +142,16 @@ def test_a_column_that_is_mostly_0_keeps_its_variance(share: float) -> None:
 def test_what_is_far_out_is_told_from_what_is_farther_and_never_beyond_7_5() -> None:
     scaling = standard(2)
     for x in np.random.default_rng(3).normal(size=(2000, 2)):
-        scaling.add_row(x)
+        scale_and_count(scaling, x)
     sd = np.sqrt(scaling.state()["var"][0])
     sizes = np.array([1, 4.9, 5.1, 6, 10, 100, 1e4, 1e15])
     z = []
     for size in sizes:
-        row = scaling.scaled([size, 1.0])[0]
+        row = scaled(scaling, [size, 1.0])[0]
         z.append(row[0] / row[1])  # over the z of the other column, about 1
     assert (np.diff(z[:7]) > 0).all()
     assert max(z) < 7.5 * sd * 1.1
-    mirrored = scaling.scaled([-100.0, 1.0])[0]
+    mirrored = scaled(scaling, [-100.0, 1.0])[0]
     assert mirrored[0] / mirrored[1] == pytest.approx(-z[5], rel=0.02)
 
 
@@ -160,9 +161,9 @@ def test_a_value_in_a_sparse_part_counts_as_one_row() -> None:
     for value in (1.0, 1e14):
         scaling = standard(2, 5)
         for x in np.random.default_rng(4).normal(size=(100, 2)):
-            scaling.add_row(x, [0, 3], [1.0, 2.0])
-        scaling.add_row([0.5, 0.5], [1, 3], [value, 1.0])
-        after.append(scaling.scaled([1.0, -1.0], [0, 1, 3], [1.0, 1.0, 1.0]))
+            scale_and_count(scaling, x, [0, 3], [1.0, 2.0])
+        scale_and_count(scaling, [0.5, 0.5], [1, 3], [value, 1.0])
+        after.append(scaled(scaling, [1.0, -1.0], [0, 1, 3], [1.0, 1.0, 1.0]))
     for one, other in zip(*after, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -172,7 +173,7 @@ def test_missing_numbers_leave_their_statistics() -> None:
     random, scaling, seen = np.random.default_rng(5), standard(4, n_numbers=2), []
     for i, x in enumerate(random.normal(3.0, 2.0, size=(400, 2))):
         seen += [x[1]] * (i % 2)
-        scaling.add_row([x[0], x[1] if i % 2 else 1e9, 0.0, 0.0 if i % 2 else 1.0])
+        scale_and_count(scaling, [x[0], x[1] if i % 2 else 1e9, 0.0, 0.0 if i % 2 else 1.0])
     assert scaling.state()["mean"][1] == pytest.approx(np.mean(seen), abs=0.05)
     assert scaling.state()["n_values"][1] == 200
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from lab_kit import shared_data
+from native_hooks import sparse_step
 from scipy.sparse import csr_matrix
 
 import superarm as sa
@@ -116,7 +117,7 @@ def test_one_step_of_the_stage() -> None:
     f = np.sqrt((H.mean() + 1e-12) / (H + 0.1 * H.mean() + 1e-12))
     x = np.array([0.0, 0.6, 0.0, 0.0, 0.8, bias])
     G = x**2 * ((f * e) ** 2).sum()
-    got = pace.learn(weights, c, indices, values, rate=0.25, sparse_bias=bias)
+    got = sparse_step(pace, weights, c, indices, values, rate=0.25, sparse_bias=bias)
     np.testing.assert_allclose(got, f * c)
     np.testing.assert_allclose(pace.state()["H"], H)
     np.testing.assert_allclose(pace.state()["G"], G, rtol=1e-6)

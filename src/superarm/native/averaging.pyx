@@ -16,10 +16,8 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
-from superarm.native.arrays cimport double_data, float_data
 from superarm.native.cpu cimport kernels
 from superarm.native.linear cimport prefetch_features
-from superarm.native.rows cimport features_of_row, row_of_arrays
 
 cdef double DENSE_WINDOW = 3.0, SPARSE_WINDOW = 20.0
 cdef enum:
@@ -115,38 +113,7 @@ cdef class AveragedWeights(Stage):
         if self.width > 0:
             prefetch_features(self.sparse, 2 * self.k, row)
 
-    # ---- from Python, for one row as it reaches the weights
-
-    def scores(self, x=None, indices=None, values=None, *, double bias=0.0, double sparse_bias=0.0):
-        """The scores of the average and of the last weights, for a row that is already scaled."""
-        cdef Row row
-        cdef Features f
-        keep = row_of_arrays(x, indices, values, self.d, self.width, &row)
-        features_of_row(&row, 1.0, bias, sparse_bias, &f)
-        average, last = np.zeros(self.k, np.float32), np.zeros(self.k, np.float32)
-        if self.d > 0:
-            self.average_scores(&f, float_data(average))
-            self.last_scores(&f, float_data(last))
-        if self.width > 0:
-            self.sparse_scores(&f)
-            last += self._scratch["last_and_average"][: self.k]
-            average += self._scratch["last_and_average"][self.k :]
-        del keep
-        return average, last
-
-    def learn(self, c, x=None, indices=None, values=None, *, double bias=0.0, double sparse_bias=0.0):
-        """w_r += c_r x for the dense part; the averages of both parts take in an update."""
-        cdef Row row
-        cdef Features f
-        keep = row_of_arrays(x, indices, values, self.d, self.width, &row)
-        features_of_row(&row, 1.0, bias, sparse_bias, &f)
-        c = np.ascontiguousarray(c, np.float64)
-        if c.shape != (self.k,):
-            raise ValueError(f"c must have {self.k} numbers, one for each label, got {c.shape}")
-        self.step(double_data(c), &f)
-        del keep
-
     def average(self):
-        """The average itself: of the dense part (k, d + 1), of the sparse part (width + 1, k)."""
+        """Return the average itself: of the dense part (k, d + 1), of the sparse part (width + 1, k)."""
         W, A = self.arrays["sparse"][:, 0], self.arrays["sparse"][:, 1]
         return self.arrays["A"][:, : self.d + 1], W - np.float32(self.omega[SPARSE_OMEGA]) * A

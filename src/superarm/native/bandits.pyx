@@ -2,7 +2,6 @@
 
 from libc.math cimport INFINITY, exp, fabs
 
-from superarm.native.arrays cimport double_data
 from superarm.native.core cimport LinearCore
 from superarm.native.linear cimport squared_norm
 from superarm.native.ranking cimport position
@@ -32,7 +31,7 @@ cdef class BanditronCore(LinearCore):
 cdef class EPABFCore(LinearCore):
     """W += sum_r lambda_r (a e_y~ - e_r) x,   a = 1[y~ = y] / P(y~),   l_r = [1 - a s_y~ + s_r]_+
 
-    `_multipliers` finds the lambda_r of the quadratic program.
+    `epabf_multipliers` finds the lambda_r of the quadratic program.
     """
 
     cdef readonly double C
@@ -56,7 +55,7 @@ cdef class EPABFCore(LinearCore):
             c[i] = (loss if loss > 0.0 else 0.0) / X
         high = self.C if self.variant == 1 else INFINITY
         delta = 1.0 / (2.0 * self.C * X) if self.variant == 2 else 0.0
-        _multipliers(c, n, at, a, high, delta)
+        epabf_multipliers(c, n, at, a, high, delta)
         for i in range(n):
             total += c[i]
             c[i] = -c[i]
@@ -68,7 +67,7 @@ cdef inline double _clip(double value, double high) noexcept nogil:
     return 0.0 if not value > 0.0 else high if value > high else value
 
 
-cdef void _multipliers(double* losses, Py_ssize_t n, Py_ssize_t at, double a, double high, double delta) noexcept nogil:
+cdef void epabf_multipliers(double* losses, Py_ssize_t n, Py_ssize_t at, double a, double high, double delta) noexcept nogil:
     """Replace losses / X by lambda; ``at`` is the position of y~, ``high`` the upper bound on lambda."""
     cdef Py_ssize_t i, turn
     cdef double own = losses[at], low_theta = -INFINITY, high_theta = INFINITY, theta = 0.0, v = 0.0
@@ -104,12 +103,3 @@ cdef void _multipliers(double* losses, Py_ssize_t n, Py_ssize_t at, double a, do
     for i in range(n):
         losses[i] = _clip((losses[i] - theta) / (1.0 + delta), high)
     losses[at] = v
-
-
-def epabf_multipliers(losses, Py_ssize_t at, double a, double high, double delta):
-    """lambda for losses / X: for the tests."""
-    import numpy as np
-
-    own = np.array(losses, np.float64)
-    _multipliers(double_data(own), len(own), at, a, high, delta)
-    return own

@@ -15,9 +15,6 @@ so that where the truth is linear and noisy, the curves fade.
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 
-import numpy as np
-
-from superarm.native.arrays cimport double_data, float_data, intp_data
 from superarm.native.averaging cimport UPDATES
 from superarm.native.cpu cimport kernels
 
@@ -59,32 +56,6 @@ cdef void step_gate(double* gate, double slope, double forget) noexcept nogil:
     """One step of g, gate[0], by AdaGrad; gate[1] is G."""
     gate[1] = (1.0 - forget) * gate[1] + slope * slope
     gate[0] = min(1.0, max(0.0, gate[0] + GATE_RATE * slope / sqrt(1.0 + gate[1])))
-
-
-def gate_gradient_of(q, a, shown, *, bint hit=False, Py_ssize_t label=-1, likelihood=None, double false_yes=0.0, double false_no=0.0):
-    """The slope of the log-likelihood of one answer along the gate.
-
-    Args:
-        q: probabilities of the labels.
-        a: scores of their curved part.
-        shown: label numbers.
-        hit: the bit.
-        label: or the label's number.
-        likelihood: or a number for every label.
-        false_yes, false_no: how often a bit is wrong.
-    """
-    cdef Noise noise = Noise(false_yes, false_no)
-    cdef Answer answer
-    q, a = np.ascontiguousarray(q, np.float64), np.ascontiguousarray(a, np.float32)
-    shown = np.ascontiguousarray(shown, np.intp)
-    answer.hit, answer.label, answer.likelihood = hit, label, NULL
-    if likelihood is not None:
-        likelihood = np.ascontiguousarray(likelihood, np.float64)
-        answer.likelihood = double_data(likelihood)
-    return gate_gradient(
-        double_data(q), float_data(a), len(q), &noise,
-        intp_data(shown), len(shown), &answer,
-    )
 
 
 cdef class Curves(Stage):
@@ -176,11 +147,3 @@ cdef class Curves(Stage):
     def g(self):
         """The gate, in [0, 1]."""
         return self.gate[0]
-
-    def features(self, x):
-        """The curved features phi of a scaled row."""
-        return self.random_features.features(x)
-
-    def scores(self, x):
-        """What the curves add to the scores of a scaled row, by the average and by the last weights; gate apart."""
-        return self.weights.scores(self.features(x))

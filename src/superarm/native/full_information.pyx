@@ -1,6 +1,5 @@
 """Learners that are told every label: Perceptron, Softmax, MC-SLP, PA. (The papers: superarm/learners.)"""
 
-from superarm.native.arrays cimport double_data
 from superarm.native.core cimport LinearCore
 from superarm.native.linear cimport squared_norm
 from superarm.native.ranking cimport softmax
@@ -95,14 +94,14 @@ cdef class PACore(LinearCore):
                 positive += 1
         if positive == 0 or X == 0.0:
             return True
-        _threshold(self.losses, positive, X, self.C, self.variant, &Lambda, &bound)
+        pa_threshold(self.losses, positive, X, self.C, self.variant, &Lambda, &bound)
         for i in range(round.n):
             loss = own + s[eligible[i]] - bound
             self.c[i] = Lambda if eligible[i] == label else -(loss if loss > 0.0 else 0.0) / X
         return self.weights.add_outer(eligible, self.c, round.n, round.x)
 
 
-cdef void _threshold(double* losses, Py_ssize_t count, double X, double C, int variant, double* Lambda, double* bound) noexcept nogil:
+cdef void pa_threshold(double* losses, Py_ssize_t count, double X, double C, int variant, double* Lambda, double* bound) noexcept nogil:
     """Lambda, and the loss above which a label is in the support. Reorders the losses.
 
     Starting with all labels, those below the bound leave the support, which raises the bound, until none is left below
@@ -127,13 +126,3 @@ cdef void _threshold(double* losses, Py_ssize_t count, double X, double C, int v
                 return
             capped = True
         count = n
-
-
-def pa_threshold(losses, double X, double C, int variant):
-    """(Lambda, the loss above which a label is in the support) of a list of positive losses: for the tests."""
-    import numpy as np
-
-    cdef double Lambda, bound
-    own = np.array(losses, np.float64)
-    _threshold(double_data(own), len(own), X, C, variant, &Lambda, &bound)
-    return Lambda, bound

@@ -10,12 +10,8 @@ cache lines. A row with both parts has the sum of both scores.
 from libc.math cimport fabs
 from libc.string cimport memset
 
-from superarm.native.arrays cimport double_data, float_data, intp_data
 from superarm.native.cpu cimport kernels
 from superarm.native.prefetch cimport superarm_prefetch_far
-from superarm.native.rows cimport features_of_row, row_of_arrays
-
-import numpy as np
 
 cdef Py_ssize_t LINE_FLOATS = 16  # float32 numbers in a cache line
 
@@ -62,28 +58,6 @@ cdef class Weights(Stage):
                 self.sparse, self.k, self.width, labels, c, n, x.indices, x.values, x.n, x.sparse_factor, x.sparse_bias
             )
         return True
-
-    def score(self, x=None, indices=None, values=None, float factor=1.0, float bias=0.0, float sparse_bias=0.0):
-        """The scores of all labels for one row: factor times both parts, and a constant beside each."""
-        cdef Row row
-        cdef Features f
-        keep = row_of_arrays(x, indices, values, self.d, self.width, &row)
-        features_of_row(&row, factor, bias, sparse_bias, &f)
-        s = np.zeros(self.k, np.float32)
-        self.scores(&f, float_data(s))
-        del keep
-        return s
-
-    def add(self, labels, c, x=None, indices=None, values=None, float factor=1.0, float bias=0.0, float sparse_bias=0.0):
-        """w_r += c_r x for pairs (r, c_r) and one row; False, and nothing done, if a weight might overflow."""
-        cdef Row row
-        cdef Features f
-        keep = row_of_arrays(x, indices, values, self.d, self.width, &row)
-        features_of_row(&row, factor, bias, sparse_bias, &f)
-        labels, c = np.ascontiguousarray(labels, np.intp), np.ascontiguousarray(c, np.float64)
-        return self.add_outer(
-            intp_data(labels), double_data(c), len(labels), &f
-        )
 
     cdef void subtract_mean(self) noexcept nogil:
         """Subtract the mean of all labels' weights: no ranking changes, and float32 stays sharp."""

@@ -78,8 +78,3 @@ cdef class PartGates(Stage):
         cdef Py_ssize_t r, k = self.k
         for r in range(k):
             self.mixed[r] = MIX_GRADIENT * (own[r] + own[k + r]) + gate * MIX_GRADIENT * (other[r] + other[k + r])
-
-    @property
-    def values(self):
-        """The gates of the dense and of the sparse part, in [0, 1]."""
-        return (self.gates[0], self.gates[2]) if self.k > 0 else None

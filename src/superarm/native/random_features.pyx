@@ -36,8 +36,6 @@ import numpy as np
 from superarm.native.arrays cimport float_data
 from superarm.native.cpu cimport kernels
 from superarm.native.randomness cimport uniform
-from superarm.native.rows cimport features_of_row, row_of_arrays
-from superarm.native.types cimport Row
 
 cdef double BANDWIDTH_FACTOR = 5.5, MIN_BANDWIDTH = 1.0, MAX_BANDWIDTH = 4.0
 cdef Py_ssize_t BLOCK_SIZE = 256
@@ -188,58 +186,16 @@ cdef class RandomFeatures(Stage):
                     share = min(2.0 - MIN_BANK_WEIGHT, max(MIN_BANK_WEIGHT, 2.0 * bank[j] / (bank[0] + bank[1])))
                     self.bank_scale[j] = sqrt(share)
 
-    # ---- from Python, for one row as it reaches the weights
-
-    def features(self, x):
-        """phi of a scaled row, as it reaches its weights."""
-        cdef Row row
-        cdef Features f, phi
-        keep = row_of_arrays(x, None, None, self.d, 0, &row)
-        features_of_row(&row, 1.0, 0.0, 0.0, &f)
-        self.lift(&f, &phi)
-        del keep
-        return np.float32(self.factor) * self._scratch["phi"]
-
-    def raw_waves(self, x):
-        """cos u and sin u of a scaled row, before they are standardised."""
-        self.features(x)
-        return self._scratch["raw"].copy()
-
     def projections(self, x):
-        """u of a row z, before its bandwidth: the bias apart, about N(0, |z|^2) or N(0, |a z|^2) each."""
-        self.features(x)
+        """Return u of a row z, before its bandwidth: the bias apart, about N(0, |z|^2) or N(0, |a z|^2) each."""
+        row = np.ascontiguousarray(x, np.float32)
+        kernels.project(
+            self.sign, self.groups, self.blocks, float_data(row), self.relevance, self.d, self.copies, self.group_size,
+            self.work, self.angle,
+        )
         return self._scratch["angle"][: self.n_frequencies].astype(np.float64) * self.stretch
-
-    def projected_back(self, v):
-        """The transpose of `projections`: a number for each column."""
-        self._scratch["angle"][: self.n_frequencies] = v
-        self.project_back()
-        return self._scratch["columns"].astype(np.float64) * self.stretch
-
-    def add_row(self, x):
-        """Lift a scaled row, and count it in."""
-        cdef Row row
-        cdef Features f, phi
-        keep = row_of_arrays(x, None, None, self.d, 0, &row)
-        features_of_row(&row, 1.0, 0.0, 0.0, &f)
-        self.lift(&f, &phi)
-        self.update_stats(&f)
-        del keep
-
-    def add_gradients(self, x, curved, linear):
-        """Lift a scaled row, and take in the slopes of the loss along phi and along the row."""
-        self.features(x)
-        v, w = np.ascontiguousarray(curved, np.float32), np.ascontiguousarray(linear, np.float32)
-        if v.shape != (2 * self.n_frequencies,) or w.shape != (self.d,):
-            raise ValueError(f"curved must have {2 * self.n_frequencies} numbers and linear {self.d}, got {v.shape} and {w.shape}")
-        self.learn_relevance(float_data(v), float_data(w))
 
     @property
     def bandwidth(self):
         """clip(5.5 sqrt(q), 1, 4)."""
         return self.current_bandwidth()
-
-    @property
-    def inverse_dimension(self):
-        """One over the effective dimension of the rows."""
-        return self.seen[INVERSE_DIMENSION]

@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t
 
-from superarm.native.types cimport Features, Row
+from superarm.native.types cimport Row
 
 
 cdef class RowBlock:
@@ -14,9 +14,3 @@ cdef class RowBlock:
     cdef const int64_t* start
     cdef void at(self, Py_ssize_t i, Row* row) noexcept nogil
     cdef void prefetch_row(self, Py_ssize_t i) noexcept nogil
-
-
-# One row that Python has: fill ``row``, and give back the arrays that must live as long as it is used.
-cdef object row_of_arrays(x, indices, values, Py_ssize_t d, Py_ssize_t width, Row* row)
-# The row, times ``factor``, with a constant beside each part, as it reaches the weights.
-cdef void features_of_row(const Row* row, float factor, float bias, float sparse_bias, Features* f) noexcept nogil

@@ -60,29 +60,3 @@ cdef class RowBlock:
             for j in range(self.start[i], self.start[i + 1], 16):
                 superarm_prefetch(self.index + j)
                 superarm_prefetch(self.value + j)
-
-
-cdef object row_of_arrays(x, indices, values, Py_ssize_t d, Py_ssize_t width, Row* row):
-    dense = np.zeros(d, np.float32) if x is None else np.ascontiguousarray(x, np.float32)
-    index = np.ascontiguousarray([] if indices is None else indices, np.int32)
-    value = np.ascontiguousarray([] if values is None else values, np.float32)
-    if dense.shape != (d,) or index.shape != value.shape or index.ndim != 1:
-        raise ValueError(f"x must have {d} numbers, and values as many as indices, got {dense.shape} and {value.shape}")
-    if len(index) and not 0 <= index.min() <= index.max() < width:
-        raise ValueError(f"indices must be columns 0 to {width - 1}, got {index.min()} to {index.max()}")
-    row.x, row.d = float_data(dense), d
-    row.indices, row.values = int32_data(index), float_data(value)
-    row.n = len(index)
-    return dense, index, value
-
-
-cdef void features_of_row(const Row* row, float factor, float bias, float sparse_bias, Features* f) noexcept nogil:
-    cdef Py_ssize_t i
-    f.x, f.d, f.factor, f.bias = row.x, row.d, factor, bias
-    f.indices, f.values, f.n, f.sparse_factor, f.sparse_bias = row.indices, row.values, row.n, factor, sparse_bias
-    f.squares = 0.0
-    for i in range(row.d):
-        f.squares += <double>row.x[i] * <double>row.x[i]
-    for i in range(row.n):
-        f.squares += <double>row.values[i] * <double>row.values[i]
-    f.squares *= <double>factor * <double>factor

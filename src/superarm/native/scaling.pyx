@@ -46,9 +46,6 @@ from libc.stdint cimport int64_t
 
 from superarm.native.cpu cimport kernels
 from superarm.native.linear cimport prefetch_features
-from superarm.native.rows cimport row_of_arrays
-
-import numpy as np
 
 cdef float LARGEST = 3.402823466e38
 cdef float FAST_RATE = 0.016
@@ -78,27 +75,6 @@ cdef class Scaling(Stage):
 
     cdef void prefetch(self, const Row* row) noexcept nogil:
         pass
-
-    def scaled(self, x=None, indices=None, values=None):
-        """One row as it would reach the weights: (dense part, its constant, sparse values, their constant)."""
-        cdef Row row
-        cdef Features out
-        keep = row_of_arrays(x, indices, values, self.d, self.width, &row)
-        self.scale(&row, &out)
-        cdef Py_ssize_t j
-        parts = [out.factor * out.x[j] for j in range(out.d)]
-        stored = [out.sparse_factor * out.values[j] for j in range(out.n)]
-        del keep
-        return np.array(parts, np.float32), out.bias, np.array(stored, np.float32), out.sparse_bias
-
-    def add_row(self, x=None, indices=None, values=None):
-        """Scale one row, and count it in."""
-        cdef Row row
-        cdef Features out
-        keep = row_of_arrays(x, indices, values, self.d, self.width, &row)
-        self.scale(&row, &out)
-        self.update_stats(&row)
-        del keep
 
 
 # ---------------------------------------------------------------- length 1

@@ -30,3 +30,8 @@ cdef class SetLogitCore(Core):
     cdef void last_scores(self, const Features* x) noexcept nogil
     cdef void set_gradient_point(self, const Round* round, const Answer* answer) noexcept nogil
     cdef void set_posterior(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil
+
+
+# Turn p, the probabilities of k labels, in place into those given a likelihood of every label, or a bit.
+cdef void times_likelihood(double* p, Py_ssize_t k, const double* likelihood) noexcept nogil
+cdef void given_bit(double* p, Py_ssize_t k, const Noise* noise, double revive, Py_ssize_t none_label, const double* credit, const Py_ssize_t* drawn, Py_ssize_t m, bint hit, double* revive_weights) noexcept nogil

@@ -21,9 +21,6 @@ A row with both parts has one softmax over the sum of both scores, each part wit
 from libc.math cimport signbit
 from libc.string cimport memcpy
 
-import numpy as np
-
-from superarm.native.arrays cimport double_data, intp_data
 from superarm.native.averaging cimport averaging_rate
 from superarm.native.cpu cimport kernels
 from superarm.native.curves cimport MIX_GRADIENT
@@ -146,7 +143,7 @@ cdef class SetLogitCore(Core):
             self.part_gates.learn(round, answer, &self.noise)
 
     cdef void set_posterior(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil:
-        """post = the chance of each label, given the answer."""
+        """post = the probability of each label, given the answer."""
         cdef Py_ssize_t r
         if answer.label >= 0:
             for r in range(self.k):
@@ -169,7 +166,7 @@ cdef class SetLogitCore(Core):
 
 
 cdef void times_likelihood(double* p, Py_ssize_t k, const double* likelihood) noexcept nogil:
-    """Turn p, in place, into post."""
+    """Turn p, in place, into post: the probability of each label given the likelihood."""
     cdef double total = 0.0, high = 0.0
     cdef Py_ssize_t r
     for r in range(k):
@@ -185,7 +182,7 @@ cdef void given_bit(
     double* p, Py_ssize_t k, const Noise* noise, double revive, Py_ssize_t none_label, const double* credit,
     const Py_ssize_t* drawn, Py_ssize_t m, bint hit, double* revive_weights,
 ) noexcept nogil:
-    """Turn p, in place, into post: the chance of each label given the bit."""
+    """Turn p, in place, into post: the probability of each label given the bit."""
     cdef double inside = 1.0 - noise.false_no if hit else noise.false_no
     cdef double outside = noise.false_yes if hit else 1.0 - noise.false_yes
     cdef double shown = 0.0, total, revived = 0.0 if hit else revive, given = 0.0, spread = 0.0, floor = 0.01 / k
@@ -213,33 +210,3 @@ cdef void given_bit(
     if given > 0.0:
         for r in range(k):
             p[r] += given * revive_weights[r] / spread
-
-
-def posterior(
-    p, shown=(), *, bint hit=False, likelihood=None, credit=None, double revive=0.0, Py_ssize_t none_label=-1,
-    double false_yes=0.0, double false_no=0.0,
-):
-    """The chance of each label given an answer.
-
-    Args:
-        p: the chances before it.
-        shown: label numbers.
-        hit: the bit.
-        likelihood: or a number for every label.
-        credit: of every label; all alike if left out.
-        revive, none_label, false_yes, false_no: as for `SetLogitCore`.
-    """
-    cdef Noise noise = Noise(false_yes, false_no)
-    post = np.array(p, np.float64)
-    k = len(post)
-    drawn, revive_weights = np.ascontiguousarray(shown, np.intp), np.zeros(k)
-    credit = np.full(k, 1.0 / k) if credit is None else np.ascontiguousarray(credit, np.float64)
-    if likelihood is not None:
-        likelihood = np.ascontiguousarray(likelihood, np.float64)
-        times_likelihood(double_data(post), k, double_data(likelihood))
-        return post
-    given_bit(
-        double_data(post), k, &noise, revive, none_label, double_data(credit),
-        intp_data(drawn), len(drawn), hit, double_data(revive_weights),
-    )
-    return post

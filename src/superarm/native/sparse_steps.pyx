@@ -14,13 +14,9 @@ Rare labels and rare words take larger steps than frequent ones, and early steps
 
 from libc.math cimport sqrtf
 
-import numpy as np
-
-from superarm.native.arrays cimport double_data
 from superarm.native.averaging cimport SPARSE_OMEGA
 from superarm.native.cpu cimport kernels
 from superarm.native.linear cimport prefetch_features
-from superarm.native.rows cimport features_of_row, row_of_arrays
 
 cdef double MIN_ERROR_SHARE = 0.1, TINY = 1e-12
 cdef float STEP_OFFSET = 0.06
@@ -65,18 +61,3 @@ cdef class SparseStepSizes(Stage):
     cdef void prefetch(self, const Row* row) noexcept nogil:
         if self.width > 0:
             prefetch_features(self.G, 1, row)
-
-    # ---- from Python, for one row as it reaches the weights
-
-    def learn(self, AveragedWeights weights, c, indices, values, *, double rate, double sparse_bias=0.0):
-        """A step of the sparse part of ``weights``; it returns c as it was paced. (`weights.learn` must follow.)"""
-        cdef Row row
-        cdef Features f
-        keep = row_of_arrays(None, indices, values, weights.d, self.width, &row)
-        features_of_row(&row, 1.0, 0.0, sparse_bias, &f)
-        c = np.array(c, np.float64)
-        if c.shape != (self.k,):
-            raise ValueError(f"c must have {self.k} numbers, one for each label, got {c.shape}")
-        self.step(weights, rate, double_data(c), &f)
-        del keep
-        return c

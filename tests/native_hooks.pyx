@@ -1,0 +1,220 @@
+"""Parts of compiled code, one call at a time, for the tests alone. native_hooks.py compiles it.
+
+A row is given by ``x`` (dense), ``indices`` and ``values`` (sparse), each of them optional.
+"""
+
+import numpy as np
+
+from superarm.native.arrays cimport double_data, float_data, int32_data, intp_data
+from superarm.native.averaging cimport AveragedWeights
+from superarm.native.bandits cimport epabf_multipliers as multipliers
+from superarm.native.curves cimport Curves, Noise, gate_gradient
+from superarm.native.full_information cimport pa_threshold as threshold
+from superarm.native.linear cimport Weights
+from superarm.native.random_features cimport RandomFeatures
+from superarm.native.scaling cimport Scaling
+from superarm.native.setlogit cimport given_bit, times_likelihood
+from superarm.native.sparse_steps cimport SparseStepSizes
+from superarm.native.types cimport Answer, Features, Row
+
+
+cdef object fill_row(x, indices, values, Py_ssize_t d, Py_ssize_t width, Row* row):
+    """Fill ``row``; return the arrays behind it, which must live as long."""
+    dense = np.zeros(d, np.float32) if x is None else np.ascontiguousarray(x, np.float32)
+    index = np.ascontiguousarray([] if indices is None else indices, np.int32)
+    value = np.ascontiguousarray([] if values is None else values, np.float32)
+    assert dense.shape == (d,) and index.shape == value.shape
+    assert not len(index) or 0 <= index.min() <= index.max() < width
+    row.x, row.d = float_data(dense), d
+    row.indices, row.values, row.n = int32_data(index), float_data(value), len(index)
+    return dense, index, value
+
+
+cdef class ScaledRow:
+    """A row as it reaches the weights: ``factor`` times both parts, and a constant beside each."""
+
+    cdef object arrays
+    cdef Features features
+
+    def __init__(self, x, indices, values, Py_ssize_t d, Py_ssize_t width, float factor=1.0, float bias=0.0, float sparse_bias=0.0):
+        cdef Row row
+        self.arrays = dense, _, value = fill_row(x, indices, values, d, width, &row)
+        squares = float((dense.astype(float) ** 2).sum() + (value.astype(float) ** 2).sum()) * <double>factor * <double>factor
+        self.features = Features(
+            row.x, d, factor, bias, row.indices, row.values, row.n, factor, sparse_bias, squares
+        )
+
+
+# ---------------------------------------------------------------- scaling
+
+
+def scaled(Scaling scaling, x=None, indices=None, values=None):
+    """Return a row as it would reach the weights: (dense part, its constant, sparse values, their constant)."""
+    cdef Row row
+    cdef Features out
+    cdef Py_ssize_t j
+    keep = fill_row(x, indices, values, scaling.d, scaling.width, &row)
+    scaling.scale(&row, &out)
+    dense = np.array([out.factor * out.x[j] for j in range(out.d)], np.float32)
+    stored = np.array([out.sparse_factor * out.values[j] for j in range(out.n)], np.float32)
+    del keep
+    return dense, out.bias, stored, out.sparse_bias
+
+
+def scale_and_count(Scaling scaling, x=None, indices=None, values=None):
+    """Scale a row, and count it in."""
+    cdef Row row
+    cdef Features out
+    keep = fill_row(x, indices, values, scaling.d, scaling.width, &row)
+    scaling.scale(&row, &out)
+    scaling.update_stats(&row)
+    del keep
+
+
+# ---------------------------------------------------------------- weights
+
+
+def weighted_scores(Weights weights, x=None, indices=None, values=None, **constants):
+    """Return the scores of all labels for one row."""
+    cdef ScaledRow row = ScaledRow(x, indices, values, weights.d, weights.width, **constants)
+    s = np.zeros(weights.k, np.float32)
+    weights.scores(&row.features, float_data(s))
+    return s
+
+
+def add_outer(Weights weights, labels, c, x=None, indices=None, values=None, **constants):
+    """Add c_r x to w_r for pairs (r, c_r); return False, with nothing done, if a weight might overflow."""
+    cdef ScaledRow row = ScaledRow(x, indices, values, weights.d, weights.width, **constants)
+    labels, c = np.ascontiguousarray(labels, np.intp), np.ascontiguousarray(c, np.float64)
+    return weights.add_outer(intp_data(labels), double_data(c), len(labels), &row.features)
+
+
+def averaged_scores(AveragedWeights weights, x=None, indices=None, values=None, **constants):
+    """Return the scores of the average and of the last weights."""
+    cdef ScaledRow row = ScaledRow(x, indices, values, weights.d, weights.width, **constants)
+    cdef Py_ssize_t r, k = weights.k
+    average, last = np.zeros(k, np.float32), np.zeros(k, np.float32)
+    if weights.d > 0:
+        weights.average_scores(&row.features, float_data(average))
+        weights.last_scores(&row.features, float_data(last))
+    if weights.width > 0:
+        weights.sparse_scores(&row.features)
+        last += np.array([weights.last_and_average[r] for r in range(k)], np.float32)
+        average += np.array([weights.last_and_average[k + r] for r in range(k)], np.float32)
+    return average, last
+
+
+def averaged_step(AveragedWeights weights, c, x=None, indices=None, values=None, **constants):
+    """Add c_r x to w_r for the dense part; the averages of both parts take in an update."""
+    cdef ScaledRow row = ScaledRow(x, indices, values, weights.d, weights.width, **constants)
+    c = np.ascontiguousarray(c, np.float64)
+    assert c.shape == (weights.k,)
+    weights.step(double_data(c), &row.features)
+
+
+def sparse_step(SparseStepSizes sizes, AveragedWeights weights, c, indices, values, *, double rate, double sparse_bias=0.0):
+    """Make a step of the sparse part of ``weights``, and return c times the label's step size; `averaged_step` must follow."""
+    cdef ScaledRow row = ScaledRow(None, indices, values, weights.d, weights.width, sparse_bias=sparse_bias)
+    c = np.array(c, np.float64)
+    sizes.step(weights, rate, double_data(c), &row.features)
+    return c
+
+
+# ---------------------------------------------------------------- curved features
+
+
+cdef lift(RandomFeatures waves, x):
+    cdef ScaledRow row = ScaledRow(x, None, None, waves.d, 0)
+    cdef Features phi
+    waves.lift(&row.features, &phi)
+    return row
+
+
+def curved_features(RandomFeatures waves, x):
+    """Return phi of a scaled row, as it reaches its weights."""
+    lift(waves, x)
+    return np.float32(waves.factor) * waves._scratch["phi"]
+
+
+def raw_waves(RandomFeatures waves, x):
+    """Return cos u and sin u of a scaled row, before they are standardised."""
+    lift(waves, x)
+    return waves._scratch["raw"].copy()
+
+
+def projected_back(RandomFeatures waves, v):
+    """Return the transpose of `RandomFeatures.projections` times v: a number for each column."""
+    waves._scratch["angle"][: waves.n_frequencies] = v
+    waves.project_back()
+    return waves._scratch["columns"].astype(np.float64) * waves.stretch
+
+
+def lift_and_count(RandomFeatures waves, x):
+    """Lift a scaled row, and count it in."""
+    cdef ScaledRow row = lift(waves, x)
+    waves.update_stats(&row.features)
+
+
+def lift_and_learn(RandomFeatures waves, x, curved, linear):
+    """Lift a scaled row, and take in the slopes of the loss along phi and along the row."""
+    lift(waves, x)
+    v, w = np.ascontiguousarray(curved, np.float32), np.ascontiguousarray(linear, np.float32)
+    assert v.shape == (2 * waves.n_frequencies,) and w.shape == (waves.d,)
+    waves.learn_relevance(float_data(v), float_data(w))
+
+
+def curved_scores(Curves curves, x):
+    """Return what the curves add to the scores of a scaled row, by the average and by the last weights; gate apart."""
+    return averaged_scores(curves.weights, curved_features(curves.random_features, x))
+
+
+# ---------------------------------------------------------------- answers
+
+
+def gate_slope(q, a, shown, *, bint hit=False, Py_ssize_t label=-1, likelihood=None, double false_yes=0.0, double false_no=0.0):
+    """Return the slope of the log-likelihood of one answer along the gate of scores ``a``, at probabilities ``q``."""
+    cdef Noise noise = Noise(false_yes, false_no)
+    cdef Answer answer
+    q, a = np.ascontiguousarray(q, np.float64), np.ascontiguousarray(a, np.float32)
+    shown = np.ascontiguousarray(shown, np.intp)
+    answer.hit, answer.label, answer.likelihood = hit, label, NULL
+    if likelihood is not None:
+        likelihood = np.ascontiguousarray(likelihood, np.float64)
+        answer.likelihood = double_data(likelihood)
+    return gate_gradient(double_data(q), float_data(a), len(q), &noise, intp_data(shown), len(shown), &answer)
+
+
+def posterior(
+    p, shown=(), *, bint hit=False, likelihood=None, credit=None, double revive=0.0, Py_ssize_t none_label=-1,
+    double false_yes=0.0, double false_no=0.0,
+):
+    """Return the probability of each label given an answer, from the probabilities p before it, as SetLogit has it."""
+    cdef Noise noise = Noise(false_yes, false_no)
+    post = np.array(p, np.float64)
+    k = len(post)
+    drawn, revive_weights = np.ascontiguousarray(shown, np.intp), np.zeros(k)
+    credit = np.full(k, 1.0 / k) if credit is None else np.ascontiguousarray(credit, np.float64)
+    if likelihood is not None:
+        likelihood = np.ascontiguousarray(likelihood, np.float64)
+        times_likelihood(double_data(post), k, double_data(likelihood))
+        return post
+    given_bit(
+        double_data(post), k, &noise, revive, none_label, double_data(credit), intp_data(drawn), len(drawn), hit,
+        double_data(revive_weights),
+    )
+    return post
+
+
+def epabf_multipliers(losses, Py_ssize_t at, double a, double high, double delta):
+    """Return lambda for losses / X."""
+    own = np.array(losses, np.float64)
+    multipliers(double_data(own), len(own), at, a, high, delta)
+    return own
+
+
+def pa_threshold(losses, double X, double C, int variant):
+    """Return Lambda, and the loss above which a label is in the support, of positive losses."""
+    cdef double Lambda, bound
+    own = np.array(losses, np.float64)
+    threshold(double_data(own), len(own), X, C, variant, &Lambda, &bound)
+    return Lambda, bound
