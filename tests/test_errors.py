@@ -141,15 +141,15 @@ def test_full_soba_too_large_for_memory():
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        ([1.0, 2.0], r"x of PA must be of length 3, got 'shape \(2,\)'"),
-        (5.0, r"x of PA must be of length 3, got 'shape \(\)'"),
+        ([1.0, 2.0], r"x of PA must be of length 3, got shape \(2,\)"),
+        (5.0, r"x of PA must be of length 3, got shape \(\)"),
         ("abc", "x of PA must be 3 numbers, got 'abc'"),
-        (csr_matrix(np.ones((2, 3))), r"x of PA must be one row, got 'shape \(2, 3\)'"),
+        (csr_matrix(np.ones((2, 3))), r"x of PA must be one row, got shape \(2, 3\)"),
         (csr_matrix(np.ones((1, 4))), "X of PA must be a matrix with 3 columns"),
         ((["a"], [1.0]), "x of PA must be a pair of index and value vectors"),
         (
             ([0, 1], [1.0]),
-            r"x of PA must be index and value vectors of one length, got 'shapes \(2,\) and \(1,\)'",
+            r"x of PA must be index and value vectors of one length, got shapes \(2,\) and \(1,\)",
         ),
         (([2, 1], [1.0, 1.0]), "x of PA must be sparse with strictly increasing indices"),
         (([1, 1], [1.0, 1.0]), "x of PA must be sparse with strictly increasing indices"),
@@ -165,8 +165,8 @@ def test_rows(x, message):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([1.0, 2.0, 3.0], r"X of PA must be a matrix with two dimensions, got 'shape \(3,\)'"),
-        (np.ones((2, 4)), r"X of PA must be a matrix with 3 columns, got 'shape \(2, 4\)'"),
+        ([1.0, 2.0, 3.0], r"X of PA must be a matrix with two dimensions, got shape \(3,\)"),
+        (np.ones((2, 4)), r"X of PA must be a matrix with 3 columns, got shape \(2, 4\)"),
         ([["a", "b", "c"]], "X of PA must be a matrix of numbers"),
         (([1.0], [0], [0, 1]), "X of PA must be a matrix of numbers, dense or SciPy sparse"),
         (csr_matrix(np.ones((1, 4))), "X of PA must be a matrix with 3 columns"),
@@ -217,9 +217,7 @@ def test_rows_know_their_width():
 def test_a_matrix_of_the_other_kind():
     learner = sa.Perceptron(**SIZES)
     learner.decide([1.0, 0.0, 0.0])
-    with pytest.raises(
-        InvalidInput, match="X of Perceptron must be dense, as its first row was, got 'sparse'"
-    ):
+    with pytest.raises(InvalidInput, match="X of Perceptron must be dense, as its first row was, got sparse"):
         learner.predict(csr_matrix(np.ones((1, 3))))
 
 
@@ -259,7 +257,7 @@ def test_answers():
     x = [1.0, 0.0, 0.0]
     decision = learner.decide(x, eligible=[0, 1, 2])
     with pytest.raises(
-        FeedbackError, match=r"feedback of MCDBF must be hit=... or label=..., got 'hit=None, label=None'"
+        FeedbackError, match=r"feedback of MCDBF must be hit=... or label=..., got hit=None, label=None"
     ):
         learner.update(decision)
     with pytest.raises(FeedbackError, match="hit of MCDBF must be True or False, got 2"):
@@ -275,13 +273,13 @@ def test_answers():
     ):
         learner.update(sa.Decision.given(x, [1]), hit=True)
     with pytest.raises(
-        FeedbackError, match=rf"must be its own \(learner {other.id}\), got 'one of learner {learner.id}"
+        FeedbackError, match=rf"must be its own \(learner {other.id}\), got one of learner {learner.id}"
     ):
         other.update(decision, hit=True)
     learner.update(decision, hit=np.bool_(True))
     with pytest.raises(FeedbackError, match="decision of MCDBF was answered before"):
         learner.update(decision, hit=True)
-    with pytest.raises(FeedbackError, match=r"feedback of Perceptron must be label=..., got 'hit=True"):
+    with pytest.raises(FeedbackError, match=r"feedback of Perceptron must be label=..., got hit=True"):
         sa.Perceptron(**SIZES).update(decision, hit=True)
 
 

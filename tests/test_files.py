@@ -65,7 +65,7 @@ def test_truncated(model, share):
     whole = model.read_bytes()
     model.write_bytes(whole[: int(len(whole) * share)])
     with pytest.raises(
-        ModelFileError, match=r"content of .*model.npz must be a whole superarm model, got 'a foreign"
+        ModelFileError, match=r"content of .*model.npz must be a whole superarm model, got a foreign"
     ):
         sa.load(model)
 

@@ -104,7 +104,7 @@ def test_an_export_between_a_decision_and_its_answer_changes_nothing(tmp_path: P
 
 
 def test_what_cannot_be_exported_is_said(tmp_path: Path) -> None:
-    wanted = "rows of SetLogit must be plain numbers without missing values, to be exported to ONNX, got '{}'"
+    wanted = "rows of SetLogit must be plain numbers without missing values, to be exported to ONNX, got {}"
     learner = sa.SetLogit(n_labels=K, set_size=2)
     with pytest.raises(InvalidInput, match=wanted.format("no row yet")):
         learner.to_onnx(tmp_path / "model.onnx")

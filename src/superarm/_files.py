@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from superarm.errors import MissingModel, ModelFileError
+from superarm.errors import Description, MissingModel, ModelFileError
 
 FORMAT = "superarm-model"
 JOURNAL_SIDECARS = ("-mark", "-wal", "-shm")  # endings of what SQLite and we write beside a journal
@@ -83,7 +83,9 @@ def read_model(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], di
         raise MissingModel(f"no such file: {name}") from None
     except UNREADABLE as error:
         wanted = "a whole superarm model"
-        raise ModelFileError.must("content", name, wanted, "a foreign or truncated file") from error
+        raise ModelFileError.must(
+            "content", name, wanted, Description("a foreign or truncated file")
+        ) from error
     if not is_model:
         raise ModelFileError.must("format", name, repr(FORMAT), header["format"])
     if version < VERSION:

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 __all__ = [
+    "Description",
     "FeedbackError",
     "InvalidInput",
     "MissingData",
@@ -27,6 +28,12 @@ __all__ = [
     "at_row",
     "must",
 ]
+
+
+class Description(str):
+    """A description of what `must` got: shown as it is, where a value would be quoted."""
+
+    __slots__ = ()
 
 
 class SuperarmError(Exception):
@@ -102,15 +109,17 @@ def must(parameter: str, owner: str, expected: str, got: object, *, choices: Ite
         parameter: its name.
         owner: whose it is.
         expected: what it must be.
-        got: what it is.
+        got: the value; or an error, or a `Description` of the value.
         choices: words that may have been meant.
 
     >>> must("gamma", "MCDBF", "in (0, 1]", 1.5)
     'gamma of MCDBF must be in (0, 1], got 1.5'
     >>> must("learner", "superarm", "known", "mc-bdf", choices=["mc-slp", "mc-dbf"])
     "learner of superarm must be known, got 'mc-bdf'; did you mean 'mc-dbf'?"
+    >>> must("X", "PA", "a matrix", Description("shape (3,)"))
+    'X of PA must be a matrix, got shape (3,)'
     """
-    shown = repr(got)
+    shown = str(got) if isinstance(got, Description | Exception) else repr(got)
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return f"{parameter} of {owner} must be {expected}, got {shown}{_nearest(str(got), choices)}"

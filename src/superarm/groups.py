@@ -53,7 +53,7 @@ class Groups(NamedTuple):
         names, numbers = np.unique(group_names(values), return_inverse=True)
         if len(names) > MAX_GROUPS:
             wanted = f"a column of at most {MAX_GROUPS:,} different values"
-            raise InvalidInput.must("group", owner, wanted, f"{len(names):,}")
+            raise InvalidInput.must("group", owner, wanted, len(names))
         return cls(tuple(names.tolist()), numbers.astype(np.intp))
 
 

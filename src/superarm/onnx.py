@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm._extras import require_extra
+from superarm.errors import Description
 from superarm.native.scaling import Unit
 
 if TYPE_CHECKING:
@@ -34,14 +35,11 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
     layout, columns = learner.inputs.layout, learner.columns
     named = columns is not None and not columns.is_numeric_only
     if layout is None or layout.n_sparse or layout.n_numbers or named:
-        got = (
-            "no row yet"
-            if layout is None
-            else "text, words, dates or missing values"
-            if named
-            else layout.kind
-        )
-        raise learner.invalid("rows", "plain numbers without missing values, to be exported to ONNX", got)
+        got = "no row yet" if layout is None else layout.kind
+        if named:
+            got = "text, words, dates or missing values"
+        wanted = "plain numbers without missing values, to be exported to ONNX"
+        raise learner.invalid("rows", wanted, Description(got))
     graph = Graph()
     core = copy.deepcopy(learner).ensure_core()  # the original's caches stay as they are
     scores = _scores(graph, core, layout.n_dense)

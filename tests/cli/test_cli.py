@@ -409,7 +409,7 @@ def test_an_option_given_twice_is_refused(tmp_path: Path) -> None:
         (["train", "log.csv", "--leave-out", "a", "--leave-out=b"], "--leave-out of superarm train"),
         (["data", "features", "mnist", "--size", "8", "--size", "9"], "--size of superarm data features"),
     ):
-        with pytest.raises(InvalidInput, match=f"{option} must be given once, got '2 times'"):
+        with pytest.raises(InvalidInput, match=f"{option} must be given once, got 2 times"):
             click.testing.CliRunner().invoke(
                 typer.main.get_command(app), line, prog_name="superarm", catch_exceptions=False
             )

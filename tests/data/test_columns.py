@@ -159,7 +159,7 @@ def test_a_cell_is_read_as_its_column() -> None:
     same = [date(2024, 5, 1)] * 3
     assert read("dates", "2024-05-01", "1.5.2024", "2024/5/1") == same
     assert read("vector", "[1, 2]", [1, 2], np.ones(2), None, length=2)[3] is None
-    with pytest.raises(InvalidInput, match=r"x\['c'\] of this must be a list of 2 numbers, got '3 numbers'"):
+    with pytest.raises(InvalidInput, match=r"x\['c'\] of this must be a list of 2 numbers, got 3 numbers"):
         read("vector", [1, 2, 3], length=2)
 
 

@@ -116,13 +116,13 @@ def test_a_learner_keeps_to_its_layout() -> None:
 
 
 def test_a_pair_of_matrices_has_as_many_rows() -> None:
-    with pytest.raises(InvalidInput, match="a pair of matrices with as many rows, got '1 and 2 rows'"):
+    with pytest.raises(InvalidInput, match="a pair of matrices with as many rows, got 1 and 2 rows"):
         as_rows((X[:1], S), None, "this")
     wanted = "a pair of a dense matrix with 3 columns and a sparse one with 5"
     for given, shape in (((X, S), "(2, 3) and (2, 4)"), (X, "(2, 3)"), (S, "(2, 4)")):
-        with pytest.raises(InvalidInput, match=re.escape(f"{wanted}, got 'shape {shape}'")):
+        with pytest.raises(InvalidInput, match=re.escape(f"{wanted}, got shape {shape}")):
             as_rows(given, (3, 5), "this")
-    with pytest.raises(InvalidInput, match=r"a matrix with 3 columns, got 'shape \(2, 3\) and \(2, 4\)'"):
+    with pytest.raises(InvalidInput, match=r"a matrix with 3 columns, got shape \(2, 3\) and \(2, 4\)"):
         as_rows((X, S), 3, "this")
 
 

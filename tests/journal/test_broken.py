@@ -49,7 +49,7 @@ def test_a_context_that_cannot_be_kept_is_refused_before_anything_moves(drive, c
 
 
 def test_a_context_with_a_long_integer_is_refused_with_the_limit(drive):
-    with pytest.raises(InvalidRequest, match=r"integers of at most 64 bits.* got 'a longer integer'"):
+    with pytest.raises(InvalidRequest, match=r"integers of at most 64 bits.* got a longer integer"):
         drive().decide(DecisionRequest(rows(1)[0], context={"n": [10**30]}))
 
 

@@ -156,7 +156,7 @@ def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:
     for file in folder.glob("[0-9]*.png"):
         file.unlink()
     with pytest.raises(
-        InvalidInput, match=r"pictures of .*photos must be some that can be read, got '1 broken'"
+        InvalidInput, match=r"pictures of .*photos must be some that can be read, got 1 broken"
     ):
         LabelRows.read(folder)
     empty = tmp_path / "empty"

@@ -153,7 +153,7 @@ def test_features_in_a_file_of_their_own(tmp_path, kind):
     else:
         assert [x.tolist() for x in rows] == X.tolist()
     longer = write(tmp_path, "labels,hit\n1;2,1\n0;2,0\n0;1,0\n")
-    with pytest.raises(InvalidInput, match=r"x of .* must be a matrix with as many rows as .*, got '2 rows'"):
+    with pytest.raises(InvalidInput, match=r"x of .* must be a matrix with as many rows as .*, got 2 rows"):
         list(Log(longer, matrix=path))
 
 

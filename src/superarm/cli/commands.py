@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 
 
 class Command(TyperCommand):
@@ -29,7 +29,7 @@ class Command(TyperCommand):
         counts = Counter(once.get(arg.partition("=")[0]) for arg in given)
         for option, count in counts.items():
             if option is not None and count > 1:
-                raise InvalidInput.must(option, ctx.command_path, "given once", f"{count} times")
+                raise InvalidInput.must(option, ctx.command_path, "given once", Description(f"{count} times"))
         return super().parse_args(ctx, args)
 
 

@@ -13,7 +13,7 @@ from superarm._extras import require_extra
 from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force, split_commas
 from superarm.cli.output import check_output, print_group_coverage, print_json, print_table
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 
 FIGURES = (".html", ".svg", ".png", ".pdf", ".json")
 
@@ -175,7 +175,9 @@ def _split(
         trainings = [note for note in model.metadata.get("training", ()) if logs.keys() & note["logs"].keys()]
         splits |= {_Split(note["holdout"], note["seed"]) for note in trainings}
         if any(note["holdout"] == 0.0 for note in trainings):
-            raise InvalidInput.must(name, source.name, "trained with rows kept out", "all rows were learnt")
+            raise InvalidInput.must(
+                name, source.name, "trained with rows kept out", Description("all rows were learnt")
+            )
         trained_logs = {sha for note in trainings for sha in note["logs"]}
         new_logs = [file for sha, file in logs.items() if sha not in trained_logs]
         if new_logs and not quiet:

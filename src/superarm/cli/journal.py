@@ -14,7 +14,7 @@ import typer
 
 from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument
 from superarm.cli.output import check_output, print_json
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 
 
 def backup(
@@ -31,7 +31,7 @@ def backup(
 
     if is_postgres(journal):
         wanted = "a file: a database is backed up by its own pg_dump, or by its replicas (docs/scale.md)"
-        raise InvalidInput.must("JOURNAL", "superarm backup", wanted, "a database")
+        raise InvalidInput.must("JOURNAL", "superarm backup", wanted, Description("a database"))
     result = run(journal, to)
     if as_json:
         counts = {"events": result.events, "snapshots": result.snapshots}
@@ -255,7 +255,7 @@ def erase(
 
     if is_postgres(journal):
         wanted = "a file: of a shared journal, use the route of any process (superarm change URL erase)"
-        raise InvalidInput.must("JOURNAL", "superarm erase", wanted, "a database")
+        raise InvalidInput.must("JOURNAL", "superarm erase", wanted, Description("a database"))
     if bool(id_) == (older is not None):
         raise InvalidInput("superarm erase needs --id or --older, and not both")
     before = None if older is None else time.time() - parse_duration(older, "--older", "superarm erase")

@@ -163,14 +163,14 @@ def default_journal(rows: str) -> str:
 
 def _check_truth(rows: LabelRows, labels: list[str] | None, column: str, wanted: str) -> None:
     """Refuse a simulation in which some row has no label, or one that is not among those that may be given."""
-    from superarm.errors import InvalidInput
+    from superarm.errors import Description, InvalidInput
 
     if None in rows.truth:
-        got = f"none in row {rows.truth.index(None) + 1}"
+        got = Description(f"none in row {rows.truth.index(None) + 1}")
         raise InvalidInput.must(column, rows.name, "a label in every row", got)
     unknown = [truth for truth in dict.fromkeys(rows.truth) if labels is not None and truth not in labels]
     if unknown:
-        raise InvalidInput.must(column, rows.name, wanted, ", ".join(map(str, unknown[:10])))
+        raise InvalidInput.must(column, rows.name, wanted, unknown[:10])
 
 
 def _parse_keys(text: str | None) -> dict[str, str]:

@@ -141,7 +141,7 @@ def change(
 
     Example: **superarm labels change tickets.csv.labels.db --merge "sign in" login**
     """
-    from superarm.errors import InvalidInput
+    from superarm.errors import Description, InvalidInput
     from superarm.label.journal import LabelJournal
     from superarm.label.label_set import list_labels
 
@@ -149,7 +149,9 @@ def change(
     n_given = sum(option is not None for option in options)
     if n_given != 1:
         wanted = "one change at a time: --add, --rename, --merge, --disable, --exclude, --include or --erase"
-        raise InvalidInput.must("options", "superarm labels change", wanted, f"{n_given} of them")
+        raise InvalidInput.must(
+            "options", "superarm labels change", wanted, Description(f"{n_given} of them")
+        )
     if erase is not None:
         from superarm.label.erase import erase_person
 

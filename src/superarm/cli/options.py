@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
     from superarm.data.columns import Columns
@@ -62,7 +62,9 @@ def read_config(context: typer.Context, parameter: typer.CallbackParam, path: Pa
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput.must("--config", command, "a TOML file", f"{path}: {error}") from error
+        raise InvalidInput.must(
+            "--config", command, "a TOML file", Description(f"{path}: {error}")
+        ) from error
     known = {option.name: option for option in context.command.params if option.name != parameter.name}
     defaults: dict[str, Any] = {}
     for key, value in table.items():

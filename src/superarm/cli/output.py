@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
     from superarm.groups import GroupCoverage
@@ -113,7 +113,7 @@ def check_output(
         wanted = "a file that is no journal or database, nor part of one (nothing overwrites these)"
         raise InvalidInput.must(option, owner, wanted, str(path))
     if path.is_dir():
-        raise InvalidInput.must(option, owner, "a file", f"the folder {path}")
+        raise InvalidInput.must(option, owner, "a file", Description(f"the folder {path}"))
     if any(Path(read).exists() and path.resolve() == Path(read).resolve() for read in inputs):
         raise InvalidInput.must(option, owner, "another file than those that are read", str(path))
     if path.exists() and not force:

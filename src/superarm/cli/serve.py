@@ -128,8 +128,8 @@ def serve(
     """
     from superarm.service import Service
     from superarm.service.http import server
+    from superarm.service.http.access import Tokens
     from superarm.service.http.connection_limits import Limits
-    from superarm.service.http.tokens import Tokens
 
     tokens = Tokens(token_file, os.environ.get("SUPERARM_TOKEN") or None)
 

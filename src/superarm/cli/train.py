@@ -13,7 +13,7 @@ import typer
 from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force, column_lines
 from superarm.cli.output import check_output, print_json, print_table
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -162,7 +162,7 @@ def _with_labels(model: Learner, labels: list[str] | int | None) -> Learner:
         missing = not new and len(labels) < model.n_labels
     if labels is not None and missing:
         wanted = f"new labels, beside the {model.n_labels} that the model has and keeps"
-        got = labels if isinstance(labels, int) else f"{len(labels)} of these"
+        got = labels if isinstance(labels, int) else Description(f"{len(labels)} of these")
         raise InvalidInput.must("--labels", "superarm train --model", wanted, got)
     if new:
         model.add_labels(new)

@@ -21,7 +21,7 @@ from superarm.data.cells import (
     to_word,
 )
 from superarm.data.rows import FLOAT32_MAX
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 
 NUMBERS, BOOLEAN, DATES, WORDS, TEXT, VECTOR = KINDS = (
     "numbers",
@@ -116,7 +116,7 @@ class Column:
         vector = parse_vector(value, self.name, owner)
         if len(vector) != self.length:
             wanted = f"a list of {self.length} numbers"
-            raise InvalidInput.must(f"x[{self.name!r}]", owner, wanted, f"{len(vector)} numbers")
+            raise InvalidInput.must(f"x[{self.name!r}]", owner, wanted, Description(f"{len(vector)} numbers"))
         return vector
 
     def _parse_text(self, text: str, owner: str) -> ParsedCell:
@@ -146,7 +146,7 @@ def infer_value(name: str, value: Cell, owner: str) -> tuple[str, ParsedCell]:
         return TEXT if is_text(value) else WORDS, value or None
     if is_vector(value):
         wanted = "in the first row, or declared (columns=): a vector needs features of its own"
-        raise InvalidInput.must(f"x[{name!r}]", owner, wanted, "a new vector")
+        raise InvalidInput.must(f"x[{name!r}]", owner, wanted, Description("a new vector"))
     return NUMBERS, check_value(value, name, owner)
 
 

@@ -42,7 +42,7 @@ from superarm.data.encoding import encode_row, encode_table
 from superarm.data.inference import LIKELY_ID, ColumnProfile, inference_warnings
 from superarm.data.rows import AnyRow, Layout, Rows
 from superarm.data.tables import first_cells, records
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 
 INFERENCE_ROWS = 20_000  # the first rows, which tell what columns are
 OPEN_NUMBERS = 40  # features for numbers of open columns, unless the first row has more numbers
@@ -98,7 +98,7 @@ class Columns:
                 self.columns[column.name] = column
         except TypeError as error:
             wanted = "a list of columns, each with a name and a kind"
-            raise InvalidInput.must("columns", "Columns", wanted, str(error)) from error
+            raise InvalidInput.must("columns", "Columns", wanted, error) from error
         declared = self.columns.values()
         if n_word_features is None:
             n_word_features = (
@@ -207,13 +207,15 @@ class Columns:
         if path.suffix == ".npz":
             header, _ = read_model(path)
             if header.get("columns") is None:
-                raise InvalidInput.must("columns", str(path), "a model of rows with names", "numbers alone")
+                raise InvalidInput.must(
+                    "columns", str(path), "a model of rows with names", Description("numbers alone")
+                )
             return cls.from_dict(header["columns"])
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             wanted = 'a JSON file such as {"columns": [{"name": "age", "kind": "numbers"}]}, or a model'
-            raise InvalidInput.must("columns", str(path), wanted, str(error)) from error
+            raise InvalidInput.must("columns", str(path), wanted, error) from error
         return cls.from_dict(content)
 
     def write(self, path: str | PathLike[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.native.rows import RowBlock
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -186,14 +186,16 @@ def as_row(x: Any, n_features: Width, owner: str) -> AnyRow:
 def _own_row(x: Row, n_features: Width, owner: str) -> AnyRow:
     d, width = len(x.dense), x.width
     if d and width and isinstance(n_features, int):
-        raise InvalidInput.must("x", owner, f"{n_features} numbers of one kind", "a dense and a sparse part")
+        raise InvalidInput.must(
+            "x", owner, f"{n_features} numbers of one kind", Description("a dense and a sparse part")
+        )
     if isinstance(n_features, tuple):
         d_wanted, width = n_features
     else:
         d_wanted = n_features or d
         width = 0 if not width else n_features or width
     if d and d != d_wanted:
-        raise InvalidInput.must("x", owner, f"of length {d_wanted}", f"shape {(d,)}")
+        raise InvalidInput.must("x", owner, f"of length {d_wanted}", Description(f"shape {(d,)}"))
     if not width:
         return x.dense.copy()
     return Row.from_parts(x.dense.copy(), *_sparse_row(x.indices, x.values, width, owner))
@@ -210,14 +212,14 @@ def _dense_row(x: Any, length: int | None, owner: str) -> Array:
         row = row[0]
     if row.ndim != 1 or length not in (None, len(row)):
         wanted = "a row of numbers" if length is None else f"of length {length}"
-        raise InvalidInput.must("x", owner, wanted, f"shape {row.shape}")
+        raise InvalidInput.must("x", owner, wanted, Description(f"shape {row.shape}"))
     return row
 
 
 def _scipy_row(x: Any, width: int | None, owner: str) -> tuple[Array, Array, int]:
     rows = as_rows(x, width, owner)
     if len(rows) != 1:
-        raise InvalidInput.must("x", owner, "one row", f"shape {x.shape}")
+        raise InvalidInput.must("x", owner, "one row", Description(f"shape {x.shape}"))
     return rows.indices.copy(), rows.values.copy(), rows.width
 
 
@@ -230,7 +232,7 @@ def _sparse_row(indices: Any, values: Any, width: int | None, owner: str) -> tup
     except (TypeError, ValueError) as error:
         raise InvalidInput.must("x", owner, "a pair of index and value vectors", (indices, values)) from error
     if index.ndim != 1 or index.shape != value.shape:
-        got = f"shapes {index.shape} and {value.shape}"
+        got = Description(f"shapes {index.shape} and {value.shape}")
         raise InvalidInput.must("x", owner, "index and value vectors of one length", got)
     if width is None:
         width = int(index[-1]) + 1 if len(index) else 1
@@ -259,7 +261,9 @@ def conform_row(row: AnyRow, layout: Layout, owner: str) -> AnyRow:
             return Row.from_parts(
                 np.zeros(layout.n_dense, np.float32), row.indices, row.values, layout.n_sparse
             )
-        raise InvalidInput.must("x", owner, f"{layout.kind}, as its first row was", f"{row.layout.kind}")
+        raise InvalidInput.must(
+            "x", owner, f"{layout.kind}, as its first row was", Description(row.layout.kind)
+        )
     if layout.n_sparse == 0:
         return row
     if layout.n_dense:
@@ -294,7 +298,7 @@ def as_rows(X: Any, n_features: Width, owner: str) -> Rows:
         wanted = f"a matrix with {n_features} columns"
     widths = width if isinstance(width, tuple) else (width,)
     shapes = " and ".join(str((len(rows), columns)) for columns in widths)
-    raise InvalidInput.must("X", owner, wanted, f"shape {shapes}")
+    raise InvalidInput.must("X", owner, wanted, Description(f"shape {shapes}"))
 
 
 def _checked_rows(X: Any, owner: str) -> Rows:
@@ -305,7 +309,7 @@ def _checked_rows(X: Any, owner: str) -> Rows:
     if type(X) is tuple and hasattr(X[1], "tocsr") and not hasattr(X[0], "tocsr"):
         dense, sparse = _dense(X[0], owner), _sparse(X[1], owner)
         if len(dense) != len(sparse[2]) - 1:
-            got = f"{len(dense)} and {len(sparse[2]) - 1} rows"
+            got = Description(f"{len(dense)} and {len(sparse[2]) - 1} rows")
             raise InvalidInput.must("X", owner, "a pair of matrices with as many rows", got)
         return Rows(dense, *sparse)
     if not hasattr(X, "tocsr"):
@@ -334,7 +338,9 @@ def _dense(X: Any, owner: str) -> Array:
     except (TypeError, ValueError) as error:
         raise InvalidInput.must("X", owner, "a matrix of numbers, dense or SciPy sparse", X) from error
     if np.ndim(X) != 2:
-        raise InvalidInput.must("X", owner, "a matrix with two dimensions", f"shape {np.shape(X)}")
+        raise InvalidInput.must(
+            "X", owner, "a matrix with two dimensions", Description(f"shape {np.shape(X)}")
+        )
     return dense
 
 

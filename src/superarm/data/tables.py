@@ -24,7 +24,7 @@ from superarm._extras import require_extra
 from superarm._files import UNREADABLE, file_digest
 from superarm._types import Cell, Frame
 from superarm.data.cells import is_named_row
-from superarm.errors import InvalidInput, at_row
+from superarm.errors import Description, InvalidInput, at_row
 from superarm.parameters import existing_file
 
 CHUNK = 4096
@@ -97,7 +97,7 @@ class FileTable(Table):
                 "(in Excel: CSV UTF-8), or convert it with iconv -f WINDOWS-1252 -t UTF-8"
             ) from error
         except OSError as error:
-            raise InvalidInput.must("content", self.name, "readable", error.strerror) from error
+            raise InvalidInput.must("content", self.name, "readable", error) from error
 
     @abstractmethod
     def _rows(self) -> Iterator[TableRow]: ...
@@ -136,7 +136,7 @@ class CsvTable(FileTable):
                     elif cells:
                         yield f"{len(header)} cells, as the header has, not {len(cells)}"
             except csv.Error as error:
-                raise InvalidInput.must("content", self.name, "a CSV file", str(error)) from error
+                raise InvalidInput.must("content", self.name, "a CSV file", error) from error
 
 
 class JsonTable(FileTable):
@@ -160,7 +160,7 @@ class ParquetTable(FileTable):
         try:
             yield from _polars_rows(pl.scan_parquet(self.path))
         except pl.exceptions.PolarsError as error:
-            raise InvalidInput.must("content", self.name, "a Parquet file", str(error)) from error
+            raise InvalidInput.must("content", self.name, "a Parquet file", error) from error
 
 
 READERS: dict[str, type[FileTable]] = {
@@ -199,7 +199,7 @@ def _frame_table(frame: Any) -> FrameTable:
     if is_named_rows(frame) or (library == "polars" and hasattr(frame, "collect_schema")):
         return FrameTable(names.get(library, "the table"), lambda: records(frame))
     wanted = "a file, a pandas, Polars or Arrow table, or a list of dicts"
-    raise InvalidInput.must("table", "superarm", wanted, type(frame).__name__)
+    raise InvalidInput.must("table", "superarm", wanted, Description(type(frame).__name__))
 
 
 class WithVectors(Table):
@@ -216,7 +216,7 @@ class WithVectors(Table):
         self.matrix = read_matrix(path)
         self.sparse = hasattr(self.matrix, "tocsr")
         if self.sparse and column != "x":
-            raise InvalidInput.must("vectors", str(path), "a dense matrix", "a sparse one")
+            raise InvalidInput.must("vectors", str(path), "a dense matrix", Description("a sparse one"))
 
     def rows(self) -> Generator[TableRow, None, None]:
         count, n = 0, self.matrix.shape[0]
@@ -226,7 +226,7 @@ class WithVectors(Table):
             yield row if isinstance(row, str) else {**row, **self._cells(count - 1)}
         if count != n:
             wanted = f"a matrix with as many rows as {self.name}"
-            raise InvalidInput.must(self.column, str(self.path), wanted, f"{n} rows")
+            raise InvalidInput.must(self.column, str(self.path), wanted, Description(f"{n} rows"))
 
     def _cells(self, i: int) -> dict[str, Cell]:
         if not self.sparse:
@@ -346,9 +346,9 @@ def read_matrix(path: Path) -> Any:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
                 matrix = sparse_matrix(content) if "X_data" in content else content["X"]
     except UNREADABLE as error:
-        raise InvalidInput.must("content", str(path), wanted, str(error)) from error
+        raise InvalidInput.must("content", str(path), wanted, error) from error
     if len(matrix.shape) != 2:
-        raise InvalidInput.must("content", str(path), "a matrix", f"shape {matrix.shape}")
+        raise InvalidInput.must("content", str(path), "a matrix", Description(f"shape {matrix.shape}"))
     return matrix
 
 

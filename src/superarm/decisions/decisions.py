@@ -14,7 +14,7 @@ from superarm._types import Array
 from superarm.data.labels import Labels
 from superarm.data.rows import Rows, take_segments
 from superarm.decisions.decision import Decision
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
     import polars
@@ -274,7 +274,7 @@ class Decisions:
         if missing or frame.is_empty() or len(learners) != 1:
             wanted = "what to_frame gave, of one learner"
             raise InvalidInput.must(
-                "frame", owner, wanted, f"no {', '.join(missing)}" if missing else learners
+                "frame", owner, wanted, Description(f"no {', '.join(missing)}") if missing else learners
             )
         number = {label: i for i, label in enumerate(label_set.all())}
         try:

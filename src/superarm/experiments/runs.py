@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.experiments.code_digest import code_digest
 from superarm.learners import Learner
 from superarm.learners.registry import make
@@ -85,7 +85,9 @@ def canonical_json(value: Any) -> str:
 def open_stream(source: str, label: str | None, first_labels: int | None, data_digest: str) -> Stream:
     """Return the stream of some data; it is opened once in each process, and again when its content has changed."""
     if identity(source) != data_digest:
-        raise InvalidInput.must("content", source, f"the same on every machine ({data_digest})", "another")
+        raise InvalidInput.must(
+            "content", source, f"the same on every machine ({data_digest})", Description("another")
+        )
     stream = open_data(source, label=label)
     k = first_labels
     if k is None:
@@ -159,7 +161,7 @@ def execute_run(run: Run) -> RunResult | RunFailure:
         learner = run.make_learner(stream)
         if run.code_digest() != run.code:
             wanted = "the same as where the run was started"
-            raise InvalidInput.must("code", "this worker", wanted, "other code")
+            raise InvalidInput.must("code", "this worker", wanted, Description("other code"))
         trace = replace(simulate(learner, stream, run.rounds), by_label=(), by_group=())
         return RunResult(run, trace, stream.n_labels, stream.n_features)
     except Exception as error:  # users write learners: whatever one raises belongs to its run

@@ -20,7 +20,7 @@ from superarm.data.labels import Label, Labels
 from superarm.data.rows import FLOAT32_MAX, Rows, as_row, as_rows
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
-from superarm.errors import FeedbackError, InvalidInput
+from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
 from superarm.native import loops
@@ -249,7 +249,7 @@ class Rule(Parametrised, ABC):
         core, numbers, m = self._prepare(s.shape[1], eligible, set_size, coverage)
         rows = None if x is None else as_rows(x, None, self.owner)
         if rows is not None and len(rows) != len(s):
-            raise self.invalid("x", f"{len(s)} rows, as scores has", f"{len(rows)}")
+            raise self.invalid("x", f"{len(s)} rows, as scores has", len(rows))
         cursor, start = core.cursor(), self.round
         done, *draws = loops.decide_many(core, Rows(s), EligibleLabels(numbers), m, cursor)
         if done < len(s):
@@ -340,7 +340,7 @@ class Rule(Parametrised, ABC):
     ) -> tuple[Any, Array, int]:
         """Return the core for k scores, the numbers of the eligible labels, and how many to show."""
         if self.labels is not None and k != len(self.labels):
-            raise self.invalid("scores", f"{len(self.labels)} numbers, one a label", f"{k}")
+            raise self.invalid("scores", f"{len(self.labels)} numbers, one a label", k)
         core = self._core_for(k)
         numbers: Array = core.all_labels
         if eligible is not None:
@@ -371,7 +371,7 @@ class Rule(Parametrised, ABC):
                 if ndim == 1
                 else "a matrix (decide takes one row)"
             )
-            raise self.invalid(what, wanted, f"shape {s.shape}")
+            raise self.invalid(what, wanted, Description(f"shape {s.shape}"))
         if s.ndim != ndim or s.shape[-1] < 2 or not (np.abs(s) <= FLOAT32_MAX).all():
             raise self.invalid(what, "finite, one for each of at least two labels", s)
         return (s if probabilities is None else log_scores(s, self.owner)).astype(np.float32)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from superarm._types import JsonObject
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.journal.store import Snapshot, Store
 
 UNSUPPORTED_URL = re.compile(r"^[\w+]+://|^postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)
@@ -19,7 +19,7 @@ def is_postgres(journal: object) -> bool:
         return True
     if UNSUPPORTED_URL.search(text):
         wanted = "a file, or an address such as postgresql://user@host:5432/name"
-        raise InvalidInput.must("journal", "superarm", wanted, "another kind of address")
+        raise InvalidInput.must("journal", "superarm", wanted, Description("another kind of address"))
     return False
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from superarm._types import JsonObject
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.snapshots import import_user_classes, is_user_class, made_by, model_bytes
 from superarm.journal.store import Snapshot
@@ -82,7 +82,9 @@ def _from_model(options: JournalOptions, model: str | Path) -> tuple[Learner, st
     if not all(isinstance(label, str) for label in labels):  # JSON and journals have names: 3 becomes "3"
         learner = learner.with_params(labels=[str(label) for label in labels])
     if options.columns is not None:
-        raise InvalidInput.must("--columns", "superarm serve", f"left out: {model} has its own", "a file")
+        raise InvalidInput.must(
+            "--columns", "superarm serve", f"left out: {model} has its own", Description("a file")
+        )
     fixed = _fixed_by(learner)
     _check_same(model, fixed, {name: value for name, value in options.given().items() if name in fixed})
     spec = options.learner or learner.name

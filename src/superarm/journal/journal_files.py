@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from superarm.errors import Description
 from superarm.journal.errors import JournalLocked, JournalMismatch, JournalUnavailable
 
 PRIVATE_FILE = 0o600
@@ -45,7 +46,9 @@ class FileLock:
     def __init__(self, journal: Path) -> None:
         if journal.is_file() and journal.stat().st_nlink > 1:  # the lock goes by the name
             wanted = "a file with one name: two processes could hold it by different ones"
-            raise JournalLocked.must("journal", "superarm", wanted, f"{journal}, which has hard links")
+            raise JournalLocked.must(
+                "journal", "superarm", wanted, Description(f"{journal}, which has hard links")
+            )
         try:
             self._file = os.open(sibling(journal, ".lock"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
         except OSError as error:

@@ -10,6 +10,7 @@ rounds      a sequence that hands out blocks of rounds
 
 from __future__ import annotations
 
+from superarm.errors import Description
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.postgres_address import Address, Connection, database_errors
 from superarm.journal.statements import TABLES
@@ -74,7 +75,9 @@ def check_database(connection: Connection, address: object) -> bool:
     encoding = connection.execute("SHOW server_encoding").fetchone()
     if encoding is None or encoding[0] != "UTF8":
         wanted = "one that can hold every text: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
-        raise JournalMismatch.must("database", "superarm", wanted, f"{encoding and encoding[0]} in {address}")
+        raise JournalMismatch.must(
+            "database", "superarm", wanted, Description(f"{encoding and encoding[0]} in {address}")
+        )
     table = connection.execute("SELECT to_regclass('superarm.format')").fetchone()
     if table is None or table[0] is None:
         return False
@@ -82,7 +85,9 @@ def check_database(connection: Connection, address: object) -> bool:
     version = 0 if row is None else int(row[0])
     if version != FORMAT:
         wanted = f"of format {FORMAT}" + (" (install a newer superarm)" if version > FORMAT else "")
-        raise JournalMismatch.must("journal", "superarm", wanted, f"format {version} in {address}")
+        raise JournalMismatch.must(
+            "journal", "superarm", wanted, Description(f"format {version} in {address}")
+        )
     return True
 
 

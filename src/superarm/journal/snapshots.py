@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from superarm._types import JsonObject
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.store import Snapshot
 from superarm.learners import Learner, load
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def check_kind(meta: JsonObject) -> None:
     """Refuse a journal that is not a service's."""
     if meta["kind"] != "service":
-        got = f"that of a {meta['kind']}"
+        got = Description(f"that of a {meta['kind']}")
         raise JournalMismatch.must(
             "journal", "superarm", "that of a service (superarm labels reads others)", got
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from superarm._files import sync
 from superarm._types import JsonObject
+from superarm.errors import Description
 from superarm.journal.errors import JournalFull, JournalMismatch, JournalUnavailable
 from superarm.journal.events import chain_start
 from superarm.journal.journal_files import PRIVATE_FILE, FileLock, clear_parts, real_path, sibling
@@ -76,10 +77,10 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
         raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path))
     if version > FORMAT:
         wanted = f"of format {FORMAT} at most (install a newer superarm)"
-        raise JournalMismatch.must("journal", "superarm", wanted, f"format {version}")
+        raise JournalMismatch.must("journal", "superarm", wanted, Description(f"format {version}"))
     if version < FORMAT:
         wanted = f"of format {FORMAT} (superarm 0.{version} made it: use that one, or export with it)"
-        raise JournalMismatch.must("journal", "superarm", wanted, f"format {version}")
+        raise JournalMismatch.must("journal", "superarm", wanted, Description(f"format {version}"))
 
 
 def create(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:

@@ -8,7 +8,7 @@ from glob import escape
 from pathlib import Path
 
 from superarm._files import JOURNAL_SIDECARS, sync
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.journal_files import FileLock, discard
@@ -23,7 +23,9 @@ def erase_person(journal: str | Path, person: str) -> int:
     """
     if is_postgres(journal):
         wanted = "a file (in a database, exclude the person)"
-        raise InvalidInput.must("JOURNAL", "superarm labels change --erase", wanted, "a database")
+        raise InvalidInput.must(
+            "JOURNAL", "superarm labels change --erase", wanted, Description("a database")
+        )
     LabelJournal(journal, read_only=True).close()  # it is one
     path = Path(journal).resolve()
     new, leftovers = path.with_name(f".{path.name}.erasing"), f"*.{escape(path.name)}.erasing*"

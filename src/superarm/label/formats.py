@@ -241,7 +241,7 @@ def _read_tasks(path: Path) -> list[object]:
         return [json.loads(line) for line in text.splitlines() if line.strip()]
     except ValueError as error:
         wanted = "a JSON list, or one JSON object a line"
-        raise InvalidInput.must("content", str(path), wanted, str(error)) from error
+        raise InvalidInput.must("content", str(path), wanted, error) from error
 
 
 # ---------------------------------------------------------------- writing

@@ -18,7 +18,7 @@ from msgspec import ValidationError, convert
 from msgspec.structs import asdict
 
 from superarm._types import JsonObject
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.journal.backends import create_journal, is_postgres, journal_exists, open_store
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
@@ -43,7 +43,7 @@ def read_settings(store: Store) -> tuple[LabelSettings, list[str] | None]:
     """Return the settings of the labelling in a journal, as they are now, and the keys of its items."""
     meta, keys = store.meta(), None
     if meta.get("kind") != KIND:
-        got = f"that of a {meta.get('kind')}"
+        got = Description(f"that of a {meta.get('kind')}")
         raise JournalMismatch.must("journal", "superarm label", "the journal of a labelling", got)
     for event in store.changes():
         if event.body["what"] == "settings":

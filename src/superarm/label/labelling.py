@@ -10,7 +10,7 @@ import numpy as np
 
 from superarm._types import Frame, JsonObject
 from superarm.data.column import ColumnKinds
-from superarm.errors import FeedbackError, InvalidInput
+from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.journal.events import AnswerBody
 from superarm.label.answers import TABLE_AS_PERSON, Answer, check_known_person, check_person
 from superarm.label.journal import LabelJournal
@@ -201,7 +201,9 @@ class Labelling(LabellingResults):
         """
         n_given = [label is not None, none, yes is not None].count(True)
         if n_given != 1:
-            raise FeedbackError.must("answer", OWNER, "one of label=, none=True, yes=", f"{n_given} of them")
+            raise FeedbackError.must(
+                "answer", OWNER, "one of label=, none=True, yes=", Description(f"{n_given} of them")
+            )
         reply = (label, none, yes)
         open_question = self._open.find(by, question, reply)
         if open_question is None:
@@ -261,7 +263,7 @@ class Labelling(LabellingResults):
                 self._live_label(name)
             if not shown and body.label is None:
                 raise InvalidInput.must(
-                    "answer", OWNER, "one with label or labels", f"neither, for row {row}"
+                    "answer", OWNER, "one with label or labels", Description(f"neither, for row {row}")
                 )
             if body.hit is None:
                 body.hit = body.label is not None and (not shown or body.label in shown)

@@ -23,7 +23,7 @@ from superarm.data.inference import outcome_columns
 from superarm.data.labels import parse_label_column
 from superarm.data.rows import AnyRow, Row, Rows
 from superarm.data.tables import TABLES, open_table, read_matrix
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.label.label_set import sort_labels
 from superarm.label.pictures import MEDIA_TYPES, picture_bytes, pixel_features
 
@@ -184,14 +184,14 @@ class LabelRows:
         texts = [file for file in visible if file.suffix.lower() == ".txt"]
         if bool(pictures) == bool(texts):
             wanted = f"pictures ({', '.join(MEDIA_TYPES)}) or texts (.txt)"
-            raise InvalidInput.must("folder", str(path), wanted, "both" if texts else "neither")
+            raise InvalidInput.must("folder", str(path), wanted, Description("both" if texts else "neither"))
         every_file = files = pictures or texts
         matrix = None if vectors is None else _read_vectors(Path(vectors), len(files), str(path))
         if pictures and matrix is None:
             pixels = [(file, pixels_of) for file in files if (pixels_of := pixel_features(file)) is not None]
             if not pixels:
                 raise InvalidInput.must(
-                    "pictures", str(path), "some that can be read", f"{len(files)} broken"
+                    "pictures", str(path), "some that can be read", Description(f"{len(files)} broken")
                 )
             files, matrix = [file for file, _ in pixels], np.array([values for _, values in pixels])
         names = [str(file.relative_to(path)) for file in files]
@@ -296,7 +296,7 @@ def _decode(content: bytes, file: Path) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         wanted = "UTF-8 (convert it, or take it out of the folder)"
-        got = f"byte {error.object[error.start]:#04x} at {error.start:,}"
+        got = Description(f"byte {error.object[error.start]:#04x} at {error.start:,}")
         raise InvalidInput.must("text", str(file), wanted, got) from error
 
 

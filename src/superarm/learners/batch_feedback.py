@@ -11,7 +11,7 @@ from superarm._types import Array
 from superarm.data.rows import Rows, stack
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
-from superarm.errors import FeedbackError
+from superarm.errors import Description, FeedbackError
 from superarm.learners.base import LearnerBase
 from superarm.learners.feedback import (
     CheckedAnswer,
@@ -94,7 +94,7 @@ def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerC
     """Learn from decisions of `decide_many`."""
     rounds = decisions.round[answers.which]
     if decisions.learner != learner.id or rounds.max() >= learner.round or rounds.min() < 0:
-        whose = f"those of learner {decisions.learner}"
+        whose = Description(f"those of learner {decisions.learner}")
         raise FeedbackError.must("decisions", learner.owner, f"its own (learner {learner.id})", whose)
     _check_rounds(learner, rounds)
     eligible = _eligible(learner, decisions)
@@ -169,7 +169,7 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColu
         names = [name for name in learner.feedback if name != "likelihood"]
         wanted = " or ".join(f"{name}s" for name in names)
         kinds = [name for name, value in (("hits", hits), ("labels", labels)) if value is not None]
-        raise FeedbackError.must("answers", owner, wanted, " and ".join(kinds) or "neither")
+        raise FeedbackError.must("answers", owner, wanted, Description(" and ".join(kinds) or "neither"))
     values = hits if labels is None else labels
     column = np.asarray(values) if labels is None else np.empty(0)
     numbers: Any
@@ -187,7 +187,7 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColu
             wanted = "True, False or None" if labels is None else "known labels or None"
             raise FeedbackError.must(f"{kind}s", owner, wanted, wrong)
     if n != count:
-        got = f"{n} answers to {count} decisions"
+        got = Description(f"{n} answers to {count} decisions")
         raise FeedbackError.must("answers", owner, "one for each decision, None where none came", got)
     if labels is None:
         return AnswerColumns(which, np.array(numbers, bool), np.full(len(which), -1, np.intp))

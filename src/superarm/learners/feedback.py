@@ -9,7 +9,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import Row
 from superarm.decisions import Decision
-from superarm.errors import FeedbackError, WeightsOverflow
+from superarm.errors import Description, FeedbackError, WeightsOverflow
 from superarm.native.core import SCORE_FAILED
 from superarm.parameters import as_bit
 
@@ -62,7 +62,7 @@ def _check_feedback(learner: LearnerBase, decision: Any, hit: Any, label: Any, l
         shown = f"hit={hit!r}, label={label!r}"
         if likelihood is not None:
             shown += ", likelihood=..."
-        raise FeedbackError.must("feedback", owner, wanted, shown)
+        raise FeedbackError.must("feedback", owner, wanted, Description(shown))
     if kinds == ["hit"] and hit is not True and hit is not False and as_bit(hit) is None:
         raise FeedbackError.must("hit", owner, "True or False", hit)
     if decision.round is None:
@@ -71,7 +71,7 @@ def _check_feedback(learner: LearnerBase, decision: Any, hit: Any, label: Any, l
         again = learner.id in decision.learnt_by
     else:
         if decision.learner != learner.id or decision.round >= learner.round:
-            whose = f"one of learner {decision.learner}, round {decision.round}"
+            whose = Description(f"one of learner {decision.learner}, round {decision.round}")
             raise FeedbackError.must("decision", owner, f"its own (learner {learner.id})", whose)
         again = decision.round in learner.core.answered
     if again:

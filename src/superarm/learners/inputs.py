@@ -20,7 +20,7 @@ from superarm.data.labels import Label, Labels
 from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, conform_row, layout_of, stack
 from superarm.data.tables import is_frame, is_named_rows, named_row
 from superarm.decisions.decisions import EligibleLabels
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.parameters import check_int
 
 
@@ -112,7 +112,9 @@ class InputSchema:
             else [self.eligible_numbers(eligible)]
         )
         if several and len(each) != n:
-            raise self.invalid("eligible", f"one list, or one for each of {n} rows", f"{len(each)} lists")
+            raise self.invalid(
+                "eligible", f"one list, or one for each of {n} rows", Description(f"{len(each)} lists")
+            )
         if not self.sizes_vary and any(len(numbers) < m for numbers in each):
             raise self.invalid(
                 "eligible", f"at least set_size = {m} labels in every row of a batch", eligible
@@ -164,7 +166,7 @@ class InputSchema:
         assert self.layout is not None
         if rows.layout.kind != self.layout.kind:
             wanted = f"{self.layout.kind}, as its first row was"
-            raise self.invalid("X", wanted, rows.layout.kind)
+            raise self.invalid("X", wanted, Description(rows.layout.kind))
         return rows
 
     def encode_owned_rows(self, X: Any) -> Rows:
@@ -208,9 +210,9 @@ class InputSchema:
         if self.columns is None:
             if self.layout is not None:
                 wanted = f"{self.n_features} numbers, as its first row was"
-                raise self.invalid("x", wanted, "names")
+                raise self.invalid("x", wanted, Description("names"))
             if isinstance(self.n_features, tuple):
-                raise self.invalid("x", f"a row of {self.n_features} columns", "names")
+                raise self.invalid("x", f"a row of {self.n_features} columns", Description("names"))
             if is_frame(X) and len(X) >= ENOUGH_ROWS and self.n_features is None:
                 columns = Columns.infer(X)
                 self.use_columns(columns)
@@ -231,8 +233,8 @@ class InputSchema:
             raise self.invalid("columns", "at least one that is a feature", columns)
         if self.layout is None:
             if self.n_features not in (None, columns.layout.n_features):
-                got = f"{columns.layout.n_features}"
-                raise self.invalid("columns", f"for {self.n_features} features", got)
+                wanted = f"for {self.n_features} features"
+                raise self.invalid("columns", wanted, columns.layout.n_features)
         else:
             before = None if self.columns is None else self.columns.to_dict()["columns"]
             if (

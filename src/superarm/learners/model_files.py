@@ -13,7 +13,7 @@ from superarm import _files, native
 from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.rows import Layout
-from superarm.errors import InvalidInput, ModelFileError
+from superarm.errors import Description, InvalidInput, ModelFileError
 from superarm.learners.base import copy_state
 from superarm.parameters import parameters
 
@@ -63,7 +63,9 @@ def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
         if isinstance(error, InvalidInput):
             raise
         wanted = f"left as it is: what was learnt would have no place ({error})"
-        raise learner.invalid(" and ".join(params), wanted, ", ".join(map(repr, params.values()))) from error
+        raise learner.invalid(
+            " and ".join(params), wanted, Description(", ".join(map(repr, params.values())))
+        ) from error
     return new
 
 
@@ -150,7 +152,9 @@ def read(path: str | PathLike[str] | BinaryIO, root: type[Learner]) -> Learner:
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, ModelFileError):
             raise
-        raise ModelFileError.must("content", str(path), "a superarm model", f"a broken {error}") from error
+        raise ModelFileError.must(
+            "content", str(path), "a superarm model", Description(f"a broken {error}")
+        ) from error
     return learner
 
 

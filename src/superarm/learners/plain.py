@@ -24,7 +24,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.rows import Layout
-from superarm.errors import WeightsOverflow
+from superarm.errors import Description, WeightsOverflow
 from superarm.explore.runner_up import RunnerUp
 from superarm.learners.families import AnyRuleLearner
 from superarm.native.core import Core
@@ -129,7 +129,9 @@ class PlainLearner(AnyRuleLearner):
         with np.errstate(over="ignore"):  # found below
             s = np.asarray(self.score(x), np.float32)
         if s.shape != (self.n_labels,):
-            raise self.invalid("score(x)", f"{self.n_labels} numbers, one for each label", f"shape {s.shape}")
+            raise self.invalid(
+                "score(x)", f"{self.n_labels} numbers, one for each label", Description(f"shape {s.shape}")
+            )
         if not np.isfinite(s).all():
             raise WeightsOverflow(f"scores of {self.owner} must be finite, got {s} at round {self.round}")
         return s

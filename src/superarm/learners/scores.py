@@ -56,9 +56,7 @@ class ScoreSchema(InputSchema):
         named = list(records(X))
         for x in named:
             if len(x) != self.label_set.count:
-                raise self.invalid(
-                    "X", f"scores of all {self.label_set.count} labels in every row", f"{len(x)}"
-                )
+                raise self.invalid("X", f"scores of all {self.label_set.count} labels in every row", len(x))
         return Rows(np.stack([self.encode_row(x) for x in named]))
 
 

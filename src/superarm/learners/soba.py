@@ -19,6 +19,7 @@ from math import inf
 from typing import Any, Unpack
 
 from superarm.data.rows import Layout
+from superarm.errors import Description
 from superarm.learners.families import BanditLearner, BanditParams
 from superarm.native.core import Core
 from superarm.native.second_order import SOBADiagonalCore, SOBAFullCore
@@ -63,7 +64,7 @@ class SOBA(BanditLearner):
     def _check_memory(self, n_features: int) -> None:
         size = self.n_labels * (n_features + 16)
         if self.matrix == "full" and size * size * 8 > _memory() / 2:
-            gigabytes = f"{size * size * 8 / 2**30:.0f} GB for n_labels x n_features = {size}"
+            gigabytes = Description(f"{size * size * 8 / 2**30:.0f} GB for n_labels x n_features = {size}")
             raise self.invalid("matrix", "'diagonal' where 'full' does not fit in memory", gigabytes)
 
 

@@ -24,7 +24,7 @@ from superarm.data.column import Column
 from superarm.data.columns import Columns
 from superarm.data.tables import open_table, read_matrix
 from superarm.decisions.decisions import Decisions
-from superarm.errors import FeedbackError, InvalidInput, at_row
+from superarm.errors import Description, FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner, load
 from superarm.logs import Log, Writer
 from superarm.logs.parsing import parse_hit
@@ -206,7 +206,7 @@ def _decisions_table(path: Path) -> polars.DataFrame:
     try:
         return pl.read_parquet(existing_file(path))
     except pl.exceptions.PolarsError as error:
-        raise InvalidInput.must("content", str(path), "what superarm decide wrote", str(error)) from error
+        raise InvalidInput.must("content", str(path), "what superarm decide wrote", error) from error
 
 
 def _write_log(answered: polars.DataFrame, path: Path) -> int:
@@ -317,5 +317,7 @@ def _read_answers(
         id_ = to_word(row[id_column])
         answer = parse_hit(value, column, at_row(str(path), number)) if kind == "hits" else to_word(value)
         if answer is not None and answers.setdefault(id_, answer) != answer:
-            raise FeedbackError.must(id_column, str(path), "answered once", f"two answers to {id_!r}")
+            raise FeedbackError.must(
+                id_column, str(path), "answered once", Description(f"two answers to {id_!r}")
+            )
     return answers, kind

@@ -13,7 +13,7 @@ from typing import Any
 from superarm.data.columns import Columns
 from superarm.data.tables import Table, WithVectors, is_named_rows
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
-from superarm.errors import InvalidInput, at_row
+from superarm.errors import Description, InvalidInput, at_row
 from superarm.logs.columns import FeatureReader, LogColumns, find_features
 from superarm.logs.other_formats import convert_row, open_source
 from superarm.logs.parsing import (
@@ -180,7 +180,7 @@ class Log:
         if len(self.sources) > 1 and len(self.fingerprints()) < len(self.sources):
             wanted = "different, as rows would count twice"
             raise InvalidInput.must(
-                "logs", "Log", wanted, f"the same rows in some of {', '.join(self.names)}"
+                "logs", "Log", wanted, Description(f"the same rows in some of {', '.join(self.names)}")
             )
 
     # ------------------------------------------------------------ columns

@@ -17,7 +17,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label
 from superarm.data.tables import FrameTable, JsonTable, Table, open_table
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.explore import Mixture, Rule, SetDistribution
 from superarm.logs.parsing import BadRow, parse_number
 from superarm.native.rule import RuleKernel
@@ -138,7 +138,9 @@ def from_obp(feedback: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
             keys = ", ".join(map(str, feedback))
             raise InvalidInput(f"{owner} has no {needed}, which Open Bandit Pipeline logs; it has {keys}")
     if "slate_id" in feedback:
-        raise InvalidInput.must("slate_id", owner, "left out: one action a round can be read", "slates")
+        raise InvalidInput.must(
+            "slate_id", owner, "left out: one action a round can be read", Description("slates")
+        )
     action, reward = np.asarray(feedback["action"]), np.asarray(feedback["reward"])
     context = np.asarray(feedback["context"], np.float64)
     pscore, probabilities = feedback.get("pscore"), feedback.get("pi_b")
@@ -190,7 +192,7 @@ class Slots(Rule):
 
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         raise InvalidInput.must(
-            "rule", "superarm", "one that can choose sets: slots only describes logs", "slots"
+            "rule", "superarm", "one that can choose sets: slots only describes logs", Description("slots")
         )
 
     @classmethod

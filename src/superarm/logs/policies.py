@@ -13,7 +13,7 @@ from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.data.rows import FLOAT32_MAX
 from superarm.decisions.decision import Label, Record
-from superarm.errors import InvalidInput, at_row
+from superarm.errors import Description, InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uniform, distribution_of
 from superarm.explore.rule import log_scores
 from superarm.learners import Learner
@@ -59,7 +59,7 @@ class Policy:
         rankings = sum(one is not None for one in (self.learner, self.fixed, self.scores, self.probabilities))
         if rankings != 1:
             wanted = "one of a learner, scores, probabilities and a fixed list"
-            raise InvalidInput.must("policy", self.name, wanted, f"{rankings}")
+            raise InvalidInput.must("policy", self.name, wanted, rankings)
         if self.rule is not None and self.rule != "own" and not isinstance(self.rule, Rule):
             raise InvalidInput.must("rule", self.name, "a rule of superarm.explore, or 'own'", self.rule)
         if self.rule == "own" and self.learner is None:
@@ -231,7 +231,7 @@ class PolicyRunner:
             s = np.stack([self._row_scores(record, eligible, what) for record, eligible in rows])
         if s.shape != (len(batch), k) or not np.isfinite(s).all():
             wanted = f"finite, {k} for each row, one a label"
-            raise InvalidInput.must(what, policy.name, wanted, f"shape {s.shape}")
+            raise InvalidInput.must(what, policy.name, wanted, Description(f"shape {s.shape}"))
         return s if what == "scores" else log_scores(s, policy.name)
 
     def _row_scores(self, record: Record, eligible: Array, what: str) -> Array:
@@ -253,7 +253,7 @@ class PolicyRunner:
             return s
         if not self.order_known:
             wanted = "given, in the order of the list, where scores come without their labels"
-            raise InvalidInput.must("labels", self.policy.name, wanted, "those found in the log")
+            raise InvalidInput.must("labels", self.policy.name, wanted, Description("those found in the log"))
         s = np.asarray(parse_numbers(value, field, where))
         if s.shape != (k,) or not np.isfinite(s).all():
             raise BadRow.must(field, where, f"{k} finite {what}, one a label", value)
@@ -288,4 +288,4 @@ def _call_scores(scores: Callable[[Any], Any], X: Any, name: str, what: str) -> 
     try:
         return np.asarray(scores(features), np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput.must(what, name, "a function of a matrix of features", str(error)) from error
+        raise InvalidInput.must(what, name, "a function of a matrix of features", error) from error

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from superarm._types import JsonObject
 from superarm.data.cells import json_row
 from superarm.data.rows import AnyRow, as_row, conform_row
-from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
+from superarm.errors import Description, FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.events import (
     CHANGE,
@@ -174,7 +174,7 @@ class RequestHandler:
             raise _in_words_of_request(error, word) from error
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
-            raise InvalidRequest.must("features", "decision", wanted, "an overflow") from error
+            raise InvalidRequest.must("features", "decision", wanted, Description("an overflow")) from error
         if isinstance(request.x, dict) and serving.learner.column_warnings:
             self.row_warnings = serving.learner.column_warnings
             if len(self.warnings_by_column) < MAX_WARNINGS:  # names come from callers
@@ -238,7 +238,7 @@ class RequestHandler:
             return
         if label is None and "hit" not in self.serving.learner.feedback:
             name = type(self.serving.learner).__name__
-            raise FeedbackError.must("feedback", name, "label=...", f"hit={request.hit!r}")
+            raise FeedbackError.must("feedback", name, "label=...", Description(f"hit={request.hit!r}"))
         self._check_writable()
         event = Event.new(self.now(), OUTCOME, OutcomeBody(decision.seq, hit, label), id_)
         self._staged[OUTCOME, id_] = event
@@ -317,7 +317,7 @@ class RequestHandler:
             wanted = (
                 "numbers of 64 bits, words, texts, true or false, dates, lists of numbers or missing values"
             )
-            raise InvalidRequest.must("features", "decision", wanted, str(error)) from error
+            raise InvalidRequest.must("features", "decision", wanted, error) from error
 
     def _check_same_request(self, event: Event, request: DecisionRequest, context: bytes | None) -> Event:
         if event.x is None:
@@ -372,14 +372,14 @@ def context_bytes(context: Any) -> bytes | None:
         data = dumps(context)
     except (TypeError, ValueError, RecursionError) as error:
         wanted = f"JSON, with integers of at most 64 bits, nested at most {CONTEXT_DEPTH} deep"
-        got = "a longer integer" if "64-bit" in str(error) else str(error)  # (orjson's words)
+        got = Description("a longer integer") if "64-bit" in str(error) else error  # (orjson's words)
         raise InvalidRequest.must("context", "decision", wanted, got) from error
     if len(data) > CONTEXT_BYTES:
         wanted = f"of at most {CONTEXT_BYTES} bytes as JSON"
-        raise InvalidRequest.must("context", "decision", wanted, f"{len(data)} bytes")
+        raise InvalidRequest.must("context", "decision", wanted, Description(f"{len(data)} bytes"))
     if data.count(b"[") + data.count(b"{") > CONTEXT_DEPTH and _depth(context) > CONTEXT_DEPTH:
         wanted = f"nested at most {CONTEXT_DEPTH} deep"
-        raise InvalidRequest.must("context", "decision", wanted, "a deeper one")
+        raise InvalidRequest.must("context", "decision", wanted, Description("a deeper one"))
     return data
 
 

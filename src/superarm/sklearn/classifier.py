@@ -20,7 +20,7 @@ from superarm.data.rows import Rows
 from superarm.data.tables import columns_of, is_frame, is_named_rows
 from superarm.decisions.decision import Decision
 from superarm.decisions.decisions import Decisions
-from superarm.errors import FeedbackError, InvalidInput
+from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.learners.registry import make, parse
 from superarm.losses import softmax
 from superarm.parameters import check_int
@@ -218,7 +218,9 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         hits = one_column(hit)
         propensities = [None] * len(sets) if propensity is None else one_column(propensity)
         if not len(sets) == len(hits) == len(propensities) == len(rows):
-            got = f"{len(rows)} rows, {len(sets)} sets, {len(hits)} answers, {len(propensities)} propensities"
+            got = Description(
+                f"{len(rows)} rows, {len(sets)} sets, {len(hits)} answers, {len(propensities)} propensities"
+            )
             raise InvalidInput.must("shown and y", "SetFeedbackClassifier", "one for each row of X", got)
         answered = [i for i, hit in enumerate(hits) if hit is not None]
         return AnsweredSets(
@@ -329,7 +331,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         if len(X) != len(y):
-            raise InvalidInput.must("y", "SetFeedbackClassifier", f"{len(X)} labels", f"{len(y)}")
+            raise InvalidInput.must("y", "SetFeedbackClassifier", f"{len(X)} labels", len(y))
         return X, y
 
     def _has_named_columns(self, X: Any, *, reset: bool) -> bool:

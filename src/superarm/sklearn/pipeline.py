@@ -80,4 +80,4 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
             return self[:-1].transform(X)
         except NotFittedError as error:
             wanted = "fitted before partial_fit (pipeline[:-1].fit(X))"
-            raise InvalidInput.must("steps", "SetPipeline", wanted, str(error)) from error
+            raise InvalidInput.must("steps", "SetPipeline", wanted, error) from error

@@ -14,7 +14,7 @@ from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels, to_label
 from superarm.data.rows import as_rows
 from superarm.data.tables import cell_list
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.groups import Groups
 from superarm.streams.stream import Chunk
 
@@ -81,11 +81,13 @@ def _numbered(y: Any, labels: Sequence[Label] | None) -> tuple[Array, Labels]:
     """Return the label number of each row, and the labels behind the numbers."""
     cells = cell_list(y)
     if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells):
-        raise InvalidInput.must("y", "Arrays", "one label for each row", f"shape {np.shape(y)}")
+        raise InvalidInput.must("y", "Arrays", "one label for each row", Description(f"shape {np.shape(y)}"))
     label_of: dict[Any, Label] = {cell: to_label(cell) for cell in cells}
     missing = next((i for i, cell in enumerate(cells) if label_of[cell] is None), None)
     if missing is not None:
-        raise InvalidInput.must("y", "Arrays", "a label in every row", f"none in row {missing + 1}")
+        raise InvalidInput.must(
+            "y", "Arrays", "a label in every row", Description(f"none in row {missing + 1}")
+        )
     are_numbers = all(isinstance(label, int) for label in label_of.values())
     if labels is None:
         if not are_numbers:

@@ -14,7 +14,7 @@ from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
 from superarm.data.labels import Label, parse_label_column
 from superarm.data.tables import TABLES, cell_list, columns_of, open_table, sparse_matrix
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.streams.arrays import Arrays
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
@@ -107,7 +107,7 @@ def _labels(cells: Any, label: str, owner: str) -> list[Label]:
     """Return the label of every row; a row without one is refused."""
     labels = parse_label_column(cell_list(cells))
     if None in labels:
-        got = f"none in row {labels.index(None) + 1}"
+        got = Description(f"none in row {labels.index(None) + 1}")
         raise InvalidInput.must(f"column {label!r}", owner, "a label in every row", got)
     return labels
 
@@ -120,7 +120,7 @@ def _read_svmlight(path: Path) -> dict[str, Any]:
         X, y = load_svmlight_file(str(path))
     except (ValueError, OSError) as error:
         raise InvalidInput.must(
-            "content", str(path), "svmlight lines: label index:value ...", str(error)
+            "content", str(path), "svmlight lines: label index:value ...", error
         ) from error
     return {"X": X, "y": y}
 
@@ -138,6 +138,6 @@ def read_npz(path: Path) -> dict[str, Any]:
             if {"x_train", "y_train"} <= keys:
                 return {"X": file["x_train"], "y": file["y_train"], "labels": names}
     except UNREADABLE as error:
-        raise InvalidInput.must("content", str(path), "an .npz with X and y", str(error)) from error
+        raise InvalidInput.must("content", str(path), "an .npz with X and y", error) from error
     wanted = "X and y, or X_data, X_indices, X_indptr, X_shape and y, or x_train and y_train"
     raise InvalidInput.must("keys", str(path), wanted, sorted(keys))

@@ -45,7 +45,7 @@ def read_idx(path: Path) -> Array:
     try:
         content = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInput.must("content", str(path), "a whole gzip file", str(error)) from error
+        raise InvalidInput.must("content", str(path), "a whole gzip file", error) from error
     dimensions = content[3] if len(content) > 3 else 0
     start = 4 + 4 * dimensions
     if content[:3] != b"\0\0\x08" or dimensions == 0 or len(content) < start:
@@ -77,7 +77,7 @@ def read_cifar10(paths: list[Path]) -> tuple[Array, Array]:
                 if file is not None:
                     parts[name] = np.frombuffer(file.read(), np.uint8).reshape(-1, 3073)
     except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError) as error:
-        raise InvalidInput.must("content", str(path), "CIFAR-10's binary archive", str(error)) from error
+        raise InvalidInput.must("content", str(path), "CIFAR-10's binary archive", error) from error
     if set(parts) != set(names):
         raise InvalidInput.must("content", str(path), f"an archive with {', '.join(names)}", sorted(parts))
     records = np.concatenate([parts[name] for name in names])
@@ -95,7 +95,7 @@ def read_svhn(paths: list[Path]) -> tuple[Array, Array]:
             content = loadmat(str(path), variable_names=("X", "y"))
             parts.append((content["X"].transpose(3, 0, 1, 2), content["y"].ravel() % 10))
         except (KeyError, ValueError, TypeError, OSError, NotImplementedError, zlib.error) as error:
-            raise InvalidInput.must("content", str(path), "a MATLAB file with X and y", str(error)) from error
+            raise InvalidInput.must("content", str(path), "a MATLAB file with X and y", error) from error
     pixels, y = zip(*parts, strict=True)
     return np.concatenate(pixels), np.concatenate(y)
 

@@ -109,7 +109,7 @@ def extract(
         model.load_weights(str(weights))
     except (OSError, ValueError, KeyError) as error:
         raise InvalidInput.must(
-            "weights", str(weights), "a Keras file for VGG-16 without its top", str(error)
+            "weights", str(weights), "a Keras file for VGG-16 without its top", error
         ) from error
     X = np.empty((len(pixels), WIDTH), np.float32)
     for start in range(0, len(pixels), batch):
