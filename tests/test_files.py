@@ -145,7 +145,7 @@ def test_a_newer_version(model):
     ],
 )
 def test_broken_headers(model, change):
-    with pytest.raises(ModelFileError, match=r"content of .* must be a superarm model, got .a broken"):
+    with pytest.raises(ModelFileError, match=r"content of .* must be a superarm model, got a broken"):
         sa.load(rewritten(model, **change))
 
 

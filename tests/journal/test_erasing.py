@@ -159,10 +159,10 @@ def test_retention_while_it_runs(drive, tmp_path):
         await service.start()
         for i, x in enumerate(rows(100, 5)):
             await service.decide(DecisionRequest(x, f"new{i}"))
-        while not (await service.read(views.find, "person"))["erased"]:
+        while not (await service.read(views.decision_details, "person"))["erased"]:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
-        assert not (await service.read(views.find, "new5"))["erased"]
+        assert not (await service.read(views.decision_details, "new5"))["erased"]
         assert service.upkeep.failures == 0
         await service.stop()
 
@@ -230,7 +230,7 @@ def test_a_clock_that_is_far_from_the_last_event_neither_erases_nor_expires(driv
     async def main(service, seconds):
         await service.start()
         await asyncio.sleep(seconds)
-        found = await service.read(views.find, "person")
+        found = await service.read(views.decision_details, "person")
         trouble = service.trouble()
         await service.queue.close()
         await service.upkeep.stop()

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from service_kit import Web
 
+from superarm.service.http.access import Tokens
 from superarm.service.http.asgi import Application
 from superarm.service.http.connection_limits import Limits
 from superarm.service.http.server import Listener, Server, run
-from superarm.service.http.tokens import Tokens
 
 
 @pytest.fixture

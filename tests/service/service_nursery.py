@@ -18,9 +18,9 @@ def child(order: dict[str, Any], log: str) -> None:
     os.dup2(out, 1)
     os.dup2(out, 2)
     from superarm.service import Service
+    from superarm.service.http.access import Tokens
     from superarm.service.http.connection_limits import Limits
     from superarm.service.http.server import Listener, serve
-    from superarm.service.http.tokens import Tokens
 
     journal, port = order.pop("journal"), order.pop("port")
     open_service = partial(Service.open, journal, **order)

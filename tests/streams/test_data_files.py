@@ -94,7 +94,7 @@ def test_svmlight(tmp_path):
         (
             "a,label\n1,x\n2,\n",
             None,
-            "column 'label' of .* must be a label in every row, got 'none in row 2'",
+            "column 'label' of .* must be a label in every row, got none in row 2",
         ),
         ("label\nx\ny\n", None, "columns of .* must be the label and at least one feature"),
     ],
@@ -206,7 +206,7 @@ def test_labels_of_tables_are_numbers_only_where_they_are_spelt_as_such(cells, l
 def test_missing_labels_are_refused_and_never_become_names():
     X = np.eye(3)
     for y in ([1.0, 2.0, np.nan], ["a", "b", None], np.array(["a", None, "b"], object), ["a", "b", np.nan]):
-        with pytest.raises(InvalidInput, match="y of Arrays must be a label in every row, got 'none in row"):
+        with pytest.raises(InvalidInput, match="y of Arrays must be a label in every row, got none in row"):
             sa.streams.Arrays(X, y)
     assert sa.streams.Arrays(X, ["1", "2", "nan"]).labels == ("1", "2", "nan")
     with pytest.raises(InvalidInput, match="column 'label' of frame must be a label in every row"):

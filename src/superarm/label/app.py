@@ -8,15 +8,14 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from superarm._types import Cell, JsonObject
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.label.answers import TABLE_AS_PERSON, check_person
 from superarm.label.question import Question, word_weights
-from superarm.service.http.admission import OPEN, PERSON
+from superarm.service.http.access import OPEN, PERSON, Tokens
 from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
 from superarm.service.http.router import Route
 from superarm.service.http.server import Listener, check_exposure, serve_page
-from superarm.service.http.tokens import Tokens
 from superarm.service.messages import RequestBody
 
 if TYPE_CHECKING:
@@ -84,18 +83,12 @@ class PeopleTokens(Tokens):
     line_format = f"a name without spaces and commas, not {TABLE_AS_PERSON!r}, and a token"
     owner = OWNER
 
-    def is_role(self, word: str) -> bool:
+    def role(self, name: str) -> str | None:
         try:
-            check_person(word)
+            check_person(name)
         except InvalidInput:
-            return False
-        return True
-
-    def role(self, header: bytes) -> str | None:
-        return None if self._lookup(header) is None else "person"
-
-    def person(self, header: bytes) -> str:
-        return self._lookup(header) or ""
+            return None
+        return "person"
 
 
 class LabellingHandler:
@@ -268,5 +261,5 @@ def _checked_keys(changed: Mapping[str, str]) -> dict[str, str]:
         together = "".join(keys[action] for action in (*answers, "skip", "undo", "search"))
         for key in together:
             if together.count(key) > 1:
-                raise InvalidInput.must("--keys", OWNER, "distinct", f"{key} twice")
+                raise InvalidInput.must("--keys", OWNER, "distinct", Description(f"{key} twice"))
     return keys

@@ -7,7 +7,7 @@ from secrets import randbelow
 
 from superarm._types import JsonObject
 from superarm.play.game import GAMMA, LEARNERS, Game
-from superarm.service.http.admission import OPEN
+from superarm.service.http.access import OPEN
 from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
 from superarm.service.http.router import Route

@@ -5,9 +5,9 @@ import os
 import sys
 
 from superarm.service import Service
+from superarm.service.http.access import Tokens
 from superarm.service.http.connection_limits import Limits
 from superarm.service.http.server import Listener, serve
-from superarm.service.http.tokens import Tokens
 
 if __name__ == "__main__":
     serve(

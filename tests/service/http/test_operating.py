@@ -19,11 +19,10 @@ from service_kit import soon
 from superarm.errors import InvalidInput
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
+from superarm.service.http import access, views
 from superarm.service.http import server as server_module
-from superarm.service.http import systemd, views
-from superarm.service.http import tokens as tokens_module
+from superarm.service.http.access import Tokens
 from superarm.service.http.server import Listener
-from superarm.service.http.tokens import Tokens
 
 X = [0.5, 1, 0, 0.25, 2]
 ROOT = Path(__file__).parents[3]
@@ -87,7 +86,7 @@ def test_a_handshake_that_never_comes_is_let_go(live, tmp_path):
 
 def test_a_token_leaked(live, tmp_path, monkeypatch):
     """docs/operations.md: a token leaked."""
-    monkeypatch.setattr(tokens_module, "REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr(access, "REFRESH_SECONDS", 0.02)
     file = tmp_path / "tokens"
     file.write_text("decide the-old-token-of-the-shop\noperate the-token-of-the-team\n")
     web = live(tokens=Tokens(file))
@@ -172,12 +171,12 @@ def test_systemd_hears_of_start_life_and_end(live, heard, monkeypatch):
 
 def test_without_systemd_nothing_is_said(monkeypatch):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
-    systemd.notify("READY=1")
+    server_module.notify_systemd("READY=1")
     monkeypatch.setenv("NOTIFY_SOCKET", "@nobody-listens-here")
-    systemd.notify("READY=1")
+    server_module.notify_systemd("READY=1")
     monkeypatch.setenv("WATCHDOG_USEC", "1000000")
     monkeypatch.setenv("WATCHDOG_PID", "1")
-    assert systemd.watchdog_seconds() is None
+    assert server_module.watchdog_seconds() is None
 
 
 def test_the_unit_is_one_that_systemd_takes(tmp_path):
@@ -249,7 +248,7 @@ def test_a_trace_is_passed_on_in_logs(live, caplog, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(views, "find", broken)
+    monkeypatch.setattr(views, "decision_details", broken)
     web.get("/v1/decisions/a", Traceparent=trace)
     bug = next(one for one in caplog.records if one.message == "unexpected error")
     assert bug.trace_id == "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -79,7 +79,7 @@ def test_three_forms_of_features(live, open_service):
     assert web.post("/v1/decisions", {"features": [0.0] * D})[0] == 200
     status, answer = web.post("/v1/decisions", {"features": {"age": 41}})
     assert (status, answer["error"]["field"]) == (422, "features")
-    assert "numbers, as in the first row, got 'names'" in answer["error"]["message"]
+    assert "numbers, as in the first row, got names" in answer["error"]["message"]
 
     row = {"age": 41, "colour": "red", "member": True, "since": "2026-05-01", "income": None}
     web = live(open_service("named.db", n_features=None))
@@ -90,7 +90,7 @@ def test_three_forms_of_features(live, open_service):
     assert web.get("/v1/decisions/a")[1]["features"] == row
     for numbers in (sparse, [1.0, 2.0]):
         message = web.post("/v1/decisions", {"features": numbers})[1]["error"]["message"]
-        assert "features of decision must be names, as in the first row, got 'numbers'" in message
+        assert "features of decision must be names, as in the first row, got numbers" in message
     message = web.post("/v1/decisions", {"features": {"age": [1.0]}})[1]["error"]["message"]
     assert "features.age of decision must be numbers, as declared or seen before" in message
     shown = web.post("/v1/decisions", {"features": {"age": "forty", "text": "a new card please"}})[1]
@@ -110,8 +110,8 @@ def test_a_row_of_another_shape_than_the_first_is_refused_in_the_words_of_the_re
     errors = [result["error"] for result in results[1:]]
     assert [(error["status"], error["field"]) for error in errors] == 2 * [(422, "features")]
     assert [error["message"] for error in errors] == [
-        "features of decision must be of length 3, got 'shape (2,)'",
-        "features of decision must be 3 numbers, as its first row was, got 'names'",
+        "features of decision must be of length 3, got shape (2,)",
+        "features of decision must be 3 numbers, as its first row was, got names",
     ]
 
 

@@ -9,7 +9,7 @@ from service_kit import LABELS, D, both, replayed, rows, soon
 
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
-from superarm.service.http.tokens import Tokens
+from superarm.service.http.access import Tokens
 
 X = [0.5, 1, 0, 0.25, 2]
 

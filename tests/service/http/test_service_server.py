@@ -17,7 +17,7 @@ from service_kit import soon
 from superarm.errors import InvalidInput
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
-from superarm.service.http import connection_limits, views
+from superarm.service.http import connection_limits, routes, views
 from superarm.service.http.request import Response
 from superarm.service.http.server import Listener
 
@@ -167,9 +167,7 @@ def test_fifty_half_requests_are_gone_in_the_end(live, quick_sweeps):
 
 
 def test_an_answer_that_nobody_fetches_is_dropped(live, quick_sweeps, monkeypatch):
-    from superarm.service.http import pages
-
-    monkeypatch.setattr(pages, "load_page", lambda *_: Response(200, b"x" * (50 << 20)))
+    monkeypatch.setattr(routes, "load_page", lambda *_: Response(200, b"x" * (50 << 20)))
     web = live(send_seconds=0.3)
     caller = Plain(web, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert statuses(caller.socket.recv(1000)) == [200]
@@ -327,7 +325,7 @@ def test_docs_load_nothing(live):
 def test_a_bug_is_a_500_that_tells_nothing_and_is_logged_with_its_id(live, open_service, monkeypatch, caplog):
     session = open_service()
     web = live(session)
-    monkeypatch.setattr(views, "find", lambda *_: 1 / 0)
+    monkeypatch.setattr(views, "decision_details", lambda *_: 1 / 0)
     status, answer = web.get("/v1/decisions/a", X_Request_Id="the-broken-one")
     assert status == 500
     assert "division" not in answer["error"]["message"]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from service_kit import both
 
-from superarm.service.http.tokens import Tokens
+from superarm.service.http.access import Tokens
 
 X = [0.5, 1, 0, 0.25, 2]
 ALERTS = Path(__file__).parents[3] / "examples" / "alerts.yml"

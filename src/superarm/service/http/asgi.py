@@ -17,13 +17,11 @@ from typing import Any
 from superarm.errors import InvalidInput
 from superarm.parameters import check_int, check_number
 from superarm.service import Service
-from superarm.service.http import pages
-from superarm.service.http.admission import Admission
+from superarm.service.http.access import AccessControl, Tokens
 from superarm.service.http.metrics import RequestMetrics
 from superarm.service.http.request import Receive, Send
 from superarm.service.http.router import Router
-from superarm.service.http.routes import Context
-from superarm.service.http.tokens import Tokens
+from superarm.service.http.routes import ROUTES, Context
 from superarm.service.settings import Settings
 
 log = logging.getLogger("superarm.service")
@@ -40,7 +38,7 @@ class Application(Router):
         open_service: gives the service, when the application opens.
         tokens: with their roles.
         rate_limit: requests a second from one address.
-        any_host: without tokens, answer to any host name (see `Admission`).
+        any_host: without tokens, answer to any host name (see `AccessControl`).
         options: see `Router`.
     """
 
@@ -56,9 +54,9 @@ class Application(Router):
         **options: Any,
     ) -> None:
         self.tokens = Tokens() if tokens is None else tokens
-        super().__init__(pages.ROUTES, Admission(self.tokens, rate_limit, any_host=any_host), **options)
+        super().__init__(ROUTES, AccessControl(self.tokens, rate_limit, any_host=any_host), **options)
         self.open_service = open_service
-        self.metrics = RequestMetrics(self.tokens, [route.name for route in pages.ROUTES])
+        self.metrics = RequestMetrics(self.tokens, [route.name for route in ROUTES])
         self._opening: asyncio.Task[None] | None = None
 
     def on_response(self, route: str, status: int, seconds: float) -> None:

@@ -44,9 +44,8 @@ class Limits:
     connections: int = 1_000
     reserved: int = 50  # beyond these, for new connections: to show a token, or to ask for /health
     unauthenticated_per_address: int = 250
-    head_seconds: float = (
-        10.0  # from the first byte to the end of the head; the idle time of the unauthenticated
-    )
+    # from the first byte to the end of the head; the idle time of the unauthenticated
+    head_seconds: float = 10.0
     body_seconds: float = 30.0  # from there to the end of the body
     idle_seconds: float = 75.0  # between two requests
     send_seconds: float = 30.0  # in which an answer must move on

@@ -20,6 +20,7 @@ import numpy as np
 from superarm._types import JsonObject
 from superarm._validation import ANY_KEY, KeyPath, format_path, parse_fault
 from superarm.data.rows import AnyRow, Row
+from superarm.errors import Description
 from superarm.learners import Learner, Scores
 from superarm.service import messages as m
 from superarm.service.errors import HttpError, InvalidRequest
@@ -42,9 +43,11 @@ def decode_body(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> 
         raise _refusal(error, body) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         _check_finite(bytes(body))
-        raise HttpError.must("body", "request", "JSON", str(error), status=400) from None
+        raise HttpError.must("body", "request", "JSON", error, status=400) from None
     except RecursionError:
-        raise HttpError.must("body", "request", "JSON of a sane depth", "a deeper one", status=400) from None
+        raise HttpError.must(
+            "body", "request", "JSON of a sane depth", Description("a deeper one"), status=400
+        ) from None
 
 
 def decode_query(kind: type[T], query: dict[str, str]) -> T:
@@ -193,21 +196,21 @@ def _row(features: list[float] | JsonObject, schema: RequestSchema) -> AnyRow | 
     width, named = schema.width, schema.named
     if isinstance(features, dict) and type(features.get("indices")) is not list:
         if len(features) > MAX_NAMES:
-            raise InvalidRequest.must(
-                "features", "decision", f"at most {MAX_NAMES} names", f"{len(features)}"
-            )
+            raise InvalidRequest.must("features", "decision", f"at most {MAX_NAMES} names", len(features))
         if named is False:
             raise InvalidRequest.must(
-                "features", "decision", f"{width} numbers, as in the first row", "names"
+                "features", "decision", f"{width} numbers, as in the first row", Description("names")
             )
         return features
     if named:
-        raise InvalidRequest.must("features", "decision", "names, as in the first row", "numbers")
+        raise InvalidRequest.must(
+            "features", "decision", "names, as in the first row", Description("numbers")
+        )
     if isinstance(features, dict) or isinstance(width, tuple):
         return _sparse_row(features, width)
     if len(features) != (width or len(features) or 1):
         wanted = f"of length {width or 'one or more'}"
-        raise InvalidRequest.must("features", "decision", wanted, f"length {len(features)}")
+        raise InvalidRequest.must("features", "decision", wanted, Description(f"length {len(features)}"))
     return np.array(features, np.float32)
 
 
@@ -215,7 +218,7 @@ def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int]
     """Return a row of indices and values, with a dense part where the service's rows have both."""
     if width is None:
         wanted = "numbers or names: sparse rows need superarm serve --features"
-        raise InvalidRequest.must("features", "decision", wanted, "indices and values")
+        raise InvalidRequest.must("features", "decision", wanted, Description("indices and values"))
     d, n_features = width if isinstance(width, tuple) else (0, width)
     names = ("dense", "indices", "values") if d else ("indices", "values")
     parts = [] if isinstance(features, list) else [features.get(name) for name in names]
@@ -225,7 +228,9 @@ def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int]
         raise InvalidRequest.must("features", "decision", wanted, features)
     dense, indices, values = lists if d else ([], *lists)
     if len(dense) != d:
-        raise InvalidRequest.must("features.dense", "decision", f"of length {d}", f"length {len(dense)}")
+        raise InvalidRequest.must(
+            "features.dense", "decision", f"of length {d}", Description(f"length {len(dense)}")
+        )
     numbers = np.array(indices, np.float64)
     invalid = np.flatnonzero((numbers < 0) | (numbers >= n_features) | (numbers != np.floor(numbers)))
     if invalid.size:

@@ -20,7 +20,7 @@ from superarm._types import JsonObject
 from superarm.journal.snapshots import made_by
 from superarm.journal.totals import AGE_BUCKETS, Totals
 from superarm.learners import Learner
-from superarm.service.http.tokens import Tokens
+from superarm.service.http.access import Tokens
 
 if TYPE_CHECKING:
     from superarm.service.http.connection_limits import ConnectionTracker

@@ -1,14 +1,19 @@
-"""The OpenAPI document: made from the routes and from the types they name."""
+"""The OpenAPI document, made from the routes and from the types they name; and as a page for people."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from superarm._html import Markup, plain_table
 from superarm._types import JsonObject
 from superarm.service import messages
+from superarm.service.http.pages import html_response
+from superarm.service.http.request import Response
 
 if TYPE_CHECKING:
     from superarm.service.http.router import Route
@@ -107,3 +112,88 @@ def _success_response(route: Route, schema_of: dict[Any, Any]) -> JsonObject:
         return {"description": "A file of that type.", "content": {route.response_type: {}}}
     schema = schema_of[route.response_type] if route.response_type is not None else {"type": "object"}
     return {"description": "The result.", "content": {"application/json": {"schema": schema}}}
+
+
+# ---------------------------------------------------------------- as a page
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8884; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 860px; margin: 0 auto; padding: 24px 16px; }
+h1 { font-size: 22px; } h2 { font-size: 17px; margin: 28px 0 4px; overflow-wrap: anywhere; }
+code, pre { font: 13px/1.45 ui-monospace, monospace; } h2 code { font-size: inherit; font-weight: 600; }
+pre { border: 1px solid var(--line); border-radius: 6px; padding: 8px 10px; overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; }
+td, th { border-top: 1px solid var(--line); padding: 4px 8px 4px 0;
+text-align: left; vertical-align: top; overflow-wrap: anywhere; } .soft { opacity: .7; }
+td:first-child { white-space: nowrap; overflow-wrap: normal; }
+summary { cursor: pointer; margin: 6px 0; }
+"""
+
+
+def documentation_page(spec: JsonObject) -> Response:
+    """Return an OpenAPI document as a page, which needs no script."""
+    parts = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>superarm: the API</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<style>{STYLE}</style></head><body><h1>superarm: the API</h1>",
+        f"<p>{escape(spec['info']['summary'])} For programs: <a href='openapi.json'>openapi.json</a>.</p>",
+    ]
+    for path, methods in spec["paths"].items():
+        for method, operation in methods.items():
+            parts += _operation_html(path, method, operation)
+    parts.append("<h2>Types</h2>")
+    for name, schema in spec["components"]["schemas"].items():
+        required = set(schema.get("required", ()))
+        fields = [
+            (
+                field,
+                part.get("description", "") + ("" if field in required else " (optional)"),
+                _type_html(part),
+            )
+            for field, part in schema.get("properties", {}).items()
+        ]
+        summary = f"<code>{escape(name)}</code> {escape(schema.get('description', ''))}"
+        parts.append(f"<details id='{escape(name)}'><summary>{summary}</summary>{_table(fields)}</details>")
+    return html_response("".join([*parts, "</body></html>"]).encode())
+
+
+def _operation_html(path: str, method: str, operation: JsonObject) -> Iterator[str]:
+    yield f"<h2><code>{method.upper()} {escape(path)}</code></h2>"
+    yield f"<p>{escape(operation['summary'])} <span class='soft'>{escape(operation['description'])}</span></p>"
+    if operation["parameters"]:
+        yield _table(
+            [(p["name"], f"in the {p['in']}", _type_html(p["schema"])) for p in operation["parameters"]]
+        )
+    if "requestBody" in operation:
+        body = operation["requestBody"]["content"]["application/json"]
+        yield f"<p>Takes {_type_html(body['schema'])}.</p>"
+        for example in body.get("examples", {}).values():
+            yield f"<pre>{escape(json.dumps(example['value']))}</pre>"
+    success, *errors = operation["responses"].items()
+    content_type, content = next(iter(success[1]["content"].items()))
+    yield f"<p>Gives {_type_html(content['schema']) if 'schema' in content else escape(content_type)}.</p>"
+    rows = [(status, response["description"], "") for status, response in errors]
+    yield f"<details><summary>Errors</summary>{_table(rows)}</details>"
+
+
+def _table(rows: list[tuple[str, str, str]]) -> str:
+    """Return a table with rows of a name, a description and HTML."""
+    return plain_table((), [(Markup(f"<code>{escape(a)}</code>"), b, Markup(c)) for a, b, c in rows])
+
+
+def _type_html(schema: JsonObject) -> str:
+    """Return a short description of a schema."""
+    if "$ref" in schema:
+        name = escape(schema["$ref"].rpartition("/")[2])
+        return f"<a href='#{name}'><code>{name}</code></a>"
+    if "anyOf" in schema:
+        return " or ".join(map(_type_html, schema["anyOf"]))
+    if "enum" in schema:
+        return ", ".join(f"<code>{escape(json.dumps(value))}</code>" for value in schema["enum"])
+    kind = schema.get("type", "anything")
+    if kind == "array":
+        return f"list of {_type_html(schema.get('items', {}))}"
+    if isinstance(schema.get("additionalProperties"), dict):
+        return f"object of {_type_html(schema['additionalProperties'])}"
+    bounds = [f"{sign} {schema[key]}" for key, sign in (("minimum", "≥"), ("maximum", "≤")) if key in schema]
+    return escape(" ".join([kind, *bounds]))

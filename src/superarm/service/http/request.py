@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
+from superarm.errors import Description
 from superarm.service.errors import HttpError
 
 Scope = MutableMapping[str, Any]
@@ -95,7 +96,7 @@ class Request:
         version = self.scope.get("http_version", "1.1")
         hosts = sum(name == b"host" for name, _ in self.scope["headers"]) if b"host" in self.headers else 0
         if hosts > 1 or (hosts == 0 and version == "1.1"):
-            raise HttpError.must("host", "request", "given once", f"{hosts} of them", status=400)
+            raise HttpError.must("host", "request", "given once", Description(f"{hosts} of them"), status=400)
 
     def check_encoding(self) -> None:
         """Refuse compressed bodies."""
@@ -131,7 +132,7 @@ async def read_body(request: Request, receive: Receive, max_bytes: int) -> bytes
         fits = len(body) <= max_bytes
         if fits and not message.get("more_body"):
             return bytes(body)
-    raise HttpError.must("body", "request", f"at most {max_bytes:,} bytes", "more", status=413)
+    raise HttpError.must("body", "request", f"at most {max_bytes:,} bytes", Description("more"), status=413)
 
 
 async def send_response(request: Request, response: Response, send: Send) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from superarm.service.errors import HttpError, error_body
-from superarm.service.http.admission import OPEN, Admission
+from superarm.service.http.access import OPEN, AccessControl
 from superarm.service.http.decoding import check_id, decode_body, decode_query
 from superarm.service.http.request import (
     Disconnected,
@@ -81,7 +81,7 @@ class Router:
 
     Args:
         routes: all of them.
-        admission: checks who may use which.
+        access: checks who may use which.
         max_body: bytes of a request.
         log_requests: write a line for each.
     """
@@ -92,12 +92,12 @@ class Router:
     def __init__(
         self,
         routes: Iterable[Route],
-        admission: Admission,
+        access: AccessControl,
         *,
         max_body: int = 1 << 20,
         log_requests: bool = False,
     ) -> None:
-        self.admission, self.max_body, self.log_requests = admission, max_body, log_requests
+        self.access, self.max_body, self.log_requests = access, max_body, log_requests
         self._table: dict[str, dict[str, Route]] = {}
         self._with_id: dict[str, dict[str, Route]] = {}  # apart: a request for "{id}" itself finds nothing
         for route in routes:
@@ -123,8 +123,8 @@ class Router:
         try:
             route, id_ = self.find(request)
             route_name = route.name
-            self.admit(request, route)
-            arguments: list[Any] = [self.admission.person(request)] if route.needs_person else []
+            person = self.admit(request, route)
+            arguments: list[Any] = [person] if route.needs_person else []
             if id_ is not None:
                 arguments.append(check_id(id_))
             if request.method == "POST":
@@ -167,17 +167,17 @@ class Router:
                 methods = self._with_id.get("/".join(parts), {})
         route = methods.get("GET" if request.method == "HEAD" else request.method) if methods else None
         if route is None:
-            self.admission.check(request, OPEN)  # the rate and the host name of every request are checked
+            self.access.check(request, OPEN)  # the rate and the host name of every request are checked
             if not methods:
                 raise HttpError.must("path", "request", "one of those in /docs", request.path, status=404)
             allowed = ", ".join(methods)
             raise HttpError.must("method", "request", allowed, request.method, status=405, allowed=allowed)
         return route, id_
 
-    def admit(self, request: Request, route: Route) -> None:
-        """Refuse a request whose token may not use the route; the body has not been read."""
-        self.admission.check(request, route.roles)
-        if route.roles or not self.admission.tokens.required:
+    def admit(self, request: Request, route: Route) -> str:
+        """Refuse a request whose token may not use the route; return the token's name. The body has not been read."""
+        name = self.access.check(request, route.roles)
+        if route.roles or not self.access.tokens.required:
             server = request.scope.get("extensions")
             if server is not None and "superarm" in server:
                 server["superarm"].mark_authenticated()  # our own server keeps room for these
@@ -190,6 +190,7 @@ class Router:
                 )
         else:
             request.check_no_body()
+        return name
 
     def error_response(self, request: Request, error: Exception) -> Response:
         body = error_body(error)

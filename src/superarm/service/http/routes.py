@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -20,12 +21,13 @@ from superarm.service import messages as m
 from superarm.service.errors import HttpError, UnknownDecision, error_body, status_of
 from superarm.service.handler import OutcomeRequest
 from superarm.service.http import views
-from superarm.service.http.admission import ANY_ROLE, DECIDE, OPEN, OPERATE, READ
+from superarm.service.http.access import ANY_ROLE, DECIDE, OPEN, OPERATE, READ, Tokens
 from superarm.service.http.decoding import RequestSchema, decode_body, to_decision
 from superarm.service.http.metrics import RequestMetrics, service_metrics
+from superarm.service.http.openapi import document, documentation_page
+from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
 from superarm.service.http.router import Handler, Route
-from superarm.service.http.tokens import Tokens
 
 ROUTES: list[Route] = []
 MAX_DOWNLOADS = 2  # models that are made and sent at the same time: each may take a hundred megabytes
@@ -184,7 +186,7 @@ async def _submit_each(
 async def decision(context: Context, id_: str) -> JsonObject:
     """All that is known of a decision; `outcome` is null while there is none."""
     await context.service.catch_up()
-    record: JsonObject | None = await context.service.read(views.find, id_)
+    record: JsonObject | None = await context.service.read(views.decision_details, id_)
     if record is None:
         raise UnknownDecision.must("id", "decision", "that of a decision", id_)
     return record
@@ -282,3 +284,37 @@ async def metrics(context: Context) -> Response:
     """Numbers for Prometheus."""
     text = context.metrics.text(await context.service.read(service_metrics))
     return Response(200, text, b"text/plain; version=0.0.4; charset=utf-8")
+
+
+# ---------------------------------------------------------------- pages
+
+
+@route("GET", "/", OPEN, documented=False)
+def dashboard(context: Context) -> Response:
+    """The dashboard."""
+    return load_page("superarm.service.http", "dashboard.html")
+
+
+@route("GET", "/openapi.json", OPEN, documented=False)
+def openapi(context: Context) -> JsonObject:
+    """The OpenAPI document."""
+    return _openapi_document()
+
+
+@route("GET", "/docs", OPEN, documented=False)
+def docs(context: Context) -> Response:
+    """The OpenAPI document, for people."""
+    return _documentation()
+
+
+route("GET", "/favicon.ico", OPEN, documented=False)(favicon)
+
+
+@cache
+def _openapi_document() -> JsonObject:
+    return document(ROUTES)
+
+
+@cache
+def _documentation() -> Response:
+    return documentation_page(_openapi_document())

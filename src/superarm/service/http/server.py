@@ -31,13 +31,11 @@ from uvicorn.loops.auto import auto_loop_factory
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
 from superarm.service import Service
-from superarm.service.http import systemd
-from superarm.service.http.admission import Admission
+from superarm.service.http.access import AccessControl, FileStamp, Tokens, file_stamp
 from superarm.service.http.asgi import Application
 from superarm.service.http.connection_limits import ConnectionTracker, LimitedProtocol, Limits
 from superarm.service.http.json_logging import log_to
 from superarm.service.http.router import Route, Router
-from superarm.service.http.tokens import FileStamp, Tokens, file_stamp
 
 log = logging.getLogger("superarm.service")
 
@@ -70,7 +68,7 @@ class Listener:
             context.load_cert_chain(self.tls_cert, self.tls_key)
         except (OSError, ssl.SSLError) as error:
             wanted = "PEM files of a certificate and its key"
-            raise InvalidInput.must("--tls-cert", self.owner, wanted, str(error)) from error
+            raise InvalidInput.must("--tls-cert", self.owner, wanted, error) from error
         return context
 
     def tls_stamps(self) -> list[FileStamp]:
@@ -88,9 +86,8 @@ class Listener:
                 yield bound
             finally:
                 with suppress(OSError):
-                    if (
-                        path is not None and path.lstat().st_ino == inode
-                    ):  # no other process has taken the path
+                    # unless another process has taken the path
+                    if path is not None and path.lstat().st_ino == inode:
                         path.unlink()
 
     def _bind_address(self) -> socket.socket:
@@ -107,7 +104,7 @@ class Listener:
             if bound is not None:
                 bound.close()
             wanted = f"free, on {self.host}:{self.port}"
-            raise InvalidInput.must("--port", self.owner, wanted, str(error)) from error
+            raise InvalidInput.must("--port", self.owner, wanted, error) from error
         return bound
 
     def _bind_unix(self, path: Path) -> socket.socket:
@@ -123,7 +120,7 @@ class Listener:
             bound.bind(str(path))
         except OSError as error:
             bound.close()
-            raise InvalidInput.must("--unix-socket", self.owner, "a path to bind", str(error)) from error
+            raise InvalidInput.must("--unix-socket", self.owner, "a path to bind", error) from error
         finally:
             os.umask(before)
         return bound
@@ -206,14 +203,14 @@ class Server(uvicorn.Server):
         log.info("listening", extra=where)
         self.started = True
         self.on_ready()
-        systemd.notify("READY=1")
+        notify_systemd("READY=1")
 
     def start_task(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a task beside the requests, until the server shuts down at the latest."""
         self._tasks.append(asyncio.create_task(work))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        systemd.notify("STOPPING=1")
+        notify_systemd("STOPPING=1")
         await super().shutdown(sockets)
         for connection in tuple(self.tracker.connections):
             connection.transport.abort()
@@ -245,11 +242,35 @@ class Server(uvicorn.Server):
             self.reload_certificate()
 
 
+def notify_systemd(state: str) -> None:
+    """Notify systemd (of a service of ``Type=notify``) that we are ready, alive or stopping, if it has started us."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+        channel.setblocking(False)
+        try:
+            channel.connect(address)
+            channel.send(state.encode())
+        except OSError:  # systemd is gone: nothing to do
+            return
+
+
+def watchdog_seconds() -> float | None:
+    """Return the interval of the watchdog notifications: half of its timeout; None without a watchdog."""
+    span, process = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID")
+    if not span.isdecimal() or (process is not None and process != str(os.getpid())):
+        return None
+    return int(span) / 2e6
+
+
 async def _notify_watchdog() -> None:
     """Notify systemd's watchdog, from the event loop itself: while that hangs, no request is served."""
-    every = systemd.watchdog_seconds()
+    every = watchdog_seconds()
     while every is not None:
-        systemd.notify("WATCHDOG=1")
+        notify_systemd("WATCHDOG=1")
         await asyncio.sleep(every)
 
 
@@ -261,7 +282,7 @@ async def serve_page(
     tokens: Tokens | None = None,
 ) -> None:
     """Serve a page and the routes behind it until cancelled; ``on_ready`` gets its address."""
-    router = Router(routes, Admission(Tokens() if tokens is None else tokens, rate=1_000.0))
+    router = Router(routes, AccessControl(Tokens() if tokens is None else tokens, rate=1_000.0))
     router.context = context
     server = Server(router, listener, Limits(connections=500))
     host = f"[{listener.host}]" if ":" in listener.host else listener.host
@@ -319,10 +340,9 @@ def serve(
             gc.collect()
             gc.freeze()
             gc.set_threshold(50_000, 20, 100)
+            # uvicorn raises the signal again that has ended it: that is no failure
             for name in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(
-                    name, lambda *_: None
-                )  # uvicorn raises again what has ended it: that is no failure
+                signal.signal(name, lambda *_: None)
             with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
                 on_ready = partial(_handle_snapshot_signal, application)
                 runner.run(run(application, listener, limits, bound, on_ready=on_ready))

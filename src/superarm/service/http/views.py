@@ -45,7 +45,7 @@ def info(service: Service) -> JsonObject:
     }
 
 
-def find(service: Service, id_: str) -> JsonObject | None:
+def decision_details(service: Service, id_: str) -> JsonObject | None:
     """Return all about a decision, as far as events are projected here; None if there is none of that id."""
     events = service.store.events_by_id([id_]).get(id_, ())
     record = DecisionRecord.from_events(event for event in events if event.seq <= service.model.seq)

@@ -12,17 +12,16 @@ from service_kit import soon
 
 from superarm.errors import InvalidInput
 from superarm.service import commit_queue
-from superarm.service.http import admission as admission_module
-from superarm.service.http import tokens as tokens_module
+from superarm.service.http import access
+from superarm.service.http.access import Tokens
 from superarm.service.http.json_logging import JsonFormatter
 from superarm.service.http.server import Listener, check_exposure
-from superarm.service.http.tokens import Tokens
 
 X = [0.5, 1, 0, 0.25, 2]
 
 
 def test_a_token_is_needed_where_one_is_set(live, monkeypatch):
-    monkeypatch.setattr(admission_module, "MAX_FAILED_AUTH_RATE", 1e6)
+    monkeypatch.setattr(access, "MAX_FAILED_AUTH_RATE", 1e6)
     web = live(token="a-very-secret-token")
     assert web.post("/v1/decisions", {"features": X})[0] == 200
     for given in ("Bearer wrong", "Bearer a-very-secret-toke", "a-very-secret-token", ""):
@@ -83,7 +82,7 @@ def test_tokens_by_role(live, tmp_path):
 
 
 def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(tokens_module, "REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr(access, "REFRESH_SECONDS", 0.02)
     file = tmp_path / "tokens"
     file.write_text(TOKENS)
     web = live(tokens=Tokens(file))
@@ -118,7 +117,7 @@ def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, ca
 
 
 def test_a_pipe_in_place_of_the_token_file_blocks_nobody(live, tmp_path, monkeypatch):
-    monkeypatch.setattr(tokens_module, "REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr(access, "REFRESH_SECONDS", 0.02)
     file = tmp_path / "tokens"
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidInput, match="--token-file of superarm serve must be a regular file"):
@@ -193,9 +192,9 @@ def test_logs_are_json_lines():
 
 def test_buckets_of_addresses_that_are_gone_are_forgotten(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(admission_module, "MAX_ADDRESSES", 3)
-    monkeypatch.setattr(admission_module, "monotonic", lambda: now[0])
-    limiter = admission_module.RateLimiter(5)
+    monkeypatch.setattr(access, "MAX_ADDRESSES", 3)
+    monkeypatch.setattr(access, "monotonic", lambda: now[0])
+    limiter = access.RateLimiter(5)
     for i in range(50):
         now[0] += 0.4
         assert limiter.allows(f"10.0.0.{i}")

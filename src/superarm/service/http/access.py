@@ -1,0 +1,223 @@
+"""Who may send which request: bearer tokens and their roles, host names, requests a second."""
+
+from __future__ import annotations
+
+import logging
+import re
+from hashlib import sha256
+from pathlib import Path
+from stat import S_ISREG
+from time import monotonic
+
+from superarm.errors import Description, InvalidInput
+from superarm.service.errors import HttpError
+from superarm.service.http.request import Request
+
+log = logging.getLogger("superarm.service")
+
+# the roles that may use a route
+OPEN = frozenset[str]()  # no token is needed
+DECIDE = frozenset({"decide", "operate"})
+READ = frozenset({"read", "operate"})
+ANY_ROLE = DECIDE | READ
+OPERATE = frozenset({"operate"})
+PERSON = frozenset({"person"})  # any token of a person
+
+FileStamp = tuple[int, int, int]
+
+MAX_FILE_BYTES = 1 << 20  # of a file that is read while the service runs
+REFRESH_SECONDS = 1.0  # a file is checked for changes at most so often
+LOOPBACK_HOST = re.compile(rb"(127(\.\d{1,3}){3}|localhost|\[::1\]|)(:\d{1,5})?", re.IGNORECASE)
+MAX_ADDRESSES = 10_000
+MAX_FAILED_AUTH_RATE = 10.0  # a second and address
+
+
+class Tokens:
+    """The tokens that are accepted, and their roles.
+
+    A file holds one token a line, after its role:
+
+        decide  3f8b0c…     decisions and outcomes
+        read    9a01d2…     looking at everything
+        operate 77c1e0…     all of it, and changes
+
+    Whenever a token is looked up, the file is read again if it has changed. While it is missing or has a mistake
+    in it, no token is accepted: a revoked token must not work any more.
+
+    Args:
+        file: the file; a mistake in it is raised now, and is in `problem` later.
+        master_token: a token that may do everything, where there is no file.
+    """
+
+    line_format = "one of decide, read, operate, and a token"  # of a line of the file
+    owner = "superarm serve"  # for messages
+
+    def __init__(self, file: Path | None = None, master_token: str | None = None) -> None:
+        self.file = file
+        self._problem: str | None = None
+        self._names: dict[bytes, str] = {}  # by digest: a lookup takes the same time for every wrong token
+        self._stamp: FileStamp | None = None
+        self._checked_at = monotonic()
+        if file is not None:
+            self._stamp = self._file_stamp(file)
+            self._names = self._read(file)
+        elif master_token is not None:
+            self._names = {self._digest(master_token): "operate"}
+
+    @property
+    def required(self) -> bool:
+        """Whether requests need a token."""
+        return self.file is not None or bool(self._names)
+
+    @property
+    def count(self) -> int:
+        """How many tokens are accepted."""
+        return len(self._names)
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the file."""
+        self.refresh()
+        return self._problem
+
+    def name(self, header: bytes) -> str | None:
+        """Return the word before a token in the file, for an Authorization header; None if it is not accepted."""
+        self.refresh()
+        scheme, _, token = header.partition(b" ")
+        return self._names.get(sha256(token).digest()) if scheme.lower() == b"bearer" else None
+
+    def role(self, name: str) -> str | None:
+        """Return the role of a token by the word before it in the file; None for a word that is not valid there."""
+        return name if name in ANY_ROLE else None
+
+    def refresh(self) -> None:
+        """Read the file again if it has changed since it was last checked, a second ago or earlier."""
+        now = monotonic()
+        if self.file is None or now < self._checked_at + REFRESH_SECONDS:
+            return
+        self._checked_at, stamp = now, None
+        try:
+            stamp = self._file_stamp(self.file)
+            if stamp == self._stamp:
+                return
+            self._names = self._read(self.file)
+            self._problem = None
+            log.info("tokens read", extra={"count": self.count})
+        except InvalidInput as error:
+            self._names = {}
+            sentence = f"no token is accepted: {error}"
+            if sentence != self._problem:
+                log.error("tokens refused", extra={"reason": str(error)})
+            self._problem = sentence
+        self._stamp = stamp
+
+    def _file_stamp(self, file: Path) -> FileStamp:
+        try:
+            return file_stamp(file, "--token-file", self.owner)
+        except OSError as error:
+            raise InvalidInput.must("--token-file", self.owner, "a file", str(file)) from error
+
+    def _read(self, file: Path) -> dict[bytes, str]:
+        try:
+            lines = file.read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput.must("--token-file", self.owner, "a text file", str(file)) from error
+        names: dict[bytes, str] = {}
+        for number, line in enumerate(lines, 1):
+            words = line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            if len(words) != 2 or self.role(words[0]) is None:
+                # the line itself may be a secret
+                raise InvalidInput.must(
+                    f"line {number}", str(file), self.line_format, Description(f"{len(words)} words")
+                )
+            names[self._digest(words[1])] = words[0]
+        if not names:
+            raise InvalidInput.must("--token-file", self.owner, "a file with a token", str(file))
+        return names
+
+    def _digest(self, token: str) -> bytes:
+        if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
+            wanted = "at least 16 visible ASCII characters"
+            raise InvalidInput.must("token", self.owner, wanted, Description("a weaker one"))
+        return sha256(token.encode()).digest()
+
+
+def file_stamp(file: Path, option: str, owner: str) -> FileStamp:
+    """Return what changes when a file is replaced; a pipe or a device, which might block, is refused."""
+    stat = file.stat()
+    if not S_ISREG(stat.st_mode) or stat.st_size > MAX_FILE_BYTES:
+        raise InvalidInput.must(
+            option, owner, f"a regular file of at most {MAX_FILE_BYTES:,} bytes", str(file)
+        )
+    return stat.st_mtime_ns, stat.st_ino, stat.st_size
+
+
+class RateLimiter:
+    """A token bucket for each address: it holds one second's requests, at least one, and fills up evenly."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate, self.capacity = rate, max(1.0, rate)
+        self._buckets: dict[str, tuple[float, float]] = {}  # what is left, and when that was
+
+    def allows(self, address: str) -> bool:
+        """Return whether one more request from an address is within the rate, and count it then."""
+        now = monotonic()
+        left, then = self._buckets.get(address, (self.capacity, now))
+        left = min(self.capacity, left + (now - then) * self.rate)
+        if left < 1.0:
+            return False
+        self._buckets[address] = left - 1.0, now
+        if len(self._buckets) > MAX_ADDRESSES:  # a bucket that is full again is as good as a new one
+            full = self.capacity / self.rate
+            self._buckets = {key: bucket for key, bucket in self._buckets.items() if now - bucket[1] < full}
+            if len(self._buckets) > MAX_ADDRESSES:  # sorting them at every request would be the attack
+                self._buckets.clear()
+        return True
+
+
+class AccessControl:
+    """Checks the head of a request.
+
+    Args:
+        tokens: who has which role.
+        rate: requests a second from one address.
+        any_host: without a token, answer to any host name, and not only to those of this machine: for a socket in
+            the file system, or if the application that has mounted it checks who may use it.
+    """
+
+    def __init__(self, tokens: Tokens, rate: float, *, any_host: bool = False) -> None:
+        self.tokens, self.any_host = tokens, any_host
+        self._requests, self._wrong_tokens = RateLimiter(rate), RateLimiter(MAX_FAILED_AUTH_RATE)
+
+    def check(self, request: Request, roles: frozenset[str]) -> str:
+        """Refuse a request that may not use a route of these roles; without roles, no token is needed.
+
+        Returns:
+            The name of its token in the file of tokens: a role, or a person; empty where no token is needed.
+        """
+        request.check_host()
+        if not self._requests.allows(request.address):
+            wanted = f"at most {self._requests.rate:g} a second"
+            raise HttpError.must("rate", "requests", wanted, Description("more"), status=429)
+        if not self.tokens.required:
+            host = request.headers.get(b"host", b"")
+            if not self.any_host and not LOOPBACK_HOST.fullmatch(host):
+                # a page in a browser here may reach us under a name of its own (DNS rebinding)
+                wanted = "127.0.0.1, localhost or [::1]: a service for other names needs a token"
+                raise HttpError.must("host", "request", wanted, host.decode("latin-1"), status=403)
+            return ""
+        if not roles:
+            return ""
+        name = self.tokens.name(request.headers.get(b"authorization", b""))
+        if name is None:
+            if not self._wrong_tokens.allows(request.address):
+                wanted = f"at most {MAX_FAILED_AUTH_RATE:g} a second without a valid token"
+                raise HttpError.must("authorization", "requests", wanted, Description("more"), status=429)
+            message = "authorization of request must be 'Bearer' and a token of this service"
+            raise HttpError(message, field="authorization", status=401)
+        if self.tokens.role(name) not in roles:
+            wanted = f"that of a token whose role is {' or '.join(sorted(roles))}"
+            raise HttpError.must("authorization", "request", wanted, name, status=403)
+        return name
