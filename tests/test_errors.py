@@ -34,7 +34,10 @@ def test_the_tree():
 
 
 def test_the_template():
-    assert must("X", "PA", "a matrix", errors.Description("a list of 3")) == "X of PA must be a matrix, got a list of 3"
+    assert (
+        must("X", "PA", "a matrix", errors.Description("a list of 3"))
+        == "X of PA must be a matrix, got a list of 3"
+    )
     assert must("X", "PA", "a file", OSError("no such file")) == "X of PA must be a file, got no such file"
     assert must("gamma", "MCDBF", "in (0, 1]", 1.5) == "gamma of MCDBF must be in (0, 1], got 1.5"
     long = must("x", "PA", "short", list(range(1000)))
