@@ -149,7 +149,9 @@ class LabelRows:
             wanted = (
                 f"a table without {', '.join(EXPORT_COLUMNS)} (labels that were only accepted are a model's)"
             )
-            raise InvalidInput.must("rows", name, wanted, "what superarm labels export has written")
+            raise InvalidInput.must(
+                "rows", name, wanted, Description("what superarm labels export has written")
+            )
         features = {column: cells for column, cells in content.items() if column not in (label, answers)}
         n = len(next(iter(content.values())))
         return cls(
