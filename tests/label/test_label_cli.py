@@ -372,7 +372,7 @@ def test_columns_of_the_table_keep_their_names(tmp_path: Path, run_here: Run) ->
     assert list(rows[0])[:3] == ["text", "by", "how"]
     assert {row["by"] for row in rows} == {"ann"}
     assert sorted(row["superarm_by"] for row in rows)[-1] == "bob"
-    with pytest.raises(InvalidInput, match="got 'what superarm labels export has written'"):
+    with pytest.raises(InvalidInput, match="got what superarm labels export has written"):
         LabelRows.read(out, label="label")
 
 
