@@ -1,4 +1,4 @@
-"""HTML of our objects, for notebooks: small tables, intervals and curves.
+"""Parts of HTML for notebooks and pages: small tables, intervals and curves.
 
 Text from outside is escaped; nothing is fetched, and no script runs.
 
@@ -11,13 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from math import isfinite, log
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from superarm.decisions.decision import Decision
-    from superarm.learners.base import LearnerBase
-    from superarm.logs import Evaluation
-    from superarm.simulation import Trace
+from typing import Any
 
 COLOUR = "#3b82c4"  # visible on black and on white
 CELL_STYLE = "text-align:left;padding:2px 14px 2px 0;vertical-align:middle"
@@ -122,98 +116,3 @@ def sparkline(x: Any, y: Any, width: int = 220, height: int = 44) -> Markup:
     line = f'<polyline points="{points}" fill="none" stroke="{COLOUR}" stroke-width="1.6"/>'
     floor = f'<line x1="2" x2="{width - 2}" y1="{height - 1}" y2="{height - 1}" stroke="currentColor"'
     return _svg(width, height, f'{floor} opacity="0.25"/>{line}')
-
-
-# ---------------------------------------------------------------- our objects
-
-
-def learner_html(learner: LearnerBase) -> Markup:
-    most = "at most " if learner.inputs.sizes_vary else ""
-    sizes = ("n_labels", "labels", "n_features", "set_size")
-    labels = first_few(learner.label_set.all())
-    pairs = [
-        ("shows", f"{most}{learner.set_size} of {learner.n_labels:,} labels: {labels}"),
-        ("rows", _describe_rows(learner)),
-        ("rounds", f"{learner.round:,} decided, {learner.answered.count:,} answered"),
-    ]
-    for training in learner.metadata.get("training", ()):
-        files = first_few([*training["logs"].values()])
-        pairs.append(("trained", f"on {training['rows']:,} rows of {files}, {training['passes']} times"))
-    pairs += [(name, repr(value)) for name, value in learner.nondefault_params.items() if name not in sizes]
-    return key_value_table(type(learner).__name__, pairs)
-
-
-def _describe_rows(learner: LearnerBase) -> str:
-    if learner.columns is not None:
-        kinds = [f"{name} ({kind})" for name, kind in learner.columns.descriptions.items()]
-        more = ", and more names as they come" if learner.columns.is_open else ""
-        return f"with names: {first_few(kinds)}{more}" if kinds else "with names, all of them words"
-    if learner.n_features is None:
-        return "the first one will tell"
-    if isinstance(learner.n_features, tuple):
-        return "{:,} dense and {:,} sparse features".format(*learner.n_features)
-    layout = learner.inputs.layout
-    return f"{learner.n_features:,} {'' if layout is None else layout.kind + ' '}features"
-
-
-def decision_html(decision: Decision) -> Markup:
-    """Labels that are not of the top set are outlined only."""
-    shown, top, rule, propensity = decision.labels, decision.top, decision.rule, decision.propensity
-    numbers = [
-        f"{name} = {value:g}" for name, value in (rule or {}).items() if isinstance(value, int | float)
-    ]
-    return key_value_table(
-        "Decision",
-        [
-            ("shown", chips(shown, set(shown) - set(top) if top else ())),
-            ("top set", chips(top) if top and set(top) != set(shown) else None),
-            ("eligible", None if decision.eligible is None else first_few(decision.eligible)),
-            ("propensity", None if propensity is None else f"{propensity:.4g}"),
-            ("rule", None if rule is None else ", ".join([rule["name"], *numbers])),
-            ("round", decision.round),
-        ],
-    )
-
-
-def trace_html(trace: Trace) -> Markup:
-    meanings = ("top label wrong", "label not in the top set", "label not in the shown set")
-    curves = (trace.counts / trace.rounds[:, None]).T
-    rows: list[tuple[Any, ...]] = [
-        (name.removesuffix("_rate").replace("_", " "), meaning, rate(value), sparkline(trace.rounds, curve))
-        for (name, value), meaning, curve in zip(trace.rates.items(), meanings, curves, strict=True)
-    ]
-    if trace.promised is not None:
-        meaning, coverage = "no round after the warm-up", None
-        if trace.is_warm:
-            promise = f"{trace.mean_size:.2f} labels, {trace.promised:g} promised"
-            meaning, coverage = f"label shown after {trace.warm_up:,} rounds; {promise}", trace.coverage
-        rows.append(("coverage", meaning, rate(coverage), ""))
-    for kind, parts in (("label", trace.by_label), ("group", trace.by_group)):
-        if parts:
-            least = min(parts, key=lambda part: part.coverage)
-            meaning = f"{least.name}: {least.rows:,} rounds, {least.mean_size:.2f} labels"
-            rows.append((f"least by {kind}", meaning, rate(least.coverage), ""))
-    title = f"{trace.learner} on {trace.data}: {trace.rounds[-1]:,} rounds, m = {trace.set_size}"
-    return table(title, ("", "", "share of rounds", "over rounds, logarithmic"), rows)
-
-
-def evaluation_html(evaluation: Evaluation) -> Markup:
-    logged = _estimate(evaluation.hit_rate, evaluation.low, evaluation.high)
-    rows: list[tuple[Any, ...]] = [("what was shown", "", *logged, "")]
-    for result in evaluation.results:
-        best = result.best
-        cells = ("–", "the log cannot answer", "")
-        if best is not None:
-            cells = _estimate(best.value, best.low, best.high)
-        size = result.set_size if result.coverage is None else f"{result.mean_size:.2f}"
-        rows.append((result.title, size, *cells, "" if best is None else best.name))
-    head = ("policy", "m", "hit rate", "95 % interval", "", "by")
-    estimates = table(f"Judged by {evaluation.rows:,} rows", head, rows)
-    warnings = "".join(f"<p>{chips(['!'])}{escape(warning)}</p>" for warning in evaluation.warnings)
-    return Markup(estimates + warnings)
-
-
-def _estimate(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """Cells of an estimate: its value, its interval, both drawn."""
-    interval = f"{low:.4f} to {high:.4f}" if isfinite(low) else "–"
-    return rate(value), interval, interval_bar(low, high, value)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm._extras import require_extra
+from superarm._html import rate, sparkline, table
 from superarm._progress import Progress, progress_ticker
 from superarm._types import Array
 from superarm.data.tables import is_named_rows
@@ -154,9 +155,30 @@ class Trace:
         )
 
     def _repr_html_(self) -> str:
-        from superarm._html import trace_html
-
-        return trace_html(self)
+        meanings = ("top label wrong", "label not in the top set", "label not in the shown set")
+        curves = (self.counts / self.rounds[:, None]).T
+        rows: list[tuple[Any, ...]] = [
+            (
+                name.removesuffix("_rate").replace("_", " "),
+                meaning,
+                rate(value),
+                sparkline(self.rounds, curve),
+            )
+            for (name, value), meaning, curve in zip(self.rates.items(), meanings, curves, strict=True)
+        ]
+        if self.promised is not None:
+            meaning, coverage = "no round after the warm-up", None
+            if self.is_warm:
+                promise = f"{self.mean_size:.2f} labels, {self.promised:g} promised"
+                meaning, coverage = f"label shown after {self.warm_up:,} rounds; {promise}", self.coverage
+            rows.append(("coverage", meaning, rate(coverage), ""))
+        for kind, parts in (("label", self.by_label), ("group", self.by_group)):
+            if parts:
+                least = min(parts, key=lambda part: part.coverage)
+                meaning = f"{least.name}: {least.rows:,} rounds, {least.mean_size:.2f} labels"
+                rows.append((f"least by {kind}", meaning, rate(least.coverage), ""))
+        title = f"{self.learner} on {self.data}: {self.rounds[-1]:,} rounds, m = {self.set_size}"
+        return table(title, ("", "", "share of rounds", "over rounds, logarithmic"), rows)
 
     def window(self, start: float, stop: float) -> dict[str, float]:
         """The rates between the shares ``start`` and ``stop`` of the run, to the nearest checkpoints."""

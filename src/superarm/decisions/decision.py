@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from superarm._html import chips, first_few, key_value_table
 from superarm.data.cells import is_named_row, json_row
 from superarm.data.labels import Label, Labels
 from superarm.data.rows import Row, as_row, row_from_json, row_to_json
@@ -259,9 +260,22 @@ class Decision(DecisionBase):
         return f"Decision(labels={self.labels}, propensity={self.propensity}, round={self.round})"
 
     def _repr_html_(self) -> str:
-        from superarm._html import decision_html
-
-        return decision_html(self)
+        """Labels that are not of the top set are outlined only."""
+        shown, top, rule, propensity = self.labels, self.top, self.rule, self.propensity
+        numbers = [
+            f"{name} = {value:g}" for name, value in (rule or {}).items() if isinstance(value, int | float)
+        ]
+        return key_value_table(
+            "Decision",
+            [
+                ("shown", chips(shown, set(shown) - set(top) if top else ())),
+                ("top set", chips(top) if top and set(top) != set(shown) else None),
+                ("eligible", None if self.eligible is None else first_few(self.eligible)),
+                ("propensity", None if propensity is None else f"{propensity:.4g}"),
+                ("rule", None if rule is None else ", ".join([rule["name"], *numbers])),
+                ("round", self.round),
+            ],
+        )
 
 
 def _none_if_nan(value: float) -> float | None:

@@ -374,7 +374,7 @@ class Learner(LearnerBase):
         return f"{self.owner}({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
     def _repr_html_(self) -> str:
-        from superarm._html import learner_html
+        from superarm.learners.html import learner_html
 
         return learner_html(self)
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from html import escape
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from superarm._extras import require_extra
+from superarm._html import Markup, chips, interval_bar, rate, table
 from superarm.errors import InvalidInput
 from superarm.groups import GroupCoverage
 from superarm.logs.hit_rates import MAX_UNSUPPORTED, Estimate, RequiredData, best_of
@@ -112,9 +115,19 @@ class Evaluation:
         return "\n".join([f"Evaluation({shown})", *(f"  {one!r}" for one in self.results)])
 
     def _repr_html_(self) -> str:
-        from superarm._html import evaluation_html
-
-        return evaluation_html(self)
+        logged = _estimate_cells(self.hit_rate, self.low, self.high)
+        rows: list[tuple[Any, ...]] = [("what was shown", "", *logged, "")]
+        for result in self.results:
+            best = result.best
+            cells = ("–", "the log cannot answer", "")
+            if best is not None:
+                cells = _estimate_cells(best.value, best.low, best.high)
+            size = result.set_size if result.coverage is None else f"{result.mean_size:.2f}"
+            rows.append((result.title, size, *cells, "" if best is None else best.name))
+        head = ("policy", "m", "hit rate", "95 % interval", "", "by")
+        estimates = table(f"Judged by {self.rows:,} rows", head, rows)
+        warnings = "".join(f"<p>{chips(['!'])}{escape(warning)}</p>" for warning in self.warnings)
+        return Markup(estimates + warnings)
 
 
 def nested(results: list[PolicyResult], policies: Sequence[Policy]) -> list[PolicyResult]:
@@ -219,3 +232,9 @@ def _chart(evaluation: Evaluation) -> Any:
         title=alt.TitleParams(f"{title}, estimated from the log", subtitle=note, anchor="start"),
     )
     return offline(chart.configure(**{key: value for key, value in LIGHT.items() if key != "legend"}))
+
+
+def _estimate_cells(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """Return the cells of an estimate: its value, its interval, both drawn."""
+    interval = f"{low:.4f} to {high:.4f}" if isfinite(low) else "–"
+    return rate(value), interval, interval_bar(low, high, value)
