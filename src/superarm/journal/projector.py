@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import chain, islice
 from math import exp
 
 from orjson import loads
@@ -105,10 +105,21 @@ class Projector:
 
     # ------------------------------------------------------------ moving on
 
-    def catch_up(self, until: int | None = None, on_progress: Callable[[int], object] | None = None) -> None:
-        """Move on to event ``until``, or to the end; over erased events by way of the next snapshot."""
+    def catch_up(
+        self,
+        until: int | None = None,
+        on_progress: Callable[[int], object] | None = None,
+        following: Sequence[Event] = (),
+    ) -> None:
+        """Project the events up to ``until``, or to the end; erased ones by way of the next snapshot.
+
+        Args:
+            until: the number of the last event to project.
+            on_progress: called with the number of events projected since the last call.
+            following: the events after ``until``, which need not be read.
+        """
         while True:
-            events = self.store.events(self.seq, until)
+            events = chain(self.store.events(self.seq, until), following)
             try:
                 while chunk := list(islice(events, READ_BATCH)):
                     self.project(chunk)
@@ -116,6 +127,8 @@ class Projector:
                         on_progress(len(chunk))
                 return
             except ContentErased as erased:
+                if following:  # the next snapshot may be of a later event
+                    until, following = None, ()
                 self.load_next_snapshot(erased.seq, until)
 
     def load_next_snapshot(self, seq: int, until: int | None) -> None:

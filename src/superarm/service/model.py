@@ -113,10 +113,8 @@ class Model:
     def apply(self, events: Sequence[Event]) -> None:
         """Project events that this process has written, after those that others wrote before them."""
         written = [event for event in events if event.seq]
-        if self.store.shared and written and written[0].seq != self.seq + 1:
-            self._move(self.projector.catch_up)
-        elif written:
-            self._move(lambda: self.projector.project(written))
+        if written:
+            self._move(lambda: self.projector.catch_up(written[0].seq - 1, following=written))
 
     def recover(self) -> None:
         """Project what the journal has after a failure: that may be more than was acknowledged."""

@@ -13,7 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from service_kit import LABELS, D, rows, soon
 
+from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
+from superarm.service.handler import DecisionRequest
 
 X = rows(40)
 
@@ -209,3 +211,34 @@ def test_what_is_erased_is_erased_for_all(webs, shared):
     again = {"features": features(3), "id": "d3", "context": {"name": "Ada"}}
     soon(lambda: two.post("/v1/decisions", again)[0] == 410)
     assert sound(shared.url).erased == 2
+
+
+@pytest.mark.parametrize("erases", [False, True])
+def test_a_process_projects_its_own_events_without_reading_them_again(shared, monkeypatch, erases):
+    mine, other = shared(), shared()
+    decisions = [DecisionRequest(X[i], id=f"d{i}") for i in range(4)]
+    other.call(other.handler.decide, decisions[0])
+    append, read, raw_events = mine.store.append, [], mine.store.raw_events
+
+    def append_after_the_other(events, **options):
+        other.call(other.handler.decide, decisions[1])
+        if erases:  # what came in between cannot be projected any more
+            other.call(other.handler.change, {"what": "erase", "ids": ["d1"]})
+            other.call(other.handler.decide, decisions[2])
+        return append(events, **options)
+
+    def noted(*arguments):
+        for event in raw_events(*arguments):
+            read.append(event.id)
+            yield event
+
+    mine.call(mine.handler.decide, DecisionRequest(X[5], id="first"))
+    monkeypatch.setattr(mine.store, "append", append_after_the_other)
+    monkeypatch.setattr(mine.store, "raw_events", noted)
+    mine.call(mine.handler.decide, decisions[3])
+    assert ("d3" in read) == erases
+    monkeypatch.undo()
+    for service in (mine, other):
+        service.call(lambda _: None)
+    assert model_bytes(mine.model.projector.learner) == model_bytes(other.model.projector.learner)
+    sound(shared.url, events=6 if erases else 4)
