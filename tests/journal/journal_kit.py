@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from superarm.journal.changes import AddLabels, DisableLabels, Erase, Freeze, Rollback, SetExplore, Unfreeze
 from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.snapshots import model_bytes
@@ -98,31 +99,31 @@ class Driver:
     def find(self, id_: str) -> StoredDecision | None:
         return StoredDecision(self, id_) if self.store.events_by_id([id_]) else None
 
-    def change(self, **change: Any) -> None:
+    def change(self, change: Any) -> None:
         seq = self.call(self.service.handler.change, change)
         refused = self.projector.totals.refusals.get(seq)
         assert refused is None, refused
 
     def add_labels(self, names: Any) -> None:
-        self.change(what="add_labels", labels=names)
+        self.change(AddLabels(labels=names))
 
     def disable_labels(self, names: Any) -> None:
-        self.change(what="disable_labels", labels=names)
+        self.change(DisableLabels(labels=names))
 
     def freeze(self) -> None:
-        self.change(what="freeze")
+        self.change(Freeze())
 
     def unfreeze(self) -> None:
-        self.change(what="unfreeze")
+        self.change(Unfreeze())
 
     def set_explore(self, explore: Any = None, uniform: Any = None) -> None:
-        self.change(what="set_explore", explore=explore, uniform=uniform)
+        self.change(SetExplore(explore=explore, uniform=uniform))
 
     def rollback(self, to: int) -> None:
-        self.change(what="rollback", to=to)
+        self.change(Rollback(to=to))
 
     def erase(self, ids: Any = None, before: float | None = None) -> int:
-        seq = self.call(self.service.handler.change, {"what": "erase", "ids": ids, "before": before})
+        seq = self.call(self.service.handler.change, Erase(ids=ids, before=before))
         return self.service.model.n_erased(seq)
 
     def recover(self) -> None:

@@ -12,6 +12,7 @@ import pytest
 from journal_kit import replayed, sha256_of
 from service_kit import Clock, rows
 
+from superarm.journal.changes import Erase
 from superarm.journal.export import export
 from superarm.journal.snapshots import take_snapshot
 from superarm.journal.verify import verify
@@ -183,9 +184,9 @@ def test_an_erasure_that_leaves_something_on_the_disk_is_unfinished_and_tried_ag
 
     async def main():
         await service.start()
-        told = await service.change({"what": "erase", "ids": ["person"]})
+        told = await service.change(Erase(ids=["person"]))
         assert (told["erased"], told["finished"]) == (1, False)
-        again = await service.change({"what": "erase", "ids": ["person"]})
+        again = await service.change(Erase(ids=["person"]))
         assert (again["erased"], again["finished"]) == (0, False)
         assert any("still on the disk" in sentence for sentence in service.trouble())
         metrics = {one.name: one.samples[0].value for one in service_metrics(service) if one.samples}
@@ -262,7 +263,7 @@ def test_a_snapshot_that_an_erasure_has_overtaken_is_not_kept(drive, monkeypatch
         await service.start()
         snapshot = asyncio.create_task(service.upkeep.snapshot())
         await asyncio.sleep(0.1)
-        await service.change({"what": "erase", "ids": ["person"]})
+        await service.change(Erase(ids=["person"]))
         gate.set()
         await snapshot
         await service.queue.close()

@@ -8,6 +8,7 @@ import pytest
 from journal_kit import replayed, sha256_of
 from service_kit import rows
 
+from superarm.journal.changes import Erase, Freeze, Unfreeze
 from superarm.journal.errors import JournalFull, JournalUnavailable
 from superarm.service.commit_queue import Call
 from superarm.service.errors import Conflict, InvalidRequest
@@ -51,9 +52,9 @@ def test_repeated_requests_are_answered_while_the_journal_is_down(full, retry):
         Call(handler.outcome, OutcomeRequest("c", hit=True)),
         Call(handler.decide, DecisionRequest(Y, "a")),
         Call(handler.outcome, OutcomeRequest("b", label="nobody knows it")),
-        Call(handler.change, {"what": "freeze"}),
-        Call(handler.change, {"what": "erase", "ids": ["a"]}),
-        Call(handler.change, {"what": "unfreeze"}),
+        Call(handler.change, Freeze()),
+        Call(handler.change, Erase(ids=["a"])),
+        Call(handler.change, Unfreeze()),
     ]
     done = service.commit(calls)
     again, outcome, change = [one.result for one in done if one.error is None]

@@ -14,6 +14,7 @@ from service_kit import LABELS, D, rows, soon
 from test_store import FIRST, META, decision
 
 from superarm.errors import InvalidInput
+from superarm.journal.changes import AddLabels, Erase
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
@@ -146,7 +147,7 @@ def test_an_erasure_that_its_process_did_not_live_to_make_is_made_by_another(sha
     one, two = shared(), shared()
     one.decide(DecisionRequest(rows(1)[0], "a"))
     monkeypatch.setattr(Model, "apply", lambda self, events: None)  # it is killed after the commit
-    seq = one.call(one.service.handler.change, {"what": "erase", "ids": ["a"]})
+    seq = one.call(one.service.handler.change, Erase(ids=["a"]))
     monkeypatch.undo()
     assert not one.find("a").erased
     caught_up(two)
@@ -184,13 +185,13 @@ def test_changes_and_erasing_are_made_by_any_process(shared):
     for i, x in enumerate(rows(30)):
         one.decide(DecisionRequest(x, f"d{i}"))
         one.outcome(OutcomeRequest(f"d{i}", hit=True))
-    one.call(one.service.handler.change, {"what": "add_labels", "labels": ["new"]})
-    seq = one.call(one.service.handler.change, {"what": "erase", "ids": ["d3"]})
+    one.call(one.service.handler.change, AddLabels(labels=["new"]))
+    seq = one.call(one.service.handler.change, Erase(ids=["d3"]))
     assert "new" in caught_up(one).learner.labels
     assert one.service.model.n_erased(seq) == 1
     assert one.find("d3").erased
     with pytest.raises(InvalidInput):
-        two.call(two.service.handler.change, {"what": "add_labels", "labels": ["label-1"]})
+        two.call(two.service.handler.change, AddLabels(labels=["label-1"]))
     found = verify(one.url)
     assert found.ok, found.problems
     assert found.erased == 1
@@ -200,10 +201,10 @@ def test_an_erased_decision_is_forgotten_by_every_process(shared):
     one, other = shared(), shared()
     for i, x in enumerate(rows(22)):
         one.decide(DecisionRequest(x, f"d{i}"))
-        one.call(one.service.handler.change, {"what": "erase", "ids": [f"d{i}"]})
+        one.call(one.service.handler.change, Erase(ids=[f"d{i}"]))
     caught_up(one)
     one.decide(DecisionRequest(rows(1)[0], "late"))
-    one.call(one.service.handler.change, {"what": "erase", "ids": ["late"]})
+    one.call(one.service.handler.change, Erase(ids=["late"]))
     caught_up(one)
     for driver in (one, other):
         with pytest.raises(DecisionErased):

@@ -166,7 +166,7 @@ def test_a_snapshot_from_before_an_erasure_is_not_kept(opened):
     erasure = Event.new(9.0, ERASURE, {"ids": ["a"]})
     store.append([decision("a"), decision("b"), erasure])
     keep(store, Snapshot(3, 5.0, {"model": b"after"}, {}, {}))
-    store.erase(erasure)
+    store.erase(erasure.seq, ["a"], None)
     keep(store, Snapshot(2, 5.0, {"model": b"before"}, {}, {}))
     assert [note.seq for note in store.snapshots()] == [0, 3]
     assert [tuple(row) for row in store._select("SELECT DISTINCT seq FROM parts ORDER BY seq")] == [
@@ -183,8 +183,8 @@ def test_erasing_leaves_the_chain_whole(opened, how):
     erasure = Event.new(9.0, ERASURE, body)
     store.append([erasure])
     assert store.has_content_before(2.0)
-    assert store.erase(erasure) == 1
-    assert store.erase(erasure) == 0
+    assert store.erase(erasure.seq, body.get("ids"), body.get("before")) == 1
+    assert store.erase(erasure.seq, body.get("ids"), body.get("before")) == 0
     store.purge_erased()
     assert not store.has_content_before(2.0)
     assert store.has_content_before(6.0)

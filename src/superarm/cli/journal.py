@@ -250,6 +250,7 @@ def erase(
     Example: **superarm erase events.db --id letter-17**
     """
     from superarm.journal.backends import is_postgres
+    from superarm.journal.changes import Erase
     from superarm.parameters import parse_duration
     from superarm.service import Service
 
@@ -263,7 +264,7 @@ def erase(
     try:
         if service.down is not None:
             raise service.down
-        erasure = {"what": "erase", "ids": id_ or None, "before": before}
+        erasure = Erase(ids=id_ or None, before=before)
         count = service.model.n_erased(service.call(service.handler.change, erasure))
     finally:
         service.close()

@@ -1,30 +1,32 @@
 """Changes by an operator while a service runs: each change is an event, and a replay makes it again.
 
-add_labels      {"labels": [...]}                 new labels; a disabled one comes back
-disable_labels  {"labels": [...]}                 never shown again; outcomes about them are still taken
-freeze, unfreeze                                  outcomes are kept, and not learnt
-set_explore     {"params": {"explore", "uniform"}}
-rollback        {"to": 1234}                      the weights as after that event
+The body of the event is the change itself; ``what`` names it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, MsgspecError, Struct, convert, to_builtins
 
 from superarm._types import JsonObject
+from superarm.decisions.ids import ID_PATTERN
 from superarm.errors import InvalidInput
+from superarm.journal.errors import JournalDamaged
+from superarm.journal.events import Event
 from superarm.journal.snapshots import learner_from_bytes
 from superarm.journal.store import Store
 from superarm.learners import Learner
 
 MAX_LABEL_LENGTH = 1_000
 
+Labels = Annotated[list[Annotated[str, Meta(min_length=1, max_length=MAX_LABEL_LENGTH)]], Meta(min_length=1)]
+Ids = Annotated[list[Annotated[str, Meta(pattern=ID_PATTERN)]], Meta(min_length=1)]
+
 
 class OperatorSettings(Struct):
-    """Settings by changes, beside the learner: disabled labels, and when learning was frozen."""
+    """What changes have set, beside the learner: disabled labels, and when learning was frozen."""
 
     disabled: tuple[str, ...] = ()
     freeze_toggles: list[int] = []  # the events at which learning was frozen, unfrozen, frozen, …
@@ -36,51 +38,131 @@ class OperatorSettings(Struct):
     def was_frozen_at(self, seq: int) -> bool:
         return bisect_right(self.freeze_toggles, seq) % 2 == 1
 
-    def apply(self, change: JsonObject, learner: Learner, seq: int, store: Store) -> Learner | None:
-        """Make a change, event ``seq``; the learner that goes on from here, or None if there was nothing to do.
+
+class OperatorRequest(Struct, forbid_unknown_fields=True, tag_field="what", omit_defaults=True):
+    """What an operator asks for: a change, or to erase something."""
+
+    @property
+    def what(self) -> str:
+        return str(self.__struct_config__.tag)
+
+    def to_dict(self) -> JsonObject:
+        """Return the body of its event."""
+        return to_builtins(self)  # type: ignore[no-any-return]
+
+
+class Change(OperatorRequest):
+    """A change of the learner, or of the settings."""
+
+    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner | None:
+        """Make the change, event ``seq``: return the learner that goes on, or None if there is nothing to do.
 
         What cannot be made is refused (InvalidInput), before anything has changed.
         """
-        what, current = change["what"], set(learner.labels or ())
-        if what == "add_labels":
-            labels = check_labels(change["labels"])
-            for label in labels:
-                if label in current and label not in self.disabled:
-                    raise InvalidInput.must("labels", "change", "new, or disabled", label)
-            if new := [label for label in labels if label not in self.disabled]:
-                learner.add_labels(new)
-            self.disabled = tuple(label for label in self.disabled if label not in labels)
-        elif what == "disable_labels":
-            labels = check_labels(change["labels"])
-            for label in labels:
-                if label not in current or label in self.disabled:
-                    raise InvalidInput.must("labels", "change", "known, and not disabled yet", label)
-            size = learner.set_size
-            if len(current) - len(self.disabled) - len(labels) <= size:
-                wanted = f"so few that more than {size} are left, as many as are shown"
-                raise InvalidInput.must("labels", "change", wanted, labels)
-            self.disabled = (*self.disabled, *labels)
-        elif what in ("freeze", "unfreeze"):
-            if self.frozen == (what == "freeze"):
-                return None
-            self.freeze_toggles.append(seq)
-        elif what == "set_explore":
-            if not change["params"]:
-                raise InvalidInput.must("explore", "change", "given, or uniform", None)
-            return learner.with_params(**change["params"])
-        elif what == "rollback":
-            if change["to"] not in [info.seq for info in store.snapshots()]:
-                raise InvalidInput.must("to", "change", "the event of a kept snapshot", change["to"])
-            return learner.resume_from_snapshot(
-                learner_from_bytes(store.snapshot(change["to"]).parts["model"])
-            )
+        raise NotImplementedError
+
+
+class AddLabels(Change, tag="add_labels"):
+    """New labels, to be shown from now on; disabled ones come back."""
+
+    labels: Labels
+
+    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner:
+        _check_labels(self.labels)
+        for label in self.labels:
+            if label in (learner.labels or ()) and label not in settings.disabled:
+                raise InvalidInput.must("labels", "change", "new, or disabled", label)
+        if new := [label for label in self.labels if label not in settings.disabled]:
+            learner.add_labels(new)
+        settings.disabled = tuple(label for label in settings.disabled if label not in self.labels)
         return learner
 
 
-def check_labels(names: Sequence[str]) -> list[str]:
-    """The names as a list, or a refusal: each must be a text, not too long, and there once."""
-    labels = list(names) if not isinstance(names, str) else [names]
-    good = all(isinstance(label, str) and 0 < len(label) <= MAX_LABEL_LENGTH for label in labels)
-    if not labels or not good or len(set(labels)) != len(labels):
-        raise InvalidInput.must("labels", "change", "distinct names, at least one", names)
-    return labels
+class DisableLabels(Change, tag="disable_labels"):
+    """Never shown again; outcomes about them are still accepted."""
+
+    labels: Labels
+
+    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner:
+        _check_labels(self.labels)
+        for label in self.labels:
+            if label not in (learner.labels or ()) or label in settings.disabled:
+                raise InvalidInput.must("labels", "change", "known, and not disabled yet", label)
+        if learner.n_labels - len(settings.disabled) - len(self.labels) <= learner.set_size:
+            wanted = f"so few that more than {learner.set_size} are left, as many as are shown"
+            raise InvalidInput.must("labels", "change", wanted, self.labels)
+        settings.disabled = (*settings.disabled, *self.labels)
+        return learner
+
+
+class Freeze(Change, tag="freeze"):
+    """Outcomes are kept, and not learnt."""
+
+    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner | None:
+        if settings.frozen:
+            return None
+        settings.freeze_toggles.append(seq)
+        return learner
+
+
+class Unfreeze(Change, tag="unfreeze"):
+    """Learn again, from the outcomes that come from now on."""
+
+    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner | None:
+        if not settings.frozen:
+            return None
+        settings.freeze_toggles.append(seq)
+        return learner
+
+
+class SetExplore(Change, tag="set_explore"):
+    """Explore more or less, as the learner's parameters of these names say."""
+
+    explore: Annotated[str | float | None, Meta(examples=["balanced", 0.5])] = None
+    uniform: Annotated[float, Meta(ge=0, le=1)] | None = None
+
+    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner:
+        params = {"explore": self.explore, "uniform": self.uniform}
+        given = {name: value for name, value in params.items() if value is not None}
+        if not given:
+            raise InvalidInput.must("explore", "change", "given, or uniform", None)
+        return learner.with_params(**given)
+
+
+class Rollback(Change, tag="rollback"):
+    """The weights as they were in a kept snapshot; nothing else is undone."""
+
+    to: Annotated[int, Meta(description="The event of the snapshot.", ge=0, le=2**63 - 1)]
+
+    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner:
+        if self.to not in [info.seq for info in store.snapshots()]:
+            raise self.no_snapshot()
+        return learner.resume_from_snapshot(learner_from_bytes(store.snapshot(self.to).parts["model"]))
+
+    def no_snapshot(self) -> InvalidInput:
+        """Return the error for an event without a kept snapshot."""
+        return InvalidInput.must("to", "change", "the event of a kept snapshot", self.to)
+
+
+class Erase(OperatorRequest, tag="erase"):
+    """Erase features and context of decisions: by id, or all made before a time. One of them."""
+
+    ids: Ids | None = None
+    before: Annotated[float, Meta(description="Seconds since 1970.")] | None = None
+
+
+AnyOperatorRequest = AddLabels | DisableLabels | Freeze | Unfreeze | SetExplore | Rollback | Erase
+
+
+def change_of(event: Event) -> Any:
+    """Return the `Change` or the `Erase` that is the body of an event."""
+    try:
+        return convert(event.body, AnyOperatorRequest)
+    except MsgspecError as error:
+        raise JournalDamaged(f"event {event.seq} cannot be read: {error}", event=event.seq) from error
+
+
+def _check_labels(labels: list[str]) -> None:
+    lengths_fit = all(0 < len(label) <= MAX_LABEL_LENGTH for label in labels)
+    if not labels or not lengths_fit or len(set(labels)) != len(labels):
+        raise InvalidInput.must("labels", "change", "distinct names, at least one", labels)

@@ -7,8 +7,8 @@ An event is a fact: something that happened outside. Its effect on the model is 
     TIMEOUT     time ran out                          `OutcomeBody`: what that counts as; hit is null for nothing
     ANSWER      a person answered about a row         `AnswerBody`; several may be about one row
     CORRECTION  an earlier event is taken back        `AnswerBody`: what holds in its place; hit is null for nothing
-    CHANGE      an operator changed something         {"what", …} (changes.py)
-    ERASURE     content was to be erased              {"ids"} or {"before"}
+    CHANGE      an operator changed something         a `Change`, as a dict (changes.py)
+    ERASURE     content was to be erased              `Erase`, as a dict (changes.py)
 
 ``target_seq`` is the number of the event that it is about. A decision keeps its row as raw bytes (float32; of a sparse
 row int32 indices, then float32 values; of one with names the JSON that came).

@@ -17,6 +17,7 @@ from superarm._types import JsonObject
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.groups import group_names
+from superarm.journal.changes import change_of
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, DecisionBody, Event
 from superarm.journal.records import DecisionRecord, Records
@@ -271,9 +272,9 @@ class Projector:
         return None
 
     def _on_change(self, event: Event) -> None:
-        change = event.body
+        change = change_of(event)
         try:
-            learner = self.totals.settings.apply(change, self.learner, event.seq, self.store)
+            learner = change.apply(self.totals.settings, self.learner, event.seq, self.store)
         except InvalidInput as error:  # of two processes that changed the same, the second
             self.totals.refuse(event.seq, str(error), error.field)
             return
@@ -281,7 +282,7 @@ class Projector:
             self._set_learner(learner)
         self.totals.stats.set_labels(self.labels)
         for shadow in self.shadows.values():
-            shadow.on_change(change)
+            shadow.add_labels(self.labels)
 
     def _set_learner(self, learner: Learner) -> None:
         self.learner, self._updates = learner, StoredUpdates(learner)

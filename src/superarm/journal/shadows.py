@@ -129,12 +129,12 @@ class Shadow:
             self.learner.update(given, label=label)
         self.learnt += 1
 
-    def on_change(self, change: JsonObject) -> None:
-        if change["what"] == "add_labels" and not self.stop_reason:
-            new = [label for label in change["labels"] if label not in (self.learner.labels or ())]
+    def add_labels(self, labels: Sequence[str]) -> None:
+        """Let the learner have all labels of the model."""
+        new = [label for label in labels if label not in (self.learner.labels or ())]
+        if new and not self.stop_reason:
             try:
-                if new:
-                    self.learner.add_labels(new)
+                self.learner.add_labels(new)
             except SuperarmError as error:
                 self.stop_reason = str(error)
 

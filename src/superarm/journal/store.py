@@ -246,19 +246,20 @@ class Store(ABC):
 
     # ------------------------------------------------------------ erasing
 
-    def erase(self, erasure: Event) -> int:
-        """Erase x and context of the decisions that an erasure names, in one transaction; how many decisions.
+    def erase(self, seq: int, ids: Sequence[str] | None, before: float | None) -> int:
+        """Erase x and context of decisions, by id or made before a time; return how many.
 
-        Snapshots that stand so near to another one that the two would reveal an erased row are dropped.
+        It is done in one transaction, for the erasure whose event is ``seq``. Snapshots that stand so near to another
+        one that the two would reveal an erased row are dropped.
         """
 
         def statements() -> Iterator[Statement]:
-            body, seq, clean = erasure.body, erasure.seq, self.progress(CONTENT_FREE_UNTIL)
-            if body.get("ids") is None:
-                yield f"{ERASE} AND e.time < ?", (seq, clean, seq, body["before"])
+            clean = self.progress(CONTENT_FREE_UNTIL)
+            if ids is None:
+                yield f"{ERASE} AND e.time < ?", (seq, clean, seq, before)
             else:
                 condition = f"{self.ID_IN} AND e.kind < {ANSWER}"
-                yield f"{ERASE} AND {condition}", (seq, clean, seq, self._id_list(body["ids"]))
+                yield f"{ERASE} AND {condition}", (seq, clean, seq, self._id_list(ids))
             yield SET_CONTENT_FREE_UNTIL, (CONTENT_FREE_UNTIL, clean, self.head().seq)
             yield SET_PROGRESS, (ERASED, seq)
             yield from drop_statements(self._snapshots_to_drop(seq))

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic, perf_counter
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from superarm.service.errors import Overloaded
+
+Result = TypeVar("Result")
 
 MAX_BATCH = 256  # so that a batch never takes long
 MAX_WAITING = 10_000
@@ -35,6 +38,13 @@ class Call(NamedTuple):
     def id(self) -> str | None:
         """The id that a request gives to its decision, or is about."""
         return getattr(self.argument, "id", None)
+
+
+@dataclass(frozen=True, slots=True)
+class AfterCommit(Generic[Result]):
+    """The result of a call, to be computed when all that its batch has written is durable and projected."""
+
+    compute: Callable[[], Result]
 
 
 class CallResult(NamedTuple):

@@ -7,7 +7,7 @@ the requests. Its events are decisions first, then outcomes, then what operators
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from secrets import token_hex
@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 from superarm._types import JsonObject
 from superarm.data.cells import json_row
 from superarm.data.rows import AnyRow, as_row, conform_row
+from superarm.decisions.ids import ID_DESCRIPTION, IS_ID
 from superarm.errors import Description, FeedbackError, InvalidInput, WeightsOverflow
+from superarm.journal.changes import AnyOperatorRequest, Change, Erase, Rollback
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.events import (
     CHANGE,
@@ -32,9 +34,8 @@ from superarm.journal.events import (
 )
 from superarm.journal.records import DecisionRecord
 from superarm.learners import Scores
-from superarm.service.commit_queue import Call
+from superarm.service.commit_queue import AfterCommit, Call
 from superarm.service.errors import Conflict, DecisionErased, InvalidRequest, UnknownDecision
-from superarm.service.messages import ID_DESCRIPTION, IS_ID
 
 if TYPE_CHECKING:
     from superarm.service.model import Model
@@ -199,8 +200,8 @@ class RequestHandler:
         )
         return event
 
-    def outcome(self, request: OutcomeRequest) -> Callable[[], JsonObject]:
-        """Take an outcome, once; the response follows when it is durable."""
+    def outcome(self, request: OutcomeRequest) -> AfterCommit[JsonObject]:
+        """Take an outcome, once; return the response."""
         id_ = request.id
         self._stage_outcome(id_, request)
 
@@ -211,7 +212,7 @@ class RequestHandler:
             assert record is not None
             return {"id": id_, "outcome": record.outcome_summary(self.model.was_learnt(record))}
 
-        return response
+        return AfterCommit(response)
 
     def _stage_outcome(self, id_: str, request: OutcomeRequest) -> None:
         self._check_readable(id_)
@@ -245,34 +246,28 @@ class RequestHandler:
 
     # ------------------------------------------------------------ what operators change
 
-    def change(self, change: JsonObject) -> Callable[[], int | None]:
-        """Stage a change or an erasure, or refuse it; its number follows, None if there is nothing to do."""
-        what = change["what"]
-        if what == "erase":
-            erasure = self._check_erasure(change.get("ids"), change.get("before"))
-            self._check_writable()
-            event = Event.new(self.now(), ERASURE, erasure)
-        else:
-            change = {name: value for name, value in change.items() if value is not None}
-            if what == "set_explore":
-                params = {name: change[name] for name in ("explore", "uniform") if name in change}
-                change = {"what": what, "params": params}
-            if not self._has_effect(change):
-                return lambda: None
-            self._check_writable()
-            if what == "rollback" and not self.store.pin_snapshot(change["to"]):
-                raise InvalidRequest.must("to", "change", "the event of a kept snapshot", change["to"])
-            event = Event.new(self.now(), CHANGE, change)
+    def change(self, request: AnyOperatorRequest) -> AfterCommit[int | None]:
+        """Stage a change or an erasure, or refuse it; return its number, or None if there is nothing to do."""
+        if isinstance(request, Erase):
+            request = self._check_erasure(request)
+        elif not self._has_effect(request):
+            return AfterCommit(lambda: None)
+        self._check_writable()
+        if isinstance(request, Rollback) and not self.store.pin_snapshot(request.to):
+            raise request.no_snapshot()
+        kind = ERASURE if isinstance(request, Erase) else CHANGE
+        event = Event.new(self.now(), kind, request.to_dict())
         self._staged_changes.append(event)
-        return lambda: event.seq
+        return AfterCommit(lambda: event.seq)
 
-    def _has_effect(self, change: JsonObject) -> bool:
-        """Try a change on a copy, or refuse it; whether there is anything to do."""
+    def _has_effect(self, change: Change) -> bool:
+        """Try a change on a copy, or refuse it; return whether there is anything to do."""
         learner, settings = copy.deepcopy((self.serving.learner, self.serving.totals.settings))
-        return settings.apply(change, learner, self.serving.seq + 1, self.store) is not None
+        return change.apply(settings, learner, self.serving.seq + 1, self.store) is not None
 
-    def _check_erasure(self, ids: Sequence[str] | None, before: float | None) -> JsonObject:
-        """The body of an erasure; each id must be that of a decision."""
+    def _check_erasure(self, request: Erase) -> Erase:
+        """Return an erasure with each id once; each must be that of a decision."""
+        ids, before = request.ids, request.before
         if (ids is None) == (before is None):
             raise InvalidRequest.must("ids", "change", "given, or before in its place, and not both", ids)
         if ids is None:
@@ -280,13 +275,13 @@ class RequestHandler:
                 raise InvalidRequest.must(
                     "before", "erase", "a time in the past, in seconds since 1970", before
                 )
-            return {"before": before}
+            return request
         names = list(dict.fromkeys(ids))
         self.load_records(names)
         for id_ in names:
             if id_ not in self.records:
                 raise UnknownDecision.must("id", "erase", "that of a decision", id_)
-        return {"ids": names}
+        return Erase(ids=names)
 
     # ------------------------------------------------------------ inside
 

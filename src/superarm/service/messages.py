@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 from msgspec import Meta, Raw, Struct
 
 from superarm.data.rows import FLOAT32_MAX
+from superarm.decisions.ids import ID_PATTERN
 
-MAX_ITEMS = 1_000  # of a batch
-
-# ECMA's $ ends the text; Python's would also stand before a last newline
-# . and .. would be gone from a path before it is sent
-ID_PATTERN = r"^(?!\.{1,2}$)[A-Za-z0-9_.:\-]{1,128}$(?!\n)"
-IS_ID = re.compile(ID_PATTERN).match
-ID_DESCRIPTION = "1 to 128 letters, digits or any of _ . : - (and not . or ..)"
+BATCH_SIZE = Meta(min_length=1, max_length=1_000)
 
 
 def doc(description: str, **schema: Any) -> Meta:
@@ -31,14 +25,8 @@ def _one_of(*names: str) -> Meta:
 
 Id = Annotated[str, Meta(pattern=ID_PATTERN, examples=["order-4711"])]
 Number = Annotated[float, Meta(ge=-FLOAT32_MAX, le=FLOAT32_MAX)]
-Name = Annotated[str, Meta(min_length=1, max_length=1000)]
-Names = Annotated[list[Name], Meta(min_length=1, max_length=MAX_ITEMS)]
-Ids = Annotated[list[Id], Meta(min_length=1, max_length=MAX_ITEMS)]
-Batch = Meta(min_length=1, max_length=MAX_ITEMS)
 SetSize = Annotated[int, Meta(ge=1)]
-SequenceNumber = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Time = Annotated[float, doc("Seconds since 1970.")]
-Share = Annotated[float, Meta(ge=0, le=1)]
 PromisedCoverage = Annotated[float, Meta(gt=0, lt=1)]
 Features = list[Number] | dict[str, Number | bool | str | list[Number] | None]
 LabelScores = Annotated[dict[str, Number], Meta(min_length=1)]
@@ -144,11 +132,11 @@ class DecisionRecordBody(DecisionResponse, frozen=True):
 
 
 class DecisionBatch(RequestBody):
-    decisions: Annotated[list[Annotated[Raw, _one_of("DecisionRequestBody")]], Batch]
+    decisions: Annotated[list[Annotated[Raw, _one_of("DecisionRequestBody")]], BATCH_SIZE]
 
 
 class OutcomeBatch(RequestBody):
-    outcomes: Annotated[list[Annotated[Raw, _one_of("OutcomeItem")]], Batch]
+    outcomes: Annotated[list[Annotated[Raw, _one_of("OutcomeItem")]], BATCH_SIZE]
 
 
 class DecisionResults(Struct):
@@ -168,7 +156,7 @@ class OutcomeResults(Struct):
 
 class PendingQuery(RequestBody):
     limit: Annotated[int, doc("How many at most.", ge=1, le=1000)] = 100
-    after: Annotated[SequenceNumber, doc("The `next` of the page before.")] = 0
+    after: Annotated[int, doc("The `next` of the page before.", ge=0, le=2**63 - 1)] = 0
 
 
 class PendingItem(Struct):
@@ -236,54 +224,7 @@ class Shadows(Struct):
     shadows: Annotated[list[ShadowItem], doc("The model itself, then its shadows.")]
 
 
-# ---------------------------------------------------------------- changes
-
-
-class Change(RequestBody, tag_field="what", omit_defaults=True):
-    """A change by an operator while the service runs."""
-
-
-class AddLabels(Change, tag="add_labels"):
-    """New labels, to be shown from now on; disabled ones come back."""
-
-    labels: Names
-
-
-class DisableLabels(Change, tag="disable_labels"):
-    """Never shown again; outcomes about them are still accepted."""
-
-    labels: Names
-
-
-class Freeze(Change, tag="freeze"):
-    """Outcomes are kept, and not learnt."""
-
-
-class Unfreeze(Change, tag="unfreeze"):
-    """Learn again, from the outcomes that come from now on."""
-
-
-class SetExplore(Change, tag="set_explore"):
-    """Explore more or less, as the learner's parameters of these names say."""
-
-    explore: Annotated[str | float | None, Meta(examples=["balanced", 0.5])] = None
-    uniform: Share | None = None
-
-
-class Rollback(Change, tag="rollback"):
-    """The weights as they were in a kept snapshot; nothing else is undone."""
-
-    to: Annotated[SequenceNumber, doc("The event of the snapshot.")]
-
-
-class Erase(Change, tag="erase"):
-    """Erase features and context of decisions: by id, or all made before a time. One of them."""
-
-    ids: Ids | None = None
-    before: Time | None = None
-
-
-AnyChange = AddLabels | DisableLabels | Freeze | Unfreeze | SetExplore | Rollback | Erase
+# ---------------------------------------------------------------- changes (journal/changes.py has their requests)
 
 
 class ChangeResponse(Struct):

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
 
 from superarm._types import JsonObject
+from superarm.journal.changes import Erase, change_of
 from superarm.journal.clock import clock_problem
 from superarm.journal.errors import JournalDamaged, JournalError, JournalUnavailable
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody
@@ -163,7 +164,7 @@ class Model:
             return []
         before = self.clock() - retain
         if self.store.has_content_before(before):  # it is asked again until none is left
-            return [Event.new(self.clock(), ERASURE, {"before": before})]
+            return [Event.new(self.clock(), ERASURE, Erase(before=before).to_dict())]
         self._retain_at = monotonic() + min(RETAIN_EVERY, retain / 2.0)
         return []
 
@@ -190,9 +191,12 @@ class Model:
     def _erase(self, erasure: Event) -> None:
         """Erase what an event says, unless another process has; a failure to leave nothing is kept."""
         if erasure.seq > self.store.progress(ERASED):
+            request = change_of(erasure)
             for _ in self.write_snapshot(self.projector, drop_old=False):
                 pass
-            count = self._erased_counts[erasure.seq] = self.store.erase(erasure)
+            count = self._erased_counts[erasure.seq] = self.store.erase(
+                erasure.seq, request.ids, request.before
+            )
             log.info("erased", extra={"count": count, "event_no": erasure.seq})
             self._finish_erasing()
         self.projector.records.clear()

@@ -21,10 +21,11 @@ from typing import Any
 from superarm._types import JsonObject
 from superarm.data.columns import Columns
 from superarm.errors import SuperarmError
+from superarm.journal.changes import AnyOperatorRequest, Erase
 from superarm.journal.create import JournalOptions
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst
 from superarm.journal.snapshots import model_bytes
-from superarm.service.commit_queue import Call, CallResult, CommitQueue
+from superarm.service.commit_queue import AfterCommit, Call, CallResult, CommitQueue
 from superarm.service.errors import InvalidRequest
 from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryAfterCommit
 from superarm.service.model import Model
@@ -170,7 +171,9 @@ class Service:
             results = [(call, result) for call, result in results if call.id not in duplicates]
         for call, result in results:
             try:
-                done.append(CallResult(call.future, result() if callable(result) else result))
+                done.append(
+                    CallResult(call.future, result.compute() if isinstance(result, AfterCommit) else result)
+                )
             except Exception as error:  # what the batch itself wrote is durable
                 done.append(CallResult(call.future, None, error))
                 if isinstance(error, JournalUnavailable):
@@ -262,20 +265,21 @@ class Service:
         if self.store.shared and self.down is None:
             await self.submit(lambda _: None)
 
-    async def change(self, change: JsonObject) -> JsonObject:
+    async def change(self, request: AnyOperatorRequest) -> JsonObject:
         """Make a change by an operator: an event, which has taken effect when this returns."""
-        what, seq = change["what"], await self.submit(self.handler.change, change)
+        seq = await self.submit(self.handler.change, request)
         projector = self.model.projector
         settings, refused = projector.totals.settings, projector.totals.refusals.get(seq)
         if refused is not None:
             raise InvalidRequest(str(refused[0]), field=refused[1])
+        erases = isinstance(request, Erase)
         return {
-            "what": what,
+            "what": request.what,
             "seq": seq or self.model.seq,
             "labels": list(projector.labels),
             "disabled": sorted(settings.disabled),
             "frozen": settings.frozen,
-            "erased": await self.read(lambda service: service.model.n_erased(seq)) if what == "erase" else 0,
+            "erased": await self.read(lambda service: service.model.n_erased(seq)) if erases else 0,
             "finished": self.model.erasure_problem is None,
         }
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from superarm.journal.errors import JournalUnavailable
+from superarm.service.commit_queue import AfterCommit
 from superarm.service.settings import UPKEEP_EVERY
 
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ class Upkeep:
         while await self.service.submit(call):
             pass
 
-    def check(self, _: object = None) -> Callable[[], bool]:
+    def check(self, _: object = None) -> AfterCommit[bool]:
         """Check, also without requests, whether the journal can be written and is in its place; the rest follows."""
         self.service.check_writable()
         self.store.check()
-        return self.model.upkeep  # after the batch's own events
+        return AfterCommit(self.model.upkeep)
 
     async def snapshot(self, *, only_if_due: bool = False) -> None:
         """Keep a snapshot: copied in a batch, made bytes of in another thread, written piece by piece in batches."""

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from superarm import _extras as extras
 from superarm.errors import InvalidInput, MissingExtra
+from superarm.journal.changes import AddLabels, Erase
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.service import DecisionRequest, OutcomeRequest, Service
 
@@ -182,8 +183,8 @@ def test_two_roles_as_in_the_docs(database):
     sessions = [Service.open(serve, labels=LABELS, n_features=D, set_size=2) for _ in range(2)]
     try:
         fill(sessions[0], 0, 9)
-        sessions[1].call(sessions[1].handler.change, {"what": "add_labels", "labels": ["more"]})
-        erasure = sessions[0].call(sessions[0].handler.change, {"what": "erase", "ids": ["d1"]})
+        sessions[1].call(sessions[1].handler.change, AddLabels(labels=["more"]))
+        erasure = sessions[0].call(sessions[0].handler.change, Erase(ids=["d1"]))
         assert sessions[0].model.n_erased(erasure) == 1
         assert len(sessions[1].store.processes()) == 2
         for session in sessions:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from service_kit import LABELS, D, rows, soon
 
+from superarm.journal.changes import Erase
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
 from superarm.service.handler import DecisionRequest
@@ -223,7 +224,7 @@ def test_a_process_projects_its_own_events_without_reading_them_again(shared, mo
     def append_after_the_other(events, **options):
         other.call(other.handler.decide, decisions[1])
         if erases:  # what came in between cannot be projected any more
-            other.call(other.handler.change, {"what": "erase", "ids": ["d1"]})
+            other.call(other.handler.change, Erase(ids=["d1"]))
             other.call(other.handler.decide, decisions[2])
         return append(events, **options)
 

@@ -20,12 +20,13 @@ import numpy as np
 from superarm._types import JsonObject
 from superarm._validation import ANY_KEY, KeyPath, format_path, parse_fault
 from superarm.data.rows import AnyRow, Row
+from superarm.decisions.ids import ID_DESCRIPTION, IS_ID
 from superarm.errors import Description
 from superarm.learners import Learner, Scores
 from superarm.service import messages as m
 from superarm.service.errors import HttpError, InvalidRequest
 from superarm.service.handler import DecisionRequest
-from superarm.service.messages import ID_DESCRIPTION, IS_ID, Id
+from superarm.service.messages import Id
 
 MAX_SHOWN = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
 MAX_NAMES = 5_000  # named features of a row

@@ -11,6 +11,7 @@ import msgspec
 
 from superarm._html import Markup, plain_table
 from superarm._types import JsonObject
+from superarm.decisions.ids import ID_PATTERN
 from superarm.service import messages
 from superarm.service.http.pages import html_response
 from superarm.service.http.request import Response
@@ -91,7 +92,7 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: JsonObject) 
             "content": {"application/json": {"schema": schema_of[messages.Error]}},
         }
     if "{id}" in route.path:
-        schema = {"type": "string", "pattern": messages.ID_PATTERN}
+        schema = {"type": "string", "pattern": ID_PATTERN}
         operation["parameters"].append({"name": "id", "in": "path", "required": True, "schema": schema})
     if route.request_type is not None and route.method == "GET":
         for name, schema in components[route.request_type.__name__]["properties"].items():

@@ -15,6 +15,7 @@ import msgspec
 
 from superarm._types import JsonObject
 from superarm.errors import SuperarmError
+from superarm.journal.changes import AnyOperatorRequest
 from superarm.journal.errors import JournalFull, JournalUnavailable
 from superarm.service import Service
 from superarm.service import messages as m
@@ -248,14 +249,14 @@ async def changes(context: Context) -> JsonObject:
     "POST",
     "/v1/changes",
     OPERATE,
-    request_type=m.AnyChange,
+    request_type=AnyOperatorRequest,
     response_type=m.ChangeResponse,
     statuses={202: "Taken, and not finished: it is tried again.", 404: "No such decision."},
     examples={"stop learning": {"what": "freeze"}, "learn again": {"what": "unfreeze"}},
 )
-async def change(context: Context, request: Any) -> Any:
+async def change(context: Context, request: AnyOperatorRequest) -> Any:
     """Change something while it runs; each change is an event of the journal."""
-    done = await context.service.change(msgspec.to_builtins(request))
+    done = await context.service.change(request)
     return done if done.get("finished", True) else Response(202, msgspec.json.encode(done))
 
 

@@ -71,9 +71,9 @@ def changes(service: Service) -> list[JsonObject]:
     for event in service.store.changes():
         if event.seq in refused:
             continue
-        body = {"what": "erase", **event.body}
-        if isinstance(body.get("ids"), list):  # how many, and not whose
-            body["ids"] = len(body["ids"])
+        body = event.body
+        if "ids" in body:  # how many, and not whose
+            body = body | {"ids": len(body["ids"])}
         listed.append({"seq": event.seq, "time": event.time, **body})
     return listed
 
