@@ -20,6 +20,7 @@ from nbclient import NotebookClient
 
 FOLDER = Path(__file__).resolve().parent
 NAMES = ("researcher", "practitioner", "data_scientist")
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def executed(path: Path) -> nbformat.NotebookNode:
@@ -33,10 +34,16 @@ def executed(path: Path) -> nbformat.NotebookNode:
     for number, cell in enumerate(book.cells):
         cell.metadata, cell.id = {}, f"cell-{number}"
         if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if not _is_left_by_a_progress_bar(output)]
             for output in cell.outputs:
                 if "image/png" in output.get("data", {}):
                     output.data["image/png"] = _smaller(output.data["image/png"])
     return book
+
+
+def _is_left_by_a_progress_bar(output: nbformat.NotebookNode) -> bool:
+    data = output.get("data", {})
+    return WIDGET in data or data.get("text/plain") == "" or data.get("text/html") == ""
 
 
 def _smaller(picture: str) -> str:

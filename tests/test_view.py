@@ -211,9 +211,10 @@ def _data(chart) -> list[dict]:
 # ---------------------------------------------------------------- progress
 
 
-def test_a_notebook_gets_lines(monkeypatch, capsys):
-    """A Jupyter kernel sets FORCE_COLOR, which elsewhere asks for a live bar. (notebooks: tests/docs)"""
+def test_a_notebook_without_ipywidgets_gets_lines(monkeypatch, capsys):
+    """A Jupyter kernel sets FORCE_COLOR, which elsewhere asks for a live bar. (with it: tests/docs)"""
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(progress_module, "find_spec", {}.get)
     monkeypatch.setattr(progress_module, "LOG_SECONDS", -1.0)
     fake = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=1))
     monkeypatch.setitem(progress_module.sys.modules, "IPython", fake)

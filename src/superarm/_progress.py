@@ -1,4 +1,4 @@
-"""How far long work has come: a live bar in a terminal, a line every ten seconds in a notebook or a log."""
+"""How far long work has come: a live bar in a terminal or a notebook, a line every ten seconds in a log."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from time import monotonic
 from typing import TypeVar
 
@@ -38,11 +39,18 @@ def progress_bar(total: int | None, unit: str = "rounds", *, quiet: bool = False
     """A bar of rounds, bytes or images, which is gone at the end, or lines; ``tick(n)`` moves it by n."""
     if quiet:
         yield lambda n: None
-    elif (sys.stderr.isatty() or os.environ.get("FORCE_COLOR")) and not in_notebook():
-        with _terminal_bar(total, unit) as tick:
+    elif _can_redraw():
+        with _live_bar(total, unit) as tick:
             yield tick
     else:
         yield _LogLines(total, unit).tick
+
+
+def _can_redraw() -> bool:
+    """Whether Rich can draw a bar again in its place; a notebook, which sets FORCE_COLOR, needs ipywidgets."""
+    if in_notebook():
+        return find_spec("ipywidgets") is not None
+    return sys.stderr.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
 def _amount(total: int | None, unit: str) -> str:
@@ -50,7 +58,7 @@ def _amount(total: int | None, unit: str) -> str:
 
 
 @contextmanager
-def _terminal_bar(total: int | None, unit: str) -> Iterator[Tick]:
+def _live_bar(total: int | None, unit: str) -> Iterator[Tick]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -82,7 +90,7 @@ class _LogLines:
 
 
 def in_notebook() -> bool:
-    """Whether this is a Jupyter kernel, which sets FORCE_COLOR, though Rich's bars need ipywidgets there."""
+    """Whether this is a Jupyter kernel."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return hasattr(shell, "kernel")

@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples"))
 
 import nbformat  # noqa: E402
-from notebooks import NAMES, executed  # noqa: E402
+from nbclient import NotebookClient  # noqa: E402
+from notebooks import NAMES, WIDGET, executed  # noqa: E402
 
 MOST = 310_000  # bytes of a file
 SHOWN = {  # what each notebook is to show: kinds of output
@@ -57,3 +58,14 @@ def test_it_runs_anew(name, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     path = ROOT / "examples" / f"{name}.ipynb"
     assert kinds(executed(path)) == kinds(nbformat.read(path, as_version=4))
+
+
+@pytest.mark.slow
+def test_a_notebook_draws_progress_in_its_cell(monkeypatch):
+    pytest.importorskip("ipywidgets")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    source = "from superarm._progress import progress_bar\nwith progress_bar(9, 'rows') as tick: tick(3)"
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    NotebookClient(book, timeout=60, kernel_name="python3").execute()
+    (shown, *_) = book.cells[0].outputs
+    assert WIDGET in shown.data
