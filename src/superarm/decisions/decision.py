@@ -6,7 +6,7 @@ Decision with its answer, is a row of a log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, isnan, log, nan
 from typing import TYPE_CHECKING, Any, Self
@@ -173,10 +173,11 @@ class Decision(DecisionBase):
         return list(self._eligible if self.label_set is None else self.label_set.decode(self._eligible))
 
     @property
-    def candidates(self) -> list[Label] | None:
+    def candidates(self) -> Sequence[Label] | None:
         """The labels that could be shown: the eligible ones, or all; ``None`` if they are not known."""
-        if self._eligible is None and self.label_set is not None:
-            return list(self.label_set.all())
+        labels = self.label_set
+        if self._eligible is None and labels is not None:
+            return range(labels.count) if labels.names is None else list(labels.names)
         return self.eligible
 
     @property

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import lgamma
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,48 +37,31 @@ def overlap_probabilities(n: int, m: int, gamma: float) -> Array:
     return np.asarray(np.exp(np.array(logs)))
 
 
-class DiluteMoments:
-    """E[1_S] and D = E[1_S 1_S'] of the dilute draw of m out of n labels.
-
-    Both are the same for all labels of a block: block 0 are the labels of the top set, block 1 the others.
+class DiluteMoments(NamedTuple):
+    """E[1_S] and E[1_S 1_S'] of a dilute draw: block 0 are the labels of the top set, block 1 the others.
 
     Attributes:
         inclusion: the probability that a label of each block is shown.
         pairs: the probability that two different labels of these blocks are shown together; 0 where there are none.
     """
 
-    def __init__(self, n: int, m: int, gamma: float) -> None:
-        p, inside = overlap_probabilities(n, m, gamma), np.arange(m + 1)
-        outside, rest = m - inside, n - m
-
-        def mean(counts: Array, total: int) -> float:
-            return float(p @ counts) / total if total else 0.0
-
-        self.sizes = np.array([m, rest])
-        self.inclusion = np.array([mean(inside, m), mean(outside, rest)])
-        one_each = mean(inside * outside, m * rest)
-        self.pairs = np.array(
-            [
-                [mean(inside * (inside - 1), m * (m - 1)), one_each],
-                [one_each, mean(outside * (outside - 1), rest * (rest - 1))],
-            ]
-        )
-        # D = diag(diagonal_excess) + pairs
-        self.diagonal_excess = self.inclusion - np.diagonal(self.pairs)
-
-    def solve(self, values: Array, block: Array) -> Array:
-        """Return D^-1 times ``values``, one for each label, of which ``block`` tells the block; for m < n."""
-        shared = self._pairs_of_inverse @ np.bincount(block, values, 2)
-        return np.asarray((values - shared[block]) / self.diagonal_excess[block])
-
-    @cached_property
-    def _pairs_of_inverse(self) -> Array:
-        """P in D^-1 = diag(1 / diagonal_excess) (I - P), the same within a block as well."""
-        sums = np.diag(self.diagonal_excess) + self.sizes[:, None] * self.pairs
-        return np.asarray(self.pairs @ np.linalg.inv(sums))
+    inclusion: Array
+    pairs: Array
 
 
 @lru_cache(maxsize=4096)
 def dilute_moments(n: int, m: int, gamma: float) -> DiluteMoments:
     """Return the moments of the dilute draw of m out of n labels."""
-    return DiluteMoments(n, m, gamma)
+    p, inside = overlap_probabilities(n, m, gamma), np.arange(m + 1)
+    outside, rest = m - inside, n - m
+
+    def mean(counts: Array, total: int) -> float:
+        return float(p @ counts) / total if total else 0.0
+
+    two_inside = mean(inside * (inside - 1), m * (m - 1))
+    two_outside = mean(outside * (outside - 1), rest * (rest - 1))
+    one_each = mean(inside * outside, m * rest)
+    return DiluteMoments(
+        inclusion=np.array([mean(inside, m), mean(outside, rest)]),
+        pairs=np.array([[two_inside, one_each], [one_each, two_outside]]),
+    )

@@ -1,12 +1,12 @@
 """Distributions of sets: how probable is a set, a label, a pair of labels?
 
 A rule at one moment is a `SetDistribution`. Most are a `Mixture`: a few sets S_i with probabilities d_i of their own,
-and with probability u the dilute draw around a top set (`superarm.explore.Dilute`; gamma = 1 is the uniform one). Then
+and with probability u the dilute draw around a top set (`superarm.explore.Dilute`; gamma = 1 is the uniform one). In
+`TiedSets`, labels that are tied stand for each other in the few sets.
 
-    G = E[1_S 1_S'] = u D + M' M        the rows of M are sqrt(d_i) 1_{S_i}
-
-D has one block inside and one outside of the top set, and so has its inverse; Woodbury's identity adds the few sets.
-Off-policy evaluation solves G z = pi (logs/weights.py). Any other distribution tells its G, which is inverted as it is.
+Off-policy evaluation solves G z = pi, with G = E[1_S 1_S'] (logs/weights.py). Labels that are in the same of the few
+sets, or tied, form a block: any two of them may be exchanged in G. There are few blocks, and `BlockMoments` solves
+for them instead of for all labels. Any other distribution tells its G, which is inverted as it is.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import comb, exp, nan, prod
+from typing import Any
 
 import numpy as np
 
@@ -25,20 +26,70 @@ from superarm.explore.dilute_probabilities import DiluteMoments, dilute_moments,
 
 NEGLIGIBLE = 1e-12  # probabilities up to this count as 0
 ROUNDING = 1e-6  # how far G z may be from pi
+SINGULAR = 1e-12  # eigenvalues of G up to this share of the largest count as 0
+
+
+class BlockMoments:
+    """G = E[1_S 1_S'] of labels in blocks: it is the same for all labels of a block.
+
+    Args:
+        block: the number of each label's block.
+        inclusion: the probability that a label of each block is shown.
+        pairs: the probability that two different labels of these blocks are shown together.
+
+    Within a block, G - pairs is a multiple of the identity. So G acts on the means of the blocks as a small matrix, and
+    on the deviations from them as a number for each block.
+    """
+
+    def __init__(self, block: Array, inclusion: Array, pairs: Array) -> None:
+        self.block, self.inclusion, self.pairs = block, inclusion, pairs
+        self._sizes = np.bincount(block, minlength=len(inclusion)).astype(np.float64)
+        self._excess = inclusion - np.diagonal(pairs)  # of the diagonal of G
+
+    def matrix(self) -> Array:
+        """Return G."""
+        G = self.pairs[self.block[:, None], self.block]
+        np.fill_diagonal(G, self.inclusion[self.block])
+        return np.asarray(G)
+
+    def solve(self, pi: Array) -> Array:
+        """Return the least z with G z = pi; NaN where there is none."""
+        matrix, inverse = self._matrices
+        block, excess, root = self.block, self._excess, np.sqrt(self._sizes)
+        means = np.bincount(block, pi, len(root)) / np.maximum(self._sizes, 1.0)
+        deviation, rate = (
+            pi - means[block],
+            np.where(excess > NEGLIGIBLE, 1.0 / np.maximum(excess, NEGLIGIBLE), 0.0),
+        )
+        scaled = inverse @ (root * means)
+        wrong = np.abs(matrix @ scaled - root * means).max()
+        if not max(wrong, np.abs(deviation[rate[block] == 0.0]).max(initial=0.0)) < ROUNDING:
+            return np.full(len(pi), nan)
+        return np.asarray((scaled / np.maximum(root, 1.0))[block] + deviation * rate[block])
+
+    @cached_property
+    def _matrices(self) -> tuple[Array, Array]:
+        """G for vectors that are constant in each block, by their root mean squares, and its pseudo-inverse."""
+        root = np.sqrt(self._sizes)
+        matrix = np.diag(self._excess) + root[:, None] * self.pairs * root
+        values, vectors = np.linalg.eigh(matrix)
+        kept = values > SINGULAR * values[-1]
+        return matrix, (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
 
 
 class SetDistribution(ABC):
     """The distribution of a set of labels.
 
     Attributes:
-        eligible: the labels that can be shown.
+        eligible: the labels that can be shown; a range, if they are all numbers from 0 on.
         m: how many are shown; the most of them, where ``sizes_vary``.
     """
 
     sizes_vary = False
 
     def __init__(self, eligible: Iterable[Label], m: int) -> None:
-        self.eligible, self.m = tuple(eligible), m
+        self.eligible: Sequence[Label] = eligible if isinstance(eligible, range) else tuple(eligible)
+        self.m = m
 
     @abstractmethod
     def probability(self, labels: Iterable[Label]) -> float:
@@ -74,12 +125,18 @@ class SetDistribution(ABC):
         return G, np.linalg.pinv(G, rcond=1e-9, hermitian=True)
 
     @cached_property
-    def position(self) -> dict[Label, int]:
-        """The place of each label among the eligible ones."""
+    def _position(self) -> dict[Label, int]:
         return {label: i for i, label in enumerate(self.eligible)}
 
     def _positions(self, labels: Iterable[Label]) -> list[int]:
-        return [self.position[label] for label in labels]
+        """Return the places of labels among the eligible ones."""
+        if isinstance(self.eligible, range):  # from 0 on
+            return list(labels)
+        return [self._position[label] for label in labels]
+
+    def _are_eligible(self, labels: Iterable[Label]) -> bool:
+        known = self.eligible if isinstance(self.eligible, range) else self._position
+        return all(label in known for label in labels)
 
 
 class Mixture(SetDistribution):
@@ -137,72 +194,54 @@ class Mixture(SetDistribution):
 
     def dilute_probability(self, labels: frozenset[Label]) -> float:
         """Return the probability that a dilute draw shows exactly these labels."""
-        if not self.dilute_share or len(labels) != self.m or not all(r in self.eligible for r in labels):
+        if not self.dilute_share or len(labels) != self.m or not self._are_eligible(labels):
             return 0.0
         by_overlap = log_set_probabilities(len(self.eligible), self.m, self.gamma)
         return self.dilute_share * exp(by_overlap[len(labels & self.top)])
 
     def inclusion(self) -> Array:
-        pi = np.zeros(len(self.eligible))
-        if self.dilute_share:
-            pi += (self.dilute_share * self._moments.inclusion)[self._block]
+        inside, outside = self.dilute_share * self._dilute.inclusion if self.dilute_share else (0.0, 0.0)
+        pi = np.full(len(self.eligible), outside)
+        if inside != outside:
+            pi[self._positions(self.top)] = inside
         for labels, probability in self.sets.items():
             pi[self._positions(labels)] += probability
         return pi
 
     def pair_inclusion(self) -> Array:
-        M = self._matrix()
-        G = M.T @ M
-        if self.dilute_share:
-            both = self._moments.pairs[self._block[:, None], self._block]
-            np.fill_diagonal(both, self._moments.inclusion[self._block])
-            G += self.dilute_share * both
-        return np.asarray(G)
+        return self._blocks.matrix()
 
     def _solve(self, pi: Array) -> Array:
-        if not self.dilute_share:
-            labels, M, inverse = self._few_sets
-            v, z = inverse.T @ pi[labels], np.zeros(len(pi))
-            unreachable = pi.sum() - pi[labels].sum()
-            exact = max(unreachable, np.abs(M.T @ v - pi[labels]).max(initial=0.0)) < ROUNDING
-            z[labels] = inverse @ v if exact else nan
-            return z
-        z = self._moments.solve(pi, self._block) / self.dilute_share
-        if self.sets:
-            M, solved, inverse = self._woodbury
-            z -= solved @ (inverse @ (M @ z))
-        return z
+        return self._blocks.solve(pi)
 
     @property
-    def _moments(self) -> DiluteMoments:
+    def _dilute(self) -> DiluteMoments:
         return dilute_moments(len(self.eligible), self.m, self.gamma)
 
     @cached_property
-    def _block(self) -> Array:
-        """For each of the eligible labels, 0 if it is in the top set, else 1."""
-        block = np.ones(len(self.eligible), np.intp)
-        block[self._positions(self.top)] = 0
-        return block
-
-    @cached_property
-    def _few_sets(self) -> tuple[Array, Array, Array]:
-        """The places of the labels of the few sets, M over them, and its pseudo-inverse."""
-        M = self._matrix()
-        labels = np.flatnonzero(M.any(axis=0))
-        return labels, M[:, labels], np.linalg.pinv(M[:, labels], rcond=1e-6)
-
-    @cached_property
-    def _woodbury(self) -> tuple[Array, Array, Array]:
-        """M, (u D)^-1 M', and (I + M (u D)^-1 M')^-1."""
-        M = self._matrix()
-        solved = np.stack([self._moments.solve(row, self._block) / self.dilute_share for row in M], axis=1)
-        return M, solved, np.linalg.inv(np.eye(len(M)) + M @ solved)
-
-    def _matrix(self) -> Array:
-        M = np.zeros((len(self.sets), len(self.eligible)))
-        for row, (labels, probability) in zip(M, self.sets.items(), strict=True):
-            row[self._positions(labels)] = probability**0.5
-        return M
+    def _blocks(self) -> BlockMoments:
+        """Blocks of labels that are in the same sets, and all of them in the top set or none."""
+        top = self.top if self.dilute_share else frozenset()
+        sets_of: dict[Label, list[int]] = {label: [] for label in top}
+        for i, labels in enumerate(self.sets):
+            for label in labels:
+                sets_of.setdefault(label, []).append(i)
+        numbers: dict[tuple[bool, tuple[int, ...]], int] = {
+            (False, ()): 0
+        }  # first the labels that are in none
+        block = np.zeros(len(self.eligible), np.intp)
+        for place, (label, sets) in zip(self._positions(sets_of), sets_of.items(), strict=True):
+            block[place] = numbers.setdefault((label in top, tuple(sets)), len(numbers))
+        member = np.zeros((len(self.sets), len(numbers)))
+        for (_, in_sets), i in numbers.items():
+            member[list(in_sets), i] = 1.0
+        weighted = np.array([*self.sets.values()])[:, None] * member
+        inclusion, pairs = weighted.sum(axis=0), member.T @ weighted
+        if self.dilute_share:
+            side = np.array([0 if in_top else 1 for in_top, _ in numbers])
+            inclusion += self.dilute_share * self._dilute.inclusion[side]
+            pairs += self.dilute_share * self._dilute.pairs[side[:, None], side]
+        return BlockMoments(block, inclusion, pairs)
 
 
 class TiedSets(SetDistribution):
@@ -221,55 +260,74 @@ class TiedSets(SetDistribution):
         eligible: Sequence[Label],
         m: int,
         sets: Iterable[tuple[Iterable[Label], float]],
-        groups: Iterable[Sequence[Label]],
+        groups: Sequence[Sequence[Label]],
         uniform: float = 0.0,
     ) -> None:
         super().__init__(eligible, m)
         self.one_order = Mixture(self.eligible, m, sets, uniform)
         self.sizes_vary = self.one_order.sizes_vary
-        self.group = {label: i for i, label in enumerate(self.eligible)}
-        for tied in groups:
-            self.group |= dict.fromkeys(tied, self.group[tied[0]])
-        self.group_size = Counter(self.group.values())
-        self.by_counts: dict[frozenset[tuple[int, int]], float] = {}  # by the labels shown of each group
+        self._tied = {label: i for i, labels in enumerate(groups) if len(labels) > 1 for label in labels}
+        self._tied_count = Counter(self._tied.values())  # of the labels in each group
+        self.by_counts: dict[
+            frozenset[tuple[Any, int]], float
+        ] = {}  # by how many labels of a group are shown
         for labels, probability in self.one_order.sets.items():
             counts = self._group_counts(labels)
             self.by_counts[counts] = self.by_counts.get(counts, 0.0) + probability
 
-    def _group_counts(self, labels: Iterable[Label]) -> frozenset[tuple[int, int]]:
-        return frozenset(Counter(self.group[label] for label in labels).items())
+    def _group_counts(self, labels: Iterable[Label]) -> frozenset[tuple[Any, int]]:
+        """Return how many labels of each group are among ``labels``; one that is not tied is a group, (label,)."""
+        return frozenset(Counter(self._tied.get(label, (label,)) for label in labels).items())
+
+    def _size(self, group: Any) -> int:
+        return self._tied_count.get(group, 1)
 
     def probability(self, labels: Iterable[Label]) -> float:
         shown = frozenset(labels)
-        if not shown <= self.position.keys():
+        if not self._are_eligible(shown):
             return 0.0
         counts = self._group_counts(shown)
-        n_sets = prod(comb(self.group_size[group], count) for group, count in counts)
+        n_sets = prod(comb(self._size(group), count) for group, count in counts)
         return self.by_counts.get(counts, 0.0) / n_sets + self.one_order.dilute_probability(shown)
 
     def inclusion(self) -> Array:
-        by_group = np.zeros(len(self.eligible))
-        for counts, probability in self.by_counts.items():
-            for group, count in counts:
-                by_group[group] += probability * count / self.group_size[group]
-        uniform = self.one_order.dilute_share * self.m / len(self.eligible)
-        return by_group[[self.group[label] for label in self.eligible]] + uniform
+        return np.asarray(self._blocks.inclusion[self._blocks.block])
 
     def inclusion_given_top(self) -> Array:
         return self.one_order.inclusion()
 
     def pair_inclusion(self) -> Array:
-        n = len(self.eligible)
-        group = np.array([self.group[label] for label in self.eligible])
-        size = np.array([self.group_size[g] for g in range(n)])
-        same = group[:, None] == group[None, :]
-        G = Mixture(self.eligible, self.m, (), self.one_order.dilute_share).pair_inclusion()
-        for counts, probability in self.by_counts.items():
-            shown = np.zeros(n)
-            shown[[g for g, _ in counts]] = [count for _, count in counts]
-            one = shown[group] / size[group]  # the share of its group that is shown
-            another = np.maximum(shown[group] - 1, 0) / np.maximum(size[group] - 1, 1)
-            both = one[:, None] * np.where(same, another[None, :], one[None, :])
-            np.fill_diagonal(both, one)
-            G += probability * both
-        return np.asarray(G)
+        return self._blocks.matrix()
+
+    def _solve(self, pi: Array) -> Array:
+        return self._blocks.solve(pi)
+
+    @cached_property
+    def _blocks(self) -> BlockMoments:
+        """A block for each group of ties, for untied labels in the same sets, and for the labels that are in no set."""
+        sets_of: dict[Any, list[int]] = {}
+        for i, counts in enumerate(self.by_counts):
+            for group, _ in counts:
+                sets_of.setdefault(group, []).append(i)
+        numbers: dict[Any, int] = {(): 0}  # of blocks; first the labels that are in no set
+        number_of = {
+            group: numbers.setdefault(tuple(sets) if isinstance(group, tuple) else group, len(numbers))
+            for group, sets in sets_of.items()
+        }
+        block = np.zeros(len(self.eligible), np.intp)
+        untied = {group[0]: i for group, i in number_of.items() if isinstance(group, tuple)}
+        tied = {label: number_of[group] for label, group in self._tied.items() if group in number_of}
+        block[self._positions([*untied, *tied])] = [*untied.values(), *tied.values()]
+        share, both = np.zeros((2, len(self.by_counts), len(numbers)))  # of a label, of two labels of a block
+        for i, counts in enumerate(self.by_counts):
+            for group, count in counts:
+                size = self._size(group)
+                share[i, number_of[group]] = count / size
+                both[i, number_of[group]] = count / size * ((count - 1) / (size - 1) if size > 1 else 1.0)
+        p, uniform = np.array([*self.by_counts.values()]), self.one_order.dilute_share
+        n, m = len(self.eligible), self.m
+        inclusion, pairs = p @ share, share.T @ (p[:, None] * share)
+        np.fill_diagonal(pairs, p @ both)
+        return BlockMoments(
+            block, inclusion + uniform * m / n, pairs + uniform * m * (m - 1) / max(n * (n - 1), 1)
+        )

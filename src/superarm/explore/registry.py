@@ -58,7 +58,7 @@ def distribution_of(decision: Decision, labels: Sequence[Label] | None = None) -
     record = decision.rule
     if record is None or record["name"] not in rules():
         return None
-    eligible = decision.candidates if labels is None or decision.eligible is not None else list(labels)
+    eligible = decision.candidates if labels is None or decision.eligible is not None else labels
     if eligible is None:
         return None
     return rules()[record["name"]].distribution_from(record, decision.top, eligible, decision.set_size)

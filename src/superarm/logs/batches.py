@@ -81,7 +81,7 @@ def _batch(records: list[Record], labels: Labels) -> LogBatch:
     shown, top, eligible = (np.zeros((n, k), bool) for _ in range(3))
     propensity = np.full(n, np.nan)
     distributions: list[SetDistribution | None] = []
-    all_labels = tuple(range(k))
+    all_labels = range(k)
     for i, record in enumerate(records):
         decision = relabel(record, labels, all_labels)
         shown[i, decision.labels] = True

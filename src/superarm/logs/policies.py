@@ -202,7 +202,8 @@ class PolicyRunner:
 
     def _around_top(self, eligible: Array, top: Array) -> list[SetDistribution]:
         """Return the top sets, or dilute draws around them."""
-        labels, everything = [np.flatnonzero(row).tolist() for row in top], tuple(range(eligible.shape[1]))
+        labels: list[list[int]] = [np.flatnonzero(row).tolist() for row in top]
+        everything = range(eligible.shape[1])
         candidates = [everything if row.all() else np.flatnonzero(row).tolist() for row in eligible]
         pairs = zip(candidates, labels, strict=True)
         if self.gamma is None:

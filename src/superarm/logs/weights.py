@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from superarm._types import Array
+from superarm.data.labels import Label
 from superarm.explore import Mixture, SetDistribution
 from superarm.explore.dilute_probabilities import log_comb, log_set_probabilities
 from superarm.explore.distributions import NEGLIGIBLE
@@ -63,7 +64,7 @@ def logged_propensities(batch: LogBatch) -> Propensities:
     for i, logged in enumerate(batch.distributions):
         if logged is not None:
             by_rule[i] = logged.probability(batch.sets[i])
-            expected = logged.inclusion_given_top()[batch.top[i][list(logged.eligible)]].sum()
+            expected = logged.inclusion_given_top()[batch.top[i][_index(logged)]].sum()
             excess[i] = (batch.shown[i] & batch.top[i]).sum() - expected
     propensity = np.where(np.isnan(batch.propensity), by_rule, batch.propensity)
     propensity = np.where(propensity > 0.0, propensity, np.nan)  # what was shown can not have been impossible
@@ -81,7 +82,7 @@ def inclusion_of_all(distributions: Sequence[SetDistribution], k: int) -> Array:
     """Return the inclusion probabilities of all k labels, a row for each distribution over label numbers."""
     pi = np.zeros((len(distributions), k))
     for row, distribution in zip(pi, distributions, strict=True):
-        row[list(distribution.eligible)] = distribution.inclusion()
+        row[_index(distribution)] = distribution.inclusion()
     return pi
 
 
@@ -131,10 +132,15 @@ def _linear_weight(
     """
     if not probability > 0.0:
         return nan, nan
-    eligible = list(logged.eligible)
+    eligible = _index(logged)
     policy = pi[eligible]
     z = logged.solve(policy)
     return float(z[shown[eligible]].sum()), float(z @ policy)
+
+
+def _index(distribution: SetDistribution) -> list[Label] | slice:
+    """Return the eligible labels, which are numbers, as an index of an array over all labels."""
+    return slice(None) if isinstance(distribution.eligible, range) else list(distribution.eligible)
 
 
 # ---------------------------------------------------------------- E[w^2] of two distributions
