@@ -17,12 +17,35 @@ function draw(parent, tag, attributes, text) {
   parent.append(node);
   return node;
 }
-// Ask the server; a body is posted as JSON. What is no success is an error with the server's sentence.
-async function request(path, body, headers = {}) {
+// An empty drawing as wide as its place: the element, and its width.
+function canvas(id, height, least = 280) {
+  const svg = $(id), width = Math.max(least, svg.clientWidth);
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.replaceChildren();
+  return [svg, width];
+}
+// Lines across at some values of the scale y, from left to right, each with its text.
+function gridLines(svg, values, y, left, right, text) {
+  for (const v of values) {
+    draw(svg, "line", { class: "axis", x1: left, x2: right, y1: y(v), y2: y(v) });
+    draw(svg, "text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, text(v));
+  }
+}
+// Ask the server, with the token that was typed into the form `login`; a body is posted as JSON.
+// What is no success is an error with the server's sentence; without a valid token, the form is shown.
+async function request(path, body) {
+  const token = sessionStorage.getItem("token"), headers = token ? { Authorization: "Bearer " + token } : {};
   const posted = { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(body) };
   const response = await fetch(path, body === undefined ? { headers } : posted);
-  if (!response.ok) throw Object.assign(new Error((await response.json()).error.message), { status: response.status });
-  return response;
+  if ($("login")) $("login").hidden = response.status != 401;
+  if (response.ok) return response;
+  const sentence = await response.json().then(answer => answer.error.message, () => "the server responds with " + response.status);
+  throw Object.assign(new Error(sentence), { status: response.status });
+}
+const fetchJson = async (path, body) => (await request(path, body)).json();
+// Keep the token of the form `login`, and go on.
+function onLogin(next) {
+  $("login").onsubmit = event => { event.preventDefault(); sessionStorage.setItem("token", $("token").value.trim()); $("token").value = ""; next(); };
 }
 let busy = false;
 // One thing at a time: what is pressed meanwhile is let go.
