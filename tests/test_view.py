@@ -133,6 +133,7 @@ def test_learners_are_compared_on_the_same_rows():
         "mc-dbf:gamma=0.3",
         "banditron",
     ]
+    assert "banditron" in shown(found)
     series = {row["series"] for row in _data(found.plot())}
     assert series == {"perceptron", "mc-dbf:gamma=0.3", "banditron"}
 
@@ -200,6 +201,7 @@ def test_a_log_and_its_results(log):
     assert best is not None
     assert f"{best.value:.4f}" in repr(answer.results[0])
     assert EVIL in shown(answer)
+    assert f"{best.name} (best)" in shown(answer.results[0])
     assert repr(answer).count("PolicyResult(") == 2
     assert {row["policy"] for row in _data(answer.plot()) if "policy" in row} == {EVIL, "small"}
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from superarm._extras import require_extra
+from superarm._html import sparkline, table
 from superarm._progress import Progress, progress_ticker
 from superarm.errors import InvalidInput
 from superarm.learners.registry import make, parse
@@ -72,6 +73,14 @@ class Comparison:
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
         return "\n".join([title, *text])
+
+    def _repr_html_(self) -> str:
+        title, head, rows = self.cells()
+        with_curves = [
+            [*row, sparkline(traces[0].rounds, traces[0].counts[:, 0] / traces[0].rounds)]
+            for row, traces in zip(rows, self.runs.values(), strict=True)
+        ]
+        return table(title, [*head, "error over rounds, logarithmic"], with_curves)
 
 
 def compare(

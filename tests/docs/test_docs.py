@@ -152,7 +152,18 @@ def test_there_is_something_to_test():
     ]
 
 
+def _anchors(page: Path) -> set[str]:
+    """The anchors that MkDocs and GitHub make of the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    plain = [re.sub(r"\{#.*\}|[^\w\s-]", "", heading.lower()).strip() for heading in headings]
+    return {re.sub(r"\s", "-", heading) for heading in plain} | {
+        re.sub(r"[\s-]+", "-", heading) for heading in plain
+    }
+
+
 def test_links_between_pages_lead_somewhere():
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for page in {*PAGES, *ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")}:
+        for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
+            file = page.parent / target if target else page
+            assert file.exists(), f"{page.name} links to {target}"
+            assert not anchor or anchor in _anchors(file), f"{page.name} links to {target}#{anchor}"

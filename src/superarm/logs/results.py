@@ -72,6 +72,15 @@ class PolicyResult:
             result = f"hit rate {best.rate:.4f}, 95 % from {best.low:.4f} to {best.high:.4f}, by {best.name}"
         return f"PolicyResult({self.title}, {self.sizes}: {result})"
 
+    def _repr_html_(self) -> str:
+        rows = []
+        for estimate in self.estimates:
+            best = " (best)" if estimate is self.best else ""
+            cells = _estimate_cells(estimate.value, estimate.low, estimate.high)
+            rows.append((estimate.name + best, *cells, estimate.problem))
+        title = f"{self.title}: estimates of its hit rate"
+        return table(title, ("estimator", "hit rate", "95 % interval", "", "problem"), rows)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
