@@ -53,12 +53,12 @@ def table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Mar
 
 
 def key_value_table(title: str, pairs: Iterable[tuple[str, Any]]) -> Markup:
-    """Names and values, one pair a row; values that are ``None`` are left out."""
+    """Return a table of names and values, one pair a row; values that are ``None`` are left out."""
     return table(title, (), [(name, value) for name, value in pairs if value is not None])
 
 
 def first_few(values: Sequence[Any], most: int = 6) -> str:
-    """The first few, and how many there are.
+    """Return the first few values as text, and how many there are.
 
     >>> first_few(range(100), 3)
     '0, 1, 2, … (100)'
@@ -68,12 +68,12 @@ def first_few(values: Sequence[Any], most: int = 6) -> str:
 
 
 def rate(value: float | None) -> str:
-    """A rate for reading."""
+    """Return a rate as text."""
     return "–" if value is None or not isfinite(value) else f"{value:.4f}"
 
 
 def chips(labels: Iterable[Any], outlined: Iterable[Any] = ()) -> Markup:
-    """Labels side by side, on a coloured ground but for the ``outlined`` ones."""
+    """Return labels side by side, on a coloured ground but for the ``outlined`` ones."""
     style = (
         f"display:inline-block;border:1px solid {COLOUR};border-radius:4px;padding:0 7px;margin:0 4px 2px 0"
     )
@@ -96,7 +96,7 @@ def _rect(x: float, y: float, width: float, height: float, opacity: float = 1.0,
 
 
 def interval_bar(low: float, high: float, estimate: float, width: int = 160) -> Markup:
-    """An interval in [0, 1], and the estimate in it; empty where there is none."""
+    """Return a drawing of an interval in [0, 1] and the estimate in it; empty where there is none."""
     if not (isfinite(low) and isfinite(high) and isfinite(estimate)):
         return Markup("")
     left, right, middle = (width * min(max(value, 0.0), 1.0) for value in (low, high, estimate))
@@ -107,7 +107,7 @@ def interval_bar(low: float, high: float, estimate: float, width: int = 160) -> 
 
 
 def sparkline(x: Any, y: Any, width: int = 220, height: int = 44) -> Markup:
-    """A curve of shares over a logarithmic axis that begins at 1 or above; its top is the largest."""
+    """Return a curve of shares over a logarithmic axis that begins at 1 or above; its top is the largest."""
     right, top = log(max(x[-1], 2.0)), max(max(y), 1e-12)
     points = " ".join(
         f"{2 + (width - 4) * log(a) / right:.1f},{2 + (height - 4) * (1.0 - b / top):.1f}"

@@ -1,4 +1,4 @@
-"""What msgspec says of a value that is not as its struct has it, taken apart, in our words."""
+"""Errors of msgspec about invalid values, parsed, in the words of our messages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ValidationFault(NamedTuple):
 
 
 def parse_fault(error: ValidationError, types: dict[str, str] = TYPES) -> ValidationFault:
-    """What an error of msgspec says; ``types`` are the words for its types, a type without one goes unsaid.
+    """Return the fault of an error of msgspec; ``types`` are words for its types, types without one are left out.
 
     >>> from msgspec import convert
     >>> try:
@@ -86,7 +86,7 @@ def parse_fault(error: ValidationError, types: dict[str, str] = TYPES) -> Valida
 
 
 def format_path(keys: KeyPath) -> str:
-    """A key path as people write it.
+    """Return a key path as text.
 
     >>> format_path(("learners", 0, "use"))
     'learners[0].use'

@@ -1,4 +1,4 @@
-"""What can go wrong, and the one sentence that says so.
+"""The exceptions, and the one template of their messages.
 
 SuperarmError
 ├── InvalidInput      (ValueError)       a parameter, row, label or file content is not what it must be
@@ -58,7 +58,7 @@ class SuperarmError(Exception):
         choices: Iterable[str] = (),
         **details: Any,
     ) -> Self:
-        """The error with the message of `must`, which knows its field.
+        """Return the error with the message of `must`, which knows its field.
 
         >>> error = InvalidInput.must("gamma", "MCDBF", "in (0, 1]", 1.5)
         >>> error.field, str(error)
@@ -95,7 +95,7 @@ class MissingData(SuperarmError, OSError):
 
 
 class WeightsOverflow(SuperarmError, ArithmeticError):
-    """An update was refused; the learner is as it was before it."""
+    """An update was refused: weights would no longer be finite. The learner is as it was before."""
 
 
 class MissingExtra(SuperarmError, ImportError):
@@ -103,7 +103,7 @@ class MissingExtra(SuperarmError, ImportError):
 
 
 def must(parameter: str, owner: str, expected: str, got: object, *, choices: Iterable[str] = ()) -> str:
-    """The message template: which parameter, of what, must be what, got what.
+    """Return a message: which parameter, of what, must be what, got what.
 
     Args:
         parameter: its name.
@@ -133,7 +133,7 @@ def _nearest(word: str, choices: Iterable[str]) -> str:
 
 
 def at_row(source: str, number: int) -> str:
-    """Where in a file or frame: rows count from 1, headers and empty lines do not count.
+    """Return a place in a file or frame: rows count from 1, headers and empty lines do not count.
 
     >>> at_row("log.csv", 0)
     'log.csv, row 1'

@@ -19,7 +19,7 @@ ARGS = re.compile(r"^Args:\n((?: {4}.*(?:\n|$))+)", re.M)
 
 
 def as_bit(value: Any) -> bool | None:
-    """True or False, also as a 1 or a 0 of any kind of number; ``None`` for anything else."""
+    """Return True or False for a bool, or a 1 or 0 of any kind of number; ``None`` for anything else."""
     if isinstance(value, bool | np.bool_ | int | float | np.number) and value in (0, 1):
         return bool(value)
     return None
@@ -29,7 +29,7 @@ UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def parse_duration(text: str, option: str, owner: str) -> float:
-    """The seconds in 90d, 12h, 30m, 45s or 45.
+    """Return the seconds in 90d, 12h, 30m, 45s or 45.
 
     >>> parse_duration("90d", "--retain", "superarm serve")
     7776000.0
@@ -45,7 +45,7 @@ def parse_duration(text: str, option: str, owner: str) -> float:
 
 
 def check_int(parameter: str, owner: str, value: Any, minimum: int) -> int:
-    """A whole number from ``minimum`` to 2**62."""
+    """Return a whole number from ``minimum`` to 2**62, or refuse it."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
         raise InvalidInput.must(parameter, owner, f"a whole number of at least {minimum}", value)
     if value >= 2**62:
@@ -53,35 +53,34 @@ def check_int(parameter: str, owner: str, value: Any, minimum: int) -> int:
     return int(value)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
 def check_number(parameter: str, owner: str, value: Any, above: float, maximum: float = np.inf) -> float:
-    """A number above ``above``, up to ``maximum``."""
-    ok = isinstance(value, int | float | np.number) and above < value <= maximum and value < np.inf
-    if isinstance(value, bool) or not ok:
+    """Return a number above ``above``, up to ``maximum``, or refuse it."""
+    if not _is_number(value) or not above < value <= maximum or value == np.inf:
         limits = f"in ({above:g}, {maximum:g}]" if maximum < np.inf else f"a number above {above:g}"
         raise InvalidInput.must(parameter, owner, limits, value)
     return float(value)
 
 
 def check_share(parameter: str, owner: str, value: Any, maximum: float = 1.0) -> float:
-    """A number from 0 to ``maximum``."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | np.number)
-        or not 0.0 <= value <= maximum
-    ):
+    """Return a number from 0 to ``maximum``, or refuse it."""
+    if not _is_number(value) or not 0.0 <= value <= maximum:
         raise InvalidInput.must(parameter, owner, f"in [0, {maximum:g}]", value)
     return float(value)
 
 
 def check_choice(parameter: str, owner: str, value: Any, choices: tuple[str, ...]) -> str:
-    """One of a few words."""
+    """Return one of a few words, or refuse it."""
     if value not in choices:
         raise InvalidInput.must(parameter, owner, " or ".join(map(repr, choices)), value)
     return str(value)
 
 
 def existing_file(path: Path) -> Path:
-    """The path of a file that is there."""
+    """Return the path of a file, or refuse one that does not exist."""
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder, not a file")
     if not path.is_file():
@@ -121,11 +120,13 @@ def complete_signature(cls: type) -> None:
     signature = inspect.Signature(sorted(own.values(), key=lambda p: p.kind))
     cls.__signature__ = signature  # type: ignore[attr-defined]
     doc = inspect.cleandoc(cls.__doc__ or "")
-    cls._explained = _explained(doc)  # type: ignore[attr-defined]
+    cls._own_parameter_docs = _documented_parameters(doc)  # type: ignore[attr-defined]
     entries: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        raw = vars(base).get("_explained")  # a docstring that was completed has what other classes explain
-        entries |= _explained(inspect.cleandoc(base.__doc__ or "")) if raw is None else raw
+        raw = vars(base).get(
+            "_own_parameter_docs"
+        )  # a docstring that was completed has what other classes explain
+        entries |= _documented_parameters(inspect.cleandoc(base.__doc__ or "")) if raw is None else raw
     lines = dict.fromkeys(entries[name] for name in own if name in entries)
     if doc and lines:
         args = "Args:\n" + "\n".join(lines) + "\n"
@@ -135,15 +136,15 @@ def complete_signature(cls: type) -> None:
         cls.__doc__ = ARGS.sub(lambda _: args, doc)
 
 
-def _explained(doc: str) -> dict[str, str]:
-    """What a docstring has under Args, by parameter."""
+def _documented_parameters(doc: str) -> dict[str, str]:
+    """Return the entries under Args of a docstring, by parameter."""
     section = ARGS.search(doc)
     entries = re.split(r"\n(?= {4}\w)", section[1].rstrip()) if section else []
     return {name: entry for entry in entries for name in entry.partition(":")[0].strip().split(", ")}
 
 
 def parameters(cls: type) -> dict[str, Any]:
-    """The parameters of a class that can be given by name, with their defaults."""
+    """Return the parameters of a class that can be given by name, with their defaults."""
     given_by_name = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.signature(cls)
     return {name: p.default for name, p in signature.parameters.items() if p.kind in given_by_name}

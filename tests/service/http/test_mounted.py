@@ -113,7 +113,7 @@ def test_opened_and_closed_with_the_application(name, tmp_path):
         assert client.get("/arms/v1/stats").json()["decisions"] == 1
         page = client.get("/arms/")
         assert page.status_code == 200
-        assert 'fetch("v1/stats"' in page.text  # relative to where it is mounted
+        assert 'fetchJson("v1/stats")' in page.text  # relative to where it is mounted
         assert client.get("/arms/openapi.json").json()["paths"]["/v1/decisions"]
         assert client.get("/arms/nowhere").status_code == 404
         assert client.get("/v1/stats").status_code == 404

@@ -59,7 +59,7 @@ class Tokens:
         self._stamp: FileStamp | None = None
         self._checked_at = monotonic()
         if file is not None:
-            self._stamp = self._file_stamp(file)
+            self._stamp = file_stamp(file, "--token-file", self.owner)
             self._names = self._read(file)
         elif master_token is not None:
             self._names = {self._digest(master_token): "operate"}
@@ -97,7 +97,7 @@ class Tokens:
             return
         self._checked_at, stamp = now, None
         try:
-            stamp = self._file_stamp(self.file)
+            stamp = file_stamp(self.file, "--token-file", self.owner)
             if stamp == self._stamp:
                 return
             self._names = self._read(self.file)
@@ -110,12 +110,6 @@ class Tokens:
                 log.error("tokens refused", extra={"reason": str(error)})
             self._problem = sentence
         self._stamp = stamp
-
-    def _file_stamp(self, file: Path) -> FileStamp:
-        try:
-            return file_stamp(file, "--token-file", self.owner)
-        except OSError as error:
-            raise InvalidInput.must("--token-file", self.owner, "a file", str(file)) from error
 
     def _read(self, file: Path) -> dict[bytes, str]:
         try:
@@ -146,7 +140,10 @@ class Tokens:
 
 def file_stamp(file: Path, option: str, owner: str) -> FileStamp:
     """Return what changes when a file is replaced; a pipe or a device, which might block, is refused."""
-    stat = file.stat()
+    try:
+        stat = file.stat()
+    except OSError as error:
+        raise InvalidInput.must(option, owner, "a file", str(file)) from error
     if not S_ISREG(stat.st_mode) or stat.st_size > MAX_FILE_BYTES:
         raise InvalidInput.must(
             option, owner, f"a regular file of at most {MAX_FILE_BYTES:,} bytes", str(file)

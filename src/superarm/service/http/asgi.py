@@ -43,6 +43,7 @@ class Application(Router):
     """
 
     context: Context | None
+    loop: asyncio.AbstractEventLoop | None = None  # that the context belongs to
 
     def __init__(
         self,

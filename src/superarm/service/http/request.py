@@ -9,7 +9,7 @@ from itertools import count
 from os import urandom
 from time import monotonic
 from typing import Any, NamedTuple
-from urllib.parse import unquote_plus
+from urllib.parse import parse_qsl
 
 from superarm.errors import Description
 from superarm.service.errors import HttpError
@@ -28,6 +28,7 @@ SECURITY_HEADERS: tuple[Header, ...] = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 DENY_ALL_CSP = b"default-src 'none'; frame-ancestors 'none'"
+REQUEST_ID = re.compile(rb"[!#-~]{1,128}")  # visible ASCII characters, without quotation marks
 TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 
 _process, _counter = b32encode(urandom(5)).decode().lower(), count(1)  # of request ids
@@ -81,9 +82,7 @@ class Request:
     @property
     def query(self) -> dict[str, str]:
         """The last value of each name."""
-        text = self.scope.get("query_string", b"").decode("latin-1")
-        parts = (part.partition("=") for part in text.split("&")) if text else ()
-        return {unquote_plus(name): unquote_plus(value) for name, _, value in parts}
+        return dict(parse_qsl(self.scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
 
     @property
     def trace(self) -> dict[str, str]:
@@ -113,10 +112,8 @@ class Request:
 
 
 def _request_id(header: bytes | None) -> str:
-    if header is not None and 0 < len(header) <= 128 and header.isascii():
-        text = header.decode()
-        if text.isprintable() and " " not in text and '"' not in text:
-            return text
+    if header is not None and REQUEST_ID.fullmatch(header):
+        return header.decode()
     return f"{_process}-{next(_counter)}"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from asyncio import get_running_loop
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import isawaitable
@@ -87,7 +86,6 @@ class Router:
     """
 
     context: Any = None  # the first argument of all handlers
-    loop: asyncio.AbstractEventLoop | None = None  # that the context belongs to
 
     def __init__(
         self,
@@ -108,7 +106,7 @@ class Router:
         """Called for each response; an application that counts them replaces it."""
 
     async def open(self) -> None:
-        """Called when there is no context yet, or it belongs to another event loop."""
+        """Called before each request is handled; an application that makes its context then replaces it."""
 
     async def lifespan(self, receive: Receive, send: Send) -> None:
         """Called by servers that announce their start and end; an error says that it is not supported."""
@@ -121,7 +119,7 @@ class Router:
             raise NotImplementedError(f"superarm serves HTTP, not {scope['type']}")
         request, route_name = Request(scope), "other"
         try:
-            route, id_ = self.find(request)
+            route, id_ = self.match_route(request)
             route_name = route.name
             person = self.admit(request, route)
             arguments: list[Any] = [person] if route.needs_person else []
@@ -133,8 +131,7 @@ class Router:
                     arguments.append(decode_body(route.decoder, body))
             elif route.request_type is not None:
                 arguments.append(decode_query(route.request_type, request.query))
-            if self.context is None or (self.loop is not None and self.loop is not get_running_loop()):
-                await self.open()
+            await self.open()
             result = route.handler(self.context, *arguments)
             if isawaitable(result):
                 result = await result
@@ -157,7 +154,7 @@ class Router:
         if self.log_requests:
             self._log(request, response)
 
-    def find(self, request: Request) -> tuple[Route, str | None]:
+    def match_route(self, request: Request) -> tuple[Route, str | None]:
         """Return the route for a request, and the id in its path (the third part)."""
         methods, id_ = self._table.get(request.path), None
         if methods is None:
@@ -184,7 +181,7 @@ class Router:
         if request.method == "POST":
             request.check_encoding()
             kind = request.headers.get(b"content-type", b"")
-            if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
+            if kind.partition(b";")[0].strip().lower() != b"application/json":
                 raise HttpError.must(
                     "content-type", "request", "application/json", kind.decode("latin-1"), status=415
                 )
