@@ -1,4 +1,4 @@
-"""Several learners on one stream, to look at in a notebook."""
+"""Several learners on one stream: what `superarm simulate` prints, and a notebook shows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from superarm._extras import require_extra
 from superarm._html import sparkline, table
 from superarm._progress import Progress, progress_ticker
 from superarm.errors import InvalidInput
-from superarm.learners.registry import make, parse
+from superarm.learners.registry import make, parameters, parse
 from superarm.simulation import Trace, simulate
 
 if TYPE_CHECKING:
     import polars
 
     from superarm.learners import Learner
+    from superarm.logs import Writer
     from superarm.streams import Stream
 
 
@@ -47,12 +48,14 @@ class Comparison:
 
     def to_frame(self) -> polars.DataFrame:
         """A row for each run."""
+        require_extra("logs")
         from superarm.report.traces import runs_frame
 
         return runs_frame(self.runs).drop("gamma")
 
     def table(self) -> polars.DataFrame:
         """A row for each learner: means over seeds, and half of their 95 % intervals."""
+        require_extra("logs")
         from superarm.report.stats import summary
         from superarm.report.traces import runs_frame
 
@@ -60,9 +63,9 @@ class Comparison:
 
     def cells(self) -> tuple[str, list[str], list[list[str]]]:
         """A title, heads and rows of text, for reading."""
+        frame = self.table()
         from superarm.report.tables import text_cells
 
-        frame = self.table()
         seeds = frame["runs"][0]
         title = f"{self.data}: {self.rounds:,} rounds, {seeds} seed{'s' if seeds > 1 else ''}"
         return title, *text_cells(frame.drop("data", "rounds", "runs"))
@@ -88,9 +91,11 @@ def compare(
     stream: Stream | str,
     rounds: int = 20_000,
     *,
-    set_size: int = 3,
-    seeds: int = 1,
+    set_size: int | None = None,
+    gamma: float | None = None,
+    seeds: int | Sequence[int] = 1,
     scaling: str | None = "standard",
+    log: Writer | None = None,
     progress: Progress = None,
 ) -> Comparison:
     """Run learners on a stream whose labels answer them.
@@ -100,46 +105,52 @@ def compare(
             parameters, and stay as they are.
         stream: where rows and labels come from; or a name or file, as `superarm.streams.open_data` takes.
         rounds: of each run.
-        set_size: how many labels to show, for those given by name; learners of single labels show one.
-        seeds: how many runs of each, with seeds from 0 on. All see the same rows in the same order.
+        set_size: how many labels to show, for learners given by name; of several, those of single labels show one.
+            Left out, as each does by itself: 1, or as many as a promised coverage takes.
+        gamma: the share of exploration, for learners given by name; of several, those without one ignore it.
+        seeds: of the runs of each learner, or how many, from 0 on. All learners see the same rows in the same order.
         scaling: how rows reach the weights of all learners that have no ``scaling`` of their own: ``"standard"``,
             each column by its mean and spread, learnt online; ``"unit"``, rows of length 1; ``None``, as each
             learner does by itself (the paper's: unit). The table says what each had.
+        log: gets a row for each decision (`superarm.logs.Writer`); slower, with the same bits.
         progress: True shows a bar; a function is called with the number of rounds done since its last call.
 
     >>> import superarm as sa
-    >>> comparison = sa.compare(["set-logit", "banditron"], "digits", rounds=2_000)
+    >>> comparison = sa.compare(["set-logit", "banditron"], "digits", rounds=2_000, set_size=3)
     >>> comparison.table()["learner"].to_list()
     ['set-logit', 'banditron']
     """
-    require_extra("logs")
     from superarm.streams import open_data, size_of
 
     source = open_data(stream) if isinstance(stream, str) else stream
-    if not learners or seeds < 1:
+    numbers = range(seeds) if isinstance(seeds, int) else seeds
+    if not learners or not numbers:
         raise InvalidInput.must("learners and seeds", "compare", "at least one", (list(learners), seeds))
-    templates = [_learner(given, size_of(source), set_size) for given in learners]
+    common = {name: value for name, value in (("set_size", set_size), ("gamma", gamma)) if value is not None}
+    templates = []
+    for given in learners:
+        if isinstance(given, str):
+            usable = common if len(learners) == 1 else usable_options(given, common)
+            given = make(given, **size_of(source), **usable)
+        templates.append(given)
     runs: dict[str, tuple[Trace, ...]] = {}
-    with progress_ticker(progress, rounds * seeds * len(templates)) as tick:
+    with progress_ticker(progress, rounds * len(numbers) * len(templates)) as tick:
         for name, learner in zip(_names(learners, templates), templates, strict=True):
-            shared = {"scaling": learner.scaling or scaling}
-            learners_by_seed = [
-                type(learner)(**learner.params | shared | {"seed": learner.seed + i}) for i in range(seeds)
-            ]
+            params = learner.params | {"scaling": learner.scaling or scaling}
+            copies = [type(learner)(**params | {"seed": learner.seed + seed}) for seed in numbers]
             traces = [
-                simulate(run, source, rounds, seed=i, progress=tick) for i, run in enumerate(learners_by_seed)
+                simulate(one, source, rounds, seed=seed, log=log, progress=tick)
+                for one, seed in zip(copies, numbers, strict=True)
             ]
             runs[name] = tuple(replace(trace, learner=name) for trace in traces)
     return Comparison(source.name, rounds, runs)
 
 
-def _learner(given: Learner | str, size: dict[str, Any], set_size: int) -> Learner:
-    if not isinstance(given, str):
-        return given
-    cls, params = parse(given)
-    if "coverage" in params:  # as few as needed, of all labels
-        return make(given, **size)
-    return make(given, **size, set_size=1 if cls.single_label else set_size)
+def usable_options(spec: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return those of the options that a learner has, and its spec does not set; one of single labels shows one."""
+    cls, own = parse(spec)
+    usable = {name: value for name, value in options.items() if name in parameters(cls) and name not in own}
+    return usable | {"set_size": 1} if cls.single_label and "set_size" in usable else usable
 
 
 def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[str]:

@@ -99,7 +99,7 @@ def test_each_of_several_learners_gets_what_it_can_use() -> None:
     assert by_name["mc-dbf"]["mean"] == json.loads(alone)["mean"]  # gamma reached it
     told = result.stderr.splitlines()
     assert "banditron: m = 1, its theory knows no larger sets" in told
-    assert "mc-slp: runs without gamma, it has none" in told
+    assert "mc-slp: runs without --gamma" in told
     assert len(told) == 3
 
 
@@ -125,7 +125,7 @@ def test_the_default_learner_is_set_logit() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--learner", "perceptron", "--gamma", "0.1"], "--gamma of perceptron must be left out"),
+        (["--learner", "perceptron", "--gamma", "0.1"], "gamma of Perceptron must be one of its parameters"),
         (["--learner", "nobody"], "learner of superarm must be one of "),
         (["--learner", "mc-bdf"], "got 'mc-bdf'; did you mean 'mc-dbf'"),
         (["--learner", "mc-dbf:colour=red"], "colour of MCDBF must be one of its parameters"),

@@ -58,7 +58,7 @@ def simulate(
     error: the top label was wrong. miss: the top set missed the label. shown miss: the set that was
     shown missed it. With a promise (set-logit:coverage=0.95): how often the label was shown, and the mean
     size of the sets, after the warm-up; also by label, as it is promised only on average. Of several learners,
-    learners without gamma ignore it, and those of single labels show one. All scale rows alike, unless told
+    those without gamma ignore it, and those of single labels show one. All scale rows alike, unless told
     otherwise.
 
     Columns of a table may hold numbers, words, text, dates, yes or no, lists of numbers, and have gaps; what was
@@ -66,13 +66,11 @@ def simulate(
 
     Example: **superarm simulate --data digits --learner set-logit --learner mc-dbf --set-size 4 --seeds 3**
     """
-    from superarm._progress import progress_bar
+    from superarm.comparison import compare, usable_options
     from superarm.data.columns import Columns
     from superarm.groups import pooled
     from superarm.learners.base import SCALINGS
-    from superarm.learners.registry import make
-    from superarm.simulation import simulate as run
-    from superarm.streams import open_data, size_of
+    from superarm.streams import open_data
 
     declared = None if columns is None else Columns.read(columns)
     stream = open_data(data, label=label, columns=declared, group=group, **reading.as_arguments)
@@ -86,15 +84,24 @@ def simulate(
     check_output(log, "simulate", force=force, option="--log", inputs=[data])
     if scaling not in (*SCALINGS, "own"):
         raise InvalidInput.must("--scaling", "simulate", f"one of {', '.join(SCALINGS)}, own", scaling)
-    for_all = size_of(stream) | ({} if scaling == "own" else {"scaling": scaling})
-    common = {spec: for_all | _options(spec, set_size, gamma, strict=len(specs) == 1) for spec in specs}
-    traces: dict[str, list[Trace]] = {spec: [] for spec in specs}
-    with progress_bar(rounds * seeds * len(specs), quiet=as_json) as tick:
-        for spec in specs:
-            for number in range(seed, seed + seeds):
-                model = make(spec, **common[spec], seed=number)
-                with _log_writer(log) as writer:
-                    traces[spec].append(run(model, stream, rounds, log=writer, progress=tick))
+    for spec in specs if len(specs) > 1 else ():
+        usable = usable_options(spec, {"set_size": set_size, "gamma": gamma})
+        if set_size is not None and usable.get("set_size", set_size) != set_size:
+            print_note(f"{spec}: m = 1, its theory knows no larger sets")
+        if gamma is not None and "gamma" not in usable:
+            print_note(f"{spec}: runs without --gamma")
+    with _log_writer(log) as writer:
+        traces = compare(
+            specs,
+            stream,
+            rounds,
+            set_size=set_size,
+            gamma=gamma,
+            seeds=range(seed, seed + seeds),
+            scaling=None if scaling == "own" else scaling,
+            log=writer,
+            progress=not as_json,
+        ).runs
     if as_json:
         results = [_as_json(spec, data, runs) for spec, runs in traces.items()]
         print_json(results[0] if len(results) == 1 else {"results": results})
@@ -114,7 +121,7 @@ def _log_writer(path: Path | None) -> AbstractContextManager[Writer | None]:
     return Writer(path)
 
 
-def _print_table(title: str, traces: dict[str, list[Trace]]) -> None:
+def _print_table(title: str, traces: dict[str, tuple[Trace, ...]]) -> None:
     """A row for each learner: means over its runs."""
     from superarm.simulation import NOT_WARM, RATES
 
@@ -138,27 +145,7 @@ def _print_table(title: str, traces: dict[str, list[Trace]]) -> None:
     print_table(title, ["learner", "m", "scaling", "error", "miss", "shown miss", *sizes, "rounds/s"], rows)
 
 
-def _options(spec: str, set_size: int | None, gamma: float | None, *, strict: bool) -> dict[str, Any]:
-    """What of the options a learner gets; of several learners each gets what it can use, and is told."""
-    from superarm.learners.registry import parameters, parse
-
-    cls, parameters_given = parse(spec)
-    options: dict[str, Any] = {}
-    if set_size is not None and "set_size" not in parameters_given:
-        only_single = cls.single_label and set_size != 1 and not strict
-        options["set_size"] = 1 if only_single else set_size
-        if only_single:
-            print_note(f"{spec}: m = 1, its theory knows no larger sets")
-    if gamma is not None and "gamma" in parameters(cls):
-        options["gamma"] = gamma
-    elif gamma is not None and strict:
-        raise InvalidInput.must("--gamma", spec, "left out: it has no gamma", gamma)
-    elif gamma is not None:
-        print_note(f"{spec}: runs without gamma, it has none")
-    return options
-
-
-def _as_json(spec: str, data: str, runs: list[Trace]) -> dict[str, Any]:
+def _as_json(spec: str, data: str, runs: tuple[Trace, ...]) -> dict[str, Any]:
     """The runs of a learner, as JSON."""
     from superarm.groups import pooled
 

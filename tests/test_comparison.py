@@ -1,0 +1,26 @@
+"""compare: options that several learners share."""
+
+from __future__ import annotations
+
+import pytest
+
+import superarm as sa
+from superarm.errors import InvalidInput
+
+
+def test_learners_of_a_comparison_share_a_set_size_a_gamma_and_seeds() -> None:
+    names = ["mc-dbf", "mc-dbf:gamma=0.5", "banditron", "set-logit"]
+    found = sa.compare(names, "digits", rounds=200, set_size=2, gamma=0.2, seeds=[3, 5])
+    assert [runs[0].set_size for runs in found.runs.values()] == [2, 2, 1, 2]
+    assert [[run.seed for run in runs] for runs in found.runs.values()] == [[3, 5]] * 4
+    for name, gamma in (("mc-dbf", 0.2), ("mc-dbf:gamma=0.5", 0.5)):
+        alone = sa.MCDBF(n_labels=10, set_size=2, gamma=gamma, seed=5, scaling="standard")
+        assert found.runs[name][1].error_rate == sa.simulate(alone, "digits", 200).error_rate
+
+
+def test_of_a_single_learner_no_option_is_left_out() -> None:
+    with pytest.raises(InvalidInput, match="gamma of SetLogit must be one of its parameters"):
+        sa.compare(["set-logit"], "digits", rounds=50, gamma=0.2)
+    with pytest.raises(InvalidInput, match="set_size of Banditron must be 1"):
+        sa.compare(["banditron"], "digits", rounds=50, set_size=2)
+    assert sa.compare(["mc-dbf"], "digits", rounds=50).runs["mc-dbf"][0].set_size == 1
