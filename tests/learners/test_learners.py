@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from learner_internals import INTERNALS, run_internal
 
 import superarm as sa
 from superarm.checks import CHECKS, check_learner, run_check
@@ -45,6 +46,13 @@ def weights(learner):
 def test_check(spec, check):
     cls, params = parse(spec)
     run_check(check, cls, **params)
+
+
+@pytest.mark.parametrize("name", INTERNALS)
+@pytest.mark.parametrize("spec", [*SPECS, f"{OWN}:rate=0.5"])
+def test_internals(spec, name):
+    cls, params = parse(spec)
+    run_internal(name, cls, **params)
 
 
 @pytest.mark.parametrize("set_size", [1, 3, 4])
@@ -116,7 +124,6 @@ class TakesAnything(sa.Perceptron):
         (Unseeded, "fused_equals_stepwise"),
         (Unseeded, "same_seed_same_draws"),
         (IgnoresEligible, "eligible_and_set_size_are_respected"),
-        (IgnoresEligible, "ineligible_labels_keep_weights"),
         (ForgetsOpenRounds, "save_load_continues"),
         (RanksByNumber, "rank_and_predict_agree"),
         (TakesAnything, "bad_rows_are_refused"),
@@ -125,6 +132,11 @@ class TakesAnything(sa.Perceptron):
 def test_a_broken_learner_is_found(cls, check):
     with pytest.raises(AssertionError, match=f"^{check}: "):
         run_check(check, cls)
+
+
+def test_a_learner_that_moves_ineligible_labels_is_found():
+    with pytest.raises(AssertionError, match="weights of ineligible labels moved"):
+        run_internal("ineligible_labels_keep_weights", IgnoresEligible)
 
 
 def test_check_learner_runs_all_and_names_the_first_failure():

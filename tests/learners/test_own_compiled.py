@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from learner_internals import INTERNALS, run_internal
 
 import superarm as sa
 from superarm.checks import CHECKS, run_check
@@ -55,6 +56,11 @@ def own(tmp_path_factory):
 @pytest.mark.parametrize("check", CHECKS)
 def test_every_promise(own, check):
     run_check(check, own, gamma=0.2)
+
+
+@pytest.mark.parametrize("name", INTERNALS)
+def test_what_its_core_inherits(own, name):
+    run_internal(name, own, gamma=0.2)
 
 
 def test_it_makes_the_steps_of_its_equation(own):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from learner_internals import INTERNALS, run_internal
 from plain_learner import PlainSteps
 
 import superarm as sa
@@ -23,6 +24,11 @@ FILE = Path(__file__).resolve().parents[1] / "plain_learner.py"
 @pytest.mark.parametrize("check", CHECKS)
 def test_every_promise(check: str) -> None:
     run_check(check, PlainSteps)
+
+
+@pytest.mark.parametrize("name", INTERNALS)
+def test_what_its_core_inherits(name: str) -> None:
+    run_internal(name, PlainSteps)
 
 
 def test_it_learns_beside_the_compiled_ones() -> None:

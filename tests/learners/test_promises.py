@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from learner_internals import INTERNALS, run_internal
 
 import superarm as sa
 from superarm.checks import CHECKS, run_check
@@ -74,6 +75,12 @@ def test_learners_that_are_told_the_label_learn_the_same_from_any_set(name: str)
 @pytest.mark.parametrize("name", sorted(TOLD))
 def test_check(name: str, check: str) -> None:
     run_check(check, names()[name][0], explore=Cover(coverage=0.7, warm_up=20))
+
+
+@pytest.mark.parametrize("internal", INTERNALS)
+@pytest.mark.parametrize("name", sorted(TOLD))
+def test_internals(name: str, internal: str) -> None:
+    run_internal(internal, names()[name][0], explore=Cover(coverage=0.7, warm_up=20))
 
 
 @pytest.mark.parametrize("name", sorted(TOLD))

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from superarm.checks.helpers import (
-    LAYOUTS,
     D,
     K,
     LearnerFactory,
@@ -17,14 +16,12 @@ from superarm.checks.helpers import (
     expect_refusal,
     fingerprint,
     make_data,
-    make_for_layout,
     make_trained,
-    row_as,
     run_rounds,
     saved_and_loaded,
 )
 from superarm.decisions.decision import Decision
-from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
+from superarm.errors import FeedbackError, InvalidInput
 
 
 @check
@@ -144,39 +141,3 @@ def bad_rows_are_refused(make: LearnerFactory) -> None:
     with expect_refusal(InvalidInput, "NaN as the first row"):
         fresh.decide(np.full(D, np.nan))
     expect(fresh.round == 0, "a refused first row was counted")
-
-
-@check
-def bad_row_stops_a_run(make: LearnerFactory) -> None:
-    """A run stops before a bad row, with all rounds before it learnt."""
-    X, y = make_data()
-    broken = X.copy()
-    broken[70, 1] = np.nan
-    learner, short = make(), make()
-    with expect_refusal(InvalidInput, "NaN in a run"):
-        learner.run(broken, y)
-    short.run(X[:70], y[:70])
-    expect(fingerprint(learner) == fingerprint(short), "the run did not stop before the bad row")
-
-
-@check
-def overflow_leaves_the_last_good_state(make: LearnerFactory) -> None:
-    """However large the rows are, an update is refused, or leaves all weights finite."""
-    X, y = make_data(rounds=40)
-    for power in (5, 10, 15, 19, 25, 30, 37, 38):
-        for kind in LAYOUTS:
-            learner = make_for_layout(make, kind)
-            run_rounds(learner, X[:10], y[:10], kind)
-            for x, label in zip(X, y, strict=True):
-                row = np.clip(x, -3, 3) * np.float32(10.0**power)
-                before = fingerprint(learner)
-                try:
-                    decision = learner.decide(row_as(row, kind))
-                    before = fingerprint(learner)
-                    answer(learner, decision, label)
-                except WeightsOverflow as error:
-                    expect("round" in str(error), f"the message names no round: {error}")
-                    expect(fingerprint(learner) == before, "a refused update changed the learner")
-                    break
-            finite = all(np.isfinite(array).all() for array in learner.core.state().values())
-            expect(finite, f"rows of size 1e{power} left weights that are not finite")

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from superarm.checks.helpers import (
-    LAYOUTS,
     NAMES,
     K,
     LearnerFactory,
@@ -17,12 +16,9 @@ from superarm.checks.helpers import (
     expect,
     expect_refusal,
     has_size,
-    label_weights,
     make_data,
-    make_for_layout,
     make_trained,
     row_as,
-    run_rounds,
     saved_and_loaded,
     state_bytes,
 )
@@ -82,21 +78,6 @@ def eligible_and_set_size_are_respected(make: LearnerFactory) -> None:
     for wrong_size in sizes:
         with expect_refusal(InvalidInput, f"set_size={wrong_size!r}"):
             learner.decide(X[0], set_size=wrong_size)
-
-
-@check
-def ineligible_labels_keep_weights(make: LearnerFactory) -> None:
-    """Weights of labels that could not be shown do not move (unless the learner has moves_ineligible)."""
-    X, _ = make_data()
-    for kind in LAYOUTS:
-        learner = make_for_layout(make, kind)
-        if learner.moves_ineligible:
-            return
-        run_rounds(learner, X[:30], np.arange(30) % K, kind)
-        before = label_weights(learner, [0, 3])
-        for i, x in enumerate(X[30:]):
-            answer(learner, learner.decide(row_as(x, kind), eligible=[4, 1, 2]), [1, 2, 4][i % 3])
-        expect(label_weights(learner, [0, 3]) == before, "weights of ineligible labels moved")
 
 
 @check

@@ -91,13 +91,6 @@ def state_bytes(learner: Learner) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in learner.core.state().items()}
 
 
-def label_weights(learner: Learner, labels: list[int]) -> list[bytes]:
-    """Return the weights of these labels, where the core has linear weights."""
-    state = learner.core.state()
-    axes = {"weights.dense": 0, "weights.sparse": 1}
-    return [state[name].take(labels, axis).tobytes() for name, axis in axes.items() if name in state]
-
-
 def fingerprint(learner: Learner) -> tuple[Any, ...]:
     """Return what was learnt, and the counters: a refused call must leave all of it unchanged."""
     learnt = {name: array for name, array in state_bytes(learner).items() if not name.startswith("rule.")}

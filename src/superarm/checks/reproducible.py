@@ -1,10 +1,8 @@
-"""Checks of bits: the same seed, a file, JSON, batches and cursors lead to the same state."""
+"""Checks of bits: the same seed, a file, JSON and batches lead to the same state."""
 
 from __future__ import annotations
 
 import json
-
-import numpy as np
 
 from superarm.checks.helpers import (
     LAYOUTS,
@@ -23,7 +21,6 @@ from superarm.checks.helpers import (
     state_bytes,
 )
 from superarm.decisions.decision import Decision
-from superarm.native.scaling import Standard
 
 
 @check
@@ -39,23 +36,6 @@ def fused_equals_stepwise(make: LearnerFactory) -> None:
         expect(fused.answered.count == stepwise.answered.count == ROUNDS, "run leaves rounds unanswered")
         missed = sum(label not in shown for label, shown in zip(y, drawn, strict=True))
         expect(counts[2] == missed, "run counts other shown misses than decide")
-
-
-@check
-def dense_equals_sparse(make: LearnerFactory) -> None:
-    """All kinds of rows lead to the same weights, up to float32 (unless the learner standardises them)."""
-    X, y = make_data(rounds=60)
-    dense = make(seed=1)
-    drawn = run_rounds(dense, X, y)
-    if isinstance(dense.core.scaling, Standard):
-        return
-    for kind in ("sparse", "mixed"):
-        other = make_for_layout(make, kind, seed=1)
-        expect(run_rounds(other, X, y, kind) == drawn, f"dense and {kind} rows lead to different sets")
-        a, b = dense.scores(X), other.scores(rows_as(X, kind))
-        a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
-        scale = max(1.0, float(np.abs(a).max()))
-        expect(np.abs(a - b).max() <= 1e-4 * scale, f"dense and {kind} scores differ")
 
 
 @check
@@ -133,24 +113,3 @@ def batches_equal_single_calls(make: LearnerFactory) -> None:
             state_bytes(stored) == state_bytes(single),
             f"{kind}: a list of decisions was learnt from differently",
         )
-
-
-@check
-def deciding_moves_a_cursor_only(make: LearnerFactory) -> None:
-    """decide(cursor=cursor) changes only the cursor; advance then moves the learner."""
-    X, y = make_data(rounds=30)
-    usual, other = make(seed=9), make(seed=9)
-    for x, label in zip(X, y, strict=True):
-        expected, cursor = usual.decide(x), other.cursor()
-        before = None if other.core is None else state_bytes(other)
-        decision = other.decide(x, cursor=cursor)
-        expect(decision.drawn == expected.drawn, "another set at a cursor")
-        expect(other.round == decision.round, "deciding at a cursor moved the learner")
-        expect(before is None or state_bytes(other) == before, "deciding at a cursor moved the learner")
-        other.advance(Decision.from_dict(decision.to_dict()))
-        expect(other.cursor() == usual.cursor(), "advance did not make up for deciding at a cursor")
-        answer(usual, expected, label)
-        answer(other, decision, label)
-    expect(
-        state_bytes(usual) == state_bytes(other), "decide, and decide at a cursor and advance, differ in bits"
-    )

@@ -48,7 +48,6 @@ class LearnerBase(Parametrised):
     feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: some of hit, label, likelihood
     learns_from_given: ClassVar[bool] = False  # whether it learns from sets that somebody else chose
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
-    moves_ineligible: bool = False  # an update may move labels that were not eligible
     fixed_labels: bool = False  # no label can be added
     own_scaling: ClassVar[str] = "unit"  # of rows without names, where ``scaling`` is None
     schema_class: ClassVar[type[InputSchema]] = InputSchema  # what rows and labels mean

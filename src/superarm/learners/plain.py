@@ -47,7 +47,6 @@ class PlainLearner(AnyRuleLearner):
 
     feedback = ("hit",)
     learns_from_given = True
-    moves_ineligible = True  # `learn` may change anything
     default_rule = RunnerUp
 
     def __init_subclass__(cls) -> None:

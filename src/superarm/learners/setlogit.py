@@ -53,7 +53,6 @@ class LikelihoodLearner(Learner):
 
     state_version = 4
     own_scaling = "standard"
-    moves_ineligible = True  # its softmax runs over all labels: the right one need not be eligible
     step: float | None
     curves: int | None
     forget: float = 0.0

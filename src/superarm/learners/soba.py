@@ -48,7 +48,7 @@ class SOBA(BanditLearner):
         super().__init__(**common)
         self.matrix = check_choice("matrix", self.owner, matrix, MATRICES)
         self.a = check_number("a", self.owner, a, 0.0)
-        self.moves_ineligible = self.fixed_labels = self.matrix == "full"  # by A^-1
+        self.fixed_labels = self.matrix == "full"
         if self.n_features is not None:
             self._check_memory(self.n_features if isinstance(self.n_features, int) else sum(self.n_features))
 
