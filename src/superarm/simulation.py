@@ -125,7 +125,7 @@ class Trace:
         }
 
     def to_frame(self) -> polars.DataFrame:
-        """A row per checkpoint: the round, and each rate up to it."""
+        """Return a Polars frame with a row for each checkpoint: the round, and each rate up to it."""
         require_extra("logs")
         import polars
 
@@ -133,7 +133,7 @@ class Trace:
         return polars.DataFrame({"round": self.rounds} | {n: rates[:, i] for i, n in enumerate(RATES)})
 
     def plot(self, y: str = "error_rate") -> Any:
-        """The rate up to each round, as an Altair chart; the one that the report has.
+        """Return the rate up to each round, as an Altair chart; the one that the report has.
 
         Args:
             y: which rate: ``"error_rate"``, ``"miss_rate"`` or ``"shown_miss_rate"``.
@@ -181,7 +181,7 @@ class Trace:
         return table(title, ("", "", "share of rounds", "over rounds, logarithmic"), rows)
 
     def window(self, start: float, stop: float) -> dict[str, float]:
-        """The rates between the shares ``start`` and ``stop`` of the run, to the nearest checkpoints."""
+        """Return the rates between the shares ``start`` and ``stop`` of the run, to the nearest checkpoints."""
         last = self.rounds[-1]
         a, b = (int(np.argmin(np.abs(self.rounds - share * last))) for share in (start, stop))
         before = self.counts[a] if start > 0 else np.zeros(3)
@@ -190,7 +190,7 @@ class Trace:
 
 
 def checkpoints(rounds: int) -> Array:
-    """About 200 round numbers up to ``rounds``, evenly spaced in logarithm, and each tenth of them.
+    """Return about 200 round numbers up to ``rounds``, evenly spaced in logarithm, and each tenth of them.
 
     >>> checkpoints(10).tolist()
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
@@ -309,7 +309,7 @@ class _GroupSums:
 
     @classmethod
     def of_stream(cls, stream: Stream, promised: bool) -> list[_GroupSums]:
-        """By label, and by the groups of the stream, if it has some; nothing without groups or a promise."""
+        """Return the sums by label, and by the groups of the stream if it has some; none without groups or promise."""
         groups: Groups | None = getattr(stream, "groups", None)
         if groups is None and not promised:
             return []
@@ -332,7 +332,7 @@ def _run_logged(
     done: int,
     sizes: Array | None,
 ) -> Array:
-    """What `Learner.run` does, round by round, with a row in ``log`` for each.
+    """Do what `Learner.run` does, round by round, with a row in ``log`` for each.
 
     The true label goes into the log only if the learner is told it, too.
     """

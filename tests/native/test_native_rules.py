@@ -204,9 +204,7 @@ def test_choosing_moves_nothing_and_what_moves_is_written_down(name: str) -> Non
         assert again.sets.tolist() == made.sets.tolist() == live.sets.tolist()
         assert all(np.array_equal(before[key], array) for key, array in other.state().items())
         # all that moves a rule is in the record
-        numbers = rule.draw_log_from(
-            made.rule if made.label_set else rule.record(np.frombuffer(made.draw_log), NUMBERS)
-        )
+        numbers = rule.draw_log_from(made.rule)
         other.round = made.round + 1
         other.advance(numbers, np.array([0, len(numbers)]), 0, 1)
         assert cursor == one.cursor() == other.cursor()
@@ -217,20 +215,11 @@ def test_choosing_moves_nothing_and_what_moves_is_written_down(name: str) -> Non
                     s.astype(np.float32),
                     core.all_labels,
                     decision.sets,
-                    1,
                     decision.draw_log,
                     True,
                     -1,
                     None,
                 )
-
-
-class NUMBERS:  # labels without names
-    names = None
-
-    @staticmethod
-    def decode(numbers: Any) -> list[int]:
-        return [int(i) for i in numbers]
 
 
 def test_best_labels_of_any_number() -> None:
@@ -272,7 +261,7 @@ def test_clock_and_pending() -> None:
     assert pytest.approx(500 * cost) == M
     one = made[0]
     for left in (150.0, 75.0, 37.0):
-        core.update(one, np.zeros(4, np.float32), core.all_labels, one.sets, 2, one.draw_log, False, -1, None)
+        core.update(one, np.zeros(4, np.float32), core.all_labels, one.sets, one.draw_log, False, -1, None)
         assert core.cursor().draw_state[2] == left
     assert core.state()["rule.answers"].tolist() == [3.0]
 

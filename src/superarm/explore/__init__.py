@@ -1,4 +1,4 @@
-"""Rules for choosing sets, one a file: with a learner, or on anybody's scores.
+"""Rules for choosing sets, one a file: with a learner, or on the scores of any model.
 
 distributions.py says what can be asked of each: how probable is a set, how probable a label's place in it.
 """

@@ -1,4 +1,4 @@
-"""Rule: how a set is chosen from scores. With a learner, or alone on anybody's scores.
+"""Rule: how a set is chosen from scores. With a learner, or alone on the scores of any model.
 
 A rule is a kernel that chooses in compiled code (native/rule.pxd says how), and around it, in plain Python: its
 parameters, what a Decision records of it, and from that record, how probable any set was.
@@ -185,7 +185,7 @@ class Rule(Parametrised, ABC):
         copied._core_for(kernel.k).rule.restore(kernel.state())
         return copied
 
-    # ------------------------------------------------------------ alone, on anybody's scores
+    # ------------------------------------------------------------ alone, on the scores of any model
 
     def decide(
         self,
@@ -310,7 +310,7 @@ class Rule(Parametrised, ABC):
         sets = (decision.labels, decision.drawn, decision.top)
         numbers = np.concatenate([core.label_set.numbers(part, "labels", owner) for part in sets])
         row = np.zeros(core.k, np.float32)
-        core.update(decision, row, core.all_labels, numbers, decision.set_size, log, bit, -1, None)
+        core.update(decision, row, core.all_labels, numbers, log, bit, -1, None)
         self._answered.add(decision.round)
         self.warn_if_broken(core.rule)
 

@@ -46,7 +46,7 @@ class LearnerBase(Parametrised):
     # raised when older model files would no longer continue with the same results
     state_version: ClassVar[int] = 1
     feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: some of hit, label, likelihood
-    learns_from_given: ClassVar[bool] = False  # whether it learns from sets that somebody else chose
+    learns_from_given: ClassVar[bool] = False  # whether it learns from sets that another system chose
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
     fixed_labels: bool = False  # no label can be added
     own_scaling: ClassVar[str] = "unit"  # of rows without names, where ``scaling`` is None
@@ -105,11 +105,11 @@ class LearnerBase(Parametrised):
         return constant, constant
 
     def learns_from(self, decision: Decision) -> bool:
-        """Whether a ``decision`` that somebody else made teaches this learner anything."""
+        """Return whether it learns anything from a ``decision`` that another system made."""
         return self.learns_from_given
 
     def prepare_given(self, decision: Decision, n: int) -> None:
-        """Make ready to learn from another's ``decision`` of n eligible labels, one at a time."""
+        """Prepare to learn from a ``decision`` among n eligible labels that another system made, one at a time."""
 
     def on_labels_added(self, before: int) -> None:
         """Set the arrays of the core that do not start at 0, for new labels from number ``before`` on."""
@@ -132,7 +132,7 @@ class LearnerBase(Parametrised):
 
     @classmethod
     def command_names(cls) -> dict[str, dict[str, Any]]:
-        """Its names on the command line, and the parameters that each stands for."""
+        """Return its names on the command line, and the parameters that each stands for."""
         return {cls.name: {}}
 
     # ------------------------------------------------------------ parameters
@@ -360,7 +360,7 @@ def copy_state(old: Core, new: Core) -> None:
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    """Whether a parameter need not be shown; 1.0 is not True."""
+    """Return whether a parameter need not be shown; 1.0 is not True."""
     return value is None or (value == default and isinstance(value, bool) == isinstance(default, bool))
 
 

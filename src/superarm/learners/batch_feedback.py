@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.rows import Rows, stack
+from superarm.data.rows import AnyRow, Rows, stack
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import Description, FeedbackError
@@ -20,6 +20,7 @@ from superarm.learners.feedback import (
     mark_answered,
     update_error,
 )
+from superarm.learners.inputs import InputSchema
 from superarm.native import loops
 from superarm.parameters import as_bit
 
@@ -33,7 +34,26 @@ class DecisionColumns(NamedTuple):
     rows: Rows
     eligible: EligibleLabels
     draws: DrawnSets
-    rounds: Array  # -1 where somebody else chose the set
+    rounds: Array  # -1 where another system chose the set
+
+    @classmethod
+    def from_lists(
+        cls,
+        inputs: InputSchema,
+        rows: Sequence[AnyRow],
+        eligible: Sequence[Array],
+        rounds: Sequence[int | None],
+        draws: DrawnSets,
+    ) -> DecisionColumns:
+        """Return the columns of decisions one by one: their rows, eligible labels and rounds; and of their draws."""
+        all_labels = inputs.all_labels
+        one_list = all(numbers is all_labels for numbers in eligible)
+        return cls(
+            stack(rows, inputs.layout),
+            EligibleLabels(all_labels) if one_list else EligibleLabels.by_row(eligible),
+            draws,
+            np.array([-1 if round_ is None else round_ for round_ in rounds], np.int64),
+        )
 
 
 class AnswerColumns(NamedTuple):
@@ -135,21 +155,16 @@ def _learn_from_list(learner: Learner, decisions: Sequence[Decision], answers: A
 
 def _stack(learner: Learner, checked: Sequence[CheckedAnswer]) -> DecisionColumns:
     """Return checked decisions, one by one, as columns."""
-    decisions, all_labels = [one.decision for one in checked], learner.inputs.all_labels
-    if all(one.eligible is all_labels for one in checked):
-        eligible = EligibleLabels(all_labels)
-    else:
-        eligible = EligibleLabels.by_row([one.eligible for one in checked])
+    decisions = [one.decision for one in checked]
     draws = DrawnSets.from_lists(
         [one.sets for one in checked],
-        [one.size for one in checked],
+        [decision.size for decision in decisions],
         [(decision.log_ordered_propensity, decision.log_propensity) for decision in decisions],
         [np.frombuffer(one.draw_log) for one in checked],
     )
-    rounds = np.array([-1 if d.round is None else d.round for d in decisions], np.int64)
-    return DecisionColumns(
-        stack([one.row for one in checked], learner.inputs.layout), eligible, draws, rounds
-    )
+    rows, eligible = [one.row for one in checked], [one.eligible for one in checked]
+    rounds = [decision.round for decision in decisions]
+    return DecisionColumns.from_lists(learner.inputs, rows, eligible, rounds, draws)
 
 
 def _raise_if_stopped(

@@ -24,7 +24,6 @@ class CheckedAnswer(NamedTuple):
     row: Any
     eligible: Array
     sets: Array
-    size: int
     draw_log: bytes
     hit: bool
     label: int
@@ -48,7 +47,7 @@ def checked_answer(
         learner.prepare_given(decision, len(eligible))
     likelihood = None if likelihood is None else _likelihood(learner, likelihood)
     log = draw_log_of(learner, decision)
-    return CheckedAnswer(decision, row, eligible, sets, decision.size, log, bool(hit), number, likelihood)
+    return CheckedAnswer(decision, row, eligible, sets, log, bool(hit), number, likelihood)
 
 
 def _check_feedback(learner: LearnerBase, decision: Any, hit: Any, label: Any, likelihood: Any) -> None:
@@ -86,7 +85,7 @@ def answered_before(learner: LearnerBase, round_: int | None) -> FeedbackError:
 def _core_inputs(learner: LearnerBase, decision: Decision) -> tuple[Any, Array, Array]:
     """Return row, sets and eligible labels of a decision as the core reads them."""
     row, sets, eligible = decision.row, decision.sets, decision._eligible
-    if decision.label_set is None:  # it was stored, or is somebody else's: labels, not numbers
+    if decision.label_set is None:  # it was stored, or another system made it: labels, not numbers
         label_set, owner = learner.label_set, learner.owner
         drawn_and_top = [label_set.numbers(part, "decision", owner) for part in sets[1:] if part]
         sets = np.concatenate([drawn_and_top[0], *drawn_and_top])

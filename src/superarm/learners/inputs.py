@@ -103,7 +103,7 @@ class InputSchema:
         return numbers
 
     def eligible_by_row(self, eligible: Any, n: int, m: int) -> EligibleLabels:
-        """The numbers of eligible labels for n rows of a batch: one list for all, or one for each."""
+        """Return the numbers of eligible labels for n rows of a batch: one list for all, or one for each."""
         given = list(eligible) if isinstance(eligible, Iterable) and not isinstance(eligible, str) else []
         several = bool(given) and not isinstance(given[0], str) and isinstance(given[0], Iterable)
         each = (
@@ -182,7 +182,7 @@ class InputSchema:
         self.layout, self.n_features = layout, layout.n_features
 
     def _declared_layout(self, layout: Layout) -> Layout:
-        """Both parts, where n_features has both and the first row only one."""
+        """Return the layout of both parts, where n_features has both and the first row only one."""
         return Layout(*self.n_features) if isinstance(self.n_features, tuple) else layout
 
     def example_row(self) -> Any:
@@ -200,13 +200,13 @@ class InputSchema:
     # ------------------------------------------------------------ rows with names
 
     def _is_matrix(self, X: Any) -> bool:
-        """Whether a table is no more than the matrix that was announced, or that came first."""
+        """Return whether a table is no more than the matrix that was announced, or that came first."""
         if self.columns is not None or not is_frame(X):
             return False
         return self.layout is not None or (self.n_features == len(X.columns) and is_matrix(X))
 
     def _columns_for(self, X: Any) -> Columns:
-        """What the columns of rows with names are; the first of them tell."""
+        """Return what the columns of rows with names are; the first rows decide."""
         if self.columns is None:
             if self.layout is not None:
                 wanted = f"{self.n_features} numbers, as its first row was"

@@ -243,7 +243,7 @@ class Learner(LearnerBase):
         return count
 
     def run(self, X: Any, y: Any, visit: Any = None, *, sizes: Array | None = None) -> Array:
-        """Rounds over rows of X, answered from y, in one compiled loop.
+        """Run rounds over rows of X, answered from y, in one compiled loop.
 
         The same bits as `decide` and `update` round by round.
 
@@ -272,7 +272,7 @@ class Learner(LearnerBase):
     # ------------------------------------------------------------ predictions
 
     def scores(self, X: Any) -> Array:
-        """The scores of all labels for every row of X, by which labels are ranked."""
+        """Return the scores of all labels for every row of X, by which labels are ranked."""
         rows = self.inputs.encode_rows(X, grow=False)
         out = np.zeros((len(rows), self.n_labels), np.float32)
         self.ensure_core().scores(rows, out)
@@ -282,19 +282,19 @@ class Learner(LearnerBase):
         return out
 
     def rank(self, x: Any) -> list[Label]:
-        """All labels that can be shown for one row ``x``, best first."""
+        """Return all labels that can be shown for one row ``x``, best first."""
         row = self.inputs.encode_row(x, grow=False)
         return self.label_set.decode(self._ranked(stack([row], self.inputs.layout))[0])
 
     def predict(self, X: Any) -> Array:
-        """The best label for every row of X."""
+        """Return the best label for every row of X."""
         showable = self.inputs.showable
         return self.label_set.decode_array(showable[self.scores(X)[:, showable].argmax(axis=1)])
 
     def predict_set(
         self, X: Any, set_size: int | None = None, *, coverage: float | None = None
     ) -> Array | list[Array]:
-        """The best ``set_size`` labels for every row of X, best first.
+        """Return the best ``set_size`` labels for every row of X, best first.
 
         Args:
             X: a matrix, or a data frame.
@@ -312,7 +312,7 @@ class Learner(LearnerBase):
         return [self.label_set.decode_array(showable[row[:n]]) for row, n in zip(order, sizes, strict=True)]
 
     def _ranked(self, X: Any) -> Array:
-        """The numbers of the labels that can be shown, best first, for every row of X."""
+        """Return the numbers of the labels that can be shown, best first, for every row of X."""
         showable = self.inputs.showable
         return showable[np.argsort(-self.scores(X)[:, showable], axis=1, kind="stable")]
 

@@ -61,15 +61,15 @@ class PlainLearner(AnyRuleLearner):
     # ------------------------------------------------------------ what you define
 
     def begin(self) -> dict[str, Any]:
-        """The memory before the first round: arrays, and values that JSON knows, by name."""
+        """Return the memory before the first round: arrays, and values that JSON knows, by name."""
         raise TypeError(f"{self.owner} must define begin()")
 
     def score(self, x: Array) -> Any:
-        """k numbers by which to rank the labels for a row x: logarithms of probabilities, or alike."""
+        """Return k numbers by which to rank the labels for a row x: logarithms of probabilities, or alike."""
         raise TypeError(f"{self.owner} must define score(x)")
 
     def learn(self, x: Array, shown: Array, hit: bool) -> None:
-        """What an answer, ``hit``, to x changes: ``shown`` are the numbers of the labels that were shown."""
+        """Change the memory by an answer, ``hit``, to x: ``shown`` are the numbers of the labels that were shown."""
         raise TypeError(f"{self.owner} must define learn(x, shown, hit)")
 
     @property
@@ -102,8 +102,7 @@ class PlainLearner(AnyRuleLearner):
         return PlainCore(**self.core_args(layout), score=self._scored, learn=self._learn, memory=memory)
 
     def rebuild_core(self, old: Core) -> Core:
-        """A core that goes on from ``old``; arrays with a place for each label, or feature, grow, if `begin` makes
-        them larger."""
+        """Return a core that goes on from ``old``; arrays grow, if `begin` makes them larger."""
         core = super().rebuild_core(old)
         assert isinstance(old, PlainCore)
         assert isinstance(core, PlainCore)
@@ -124,7 +123,7 @@ class PlainLearner(AnyRuleLearner):
     # ------------------------------------------------------------ what compiled code calls
 
     def _scored(self, x: Array) -> Array:
-        """Your scores, checked."""
+        """Return what `score` gives, checked."""
         with np.errstate(over="ignore"):  # found below
             s = np.asarray(self.score(x), np.float32)
         if s.shape != (self.n_labels,):
@@ -136,7 +135,7 @@ class PlainLearner(AnyRuleLearner):
         return s
 
     def _learn(self, x: Array, shown: Array, hit: bool) -> bool:
-        """Your `learn`; what fails, or leaves numbers that are not finite, has changed nothing."""
+        """Call `learn`, and put the memory back if numbers are not finite, or it fails. Return whether it learnt."""
         before = {name: _copied(value) for name, value in self.memory.items()}
         try:
             self.learn(x, shown, hit)
@@ -154,7 +153,7 @@ class PlainLearner(AnyRuleLearner):
 
 
 def _values(memory: dict[str, Any]) -> dict[str, Any]:
-    """The entries of a memory that are no arrays."""
+    """Return the entries of a memory that are no arrays."""
     return {name: value for name, value in memory.items() if not isinstance(value, np.ndarray)}
 
 

@@ -33,7 +33,7 @@ def _table_order(cls: type[Learner]) -> tuple[bool, bool]:
 
 
 def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
-    """The class and parameters behind ``name:key=value,key=value`` or ``file.py:Class:key=value``.
+    """Return the class and parameters behind ``name:key=value,key=value`` or ``file.py:Class:key=value``.
 
     >>> parse("mc-dbf:estimate=set,gamma=0.2")
     (<class 'superarm.learners.mcdbf.MCDBF'>, {'estimate': 'set', 'gamma': 0.2})
@@ -53,7 +53,7 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
 
 
 def parse_params(text: str, parameter: str, owner: str, spec: str) -> dict[str, Any]:
-    """The parameters behind ``key=value,key=value``, the end of a spec; an error names all of it."""
+    """Return the parameters behind ``key=value,key=value``, the end of a spec; an error names all of it."""
     params = {}
     for part in text.split(",") if text else []:
         key, equals, value = part.partition("=")
@@ -64,7 +64,7 @@ def parse_params(text: str, parameter: str, owner: str, spec: str) -> dict[str, 
 
 
 def make(spec: str, **common: Any) -> Learner:
-    """A learner from its spec; parameters in the spec win over ``common``."""
+    """Return a learner from its spec; parameters in the spec win over ``common``."""
     cls, own = parse(spec)
     params = {**common, **own}
     if names_file(params.get("explore")):
@@ -78,7 +78,7 @@ def names_file(spec: Any) -> bool:
 
 
 def make_rule(spec: str) -> Rule:
-    """A rule in a user's own file, from ``file.py:Class:key=value:key=value``: a comma would end the parameter."""
+    """Return a rule in a user's own file, from ``file.py:Class:key=value:key=value``: a comma would end it."""
     name, _, rest = spec.partition(":")
     class_name, _, pairs = rest.partition(":")
     cls: type[Rule] = _from_file(Path(name), class_name, Rule)
@@ -90,7 +90,7 @@ def make_rule(spec: str) -> Rule:
 
 
 def parse_value(text: str) -> Any:
-    """A parameter's value as written on the command line."""
+    """Return a parameter's value as written on the command line."""
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]
@@ -103,7 +103,7 @@ def parse_value(text: str) -> Any:
 
 
 def _from_file(path: Path, class_name: str, base: type[Any]) -> Any:
-    """A class of learners or rules in a user's own file."""
+    """Return a class of learners or rules in a user's own file."""
     module = _module(existing_file(path), path.stat().st_mtime_ns)
     cls = getattr(module, class_name, None)
     if not (isinstance(cls, type) and issubclass(cls, base)):
@@ -114,7 +114,7 @@ def _from_file(path: Path, class_name: str, base: type[Any]) -> Any:
 
 @lru_cache(maxsize=64)
 def _module(path: Path, modified: int) -> Any:
-    """A user's file as a module; executed once in each process, and again when it has changed."""
+    """Return a user's file as a module; executed once in each process, and again when it has changed."""
     module_name = f"superarm_user_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None

@@ -1,4 +1,4 @@
-"""Scores: somebody else's model ranks the labels; what is left to do is to choose sets, and to count answers.
+"""Scores: another model ranks the labels; what is left to do is to choose sets, and to count answers.
 
 A row is a score for each label, ``{"login": 2.1, "billing": 0.3, …}``, read as logarithms of probabilities: softmax
 makes them probabilities. Labels without a score cannot be shown for that row. Answers move the rule
@@ -100,7 +100,7 @@ class Scores(ExploringLearner):
         self.ensure_core()  # how long a row is, is known
 
     def make_core(self, layout: Layout) -> Core:
-        return ScoresCore(self.n_labels, self.rule.make_kernel(self.n_labels, self.seed))
+        return ScoresCore(self.n_labels, self._make_kernel())
 
     def decide(
         self,
@@ -130,7 +130,7 @@ class Scores(ExploringLearner):
         )
 
     def _scored(self, x: Mapping[str, Any], eligible: Iterable[Label] | None) -> Iterable[Label] | None:
-        """The eligible labels that have a score."""
+        """Return the eligible labels that have a score."""
         if len(x) >= self.n_labels:
             return eligible
         numbers = {self.label_set.number_of_text(label) for label in x}

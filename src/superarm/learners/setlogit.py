@@ -132,7 +132,7 @@ class LikelihoodLearner(Learner):
             self.core.step = self._step * remaining
 
     def predict_proba(self, X: Any) -> Array:
-        """The probability of every label for every row of X: a column for each, none_label's among them."""
+        """Return the probability of every label for every row of X: a column for each, none_label's among them."""
         return softmax(self.scores(X))
 
     def to_onnx(self, path: str | PathLike[str]) -> None:
@@ -155,8 +155,8 @@ class SetLogit(LikelihoodLearner, ExploringLearner):
             any rule of `superarm.explore`.
         forget: the least weight of a new round, for streams that drift (0.001 remembers about 1000
             rounds); 0 never forgets.
-        false_no: the chance of a "no" although the right label was shown (nobody looked).
-        false_yes: the chance of a "yes" although it was not.
+        false_no: the probability of a "no" although the right label was shown.
+        false_yes: the probability of a "yes" although it was not.
         none_label: a label that is never shown and never predicted, but may be the truth: most people
             click nothing, or none of the labels fits. One of ``labels``, or its number.
         uniform: the share of sets drawn uniformly, so that logs can answer any later question.

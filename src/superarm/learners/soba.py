@@ -69,7 +69,7 @@ class SOBA(BanditLearner):
 
 
 def _memory() -> float:
-    """The machine's memory in bytes; infinity where the system does not say (Windows)."""
+    """Return the machine's memory in bytes; infinity where the system does not say (Windows)."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

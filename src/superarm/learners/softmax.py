@@ -38,5 +38,5 @@ class Softmax(LabelLearner):
         return SoftmaxCore(**self.core_args(layout), step=self.step)
 
     def predict_proba(self, X: Any) -> Array:
-        """The probability of every label for every row of X."""
+        """Return the probability of every label for every row of X."""
         return softmax(self.scores(X))

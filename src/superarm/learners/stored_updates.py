@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.rows import layout_of, stack
-from superarm.decisions.decisions import DrawnSets, EligibleLabels, flatten
+from superarm.data.rows import layout_of
+from superarm.decisions.decisions import DrawnSets, flatten
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.learners.batch_feedback import AnswerColumns, DecisionColumns, DecisionsBetween, learn_batch
 from superarm.learners.feedback import answered_before, update_error
@@ -103,14 +103,14 @@ class StoredUpdates:
 
     def _batch(self) -> DecisionColumns:
         """Return the decisions that were answered, in columns."""
-        layout, bodies = self.learner.inputs.layout, [answer.stored.body for answer in self._answers]
-        assert layout is not None
-        rounds = np.array([body.round for body in bodies], np.int64)
-        again = self.learner.answered.first_of(rounds)
+        bodies = [answer.stored.body for answer in self._answers]
+        rounds = [body.round for body in bodies]
+        again = self.learner.answered.first_of(np.array(rounds, np.int64))
         if again is not None:
             raise answered_before(self.learner, again)
         rows = [self._row(a.stored) if a.row is None else a.row for a in self._answers]
-        return DecisionColumns(stack(rows, layout), self._eligible(bodies), self._draws(bodies), rounds)
+        eligible = [self._eligible(body) for body in bodies]
+        return DecisionColumns.from_lists(self.learner.inputs, rows, eligible, rounds, self._draws(bodies))
 
     def _check_row(self, row: Any) -> None:
         """Let a first row fix the layout, and new names get their features; refuse a row that does not fit."""
@@ -137,19 +137,12 @@ class StoredUpdates:
         logs = [answer.stored.draw_log(self.learner) for answer in self._answers]
         return DrawnSets.from_lists(sets, [len(body.labels) for body in bodies], log_probs, logs)
 
-    def _eligible(self, bodies: list[Any]) -> EligibleLabels:
+    def _eligible(self, body: Any) -> Array:
         """Return the labels that could be shown: the eligible ones, or all that there were."""
+        if body.eligible is not None:
+            return np.sort([self.number[label] for label in body.eligible])
         all_labels = self.learner.inputs.all_labels
-        if all(body.eligible is None and body.n_labels == len(all_labels) for body in bodies):
-            return EligibleLabels(all_labels)
-        return EligibleLabels.by_row(
-            [
-                all_labels[: body.n_labels]
-                if body.eligible is None
-                else np.sort([self.number[label] for label in body.eligible])
-                for body in bodies
-            ]
-        )
+        return all_labels if body.n_labels == len(all_labels) else all_labels[: body.n_labels]
 
 
 def _number(log_probability: float | None) -> float:

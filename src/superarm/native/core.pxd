@@ -30,7 +30,7 @@ cdef class DecisionBase:
     cdef public object _rule  # the explore.Rule that chose, a dict (a record), or None
     cdef public object round  # an int, or None
     cdef public object learner  # the learner's id, or None
-    cdef public object learnt_by  # ids of the learners that learnt from it, if somebody else made it
+    cdef public object learnt_by  # ids of the learners that learnt from it, if another system made it
     cdef public object label_set  # the Labels behind the numbers; None if sets already hold labels
 
 

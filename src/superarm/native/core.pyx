@@ -306,13 +306,13 @@ cdef class Core(Stage):
         if type(own.row) is not np.ndarray or own.round >= self.round or self.answered.has(own.round):
             return NOT_FAST
         eligible = self.all_labels if own._eligible is None else own._eligible
-        cdef int status = self.update(own, own.row, eligible, own.sets, own.size, own.draw_log, hit, -1, None)
+        cdef int status = self.update(own, own.row, eligible, own.sets, own.draw_log, hit, -1, None)
         if status == 0:
             self.answered.mark(own.round)
         return status
 
     def update(
-        self, DecisionBase decision, row, eligible, sets, Py_ssize_t size, bytes draw_log, bint hit, Py_ssize_t label, likelihood
+        self, DecisionBase decision, row, eligible, sets, bytes draw_log, bint hit, Py_ssize_t label, likelihood
     ):
         """Learn from an answer about a checked decision. Return 0, or why not.
 
@@ -321,7 +321,6 @@ cdef class Core(Stage):
             row: as compiled code reads it.
             eligible: label numbers that could be shown, increasing.
             sets: an array of label numbers: shown best first, as drawn, top.
-            size: how many were shown.
             draw_log: what the rule wrote down.
             hit: the bit.
             label: the label's number, or -1.
@@ -331,6 +330,7 @@ cdef class Core(Stage):
         cdef Round round
         cdef Answer answer
         cdef const char* log = draw_log
+        cdef Py_ssize_t size = decision.size
         read_row(row, &read)
         round.row = &read
         round.eligible, round.n = intp_data(eligible), np.PyArray_DIM(eligible, 0)
@@ -348,7 +348,7 @@ cdef class Core(Stage):
     # ------------------------------------------------------------ many
 
     def scores(self, RowBlock rows, np.ndarray out):
-        """The scores of all labels for every row, into ``out``, a float32 matrix."""
+        """Write the scores of all labels for every row to ``out``, a float32 matrix."""
         cdef Py_ssize_t i
         cdef Row row
         cdef float* s = float_data(out)

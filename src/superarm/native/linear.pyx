@@ -79,13 +79,13 @@ cdef class Weights(Stage):
                 self.sparse[j * self.k + r] -= <float>mean
 
     cdef void prefetch(self, const Row* row) noexcept nogil:
-        """A hint that the weights of a row will soon be wanted. (Dense rows want all weights, which are at hand.)"""
+        """Prefetch the weights of a sparse row. (Dense rows want all weights, which are at hand.)"""
         if self.width > 0:
             prefetch_features(self.sparse, self.k, row)
 
 
 cdef bint safe_to_add(const double* c, Py_ssize_t n, const Features* x) noexcept nogil:
-    """Whether adding c x keeps far from the largest float: |c| and |x| at most 10^15.
+    """Return whether adding c x keeps far from the largest float: |c| and |x| at most 10^15.
 
     Then even 10^8 such steps in one direction cannot make a weight infinite.
     """
@@ -97,12 +97,12 @@ cdef bint safe_to_add(const double* c, Py_ssize_t n, const Features* x) noexcept
 
 
 cdef double squared_norm(const Features* x) noexcept nogil:
-    """The squared length of what reaches the weights, constants included."""
+    """Return the squared length of what reaches the weights, constants included."""
     return x.squares + <double>x.bias * <double>x.bias + <double>x.sparse_bias * <double>x.sparse_bias
 
 
 cdef void prefetch_features(const float* W, Py_ssize_t k, const Row* row) noexcept nogil:
-    """A hint that the k numbers of each sparse feature of the row will soon be wanted."""
+    """Prefetch the k numbers of each sparse feature of the row."""
     cdef Py_ssize_t i
     cdef const float* w
     for i in range(row.n):

@@ -36,7 +36,7 @@ cdef struct Table:  # of sets of m out of n labels that were drawn with some gam
 
 
 cdef inline int rho_index(double rho) noexcept nogil:
-    """The number of the value on RHO_GRID (33 values, evenly spaced in logits) that is nearest to ``rho``."""
+    """Return the number of the value on RHO_GRID (33 values, evenly spaced in logits) that is nearest to ``rho``."""
     if rho > 1e-9:
         rho = min(rho, 1.0 - 1e-9)
     else:  # NaN too
@@ -65,10 +65,10 @@ cdef class MCDBFCore(LinearCore):
     cdef double* squares  # the sum of |e^|^2
     cdef double new_squares  # |e^|^2 of the step at hand
     cdef int64_t* updates
-    cdef Py_ssize_t* own  # the learner's own top set, where somebody else chose the set
+    cdef Py_ssize_t* own  # the learner's own top set, where another system chose the set
     cdef object table_values, given_values  # the arrays behind both tables
     cdef Table table  # for the sets that were prepared last
-    cdef Table given_table  # and for those that somebody else drew
+    cdef Table given_table  # and for sets that another system drew
 
     def __init__(
         self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *,
@@ -89,7 +89,7 @@ cdef class MCDBFCore(LinearCore):
         self.table_values = self.fill(&self.table, n, min(n, m), self.gamma)
 
     def prepare_given(self, Py_ssize_t n, Py_ssize_t m, double gamma):
-        """Prepare to learn from a set of m out of n labels that somebody else drew with this gamma."""
+        """Prepare to learn from a set of m out of n labels that another system drew with this gamma."""
         self.given_values = self.fill(&self.given_table, n, min(n, m), gamma)
 
     cdef object fill(self, Table* table, Py_ssize_t n, Py_ssize_t m, double gamma):
@@ -108,7 +108,7 @@ cdef class MCDBFCore(LinearCore):
         return self.gate or round.given or round.n < self.k
 
     cdef double logp_ordered(self, const Round* round, const Table* table) noexcept nogil:
-        """log Z: of a set that somebody else drew, from their top set and gamma."""
+        """Return log Z; of a set that another system drew, from its top set and gamma."""
         cdef Py_ssize_t i, inside = 0, m = round.m, n = round.n
         cdef double total = 0.0, rest
         if not round.given or m >= n:
@@ -123,7 +123,7 @@ cdef class MCDBFCore(LinearCore):
         return total
 
     cdef Estimate estimated(self, const Round* round, const Answer* answer, Py_ssize_t common) noexcept nogil:
-        """What the answer says, where ``common`` labels of the top set were shown."""
+        """Return what the answer says, where ``common`` labels of the top set were shown."""
         cdef Estimate e
         cdef const Table* table = &self.given_table if round.given else &self.table
         cdef const double* value = table.values
@@ -140,8 +140,8 @@ cdef class MCDBFCore(LinearCore):
         return e
 
     cdef Py_ssize_t plain_step(self, const Round* round, const Answer* answer, const Estimate* e, Py_ssize_t common) noexcept nogil:
-        """The step e^ - 1_{Y^} / m, less ``rest`` everywhere: a vector added to every row of W changes no ranking. So
-        only the labels of Y^ and S move; how many."""
+        """Set c to the step e^ - 1_{Y^} / m, less ``rest`` everywhere: a vector added to every row of W changes no ranking.
+        So only the labels of Y^ and S move; return how many."""
         cdef Py_ssize_t i, m = round.top_size, n = m
         for i in range(m):
             self.touched[i] = round.top[i]
@@ -157,8 +157,8 @@ cdef class MCDBFCore(LinearCore):
         return n
 
     cdef Py_ssize_t full_step(self, const Round* round, const Answer* answer, const Estimate* e) noexcept nogil:
-        """The step on every eligible label: with the gate, among a part of the labels, or where the set is somebody
-        else's (e^ then follows their top set, the rest of the step the learner's own)."""
+        """Set c to the step on every eligible label, and return how many these are: with the gate, among a part of the
+        labels, or for the set of another system (e^ then follows its top set, the rest of the step the learner's own)."""
         cdef const float* s = round.s
         cdef const Py_ssize_t* eligible = round.eligible
         cdef Py_ssize_t i, m = round.top_size, n = round.n

@@ -2,5 +2,5 @@
 
 
 def uniform_number(uint64_t seed, uint64_t round, uint64_t draw):
-    """A number in [0, 1) that is a pure function of (seed, round, draw)."""
+    """Return a number in [0, 1) that is a pure function of (seed, round, draw)."""
     return uniform(seed, round, draw)

@@ -16,7 +16,7 @@ MIN_HUGE_PAGE_BYTES = 2**22  # bytes from which large pages are worth asking for
 
 
 def aligned(shape, dtype, value=0.0):
-    """A new array that starts on a cache line, with one to spare behind it."""
+    """Return a new array that starts on a cache line, with one to spare behind it."""
     dtype = np.dtype(dtype)
     size = int(np.prod(shape)) * dtype.itemsize
     buffer = _memory(size + 2 * LINE_BYTES)
@@ -27,7 +27,7 @@ def aligned(shape, dtype, value=0.0):
 
 
 def _memory(size):
-    """Some bytes; many of them on large pages, where the system has them: sparse rows read all over the
+    """Return bytes; many of them on large pages, where the system has them: sparse rows read all over the
     place, and to find a place among small pages takes as long as the rest of a round."""
     if size < MIN_HUGE_PAGE_BYTES or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.empty(size, np.uint8)

@@ -65,8 +65,8 @@ cdef struct Round:
     Py_ssize_t n
     const Py_ssize_t* drawn  # the shown set, in the order of the draw
     Py_ssize_t m
-    const Py_ssize_t* top  # the top set, best first; top_size 0 if nobody knows it
+    const Py_ssize_t* top  # the top set, best first; top_size 0 if it is not known
     Py_ssize_t top_size
     double logp_ordered
     double logp_set
-    bint given  # somebody else chose the set
+    bint given  # another system chose the set

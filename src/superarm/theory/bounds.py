@@ -32,7 +32,7 @@ def _log_permutations(k: int, m: int) -> float:
 
 
 def _lambdas(k: int, m: int, gamma: float) -> tuple[float, float]:
-    """lambda_1 and lambda_2 of Theorem 6."""
+    """Return lambda_1 and lambda_2 of Theorem 6."""
     _check(k, m, gamma)
     tau1 = _exp(log_tau1(k, m))
     t2 = tau2(k, m)
@@ -42,13 +42,13 @@ def _lambdas(k: int, m: int, gamma: float) -> tuple[float, float]:
 
 
 def lemma5_bound(k: int, m: int, gamma: float, *, in_top: bool) -> float:
-    """The paper's bound on E|U~|^2 for |x| = 1: m of k labels, gamma; ``in_top``, if y is in the top set."""
+    """Return the paper's bound on E|U~|^2 for |x| = 1: m of k labels, gamma; ``in_top``, if y is in the top set."""
     lambda1, lambda2 = _lambdas(k, m, gamma)
     return lambda2 + (0.0 if in_top else lambda1)
 
 
 def second_moment(k: int, m: int, gamma: float, estimate: str = "ordered", *, in_top: bool) -> float:
-    """E|U~|^2 itself, for |x| = 1: what Lemma 5 bounds; infinite where a float cannot hold it.
+    """Return E|U~|^2 itself, for |x| = 1: what Lemma 5 bounds; infinite where a float cannot hold it.
 
     ``estimate`` is MC-DBF's, by name; k, m, gamma and ``in_top`` are as in `lemma5_bound`.
 
@@ -87,7 +87,7 @@ def _second_moment(k: int, m: int, p: Any, values: Any, orders: Any, in_top: boo
 def theorem6_bound(
     k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.0, loss: float = 0.0
 ) -> float:
-    """The paper's bound on the expected number of misses of the top set, for m of k labels and gamma.
+    """Return the paper's bound on the expected number of misses of the top set, for m of k labels and gamma.
 
     Args:
         rounds: T.
@@ -101,7 +101,7 @@ def theorem6_bound(
 
 
 def best_gamma(k: int, m: int, rounds: int, *, complexity: float = 2.0) -> float:
-    """The gamma that makes Theorem 6's bound least (Corollary 8, with tau1 squared), at most 1.
+    """Return the gamma that makes Theorem 6's bound least (Corollary 8, with tau1 squared), at most 1.
 
     k, m, ``rounds`` and ``complexity`` are as in `theorem6_bound`.
     """

@@ -45,7 +45,7 @@ def estimates(n: int, m: int, gamma: float, estimate: str) -> Estimates:
 
 
 def log_tau1(n: int, m: int) -> float:
-    """log of tau1 = m (n-2)! / (n-m-1)!."""
+    """Return the logarithm of tau1 = m (n-2)! / (n-m-1)!."""
     return log(m) + lgamma(n - 1) - lgamma(n - m)
 
 
@@ -55,7 +55,7 @@ def tau2(n: int, m: int) -> float:
 
 @lru_cache(maxsize=256)
 def estimate_table(n: int, m: int, gamma: float, estimate: str) -> Array:
-    """e^ for each (rho, j, f, group); only "minimum-variance" depends on rho."""
+    """Return e^ for each (rho, j, f, group); only "minimum-variance" depends on rho."""
     if estimate == "minimum-variance":
         return np.stack([minimum_variance(n, m, gamma, rho) for rho in RHO_GRID])
     values = np.full((1, m + 1, 2, 4), -tau2(n, m))
@@ -67,7 +67,7 @@ def estimate_table(n: int, m: int, gamma: float, estimate: str) -> Array:
 
 
 def minimum_variance(n: int, m: int, gamma: float, rho: float) -> Array:
-    """The unbiased estimate of least variance under P(y in Y^) = rho: values [j, f, group]."""
+    """Return the unbiased estimate of least variance under P(y in Y^) = rho: values [j, f, group]."""
     p = overlap_probabilities(n, m, gamma)
     rest = n - m
     values = np.zeros((m + 1, 2, 4))
@@ -77,7 +77,7 @@ def minimum_variance(n: int, m: int, gamma: float, rho: float) -> Array:
     parts = [(js, m - js, p[js] / sigma), (m - js, rest - m + js, p[js] / (1.0 - sigma))]
 
     def moment(power_in: int, power_out: int) -> float:
-        """An entry of I: the probability that labels are together in S (or its complement), weighted."""
+        """Return an entry of I: the probability that labels are together in S (or its complement), weighted."""
         total = 0.0
         for size_in, size_out, weight in parts:
             count = _falling(size_in, power_in) * _falling(size_out, power_out)
@@ -112,7 +112,7 @@ def _falling(count: Array, power: int) -> Array:
 
 
 def order_counts(n: int, m: int, gamma: float) -> Array:
-    """G(j) = the sum of 1/Z over all orders of a set with |S n Y^| = j (docs/errata.md 5).
+    """Return G(j), the sum of 1/Z over all orders of a set with |S n Y^| = j (docs/errata.md 5).
 
     G(u,v) = u G(u-1,v) rem(u-1,v) / a + v G(u,v-1) rem(u,v-1) / b; infinite where it overflows.
     """

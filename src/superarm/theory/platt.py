@@ -14,7 +14,7 @@ def sigmoid(x: Any) -> Array:
 
 
 def fit_platt(x: Array, n: Array, hits: Array, mean: Any, precision: Any, steps: int) -> tuple[Array, Array]:
-    """a and b of greatest posterior probability, and their covariance.
+    """Return a and b of greatest posterior probability, and their covariance.
 
     Args:
         x: the logits that were expected.
