@@ -56,9 +56,9 @@ class Work:
     def open(self) -> Driver:
         options: dict[str, Any] = {"timeout": 50.0, "default_outcome": False, "keep_snapshots": 1}
         opened = Driver.open(self.path, labels=LABELS, n_features=5, set_size=2, clock=self.clock, **options)
-        if opened.down is not None:
+        if opened.outage is not None:
             opened.store.close()
-            raise opened.down
+            raise opened.outage
         return opened
 
     def decide(self, name: str, row: int) -> None:
@@ -133,7 +133,7 @@ class Work:
                 disk.disk_arm(0, 0, 0)
                 if self.session is not None and self.session.store._lock is None:  # it was being closed
                     self.session = None
-                elif self.session is not None and self.session.down is not None:
+                elif self.session is not None and self.session.outage is not None:
                     self.session.recover()
             except ValueError:  # a decision that was refused cannot be answered
                 pass

@@ -12,6 +12,7 @@ from superarm.journal.snapshots import model_bytes
 from superarm.service.commit_queue import Call
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
+from superarm.service.responses import decision_record_body, decision_response, outcome_response
 from superarm.service.service import Service
 
 __all__ = ["Driver", "bits", "forge", "forge_snapshot", "replayed", "sha256_of"]
@@ -56,14 +57,14 @@ class StoredDecision:
     @property
     def outcome(self) -> dict[str, Any] | None:
         record = self._read()
-        return record.outcome_summary(self.driver.service.model.was_learnt(record))
+        return outcome_response(record, self.driver.service.model.was_learnt(record))
 
     def shown(self) -> dict[str, Any]:
-        return self.record.summary()
+        return decision_response(self.record)
 
     def full(self) -> dict[str, Any]:
         record = self._read()
-        return record.details(self.driver.service.model.was_learnt(record))
+        return decision_record_body(record, self.driver.service.model.was_learnt(record))
 
 
 class Driver:
@@ -164,8 +165,8 @@ class Driver:
         return bool(self.projector.totals.settings.frozen)
 
     @property
-    def down(self) -> Any:
-        return self.service.down
+    def outage(self) -> Any:
+        return self.service.outage
 
     @property
     def seq(self) -> int:

@@ -118,7 +118,7 @@ def test_a_learner_whose_matrix_couples_all_labels_refuses_new_ones(drive):
     session.decide(DecisionRequest(rows(1)[0]))
     with pytest.raises(InvalidInput, match="couples"):
         session.add_labels(["new"])
-    assert session.down is None
+    assert session.outage is None
     assert replayed(session).same
 
 

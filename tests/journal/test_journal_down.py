@@ -32,7 +32,7 @@ def full(drive, monkeypatch):
     monkeypatch.setattr(driver.store, "_transaction", fail)
     with pytest.raises(JournalFull):
         driver.decide(DecisionRequest(X, "c"))
-    assert driver.down is not None
+    assert driver.outage is not None
     return driver
 
 
@@ -65,7 +65,7 @@ def test_repeated_requests_are_answered_while_the_journal_is_down(full, retry):
     assert errors == [JournalFull] * 4 + [Conflict, InvalidRequest] + [JournalFull] * 2
     assert full.seq == 3
     assert full.model_file() == model
-    assert full.down is not None
+    assert full.outage is not None
 
 
 def test_the_model_file_is_given_and_upkeep_waits_while_the_journal_is_down(full):

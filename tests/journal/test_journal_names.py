@@ -81,7 +81,7 @@ def test_what_cannot_be_kept_is_refused_before_anything_moves(drive):
     session = drive(n_features=None)
     with pytest.raises(InvalidRequest, match="features of decision must be numbers of 64 bits"):
         session.decide(DecisionRequest({"age": 10**30}))
-    assert (session.seq, session.learner.columns, session.down) == (0, None, None)
+    assert (session.seq, session.learner.columns, session.outage) == (0, None, None)
     session.decide(DecisionRequest({"zip": 1}))
     assert replayed(session, from_start=True).same
 

@@ -57,7 +57,7 @@ def test_a_disk_is_full(drive):
             driver.decide(DecisionRequest(rows(1)[0], f"d{i}", context="x" * 2000))
             kept.append(f"d{i}")
     assert not driver.ready
-    assert isinstance(driver.down, JournalFull)
+    assert isinstance(driver.outage, JournalFull)
     assert driver.find(kept[-1]) is not None  # looking goes on
     driver.store.max_mb = 10
     driver.recover()

@@ -137,7 +137,7 @@ def test_a_shadow_that_breaks_does_not_disturb_the_service(drive, monkeypatch):
     first = next(iter(session.projector.shadows.values()))
     monkeypatch.setattr(first.learner, "rank", lambda x: 1 / 0)
     run_some(session, 20)
-    assert session.down is None
+    assert session.outage is None
     assert "ZeroDivisionError" in session.reports()[1]["problem"]
     assert session.projector.shadows["shadow:" + SPECS[1]].learnt == 20
 

@@ -129,7 +129,7 @@ def test_a_full_journal_refuses_keeps_serving_and_recovers(drive):
     kept, error = fill_until_down(session)
     assert isinstance(error, JournalFull)
     assert len(kept) > 50
-    assert session.down is error
+    assert session.outage is error
     # what is there can be looked at, and asked for again
     assert session.find(kept[-1]) is not None
     with pytest.raises(JournalUnavailable):
@@ -138,10 +138,10 @@ def test_a_full_journal_refuses_keeps_serving_and_recovers(drive):
         session.outcome(OutcomeRequest(kept[0], hit=True))
     with pytest.raises(JournalUnavailable):  # still full
         session.recover()
-    assert session.down is not None
+    assert session.outage is not None
     session.store.max_mb = 10
     session.recover()
-    assert session.down is None
+    assert session.outage is None
     assert session.stats.decisions == len(kept)
     assert session.learner.round == len(kept)
     session.outcome(OutcomeRequest(kept[0], hit=True))
@@ -219,8 +219,8 @@ def test_a_read_only_disk_is_served_as_far_as_it_goes(small_disk):
     session.close()
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     session = Driver.open(small_disk / "events.db")
-    assert session.down is not None
-    assert not isinstance(session.down, JournalFull)
+    assert session.outage is not None
+    assert not isinstance(session.outage, JournalFull)
     assert session.find("a") is not None
     with pytest.raises(JournalUnavailable):
         session.decide(DecisionRequest(rows(1)[0]))

@@ -93,8 +93,8 @@ def test_two_first_rows_at_the_same_moment(database, pair):
     def wait_once(service):
         begin = service.handler.begin
 
-        def begin_together(calls, *down):
-            begin(calls, *down)
+        def begin_together(calls, *outage):
+            begin(calls, *outage)
             if service not in waited:
                 waited.add(service)
                 barrier.wait()

@@ -262,8 +262,8 @@ def erase(
     before = None if older is None else time.time() - parse_duration(older, "--older", "superarm erase")
     service = Service.open(journal, create=False, learner=learner, trust_clock=True)
     try:
-        if service.down is not None:
-            raise service.down
+        if service.outage is not None:
+            raise service.outage
         erasure = Erase(ids=id_ or None, before=before)
         count = service.model.n_erased(service.call(service.handler.change, erasure))
     finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from math import exp
 
@@ -35,6 +36,16 @@ class ContentErased(Exception):
     def __init__(self, seq: int) -> None:
         super().__init__(seq)
         self.seq = seq
+
+
+@dataclass(slots=True)
+class StagedOutcome:
+    """An outcome or a timeout that is to be learnt, or not, and counted with the next `_learn_staged`."""
+
+    event: Event
+    record: DecisionRecord
+    learns: bool  # whether the model is to learn from it
+    refusal: str | None = None  # why it could not be learnt
 
 
 class Projector:
@@ -81,9 +92,8 @@ class Projector:
     def load(self, snapshot: Snapshot) -> None:
         """Take over a snapshot."""
         self._set_learner(learner_from_bytes(snapshot.parts["model"]))
-        # outcomes and timeouts to be counted: whether each is learnt, or refused; and those that wait in `_updates`
-        self._staged: list[tuple[Event, DecisionRecord, bool, bool]] = []
-        self._staged_updates: list[int] = []
+        self._staged: list[StagedOutcome] = []
+        self._staged_updates: list[StagedOutcome] = []  # those that wait in `_updates`
         self.totals = Totals.from_dict(self.labels, snapshot.totals)
         self.seq, self.is_intact = snapshot.seq, True
         self.records.clear()
@@ -194,27 +204,26 @@ class Projector:
         else:
             return  # a timeout that comes too late to mean anything
         named = self._can_learn_label(record.body, label)
-        learns, default_learnt, refused = hit is not None and not self.totals.settings.frozen, False, None
+        learns, default_learnt = hit is not None and not self.totals.settings.frozen, False
         if learns and expired is not None:
             self._learn_staged()  # whether the default was learnt must be known
             default_learnt = self.was_learnt(expired, record)
             learns = not default_learnt or self._says_more(event, expired, record)
+        staged = StagedOutcome(event, record, learns)
         if learns and record.event.seq in self.totals.refused_seqs:
-            refused = "its decision was refused"
+            staged.refusal = "its decision was refused"
         elif learns and record.event.x is None:
             if erased is not None and erased > event.seq:
                 raise ContentErased(event.seq)
-            refused = "its features were erased"
+            staged.refusal = "its features were erased"
         elif learns and default_learnt:
-            refused = self._learn_correction(record, hit, label if named else None)
+            staged.refusal = self._learn_correction(record, hit, label if named else None)
         elif learns and not named and "hit" not in feedback:
-            refused = "the label is disabled"
+            staged.refusal = "the label is disabled"
         elif learns:
-            self._staged_updates.append(len(self._staged))
+            self._staged_updates.append(staged)
             self._updates.add_answer(record.event, hit, label if named else None)
-        if refused is not None:
-            self.totals.refuse(event.seq, refused)
-        self._staged.append((event, record, learns and refused is None, refused is not None))
+        self._staged.append(staged)
 
     def was_learnt(self, event: Event, record: DecisionRecord) -> bool:
         """Whether an outcome or a timeout that was projected has moved the model."""
@@ -300,18 +309,19 @@ class Projector:
     def _learn_staged(self) -> None:
         """Learn what was gathered, in one compiled loop, and count it."""
         for number, reason in self._updates.apply().items():
-            index = self._staged_updates[number]
-            event, record, *_ = self._staged[index]
-            self.totals.refuse(event.seq, reason)
-            self._staged[index] = event, record, False, True
-        for counted in self._staged:
-            self._count_outcome(*counted)
+            self._staged_updates[number].refusal = reason
+        for staged in self._staged:
+            self._count_outcome(staged)
         self._staged_updates.clear()
         self._staged.clear()
 
-    def _count_outcome(self, event: Event, record: DecisionRecord, learnt: bool, refused: bool) -> None:
+    def _count_outcome(self, staged: StagedOutcome) -> None:
+        event, record, refused = staged.event, staged.record, staged.refusal is not None
+        learnt = staged.learns and not refused
         shown, outcome, timeout = record.body, event.body, event.kind == TIMEOUT
         expired = None if timeout else record.timeout
+        if staged.refusal is not None:
+            self.totals.refuse(event.seq, staged.refusal)
         if timeout:
             self.totals.stats.count_timeout(learnt, refused)
         else:

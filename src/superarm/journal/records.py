@@ -7,10 +7,6 @@ from collections.abc import Iterable
 from math import exp, inf
 from typing import TYPE_CHECKING
 
-from orjson import loads
-
-from superarm._types import JsonObject
-from superarm.data.rows import row_to_json
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
 
 if TYPE_CHECKING:
@@ -50,52 +46,6 @@ class DecisionRecord:
     def propensity(self) -> float | None:
         log = self.body.log_propensity
         return None if log is None else exp(log)
-
-    def summary(self) -> JsonObject:
-        """The response to the request for the decision."""
-        body = self.body
-        return {
-            "id": self.event.id,
-            "labels": body.labels,
-            "propensity": self.propensity,
-            "model_version": body.n_learnt,
-        }
-
-    def outcome_summary(self, learnt: bool | None) -> JsonObject | None:
-        """The outcome, or the timeout in its place; ``learnt`` is what `Projector.was_learnt` gives."""
-        event = self.outcome or self.timeout
-        if event is None:
-            return None
-        body, timeout = event.body, self.outcome is None
-        return {
-            "hit": body.hit,
-            "label": body.label,
-            "time": event.time,
-            "learnt": learnt,
-            "late": not timeout and self.timeout is not None,
-            "timeout": timeout,
-        }
-
-    def details(self, learnt: bool | None) -> JsonObject:
-        """All about the decision, ready for JSON; features and context are None once they were erased."""
-        event, body, features = self.event, self.body, None
-        if event.x is not None:
-            x = event.row()
-            features = x if isinstance(x, dict) else row_to_json(x)
-            if not isinstance(x, dict) and isinstance(features, dict):
-                del features["width"]  # as it came: the service knows it
-        return {
-            **self.summary(),
-            "time": event.time,
-            "state": self.status,
-            "features": features,
-            "top": body.top,
-            "eligible": body.eligible,
-            "set_size": len(body.labels),
-            "context": None if event.context is None else loads(event.context),
-            "erased": event.x is None,
-            "outcome": self.outcome_summary(learnt),
-        }
 
 
 class Records:

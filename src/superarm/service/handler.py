@@ -36,6 +36,7 @@ from superarm.journal.records import DecisionRecord
 from superarm.learners import Scores
 from superarm.service.commit_queue import AfterCommit, Call
 from superarm.service.errors import Conflict, DecisionErased, InvalidRequest, UnknownDecision
+from superarm.service.responses import decision_response, outcome_response
 
 if TYPE_CHECKING:
     from superarm.service.model import Model
@@ -78,7 +79,7 @@ class RequestHandler:
         self._staged: dict[tuple[int, str], Event] = {}
         self._staged_changes: list[Event] = []
         self._now: float | None = None
-        self._down: JournalUnavailable | None = None
+        self._outage: JournalUnavailable | None = None
         self.row_warnings: dict[str, str] = {}  # of the last decision: columns that are not what was declared
         self.warnings_by_column: dict[
             str, str
@@ -86,14 +87,14 @@ class RequestHandler:
         self.n_warned = 0  # decisions with such columns
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
-    def begin(self, calls: Sequence[Call], down: JournalUnavailable | None = None) -> None:
+    def begin(self, calls: Sequence[Call], outage: JournalUnavailable | None = None) -> None:
         """Begin a batch with the newest model; decisions that these calls are about are looked up.
 
         Args:
             calls: of the batch.
-            down: why the journal cannot be written; calls that must write raise it.
+            outage: why the journal cannot be written; calls that must write raise it.
         """
-        self._down = down
+        self._outage = outage
         self.model.catch_up()
         self.serving, self.records = self.model.projector, self.model.records
         self.cursor, self.disabled = self.serving.learner.cursor(), self.serving.totals.settings.disabled
@@ -140,7 +141,7 @@ class RequestHandler:
     def decide(self, request: DecisionRequest) -> JsonObject:
         """Choose a set; the same request with the same id gives the same set again."""
         self.row_warnings = {}
-        response = DecisionRecord(self._decide(request, context_bytes(request.context))).summary()
+        response = decision_response(DecisionRecord(self._decide(request, context_bytes(request.context))))
         return response | {"warnings": list(self.row_warnings.values())} if self.row_warnings else response
 
     def _decide(self, request: DecisionRequest, context: bytes | None) -> Event:
@@ -210,7 +211,7 @@ class RequestHandler:
             records.load([id_], self.model.seq)  # an erasure may have come in between
             record = records.get(id_)
             assert record is not None
-            return {"id": id_, "outcome": record.outcome_summary(self.model.was_learnt(record))}
+            return {"id": id_, "outcome": outcome_response(record, self.model.was_learnt(record))}
 
         return AfterCommit(response)
 
@@ -218,7 +219,7 @@ class RequestHandler:
         self._check_readable(id_)
         record, staged = self.records.get(id_), self._staged.get((DECISION, id_))
         if record is None and staged is None:
-            self._check_writable()  # while it is down, the journal may have more than the model knows
+            self._check_writable()  # in an outage, the journal may have more than the model knows
             raise UnknownDecision.must("id", "outcome", "that of a decision", id_)
         if record is None:
             raise RetryAfterCommit  # its decision gets its number with the commit
@@ -286,8 +287,8 @@ class RequestHandler:
     # ------------------------------------------------------------ inside
 
     def _check_writable(self) -> None:
-        if self._down is not None:
-            raise self._down.with_traceback(None)
+        if self._outage is not None:
+            raise self._outage.with_traceback(None)
 
     def _check_readable(self, id_: str) -> None:
         if id_ in self._damaged:

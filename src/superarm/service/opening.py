@@ -44,7 +44,7 @@ def open_model(
 ) -> tuple[Model, JournalUnavailable | None]:
     """The model on a journal, and why that cannot be written: say, a read-only disk; it can still be read."""
     with ExitStack() as undo:  # a start that fails holds nothing
-        store, down = _open_writable(journal, settings, max_mb)
+        store, outage = _open_writable(journal, settings, max_mb)
         undo.callback(store.close)
         check_same_options(store.name, store.meta(), options)
         import_user_learner(store.meta(), options.learner)
@@ -52,7 +52,7 @@ def open_model(
         for warning in store.warnings:
             log.warning("journal without a mark", extra={"reason": warning})
         undo.pop_all()
-        return model, down
+        return model, outage
 
 
 def _open_writable(

@@ -50,11 +50,11 @@ class Service:
     def __init__(self, model: Model, settings: Settings) -> None:
         self.model, self.settings = model, settings
         self.store, self.meta = model.store, model.store.meta()
-        self.down: JournalUnavailable | None = None
+        self.outage: JournalUnavailable | None = None
         self.created = False
         self.restart_seconds = 0.0
         self._retry_at = 0.0
-        self._readable_while_down = not self.store.shared
+        self._readable_in_outage = not self.store.shared
         self.handler = RequestHandler(model)
         self.upkeep = Upkeep(self)
         self.queue: CommitQueue | None = None
@@ -109,9 +109,9 @@ class Service:
             group=group,
         )
         created = create_if_missing(journal, options, run_settings, model=model, create=create)
-        served_model, down = open_model(journal, options, run_settings, max_journal_mb)
+        served_model, outage = open_model(journal, options, run_settings, max_journal_mb)
         service = cls(served_model, run_settings)
-        service.created, service.down = created, down
+        service.created, service.outage = created, outage
         service.restart_seconds = time.perf_counter() - began
         return service
 
@@ -120,8 +120,8 @@ class Service:
     def commit(self, calls: list[Call]) -> list[CallResult]:
         """Make calls; returns when all that they have written is durable and projected."""
         self._recover()
-        if self.down is not None and not (self._readable_while_down and self.model.projector.is_intact):
-            raise self.down
+        if self.outage is not None and not (self._readable_in_outage and self.model.projector.is_intact):
+            raise self.outage
         done: list[CallResult] = []
         try:
             while calls:
@@ -130,9 +130,9 @@ class Service:
             self.fail(error)
             raise
         except (JournalMismatch, JournalDamaged) as error:  # say, a privilege that was revoked
-            down = JournalUnavailable(str(error))
-            self.fail(down)
-            raise down from error
+            outage = JournalUnavailable(str(error))
+            self.fail(outage)
+            raise outage from error
         return done
 
     def call(self, method: Callable[[Any], Any], argument: Any = None) -> Any:
@@ -145,7 +145,7 @@ class Service:
     def _commit_once(self, calls: list[Call], done: list[CallResult]) -> list[Call]:
         """One commit; the calls that must be made again."""
         handler = self.handler
-        handler.begin(calls, self.down)
+        handler.begin(calls, self.outage)
         results: list[tuple[Call, Any]] = []
         retry: list[Call] = []
         for call in calls:
@@ -154,7 +154,7 @@ class Service:
             except RetryAfterCommit:
                 retry.append(call)
             except (JournalUnavailable, JournalMismatch) as error:
-                if error is not self.down:  # that concerns all calls
+                if error is not self.outage:  # that concerns all calls
                     raise
                 done.append(CallResult(call.future, None, error))
             except Exception as error:  # of that call alone
@@ -182,19 +182,19 @@ class Service:
 
     def fail(self, error: JournalUnavailable) -> None:
         """The journal cannot be written: try again in a moment."""
-        if self.down is None:
+        if self.outage is None:
             log.error("journal down", extra={"reason": str(error)})
-        self.down, self._retry_at = error, time.monotonic() + RETRY_SECONDS
-        self._readable_while_down = not self.store.shared  # a database may be gone altogether
+        self.outage, self._retry_at = error, time.monotonic() + RETRY_SECONDS
+        self._readable_in_outage = not self.store.shared  # a database may be gone altogether
 
     def check_writable(self) -> None:
         """Raise why the journal cannot be written, if it is known that it cannot be."""
-        if self.down is not None:
-            raise self.down.with_traceback(None)
+        if self.outage is not None:
+            raise self.outage.with_traceback(None)
 
     def _recover(self) -> None:
         """Try whether a journal that is down can be written again, if it is time to."""
-        if self.down is None or time.monotonic() < self._retry_at:
+        if self.outage is None or time.monotonic() < self._retry_at:
             return
         readable = not self.store.shared
         try:
@@ -207,9 +207,9 @@ class Service:
                 self.model.recover()
         except SuperarmError as error:
             self.fail(error if isinstance(error, JournalUnavailable) else JournalUnavailable(str(error)))
-            self._readable_while_down = readable
+            self._readable_in_outage = readable
             return
-        self.down = None
+        self.outage = None
         log.info("journal up")
 
     # ------------------------------------------------------------ what is awaited
@@ -228,7 +228,7 @@ class Service:
     def close(self) -> None:
         """Keep a snapshot, if it can be written, and close the journal."""
         try:
-            if self.down is None:
+            if self.outage is None:
                 self.store.check()
                 self.model.snapshot()
         except SuperarmError as error:
@@ -262,7 +262,7 @@ class Service:
 
     async def catch_up(self) -> None:
         """Project what other processes have written, as every batch does; nothing if the journal is down."""
-        if self.store.shared and self.down is None:
+        if self.store.shared and self.outage is None:
             await self.submit(lambda _: None)
 
     async def change(self, request: AnyOperatorRequest) -> JsonObject:
@@ -298,13 +298,13 @@ class Service:
     @property
     def ready(self) -> bool:
         """Whether requests that write should be sent here."""
-        return self.down is None and self.batch_seconds <= HUNG_SECONDS
+        return self.outage is None and self.batch_seconds <= HUNG_SECONDS
 
     def trouble(self) -> tuple[str, ...]:
         """Problems, worst first, one sentence each; empty if there are none."""
         model, serving, age = self.model, self.model.projector, self.batch_seconds
         stats, promise = serving.totals.stats, serving.learner.coverage
-        sentences = [None if self.down is None else str(self.down), model.erasure_problem]
+        sentences = [None if self.outage is None else str(self.outage), model.erasure_problem]
         if age > HUNG_SECONDS:
             sentences.insert(1, f"a commit has been waiting for the disk for {age:.0f} s")
         if stats.falling:

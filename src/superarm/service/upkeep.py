@@ -50,7 +50,7 @@ class Upkeep:
         try:
             await work
         except JournalUnavailable as error:  # the status has it already
-            return f"{name}: {error}" if self.service.down is None else None
+            return f"{name}: {error}" if self.service.outage is None else None
         except Exception as error:
             log.exception("upkeep failed", extra={"duty": name})
             return f"{name}: {error}"

@@ -129,7 +129,7 @@ def test_a_connection_that_was_ended_costs_no_request(shared):
         alive = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
         soon(lambda: connection.execute(alive, (pid,)).fetchone() == (0,))
     decide(one, "b")
-    assert one.down is None
+    assert one.outage is None
     assert set(one.store.events_by_id(["a", "b"])) == {"a", "b"}
 
 
@@ -187,7 +187,7 @@ def test_one_connection_is_enough_to_write_and_learn(limited):
         one.call(one.handler.outcome, OutcomeRequest("a", hit=True))
         assert used == 1
         assert one.model.projector.totals.stats.learnt == 1
-        assert one.down is None
+        assert one.outage is None
     finally:
         owner.execute(f"ALTER ROLE {role} CONNECTION LIMIT -1")
         one.close()

@@ -205,7 +205,7 @@ def _journal_metrics(service: Service, oldest: float) -> Iterator[Metric]:
     yield gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest)
     yield gauge("journal_events", "Events written since the journal was made.", model.seq)
     yield gauge("journal_bytes", "The journal on disk.", service.store.size())
-    yield gauge("journal_up", "Whether the journal can be written.", service.down is None)
+    yield gauge("journal_up", "Whether the journal can be written.", service.outage is None)
     yield gauge("ready", "Whether requests that write should be sent here.", service.ready)
     yield gauge("snapshot_lag_events", "Events since the newest snapshot.", model.seq - model.snapshot_seq)
     yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)

@@ -276,7 +276,7 @@ def ready(context: Context) -> m.Status:
     if context.tokens.problem is not None:
         raise HttpError(context.tokens.problem, status=503)
     if not service.ready:
-        raise (JournalFull if isinstance(service.down, JournalFull) else JournalUnavailable)(problems[0])
+        raise (JournalFull if isinstance(service.outage, JournalFull) else JournalUnavailable)(problems[0])
     return m.Status("ready", problems)
 
 

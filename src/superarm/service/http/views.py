@@ -15,6 +15,7 @@ from superarm.groups import coverage_by, worst_first
 from superarm.journal.records import DecisionRecord
 from superarm.journal.totals import AGE_BUCKETS
 from superarm.learners import Learner
+from superarm.service.responses import decision_record_body
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
@@ -49,7 +50,7 @@ def decision_details(service: Service, id_: str) -> JsonObject | None:
     """Return all about a decision, as far as events are projected here; None if there is none of that id."""
     events = service.store.events_by_id([id_]).get(id_, ())
     record = DecisionRecord.from_events(event for event in events if event.seq <= service.model.seq)
-    return None if record is None else record.details(service.model.was_learnt(record))
+    return None if record is None else decision_record_body(record, service.model.was_learnt(record))
 
 
 def pending(service: Service, limit: int, after: int = 0) -> JsonObject:
@@ -119,7 +120,7 @@ def stats(service: Service) -> JsonObject:
         "warnings": list(service.handler.warnings_by_column.values()),
         "journal": {
             "events": model.seq,
-            "down": None if service.down is None else str(service.down),
+            "down": None if service.outage is None else str(service.outage),
             "snapshot_lag": model.seq - model.snapshot_seq,
         },
         "processes": service.store.processes(),
