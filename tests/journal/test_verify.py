@@ -197,11 +197,12 @@ def test_the_mark_follows_every_commit(drive, tmp_path):
         assert read_mark(tmp_path / "events.db").seq == session.seq
 
 
+@pytest.mark.parametrize("n_events", [0, 3])
 @pytest.mark.parametrize("garbled", [False, True], ids=["missing", "garbled"])
-def test_a_journal_with_events_and_no_readable_mark_is_warned_about(drive, tmp_path, caplog, garbled):
+def test_a_journal_without_a_readable_mark_is_warned_about(drive, tmp_path, caplog, garbled, n_events):
     session = drive()
     assert session.trouble() == ()
-    for x in rows(3):
+    for x in rows(n_events):
         session.decide(DecisionRequest(x))
     session.close()
     mark = tmp_path / "events.db-mark"
@@ -385,3 +386,10 @@ def test_a_kind_that_no_event_has_is_damage(drive, tmp_path):
     session.store.close()
     found = verify(tmp_path / "events.db")
     assert found.damaged == [1]
+
+
+def test_a_copy_of_a_journal_without_events_has_its_mark(drive, tmp_path):
+    drive().close()
+    assert backup(tmp_path / "events.db", tmp_path / "copy.db").ok
+    assert read_mark(tmp_path / "copy.db").seq == 0
+    assert verify(tmp_path / "copy.db").warnings == []

@@ -15,9 +15,9 @@ from secrets import randbits
 from superarm._files import JOURNAL_SIDECARS, sync
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
-from superarm.journal.journal_files import PRIVATE_FILE, discard, real_path
+from superarm.journal.journal_files import PRIVATE_FILE, discard, real_path, sibling
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.sqlite_mark import COPY_ID, Marker
+from superarm.journal.sqlite_mark import COPY_ID, write_mark
 from superarm.journal.sqlite_schema import connect
 from superarm.journal.verify import VerifyResult, verify
 
@@ -29,7 +29,7 @@ def backup(path: str | Path, to: str | Path) -> VerifyResult:
         raise InvalidInput.must("TO", "superarm backup", "a new file", str(target))
     SqliteStore(source, read_only=True).close()  # it is a journal, and has lost nothing
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    beside = [part.with_name(part.name + end) for end in ("", "-journal", *JOURNAL_SIDECARS)]
+    beside = [sibling(part, end) for end in ("", "-journal", *JOURNAL_SIDECARS)]
     try:
         discard(*beside)
         _copy(source, part)
@@ -37,9 +37,7 @@ def backup(path: str | Path, to: str | Path) -> VerifyResult:
         if not verified.ok:
             raise JournalDamaged(f"the copy of {source} is damaged: {verified.problems[0]}")
         # the database last: what is there under its name is whole
-        mark = part.with_name(part.name + "-mark")
-        if mark.exists():
-            os.replace(mark, target.with_name(target.name + "-mark"))  # noqa: PTH105
+        os.replace(sibling(part, "-mark"), sibling(target, "-mark"))  # noqa: PTH105
         os.replace(part, target)  # noqa: PTH105
         sync(target.parent)
         return verified
@@ -59,11 +57,6 @@ def _copy(source: Path, part: Path) -> None:
         copy = randbits(62)  # a log of another one is not its log
         new.execute("INSERT OR REPLACE INTO progress VALUES (?, ?)", (COPY_ID, copy))
         new.commit()
-        end = new.execute("SELECT seq, digest FROM events ORDER BY seq DESC LIMIT 1").fetchone()
-    if end is not None:
-        marker = Marker(part)
-        seq, chain = end
-        marker.reset(seq, chain, copy)
-        marker.sync()
-        marker.close()
+    with closing(SqliteStore(part, read_only=True)) as copied:
+        write_mark(part, copied.head().seq, copied.head().digest, copy)
     sync(part)

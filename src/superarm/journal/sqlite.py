@@ -75,9 +75,7 @@ class SqliteStore(Store):
             if read_only:
                 self._reader.execute("BEGIN")
             self._head = self._read_head()
-            if (
-                self._head.seq > 0 and read_mark(self.path) is None
-            ):  # (opening it for writing makes a new one)
+            if read_mark(self.path) is None:  # (opening it for writing makes a new one)
                 self.warnings = (
                     f"journal {self.path} had no {self.path.name}-mark that can be read when it was opened: whether "
                     "its last events were lost cannot be known",

@@ -88,6 +88,14 @@ class Marker:
         os.close(self._file)
 
 
+def write_mark(journal: Path, seq: int, chain: bytes, copy: int = 0) -> None:
+    """Write the mark of a journal that no service has open."""
+    marker = Marker(journal)
+    marker.reset(seq, chain, copy)
+    marker.sync()
+    marker.close()
+
+
 def check_mark(path: Path, head: Head) -> None:
     """Refuse a journal that is shorter than it has been."""
     mark, seq = read_mark(path), head.seq

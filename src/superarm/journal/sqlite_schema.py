@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 from superarm._files import sync
@@ -15,7 +16,7 @@ from superarm.errors import Description
 from superarm.journal.errors import JournalFull, JournalMismatch, JournalUnavailable
 from superarm.journal.events import chain_start
 from superarm.journal.journal_files import PRIVATE_FILE, FileLock, clear_parts, real_path, sibling
-from superarm.journal.sqlite_mark import log_damaged, read_mark
+from superarm.journal.sqlite_mark import log_damaged, read_mark, write_mark
 from superarm.journal.statements import TABLES, meta_statements, snapshot_statements
 from superarm.journal.store import Snapshot
 
@@ -87,7 +88,7 @@ def create(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
     """A new journal with its first snapshot, whole and on the disk, or none at all; False if there is one."""
     path = real_path(journal)
     lock = FileLock(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part, chain = path.with_name(f".{path.name}.{os.getpid()}.part"), chain_start(meta)
     try:
         if path.exists():
             return False
@@ -98,7 +99,7 @@ def create(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
             connection.execute("PRAGMA synchronous = FULL")
             tables = TABLES.format(**TYPES) + "CREATE TABLE probe (filler BLOB);"
             connection.executescript(f"BEGIN;{tables}PRAGMA user_version = {FORMAT};")
-            snapshot = snapshot_statements(first, chain_start(meta), pinned=True)
+            snapshot = snapshot_statements(first, chain, pinned=True)
             for sql, values in (*meta_statements(meta), *snapshot):
                 connection.execute(sql, values)
             connection.execute("COMMIT")
@@ -108,6 +109,9 @@ def create(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
             connection.close()
         os.replace(part, path)  # noqa: PTH105  (os.*: tests make each of these calls fail in turn)
         sync(path.parent)
+        if read_mark(path) is None:  # (one that is left over shows that a journal was lost here)
+            with suppress(OSError):  # without a mark there is a warning
+                write_mark(path, 0, chain)
         return True
     except (sqlite3.Error, OSError) as error:
         raise JournalUnavailable(f"journal {path} cannot be made: {error}") from error
