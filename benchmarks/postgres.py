@@ -85,7 +85,7 @@ def model_age(url: str) -> dict[str, float]:
     """Between the last event that a model knew and the decisions that it made, newest decisions first."""
     from orjson import loads
 
-    from superarm.journal.postgres_address import Address
+    from superarm.journal.postgres_connection import Address
 
     with Address(url, patience=60.0).connect() as connection:
         sql = "SELECT seq, time, body FROM superarm.events WHERE kind = 1 ORDER BY seq DESC LIMIT %s"

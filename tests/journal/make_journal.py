@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from journal_kit import Driver
 
-from superarm.journal.sqlite_schema import FORMAT
+from superarm.journal.statements import FORMAT
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 LABELS = [f"label-{i}" for i in range(6)]

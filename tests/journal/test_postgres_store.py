@@ -49,7 +49,7 @@ def caught_up(driver):
 
 def test_many_append_at_once_in_one_order_without_holes(database):
     from superarm.journal.postgres import PostgresStore, create
-    from superarm.journal.postgres_address import Address
+    from superarm.journal.postgres_connection import Address
     from superarm.journal.postgres_schema import make_tables
 
     address = Address(database.fresh())
@@ -222,7 +222,7 @@ def test_timeouts_are_closed_once(shared):
 
 def test_a_journal_moves_from_a_file(drive, database, tmp_path):
     from superarm.journal.move import move
-    from superarm.journal.postgres_address import Address
+    from superarm.journal.postgres_connection import Address
 
     driver = drive()
     for i, x in enumerate(rows(60)):

@@ -99,7 +99,7 @@ def test_a_journal_of_an_older_superarm_is_refused_with_a_sentence(drive, tmp_pa
     file = sqlite3.connect(tmp_path / "events.db")
     file.execute(f"PRAGMA user_version = {old}")
     file.close()
-    with pytest.raises(JournalMismatch, match=rf"superarm 0\.{old} made it"):
+    with pytest.raises(JournalMismatch, match=r"use the superarm that made it"):
         open_store(tmp_path / "events.db")
 
 

@@ -40,7 +40,7 @@ def opened(request, tmp_path):
     else:
         database = request.getfixturevalue("database")
         from superarm.journal.postgres import PostgresStore, create
-        from superarm.journal.postgres_address import Address
+        from superarm.journal.postgres_connection import Address
         from superarm.journal.postgres_schema import make_tables
 
         address = Address(database.fresh())

@@ -22,7 +22,7 @@ class Cluster:
     """Three serving processes on one database."""
 
     def __init__(self, nursery: Nursery, database: Database) -> None:
-        from superarm.journal.postgres_address import Address
+        from superarm.journal.postgres_connection import Address
 
         self.nursery, self.database = nursery, database
         self.url = database.fresh()

@@ -26,7 +26,7 @@ def backup(
 
     Example: **superarm backup events.db /backup/monday.db**
     """
-    from superarm.journal.backends import is_postgres
+    from superarm.journal.addresses import is_postgres
     from superarm.journal.backup import backup as run
 
     if is_postgres(journal):
@@ -76,11 +76,13 @@ def migrate(
 
     Example: **superarm migrate events.db**
     """
-    from superarm.journal.backends import is_postgres, open_store
+    from superarm.journal.addresses import is_postgres
+    from superarm.journal.backends import open_store
 
     if is_postgres(journal):
-        from superarm.journal.postgres_address import Address
-        from superarm.journal.postgres_schema import FORMAT, make_tables
+        from superarm.journal.postgres_connection import Address
+        from superarm.journal.postgres_schema import make_tables
+        from superarm.journal.statements import FORMAT
 
         address = Address(journal)
         new = make_tables(address)
@@ -103,12 +105,12 @@ def move(
     Example: **superarm move events.db postgresql://operate@db/arms**
     """
     from superarm._progress import progress_bar
-    from superarm.journal.backends import is_postgres
+    from superarm.journal.addresses import is_postgres
 
     if not is_postgres(to):
         raise InvalidInput.must("TO", "superarm move", "an address such as postgresql://user@host/name", to)
     from superarm.journal.move import move as run
-    from superarm.journal.postgres_address import Address
+    from superarm.journal.postgres_connection import Address
 
     address = Address(to)
     with progress_bar(None, "events", quiet=as_json) as on_progress:
@@ -196,7 +198,7 @@ def verify(
     """
     from superarm._progress import progress_bar
     from superarm.journal import verify as core
-    from superarm.journal.backends import is_postgres
+    from superarm.journal.addresses import is_postgres
 
     if accept_loss:
         if is_postgres(journal):
@@ -249,7 +251,7 @@ def erase(
 
     Example: **superarm erase events.db --id letter-17**
     """
-    from superarm.journal.backends import is_postgres
+    from superarm.journal.addresses import is_postgres
     from superarm.journal.changes import Erase
     from superarm.parameters import parse_duration
     from superarm.service import Service

@@ -11,7 +11,7 @@ from pathlib import Path
 from superarm.errors import InvalidInput
 from superarm.journal.events import DECISION
 from superarm.journal.postgres import execute_all
-from superarm.journal.postgres_address import Address, database_errors
+from superarm.journal.postgres_connection import Address, database_errors
 from superarm.journal.postgres_schema import ROUND_BLOCK, has_journal, make_tables
 from superarm.journal.snapshots import import_user_learner, learner_from_bytes
 from superarm.journal.sqlite import SqliteStore

@@ -1,6 +1,6 @@
 """A journal in PostgreSQL, which many processes write. (postgres_schema.py: its tables; store.py: its promises)
 
-Each thread has a connection; all waits are bounded (postgres_address.py).
+Each thread has a connection; all waits are bounded (postgres_connection.py).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 
 from superarm._types import JsonObject
 from superarm.journal.clock import DatabaseClock
-from superarm.journal.errors import JournalMismatch, JournalUnavailable, OtherEventsFirst
+from superarm.journal.errors import JournalMismatch, OtherEventsFirst
 from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
-from superarm.journal.postgres_address import Address, Connection, database_errors, psycopg
+from superarm.journal.postgres_connection import Address, Connection, database_errors, psycopg
 from superarm.journal.postgres_schema import ADVISORY_LOCK, ROUND_BLOCK, check_database, make_tables
-from superarm.journal.statements import Statement, meta_statements, snapshot_statements
+from superarm.journal.statements import Statement, new_journal_statements
 from superarm.journal.store import Head, Snapshot, Store
 from superarm.native import cpu_level
 
@@ -32,7 +32,7 @@ APPEND = """SELECT numbers, digests FROM (SELECT seq FROM head FOR UPDATE) last,
 
 
 class PostgresStore(Store):
-    """An open journal.
+    """An open journal in a database.
 
     Args:
         url: its address, ``postgresql://user@host/name``.
@@ -117,7 +117,7 @@ class PostgresStore(Store):
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         if self.read_only:
-            raise JournalUnavailable(f"journal {self.name} was opened to be read only")
+            raise self._not_writable()
         with self._connected() as connection:
             yield connection
 
@@ -204,9 +204,9 @@ class PostgresStore(Store):
     # ------------------------------------------------------------ for people on call
 
     def problems(self) -> Iterator[str]:
-        last = self._select("SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1")
-        if last and Head(*last[0]) != self.head():
-            yield f"the last event is {last[0][0]}, and {self.head().seq} was written last"
+        last, head = self.last_event(), self.head()
+        if last != head and last.seq > 0:
+            yield f"the last event is {last.seq}, and {head.seq} was written last"
 
     def size(self) -> int:
         sql = """SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
@@ -248,9 +248,7 @@ def create(address: Address, meta: JsonObject, first: Snapshot) -> bool:
             return False
         chain = chain_start(meta)
         head = ("INSERT INTO head VALUES (true, 0, 0.0, ?)", (chain,))
-        execute_all(
-            connection, [*meta_statements(meta), head, *snapshot_statements(first, chain, pinned=True)]
-        )
+        execute_all(connection, [*new_journal_statements(meta, chain, first), head])
         return True
 
 

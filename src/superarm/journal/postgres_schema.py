@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from superarm.errors import Description
 from superarm.journal.errors import JournalMismatch
-from superarm.journal.postgres_address import Address, Connection, database_errors
-from superarm.journal.statements import TABLES
+from superarm.journal.postgres_connection import Address, Connection, database_errors
+from superarm.journal.statements import FORMAT, TABLES, check_format_number
 
-FORMAT = 3  # the same events as in a file of that format; 1 was superarm 0.2
 ROUND_BLOCK = 256  # rounds that a process takes at once
 ADVISORY_LOCK = 0x5A4  # our part of the advisory locks
 
@@ -82,12 +81,7 @@ def check_database(connection: Connection, address: object) -> bool:
     if table is None or table[0] is None:
         return False
     row = connection.execute("SELECT version FROM superarm.format").fetchone()
-    version = 0 if row is None else int(row[0])
-    if version != FORMAT:
-        wanted = f"of format {FORMAT}" + (" (install a newer superarm)" if version > FORMAT else "")
-        raise JournalMismatch.must(
-            "journal", "superarm", wanted, Description(f"format {version} in {address}")
-        )
+    check_format_number(0 if row is None else int(row[0]), address)
     return True
 
 

@@ -17,7 +17,7 @@ from orjson import dumps
 
 from superarm._files import sync
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst
-from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, next_chain_digest
+from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, next_chain_digest
 from superarm.journal.journal_files import FileLock, clear_parts, real_path, sibling
 from superarm.journal.sqlite_mark import (
     COPY_ID,
@@ -33,7 +33,7 @@ from superarm.journal.store import Head, Snapshot, Store
 
 
 class SqliteStore(Store):
-    """An open journal.
+    """An open journal in a file.
 
     Args:
         path: the file. Links are followed once, here: lock and log are beside the real file.
@@ -74,7 +74,7 @@ class SqliteStore(Store):
             check_format(self._reader, self.path)
             if read_only:
                 self._reader.execute("BEGIN")
-            self._head = self._read_head()
+            self._head = self.last_event()
             if read_mark(self.path) is None:  # (opening it for writing makes a new one)
                 self.warnings = (
                     f"journal {self.path} had no {self.path.name}-mark that can be read when it was opened: whether "
@@ -156,7 +156,7 @@ class SqliteStore(Store):
         for connection in self._closing:
             connection.close()
         self._closing, self.read_only = old, False
-        self._head = self._read_head()
+        self._head = self.last_event()
         if self._marker is None:
             self._begin_writing()
         for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
@@ -181,7 +181,7 @@ class SqliteStore(Store):
         """Do something in one transaction; durable when this returns, or not done."""
         writer = self._writer
         if writer is None:
-            raise JournalUnavailable(f"journal {self.path} was opened to be read only")
+            raise self._not_writable()
         if self._stamp and self._file_stamp() != self._stamp:
             self.check()
         try:
@@ -278,10 +278,6 @@ class SqliteStore(Store):
         if isinstance(error, sqlite3.OperationalError):
             return unavailable_error(self.path, error)
         return log_damaged(self.path, error)
-
-    def _read_head(self) -> Head:
-        rows = self._select("SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1")
-        return Head(*rows[0]) if rows else Head(0, 0.0, chain_start(self.meta()))
 
     # ------------------------------------------------------------ for people on call
 

@@ -12,16 +12,14 @@ from pathlib import Path
 
 from superarm._files import sync
 from superarm._types import JsonObject
-from superarm.errors import Description
 from superarm.journal.errors import JournalFull, JournalMismatch, JournalUnavailable
 from superarm.journal.events import chain_start
 from superarm.journal.journal_files import PRIVATE_FILE, FileLock, clear_parts, real_path, sibling
 from superarm.journal.sqlite_mark import log_damaged, read_mark, write_mark
-from superarm.journal.statements import TABLES, meta_statements, snapshot_statements
+from superarm.journal.statements import FORMAT, TABLES, check_format_number, new_journal_statements
 from superarm.journal.store import Snapshot
 
 SQLITE_HEADER = b"SQLite format 3\0"
-FORMAT = 3  # 1 and 2 were superarm 0.1 and 0.2
 WRITER_WAITS, READER_WAITS = 0.25, 2.0  # seconds for a lock
 
 TYPES = {"text": "TEXT", "integer": "INTEGER", "small": "INTEGER", "number": "INTEGER", "flag": "INTEGER"}
@@ -76,16 +74,11 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
         if path.stat().st_size == 0 and read_mark(path) is not None:
             raise log_damaged(path, "it is empty")
         raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path))
-    if version > FORMAT:
-        wanted = f"of format {FORMAT} at most (install a newer superarm)"
-        raise JournalMismatch.must("journal", "superarm", wanted, Description(f"format {version}"))
-    if version < FORMAT:
-        wanted = f"of format {FORMAT} (superarm 0.{version} made it: use that one, or export with it)"
-        raise JournalMismatch.must("journal", "superarm", wanted, Description(f"format {version}"))
+    check_format_number(version, path)
 
 
 def create(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
-    """A new journal with its first snapshot, whole and on the disk, or none at all; False if there is one."""
+    """Make a journal with its first snapshot, whole and on the disk, or none at all; return False if there is one."""
     path = real_path(journal)
     lock = FileLock(path)
     part, chain = path.with_name(f".{path.name}.{os.getpid()}.part"), chain_start(meta)
@@ -99,8 +92,7 @@ def create(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
             connection.execute("PRAGMA synchronous = FULL")
             tables = TABLES.format(**TYPES) + "CREATE TABLE probe (filler BLOB);"
             connection.executescript(f"BEGIN;{tables}PRAGMA user_version = {FORMAT};")
-            snapshot = snapshot_statements(first, chain, pinned=True)
-            for sql, values in (*meta_statements(meta), *snapshot):
+            for sql, values in new_journal_statements(meta, chain, first):
                 connection.execute(sql, values)
             connection.execute("COMMIT")
             # now, under a name that nobody reads: a crash in it would leave something to roll back

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from orjson import dumps
 
 from superarm._types import JsonObject
+from superarm.errors import Description
+from superarm.journal.errors import JournalMismatch
 from superarm.journal.events import DECISION, digest
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 Statement = tuple[str, Sequence[Any]]  # SQL with ``?`` for values, and the values
 
+FORMAT = 3  # of the events, in a file or a database; 1 and 2 were superarm 0.1 and 0.2
 PIECE = 1 << 20  # bytes of a snapshot that are written at once
 COLUMNS = "seq, time, kind, id, x, context, body, content, digest, erased"
 ERASED = "erased"  # the progress of erasures: the last one that was made
@@ -63,6 +66,16 @@ CREATE TABLE progress (key {text} PRIMARY KEY, value {integer} NOT NULL){without
 """
 
 
+def check_format_number(number: int, journal: object) -> None:
+    """Refuse a journal of another format than this superarm's."""
+    if number == FORMAT:
+        return
+    newer = number > FORMAT
+    hint = "install a newer superarm" if newer else "use the superarm that made it, or export with it"
+    got = Description(f"format {number} in {journal}")
+    raise JournalMismatch.must("journal", "superarm", f"of format {FORMAT} ({hint})", got)
+
+
 def describe(parts: dict[str, bytes]) -> JsonObject:
     """Length and digest of each part."""
     return {name: {"bytes": len(data), "digest": sha256(data).hexdigest()} for name, data in parts.items()}
@@ -80,6 +93,12 @@ def snapshot_statements(snapshot: Snapshot, chain: bytes, *, pinned: bool = Fals
     )
     checksum = snapshot_digest(chain, seq, time, totals, made_by, parts)
     yield PUT_SNAPSHOT, (seq, time, totals, made_by, parts, checksum, pinned, seq)
+
+
+def new_journal_statements(meta: JsonObject, chain: bytes, first: Snapshot) -> Iterator[Statement]:
+    """Yield the statements that write the meta and the first snapshot of a new journal."""
+    yield from meta_statements(meta)
+    yield from snapshot_statements(first, chain, pinned=True)
 
 
 def meta_statements(meta: JsonObject) -> Iterator[Statement]:

@@ -18,7 +18,7 @@ from orjson import loads
 
 from superarm._types import JsonObject
 from superarm.journal.clock import SystemClock
-from superarm.journal.errors import JournalDamaged
+from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.events import ANSWER, CORRECTION, DECISION, Event, chain_start
 from superarm.journal.statements import (
     COLUMNS,
@@ -133,6 +133,9 @@ class Store(ABC):
     def size(self) -> int:
         """Bytes on the disk."""
 
+    def _not_writable(self) -> JournalUnavailable:
+        return JournalUnavailable(f"journal {self.name} was opened to be read only")
+
     def clock(self) -> Callable[[], float]:
         """The clock that times its events."""
         return SystemClock()
@@ -234,6 +237,11 @@ class Store(ABC):
         """Pending decisions, by their numbers: after one, made before a time."""
         sql = "SELECT seq, time, id FROM pending WHERE seq > ? AND time < ? ORDER BY seq LIMIT ?"
         return [Pending(*row) for row in self._select(sql, (after, before, limit))]
+
+    def last_event(self) -> Head:
+        """Return the last event of the table."""
+        rows = self._select("SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1")
+        return Head(*rows[0]) if rows else Head(0, 0.0, self.digest_at(0))
 
     def digest_at(self, seq: int) -> bytes:
         """The chain up to an event."""

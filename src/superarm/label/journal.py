@@ -19,7 +19,8 @@ from msgspec.structs import asdict
 
 from superarm._types import JsonObject
 from superarm.errors import Description, InvalidInput
-from superarm.journal.backends import create_journal, is_postgres, journal_exists, open_store
+from superarm.journal.addresses import is_postgres
+from superarm.journal.backends import create_journal, journal_exists, open_store
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.snapshots import made_by

@@ -57,7 +57,7 @@ def fill(service, start, count):
 )
 @pytest.mark.slow
 def test_passwords_in_an_address_are_refused_and_not_repeated(database, url):
-    from superarm.journal.postgres_address import Address
+    from superarm.journal.postgres_connection import Address
 
     with pytest.raises(InvalidInput, match="without a password: put it into PGPASSWORD") as caught:
         Address(url)
@@ -91,7 +91,8 @@ def test_other_kinds_of_addresses_are_no_files_and_not_repeated(tmp_path, monkey
 
 
 def test_what_is_no_address_is_refused(database):
-    from superarm.journal.postgres_address import Address, redacted
+    from superarm.journal.addresses import redacted
+    from superarm.journal.postgres_connection import Address
 
     with pytest.raises(InvalidInput, match="an address such as postgresql://user@host"):
         Address(f"postgresql://a:{SECRET}@b:notaport%%/x?y")
@@ -102,7 +103,7 @@ def test_what_is_no_address_is_refused(database):
 
 
 def test_a_password_from_the_environment_that_is_also_the_name_of_the_user_is_not_told(monkeypatch):
-    from superarm.journal.postgres_address import Address
+    from superarm.journal.postgres_connection import Address
 
     monkeypatch.setenv("PGPASSWORD", SECRET)
     assert str(Address(f"postgresql://{SECRET}@db/arms")) == "postgresql://…"
@@ -111,7 +112,7 @@ def test_a_password_from_the_environment_that_is_also_the_name_of_the_user_is_no
 
 def test_a_password_from_the_environment_or_a_file(database, tmp_path, monkeypatch, caplog):
     """The server is asked for a password, by way of a rule of its own for one role."""
-    from superarm.journal.postgres_address import Address
+    from superarm.journal.postgres_connection import Address
 
     hba = database.folder / "data" / "pg_hba.conf"
     before = hba.read_text()
@@ -164,7 +165,7 @@ def test_two_roles_as_in_the_docs(database):
     """The SQL of docs/scale.md: `serve` can do all that a process must, and nothing that it need not."""
     from pathlib import Path
 
-    from superarm.journal.postgres_address import psycopg
+    from superarm.journal.postgres_connection import psycopg
     from superarm.journal.verify import verify
 
     page = (Path(__file__).parents[3] / "docs" / "scale.md").read_text(encoding="utf-8")

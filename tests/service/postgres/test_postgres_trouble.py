@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from superarm.errors import InvalidInput
 from superarm.journal import clock as clocks
-from superarm.journal.postgres_address import Address
+from superarm.journal.postgres_connection import Address
 from superarm.journal.verify import verify
 from superarm.service import DecisionRequest, OutcomeRequest, Service
 

@@ -1,4 +1,4 @@
-"""Connections: addresses are shown without secrets, all waits are bounded, failures are JournalUnavailable."""
+"""Connections to PostgreSQL: all waits are bounded, failures are JournalUnavailable, and no secret is shown."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import unquote
 
 from superarm._extras import require_extra
 from superarm._types import JsonObject
 from superarm.errors import Description, InvalidInput
+from superarm.journal.addresses import redacted
 from superarm.journal.errors import JournalFull, JournalMismatch, JournalUnavailable
 
 require_extra("postgres")
@@ -23,11 +23,6 @@ __all__ = ["Address", "Connection", "database_errors", "psycopg"]
 SECRETS = ("password", "sslpassword")
 CONNECT_SECONDS = 2  # the least that libpq knows
 GRACE_SECONDS = 1.0  # for the server's own timeout, before it counts as silent
-HIDDEN = "postgresql://…"
-ADDRESS = re.compile(
-    r"(?P<scheme>postgres(?:ql)?)://(?:(?P<user>[^:@/?]*)(?::(?P<secret>.*))?@)?(?P<rest>[^?#@]*)"
-)
-OPTION = re.compile(r"password=([^&#\s]*)")
 OPTIONS = {
     "connect_timeout": CONNECT_SECONDS,
     "keepalives_idle": 5,
@@ -101,18 +96,6 @@ class Address:
         options = {**OPTIONS, **self._info, "application_name": application, "client_encoding": "UTF8"}
         # no statement here is worth compiling, whatever the estimates of rows say that nobody has counted
         return options | {"options": f"{user_options} {timeouts} -c jit=off -c search_path=superarm".strip()}
-
-
-def redacted(text: str) -> str:
-    """An address without user's secrets and without options; whatever it is, nothing secret is left."""
-    match = ADDRESS.match(text)
-    if match is None:
-        return HIDDEN
-    user = f"{match['user']}@" if match["user"] else ""
-    address = f"{match['scheme']}://{user}{match['rest']}"
-    # one that is also the name of the user, the host or the database
-    secrets = [*OPTION.findall(text), match["secret"], os.environ.get("PGPASSWORD")]
-    return HIDDEN if any(secret and unquote(secret) in unquote(address) for secret in secrets) else address
 
 
 def unavailable_error(address: object, error: BaseException) -> JournalUnavailable:

@@ -1,0 +1,45 @@
+"""The address of a journal: the path of a file (SQLite), or a URL of PostgreSQL, which is shown without secrets."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+from superarm.errors import Description, InvalidInput
+
+UNSUPPORTED_URL = re.compile(r"^[\w+]+://|^postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)
+POSTGRES_URL = re.compile(
+    r"(?P<scheme>postgres(?:ql)?)://(?:(?P<user>[^:@/?]*)(?::(?P<secret>.*))?@)?(?P<rest>[^?#@]*)"
+)
+PASSWORD_OPTION = re.compile(r"password=([^&#\s]*)")
+HIDDEN = "postgresql://…"
+
+
+def is_postgres(journal: object) -> bool:
+    """Return whether a journal is in PostgreSQL, and not a file; refuse other addresses, without showing them."""
+    text = str(journal)
+    if text.startswith(("postgresql://", "postgres://")):
+        return True
+    if UNSUPPORTED_URL.search(text):
+        wanted = "a file, or an address such as postgresql://user@host:5432/name"
+        raise InvalidInput.must("journal", "superarm", wanted, Description("another kind of address"))
+    return False
+
+
+def journal_name(journal: str | Path) -> str:
+    """Return the address of a journal as messages show it."""
+    return redacted(str(journal)) if is_postgres(journal) else str(journal)
+
+
+def redacted(text: str) -> str:
+    """Return an address of PostgreSQL without secrets and options; of any other text nothing is left."""
+    match = POSTGRES_URL.match(text)
+    if match is None:
+        return HIDDEN
+    user = f"{match['user']}@" if match["user"] else ""
+    address = f"{match['scheme']}://{user}{match['rest']}"
+    # one that is also the name of the user, the host or the database
+    secrets = [*PASSWORD_OPTION.findall(text), match["secret"], os.environ.get("PGPASSWORD")]
+    return HIDDEN if any(secret and unquote(secret) in unquote(address) for secret in secrets) else address
