@@ -154,9 +154,9 @@ learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
             "log of .* must be a list of the axes x, y, got",
         ),
         (
-            'data = ["digits"]\nlearners = ["pa"]\n[[figures]]\nkind = "rounds"\nfinding = "final"',
+            'data = ["digits"]\nlearners = ["pa"]\n[[figures]]\nkind = "rounds"\nfinding = "last"',
             5,
-            "finding of .* must be one of monotone, ratio, bound, got 'final'",
+            "finding of .* must be one of best-gamma, final, gap, monotone, ratio, bound, got 'last'",
         ),
         (
             'data = ["digits"]\nlearners = ["pa"]\nscaling = "none"',

@@ -11,11 +11,12 @@ import polars
 import pytest
 from browser import visit
 from lab_kit import small_spec, write_spec
+from msgspec import structs
 from typer.testing import CliRunner
 
 from superarm.cli.app import app
 from superarm.errors import InvalidInput
-from superarm.experiments import DEMO, Experiment, Store, read_spec, run
+from superarm.experiments import DEMO, Experiment, Store, paper_specs, read_spec, run
 from superarm.experiments.runs import RunFailure
 from superarm.experiments.spec import Figure
 from superarm.report import write_report
@@ -156,7 +157,14 @@ def test_the_page_is_alone_and_says_everything(page):
     assert not re.search(r"""(src|href)=["'](https?:)?//""", text)
     assert "A report&#x27;s &lt;grid&gt; &amp; more" in text
     assert "The paper says so." in text
-    for part in ("What came out", "MC-DBF, γ = 0.05", "numpy: ", "cpu: ", "seeds = 3"):
+    for part in (
+        "What came out",
+        "digits: of 3 values of γ",
+        "MC-DBF, γ = 0.05",
+        "numpy: ",
+        "cpu: ",
+        "seeds = 3",
+    ):
         assert part in text, part
 
 
@@ -234,17 +242,72 @@ kind = "second-moment"
 # ---------------------------------------------------------------- findings
 
 
-@pytest.mark.parametrize(("finding", "words"), [("ratio", "SOBA has error"), ("monotone", "m = 7")])
+@pytest.mark.parametrize(
+    ("finding", "words"),
+    [
+        ("final", "error after 3,000 rounds, least first: Perceptron: 0."),
+        ("gap", "error minus that of SOBA after 3,000 rounds: MC-DBF, m = 2: "),
+        ("ratio", "SOBA has error"),
+        ("monotone", "m = 7"),
+    ],
+)
 def test_findings_in_words(store, finding, words):
     runs, _ = store.frames("grid")
     runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
     sentences = findings(Figure("rounds", finding=finding), runs, "SOBA")
     assert sentences[0].startswith("digits: ")
     assert words in sentences[0]
-    assert findings(Figure("rounds"), runs, "SOBA") == []
 
 
-@pytest.mark.parametrize("finding", ["monotone", "ratio"])
+@pytest.mark.parametrize(
+    ("kind", "finding"),
+    [("rounds", "final"), ("gamma", "best-gamma"), ("set-size", "monotone"), ("bound", "bound")],
+)
+def test_every_kind_of_figure_says_what_came_out(store, kind, finding):
+    runs, _ = store.frames("grid")
+    default = findings(Figure(kind), runs, None)
+    assert {sentence.partition(":")[0] for sentence in default} == {"digits", "synsep"}
+    assert default == findings(Figure(kind, finding=finding), runs, None)
+    assert findings(Figure("second-moment"), runs, None) == []
+
+
+@pytest.mark.parametrize("name", [*paper_specs(), "demo"])
+def test_every_figure_of_the_shipped_specs_has_a_finding(store, name):
+    """Only the exact curves of theory have nothing that came out."""
+    runs, _ = store.frames("grid")
+    runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
+    spec = read_spec(DEMO if name == "demo" else paper_specs()[name])
+    for figure in spec.figures:
+        any_runs = structs.replace(figure, learners=(), set_sizes=())
+        reference = spec.reference and "SOBA"
+        assert bool(findings(any_runs, runs, reference)) == (figure.kind != "second-moment")
+
+
+def test_the_best_gammas_in_words():
+    rows = [("a", 2, g, e) for g, e in ((0.1, 0.3), (0.2, 0.1), (0.2, 0.3), (0.4, 0.2), (0.4, 0.5))]
+    rows += [("a", 4, 0.1, 0.004), ("a", 4, 0.4, 0.1), ("b", 1, 0.4, 0.25), ("c", 3, None, 0.05)]
+    names = ("learner", "set_size", "gamma", "error_rate")
+    runs = polars.DataFrame([{"data": "d"} | dict(zip(names, row, strict=True)) for row in rows])
+    assert findings(Figure("gamma"), runs, None) == [
+        "d: of 3 values of γ from 0.1 to 0.4 the best is 0.2 for a with m = 2 (error 0.200); "
+        "0.1 for a with m = 4 (error 0.004); 0.4 for b (error 0.250).",
+        "d: without a γ, c with m = 3 has error 0.050.",
+    ]
+
+
+@pytest.mark.parametrize(("error", "end"), [(0.208, "all gaps are"), (0.22, "not all gaps are")])
+def test_a_gap_that_has_closed_is_told_from_one_that_has_not(error, end):
+    rows = [("a", 2, 0, error), ("a", 2, 1, error + 0.1), ("twin", 2, 0, 0.2), ("twin", 2, 1, 0.3)]
+    names = ("learner", "set_size", "seed", "error_rate")
+    common = {"data": "d", "gamma": None, "rounds": 1000}
+    runs = polars.DataFrame([common | dict(zip(names, row, strict=True)) for row in rows])
+    (sentence,) = findings(Figure("rounds", finding="gap"), runs, "twin")
+    assert sentence.startswith("d: error minus that of twin after 1,000 rounds: a, m = 2: +0.0")
+    assert sentence.endswith(f"; {end} below 0.01.")
+    assert findings(Figure("rounds", finding="gap"), runs, None) == []
+
+
+@pytest.mark.parametrize("finding", ["best-gamma", "final", "gap", "monotone", "ratio"])
 def test_findings_are_about_what_the_figure_shows(store, finding):
     """The numbers of a figure of shown misses are shown misses, whatever the sentence."""
 

@@ -23,7 +23,7 @@ from superarm.streams import NAMES, Stream
 from superarm.streams.catalog import identity
 
 FIGURE_KINDS = ("rounds", "gamma", "set-size", "bound", "second-moment")
-FINDINGS = ("monotone", "ratio", "bound")
+FINDINGS = ("best-gamma", "final", "gap", "monotone", "ratio", "bound")
 AXES = ("x", "y")
 BEST = "best"  # gammas = "best": of each learner, data and m, from the experiment named by best_from
 
@@ -97,7 +97,7 @@ class Figure(Struct, frozen=True, forbid_unknown_fields=True):
     one_chart: bool = False  # for all data
     learners: tuple[str, ...] = ()  # only these; none: all
     set_sizes: tuple[int, ...] = ()
-    finding: str | None = None
+    finding: str | None = None  # the kind of sentences; None: that of the figure's kind
 
     def __post_init__(self) -> None:
         for name, value, choices in (

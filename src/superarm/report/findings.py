@@ -1,4 +1,4 @@
-"""What came out, in plain words: one sentence for each data set and curve, where a figure asks for it."""
+"""What came out, in plain words: sentences for each data set, of the kind that a figure asks for or has by default."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import polars as pl
 
 from superarm.experiments.spec import Figure
 from superarm.report.figures import select_runs
-from superarm.report.stats import with_interval, with_series
+from superarm.report.stats import differences, with_interval, with_series
 from superarm.report.theory_charts import bound_floor
 
 NOUNS = {
@@ -18,18 +18,80 @@ NOUNS = {
 }
 
 
+DEFAULT_FINDINGS = {"rounds": "final", "gamma": "best-gamma", "set-size": "monotone", "bound": "bound"}
+CLOSED_GAP = 0.01
+
+
 def findings(figure: Figure, runs: pl.DataFrame, reference: str | None) -> list[str]:
-    """Return the sentences of the kind the figure asks for, about the rate that it shows, for each data set."""
-    writers = {"monotone": _monotone, "ratio": _ratio, "bound": _bound}
-    if figure.finding is None or not len(runs):
+    """Return what came out of a figure's runs, about the rate that it shows: sentences for each data set."""
+    writers = {
+        "best-gamma": _best_gamma,
+        "final": _final,
+        "gap": _gap,
+        "monotone": _monotone,
+        "ratio": _ratio,
+        "bound": _bound,
+    }
+    finding = figure.finding or DEFAULT_FINDINGS.get(figure.kind)
+    if finding is None or not len(runs):
         return []
     parts = select_runs(figure, runs).group_by("data", maintain_order=True)
-    sentences = [(data, writers[figure.finding](part, figure.y, reference)) for (data,), part in parts]
+    sentences = [(data, writers[finding](part, figure.y, reference)) for (data,), part in parts]
     return [f"{data}: {sentence}." for data, several in sentences for sentence in several]
 
 
 def _number(value: float) -> str:
     return f"{value:.2g}" if abs(value) < 0.01 else f"{value:.3f}"
+
+
+def _signed(value: float) -> str:
+    return ("+" if value > 0.0 else "") + _number(value)
+
+
+def _at_the_end(runs: pl.DataFrame) -> str:
+    rounds = runs["rounds"].unique().to_list()
+    return f"after {rounds[0]:,} rounds" if len(rounds) == 1 else "after the last round"
+
+
+def _best_gamma(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
+    """Name the gamma of least mean rate of each learner and m, and the rates of learners without a gamma."""
+    by = ["learner", "set_size"]
+    means = with_interval(runs, [*by, "gamma"], rate).sort("mean", "gamma")
+    best = means.unique(by, keep="first", maintain_order=True).sort(by, maintain_order=True)
+    with_gamma, without_gamma = [], []
+    for learner, m, gamma, mean in best.select(*by, "gamma", "mean").iter_rows():
+        name = learner if m == 1 else f"{learner} with m = {m}"
+        if gamma is None:
+            without_gamma.append(f"{name} has {NOUNS[rate]} {_number(mean)}")
+        else:
+            with_gamma.append(f"{gamma:g} for {name} ({NOUNS[rate]} {_number(mean)})")
+    if with_gamma:
+        tried = sorted(runs["gamma"].drop_nulls().unique().to_list())
+        yield f"of {len(tried)} values of γ from {tried[0]:g} to {tried[-1]:g} the best is {'; '.join(with_gamma)}"
+    if without_gamma:
+        yield f"without a γ, {'; '.join(without_gamma)}"
+
+
+def _final(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
+    """Rank the curves by their means at the end."""
+    table = with_interval(with_series(runs), ["series"], rate).sort("mean")
+    ranked = "; ".join(
+        f"{series}: {_number(mean)}" for series, mean in table.select("series", "mean").iter_rows()
+    )
+    yield f"{NOUNS[rate]} {_at_the_end(runs)}, least first: {ranked}"
+
+
+def _gap(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
+    """Tell how far each learner is above the reference, and whether it has come close."""
+    table = pl.DataFrame() if reference is None else differences(runs, reference, rate)
+    gaps = []
+    for row in table.iter_rows(named=True):
+        margin = "" if row["half_interval"] is None else f" ± {_number(row['half_interval'])}"
+        gaps.append(f"{row['learner']}, m = {row['set_size']}: {_signed(row['difference'])}{margin}")
+    if gaps:
+        closed = "all gaps are" if max(table["difference"]) < CLOSED_GAP else "not all gaps are"
+        minus = f"{NOUNS[rate]} minus that of {reference} {_at_the_end(runs)}"
+        yield f"{minus}: {'; '.join(gaps)}; {closed} below {CLOSED_GAP}"
 
 
 def _monotone(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
@@ -38,6 +100,8 @@ def _monotone(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[
     for (name,), curve in curves:
         table = with_interval(curve, ["set_size"], rate).sort("set_size")
         means, sizes = table["mean"].to_list(), table["set_size"].to_list()
+        if len(sizes) == 1:
+            continue
         falls = [str(m) for m, a, b in zip(sizes[1:], means, means[1:], strict=False) if b < a]
         grows = f"does not grow at m = {', '.join(falls)}" if falls else "grows with every step of m"
         ends = f"from {_number(means[0])} with m = {sizes[0]} to {_number(means[-1])} with m = {sizes[-1]}"
