@@ -41,7 +41,12 @@ RETURNS = {
     "log_set_table": "NDArray[Any]",
     "uniform_number": "float",
 }
-CONSTANTS = {"LEVEL": "str", "LEVELS": "tuple[str, ...]", "LOG_KEYS": "tuple[str, ...]"}
+CONSTANTS = {
+    "LEVEL": "str",
+    "LEVELS": "tuple[str, ...]",
+    "LOG_KEYS": "tuple[str, ...]",
+    "RHO_GRID": "NDArray[Any]",
+}
 
 
 def parameter(text: str, classes: dict[str, str]) -> str:

@@ -7,7 +7,8 @@ import pytest
 from exact import SIZES, group, ordered_draws, set_probabilities
 
 import superarm as sa
-from superarm.theory.label_estimates import RHO_GRID, estimate_table, log_tau1, minimum_variance, tau2
+from superarm.native.mcdbf import RHO_GRID
+from superarm.theory.label_estimates import estimate_table, log_tau1, minimum_variance, tau2
 
 SMALL = [(2, 1), (3, 1), (3, 2), (4, 2), (5, 2), (5, 3)]
 SCORES = np.array([0.9, 0.5, 0.25, -0.25, -1.5], np.float32)  # the top set is {0, ..., m-1}

@@ -16,7 +16,7 @@ import superarm as sa
 from superarm.data.rows import Layout, conform_row
 from superarm.errors import InvalidInput
 from superarm.streams import NAMES, Arrays, open_data, synnonsep, synsep
-from superarm.streams.synthetic import BLOCK, OWN
+from superarm.streams.synthetic import BLOCK, N_OWNED
 
 module = import_module(sa.Trace.__module__)
 simulate, checkpoints = module.simulate, module.checkpoints
@@ -153,20 +153,20 @@ def test_synsep_is_what_it_should_be():
     chunk = next(stream.chunks(0))
     assert chunk.rows.dense.shape == (BLOCK, 400)
     assert set(np.unique(chunk.rows.dense)) == {0.0, 1.0}
-    seen = np.zeros((9, OWN), bool)
+    seen = np.zeros((9, N_OWNED), bool)
     for label in range(9):
         rows = chunk.rows.dense[chunk.y == label]
-        owned = rows[:, :OWN].any(axis=0)
+        owned = rows[:, :N_OWNED].any(axis=0)
         seen[label] = owned
         assert 20 <= owned.sum() <= 40
-        assert (rows[:, :OWN].sum(axis=1) == owned.sum() - 5).all()
-        off = owned.sum() - rows[:, :OWN][:, owned].sum(axis=1)
+        assert (rows[:, :N_OWNED].sum(axis=1) == owned.sum() - 5).all()
+        off = owned.sum() - rows[:, :N_OWNED][:, owned].sum(axis=1)
         assert (off == 5).all()
-    assert (chunk.rows.dense[:, OWN:].sum(axis=1) == 20).all()
+    assert (chunk.rows.dense[:, N_OWNED:].sum(axis=1) == 20).all()
     assert len({row.tobytes() for row in seen}) == 9
     counts = np.bincount(chunk.y, minlength=9)
     assert abs(counts / BLOCK - 1 / 9).max() < 0.02
-    every = chunk.rows.dense[:, OWN:].mean(axis=0)  # 280 coordinates, 20 of them on
+    every = chunk.rows.dense[:, N_OWNED:].mean(axis=0)  # 280 coordinates, 20 of them on
     assert abs(every - 20 / 280).max() < 0.025
 
 

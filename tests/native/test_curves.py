@@ -216,7 +216,7 @@ def test_labels_can_be_added_to_a_curved_learner() -> None:
 
 
 def test_too_many_labels_stay_linear_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setlogit, "MOST_CURVED", 5)
+    monkeypatch.setattr(setlogit, "MAX_CURVED_LABELS", 5)
     X, _ = rings(10)
     learner = made(X, 6)
     with pytest.warns(UserWarning, match="SetLogit stays linear: 1024 curved features for each of 6 labels"):

@@ -26,7 +26,7 @@ MIX_DENSE, MIX_SPARSE = 0.6, 0.5  # the average's share in post; rows with both 
 REVIVE_DENSE, REVIVE_SPARSE, REVIVE_MIXED = 0.02, 0.2, 0.1  # (benchmarks/mixed.py)
 STEP_CURVED, STEP_DENSE, STEP_SPARSE = 3.0, 4.0, 0.67  # sparse: times sqrt(k)
 CURVES, CURVES_TRAINED = 1024, 4096  # curved features: of a learner, where several passes pay for more
-MOST_CURVED = 32_768  # labels that may have them: 256 MiB
+MAX_CURVED_LABELS = 32_768  # labels that may have them: 256 MiB
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
 
 
@@ -82,7 +82,7 @@ class LikelihoodLearner(Learner):
         label_additions = self.inputs.label_additions
         # labels added later change nothing
         labels = label_additions[0][1] if label_additions else self.n_labels
-        return CURVES if labels <= MOST_CURVED else 0
+        return CURVES if labels <= MAX_CURVED_LABELS else 0
 
     @property
     def _step(self) -> float:
@@ -126,7 +126,12 @@ class LikelihoodLearner(Learner):
 
     def anneal(self, remaining: float, passes: int) -> None:
         """Several passes pay for more curves, and for a step that shrinks to nothing."""
-        if passes > 1 and self.core is None and self.curves is None and self.n_labels <= MOST_CURVED // 4:
+        if (
+            passes > 1
+            and self.core is None
+            and self.curves is None
+            and self.n_labels <= MAX_CURVED_LABELS // 4
+        ):
             self.curves = CURVES_TRAINED
         elif passes > 1 and self.core is not None:  # steps of the sparse part shrink anyway
             self.core.step = self._step * remaining

@@ -17,14 +17,13 @@ from libc.stdint cimport int64_t
 import numpy as np
 
 from superarm.native.cpu cimport kernels
-from superarm.native.linear cimport prefetch_features
+from superarm.native.linear cimport padded_width, prefetch_features
 
 cdef double DENSE_WINDOW = 3.0, SPARSE_WINDOW = 20.0
 cdef enum:
     AVERAGE_INTERVAL = 8
 
 cdef double MIN_STEP = 3e-4  # dense steps below it are left out (but for the constant) when the average does not take W in
-cdef Py_ssize_t LINE_FLOATS = 16  # float32 numbers in a cache line
 
 
 cdef double averaging_rate(double updates, double forget, double window) noexcept nogil:
@@ -43,7 +42,7 @@ cdef class AveragedWeights(Stage):
 
     def __init__(self, Py_ssize_t k, Py_ssize_t d, Py_ssize_t width, double forget=0.0):
         self.k, self.d, self.width, self.forget = k, d, width, forget
-        self.stride = (d // LINE_FLOATS + 1) * LINE_FLOATS if d > 0 else 0
+        self.stride = padded_width(d)
         self.W, self.A = self.floats("W", (k, self.stride)), self.floats("A", (k, self.stride))
         self.sparse = self.floats("sparse", (width + 1 if width > 0 else 0, 2, k))
         self.omega = self.doubles("omega", 3, 1.0)

@@ -7,12 +7,11 @@ draw_log   the numbers that move the rule, by the names LOG_...; then q, and wha
 
 from libc.math cimport exp, log, sqrt
 
-from superarm.native.leave_out cimport LeaveOutKernel
+from superarm.native.leave_out cimport EQUAL_SCORES, LeaveOutKernel
 from superarm.native.types cimport Answer, Draw, DrawContext
 
 cdef extern from *:
     """
-    #define EQUAL_SCORES 1e-5f /* scores of labels with equal histories may differ by rounding */
     #define MIN_PROBABILITY 1e-4 /* over k: the least p that is told from 0 */
     #define MIN_ANSWERS 1000.0 /* answers from which a broken promise is reported */
     #define MAX_SPENT 0.95 /* the largest share of alpha that leaving out may cost */
@@ -21,7 +20,6 @@ cdef extern from *:
     #define SMOOTHING 500.0 /* answers over which misses are averaged */
     #define MAX_EXPONENT 600.0 /* of a weight that stays finite */
     """
-    const float EQUAL_SCORES
     const double MIN_PROBABILITY, MIN_ANSWERS, MAX_SPENT, SPENT_AT_START, HALVING_TIME, SMOOTHING, MAX_EXPONENT
 
 cpdef enum:
@@ -164,7 +162,7 @@ cdef class CoverKernel(LeaveOutKernel):
         else:
             size = self.half_size(context)
         self.best_positions(context, self.order, min(n, size + 1))
-        self.break_ties(context, size, EQUAL_SCORES, size)
+        self.break_ties(context, size, <float>EQUAL_SCORES, size)
         for i in range(n):
             certainty += (self.p[i] * self.scale) ** 2
         self.n_sums, self.sums[0] = 0, 0.0

@@ -3,6 +3,12 @@ from libc.stdint cimport int64_t, uint64_t
 from superarm.native.rule cimport RuleKernel
 from superarm.native.types cimport Draw, DrawContext
 
+cdef extern from *:
+    """
+    #define EQUAL_SCORES 1e-5 /* scores of labels with equal histories may differ by rounding */
+    """
+    const double EQUAL_SCORES
+
 
 cdef class LeaveOutKernel(RuleKernel):
     cdef readonly double uniform  # the share of sets drawn uniformly

@@ -2,6 +2,15 @@ from superarm.native.stage cimport Stage
 from superarm.native.types cimport Features, Row
 
 
+cdef enum:
+    LINE_FLOATS = 16  # float32 numbers in a cache line
+
+
+cdef inline Py_ssize_t padded_width(Py_ssize_t d) noexcept nogil:
+    """Return how many numbers a label's dense weights take: d, the constant's, and up to whole cache lines."""
+    return (d // LINE_FLOATS + 1) * LINE_FLOATS if d > 0 else 0
+
+
 cdef class Weights(Stage):
     """One matrix of weights: the dense part label-major, the sparse part feature-major."""
 

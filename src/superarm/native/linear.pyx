@@ -13,8 +13,6 @@ from libc.string cimport memset
 from superarm.native.cpu cimport kernels
 from superarm.native.prefetch cimport superarm_prefetch_far
 
-cdef Py_ssize_t LINE_FLOATS = 16  # float32 numbers in a cache line
-
 
 cdef class Weights(Stage):
     """One matrix of weights.
@@ -27,7 +25,7 @@ cdef class Weights(Stage):
 
     def __init__(self, Py_ssize_t k, Py_ssize_t d, Py_ssize_t width, double value=0.0):
         self.k, self.d, self.width = k, d, width
-        self.stride = (d // LINE_FLOATS + 1) * LINE_FLOATS if d > 0 else 0
+        self.stride = padded_width(d)
         self.dense = self.floats("dense", (k, self.stride), value) if d > 0 else NULL
         self.sparse = self.floats("sparse", (width + 1, k), value) if width > 0 else NULL
 

@@ -17,6 +17,8 @@ from superarm.native.types cimport Answer, Round
 import numpy as np
 
 cdef int64_t CENTRE_INTERVAL = 65536
+# the values that rho, the belief P(y in Y^), can take in the minimum-variance estimate; `rho_index` finds the nearest one
+RHO_GRID = 1.0 / (1.0 + np.exp(-np.linspace(-3.0, 5.0, 33)))
 
 
 cdef struct Estimate:  # e^ on S n Y^, S - Y^, Y^ - S, and the rest
@@ -36,7 +38,7 @@ cdef struct Table:  # of sets of m out of n labels that were drawn with some gam
 
 
 cdef inline int rho_index(double rho) noexcept nogil:
-    """Return the number of the value on RHO_GRID (33 values, evenly spaced in logits) that is nearest to ``rho``."""
+    """Return the number of the value on RHO_GRID that is nearest to ``rho``."""
     if rho > 1e-9:
         rho = min(rho, 1.0 - 1e-9)
     else:  # NaN too

@@ -9,7 +9,7 @@ from libc.math cimport exp, floor, log, sqrt
 from libc.stdint cimport uint64_t
 
 from superarm.native.cpu cimport kernels
-from superarm.native.leave_out cimport LeaveOutKernel, interval
+from superarm.native.leave_out cimport EQUAL_SCORES, LeaveOutKernel, interval
 from superarm.native.randomness cimport uniform
 from superarm.native.sampling cimport draw_uniform_set
 from superarm.native.types cimport Answer, Draw, DrawContext
@@ -17,9 +17,8 @@ from superarm.native.types cimport Answer, Draw, DrawContext
 cdef extern from *:
     """
     #define MAX_PENDING 300.0
-    #define EQUAL_SCORES 1e-5 /* scores of labels with equal histories may differ by rounding */
     """
-    const double MAX_PENDING, EQUAL_SCORES
+    const double MAX_PENDING
 
 
 cdef class RunnerUpKernel(LeaveOutKernel):

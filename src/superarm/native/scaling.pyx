@@ -47,7 +47,7 @@ from libc.stdint cimport int64_t
 from superarm.native.cpu cimport kernels
 from superarm.native.linear cimport prefetch_features
 
-cdef float LARGEST = 3.402823466e38
+cdef float MAX_FLOAT = 3.402823466e38
 cdef float FAST_RATE = 0.016
 cdef enum:
     N_FIRST = 16
@@ -111,7 +111,7 @@ cdef class Unit(Scaling):
                 squares = 0.0
             else:
                 factor = <float>(1.0 / sqrt(wide))
-                if not (0.0 < factor <= LARGEST):
+                if not (0.0 < factor <= MAX_FLOAT):
                     squares = INFINITY
         x.x, x.d, x.factor = row.x, row.d, factor
         x.indices, x.values, x.n, x.sparse_factor = row.indices, row.values, row.n, factor
@@ -178,7 +178,7 @@ cdef class Standard(Scaling):
         total = self.squares = kernels.standardise(x, self.mean, self.inverse, z, d, &huge)
         if huge:  # a step refuses it; NaN and inf, which clipping would hide, are shown by the scores
             for j in range(d):
-                if not fabsf(x[j]) <= LARGEST:
+                if not fabsf(x[j]) <= MAX_FLOAT:
                     z[j] = <float>NAN
             return INFINITY
         if total > 0.0:
@@ -280,7 +280,7 @@ cdef class Standard(Scaling):
         if n == N_FIRST:  # they are not needed any more
             for i in range(N_FIRST):
                 first[i] = 0.0
-            self.limit[j] = <float>(4.0 * sqrt(self.var[j] / self.nonmode_share[j])) if self.var[j] > 0.0 else LARGEST
+            self.limit[j] = <float>(4.0 * sqrt(self.var[j] / self.nonmode_share[j])) if self.var[j] > 0.0 else MAX_FLOAT
 
     cdef void _count_sparse(self, const Row* row) noexcept nogil:
         cdef Py_ssize_t i, j

@@ -13,10 +13,10 @@ import numpy as np
 
 from superarm.data.labels import Label
 from superarm.data.rows import Rows
-from superarm.native.synthetic import fill
+from superarm.native.synthetic import N_FEATURES, N_LABELS, N_OWNED, fill
 from superarm.streams.stream import Chunk
 
-K, D, OWN, BLOCK = 9, 400, 120, 4096
+BLOCK = 4096  # rows of a chunk
 
 
 class Synthetic:
@@ -26,26 +26,26 @@ class Synthetic:
         noise: the share of labels replaced at random.
     """
 
-    n_features: int | tuple[int, int] = D
-    n_labels = K
+    n_features: int | tuple[int, int] = N_FEATURES
+    n_labels = N_LABELS
     labels: tuple[Label, ...] | None = None
 
     def __init__(self, *, noise: float = 0.0) -> None:
         self.noise = noise
         self.name = "synnonsep" if noise else "synsep"
         random = np.random.default_rng(2008)  # one data set: the classes are the same for every seed
-        self._sizes = random.integers(20, 41, K)
-        self._owned = np.stack([random.permutation(OWN) for _ in range(K)])
+        self._sizes = random.integers(20, 41, N_LABELS)
+        self._owned = np.stack([random.permutation(N_OWNED) for _ in range(N_LABELS)])
 
     def __repr__(self) -> str:
-        return f"Synthetic({self.name}: new rows of {D} features, {K} labels, noise {self.noise:g})"
+        return f"Synthetic({self.name}: new rows of {N_FEATURES} features, {N_LABELS} labels, noise {self.noise:g})"
 
     def chunks(self, seed: int) -> Iterator[Chunk]:
         """New rows without end, which ``seed`` decides."""
         order = np.arange(BLOCK)
         first = 0
         while True:
-            X, y = np.empty((BLOCK, D), np.float32), np.empty(BLOCK, np.int64)
+            X, y = np.empty((BLOCK, N_FEATURES), np.float32), np.empty(BLOCK, np.int64)
             # another seed than the learner's, whose draws would be the same numbers
             fill(seed + 2**40, first, self._owned, self._sizes, self.noise, X, y)
             yield Chunk(Rows(X), y, order)

@@ -13,7 +13,8 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 from superarm.explore.dilute_probabilities import dilute_moments, log_comb, overlap_probabilities
-from superarm.theory.label_estimates import ESTIMATES, RHO_GRID, estimate_table, log_tau1, order_counts, tau2
+from superarm.native.mcdbf import RHO_GRID
+from superarm.theory.label_estimates import ESTIMATES, estimate_table, log_tau1, order_counts, tau2
 
 
 def _check(k: int, m: int, gamma: float) -> None:

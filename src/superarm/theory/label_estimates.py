@@ -23,11 +23,9 @@ from superarm.explore.dilute_probabilities import (
     log_set_probabilities,
     overlap_probabilities,
 )
+from superarm.native.mcdbf import RHO_GRID
 
 ESTIMATES = ("ordered", "set", "minimum-variance")
-
-# The values that rho, the belief P(y in Y^), can take in the minimum-variance estimate.
-RHO_GRID = 1.0 / (1.0 + np.exp(-np.linspace(-3.0, 5.0, 33)))
 
 
 class Estimates(NamedTuple):
