@@ -74,7 +74,7 @@ def test_what_it_refuses():
     learner = Scores(labels=LABELS, set_size=2)
     for x, message in (
         ({"ape": 1.0}, "x of Scores must be scores of labels that may be shown"),
-        ({"ape": 1.0, "ant": 0.0}, "x of Scores must be scores of known labels, got 'ape'"),
+        ({"ape": 1.0, "ant": 0.0}, r"x\['ape'\] of Scores must be the score of a known label, got 1.0"),
         ({"ant": "high"}, r"x\['ant'\] of Scores must be a finite number"),
         ({"ant": float("nan")}, r"x\['ant'\] of Scores must be a finite number"),
         ([1.0, 2.0], "x of Scores must"),

@@ -40,7 +40,7 @@ class ScoreSchema(InputSchema):
         for label, score in named.items():
             number = self.label_set.number_of_text(label)
             if number is None:
-                raise self.invalid("x", "scores of known labels", label)
+                raise self.invalid(f"x[{label!r}]", "the score of a known label", score)
             real = isinstance(score, int | float | np.number) and not isinstance(score, bool)
             if not real or not -FLOAT32_MAX <= score <= FLOAT32_MAX:
                 raise self.invalid(f"x[{label!r}]", "a finite number", score)

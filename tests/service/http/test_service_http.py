@@ -79,7 +79,7 @@ def test_three_forms_of_features(live, open_service):
     assert web.post("/v1/decisions", {"features": [0.0] * D})[0] == 200
     status, answer = web.post("/v1/decisions", {"features": {"age": 41}})
     assert (status, answer["error"]["field"]) == (422, "features")
-    assert "numbers, as in the first row, got names" in answer["error"]["message"]
+    assert "numbers, as its first row was, got names" in answer["error"]["message"]
 
     row = {"age": 41, "colour": "red", "member": True, "since": "2026-05-01", "income": None}
     web = live(open_service("named.db", n_features=None))
@@ -244,7 +244,7 @@ def test_a_refusal_says_what_the_field_must_be_and_what_it_is(live, open_service
         ({"id": "a b"}, "got 'a b'"),
         ({"features": [1, 2, 1e39, 4, 5]}, "features[2] of request must be a number of at most 3.40282347e+38, got"),
         ({"features": {"a": 1, "b": -1e39}}, "of at least -3.40282347e+38, got -1e+39"),
-        ({"colour": 1}, "colour of request is no field of it"),
+        ({"colour": 1}, "colour of request is not a known field"),
         (f'{{"set_size": {huge}}}'.encode(), "set_size of request must be a number of 64 bits, got a larger one"),
         (f'{{"coverage": {huge}}}'.encode(), "coverage of request must be a number of 64 bits, got a larger one"),
     ]:  # fmt: skip

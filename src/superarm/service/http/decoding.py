@@ -12,7 +12,7 @@ The first row of a journal decides whether its rows have names.
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -63,7 +63,7 @@ def _refusal(error: msgspec.ValidationError, source: bytes | msgspec.Raw | dict[
     """Return the error for a body or a query that msgspec refuses: which field, what it must be, what it is."""
     fault = parse_fault(error)
     field, value = _locate(fault.keys, source)
-    for name, problem in ((fault.missing, "is missing"), (fault.unknown, "is no field of it")):
+    for name, problem in ((fault.missing, "is missing"), (fault.unknown, "is not a known field")):
         if name is not None:
             name = f"{field}.{name}".lstrip(".")
             return InvalidRequest(f"{name} of request {problem}", field=name)
@@ -132,34 +132,14 @@ def _check_finite(body: bytes) -> None:
 # ---------------------------------------------------------------- from a message to a request of the service
 
 
-class RequestSchema(NamedTuple):
-    """What a request must be like beyond what the learner itself checks."""
-
-    width: int | tuple[int, int] | None  # of a row; of both parts; None until it is known
-    named: bool | None  # whether rows have names; None if both are taken, or no row has come
-    labels: frozenset[str]
-    set_size: int
-    scores: bool  # rows are scores of the labels
-
-    @classmethod
-    def from_learner(cls, learner: Learner, has_rows: bool) -> RequestSchema:
-        """Return the schema for a learner, and whether a decision has been made."""
-        # names, or the numbers in their order
-        plain = learner.columns is not None and learner.columns.is_numeric_only
-        named = isinstance(learner.inputs.example_row(), dict) if has_rows and not plain else None
-        labels = frozenset(str(label) for label in learner.labels or ())
-        scores = isinstance(learner, Scores)
-        return cls(learner.n_features, named, labels, learner.set_size, scores)
-
-
-def to_decision(request: m.DecisionRequestBody, schema: RequestSchema) -> DecisionRequest:
-    """Return a request for a decision, checked against the rows and labels of the service."""
-    x = _features(request, schema)
+def to_decision(request: m.DecisionRequestBody, learner: Learner) -> DecisionRequest:
+    """Return a request for a decision, checked as far as the learner of the service does not check it itself."""
+    x = _features(request, learner)
     eligible, size = request.eligible, request.set_size
     if eligible is not None:
-        _check_eligible(eligible, schema.labels, request.scores)
+        _check_eligible(eligible, learner, request.scores)
     if size is not None:
-        most = min(len(schema.labels), max(MAX_SHOWN, schema.set_size))
+        most = min(learner.n_labels, max(MAX_SHOWN, learner.set_size))
         if size > most:
             raise InvalidRequest.must("set_size", "decision", f"at most {most}", size)
     labels = None if eligible is None else tuple(eligible)
@@ -173,37 +153,30 @@ def check_id(value: str) -> Id:
     return value
 
 
-def _features(request: m.DecisionRequestBody, schema: RequestSchema) -> AnyRow | JsonObject:
+def _features(request: m.DecisionRequestBody, learner: Learner) -> AnyRow | JsonObject:
     """Return the row, or the scores, whichever this service takes."""
     features, scores = request.features, request.scores
     if features is not None and scores is None:
-        if schema.scores:
+        if isinstance(learner, Scores):
             raise InvalidRequest.must("features", "decision", "left out: this service takes scores", features)
-        return _row(features, schema)
+        return _row(features, learner)
     if scores is None or features is not None:
         raise InvalidRequest.must(
             "features", "request", "given, or scores in its place, and not both", features
         )
-    if not schema.scores:
+    if not isinstance(learner, Scores):
         wanted = "left out: this service takes features (superarm serve --learner scores takes scores)"
         raise InvalidRequest.must("scores", "decision", wanted, scores)
-    for label in scores:
-        if label not in schema.labels:
-            raise InvalidRequest.must(f"scores.{label}", "decision", "of a known label", label)
     return scores
 
 
-def _row(features: list[float] | JsonObject, schema: RequestSchema) -> AnyRow | JsonObject:
-    width, named = schema.width, schema.named
+def _row(features: list[float] | JsonObject, learner: Learner) -> AnyRow | JsonObject:
+    width, columns = learner.n_features, learner.columns
     if isinstance(features, dict) and type(features.get("indices")) is not list:
         if len(features) > MAX_NAMES:
             raise InvalidRequest.must("features", "decision", f"at most {MAX_NAMES} names", len(features))
-        if named is False:
-            raise InvalidRequest.must(
-                "features", "decision", f"{width} numbers, as in the first row", Description("names")
-            )
         return features
-    if named:
+    if columns is not None and not columns.is_numeric_only:
         raise InvalidRequest.must(
             "features", "decision", "names, as in the first row", Description("numbers")
         )
@@ -237,7 +210,9 @@ def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int]
     if invalid.size:
         i = int(invalid[0])
         wanted = f"a whole number in [0, {n_features})"
-        raise InvalidRequest.must(f"features.indices[{i}]", "decision", wanted, indices[i])
+        raise InvalidRequest.must(
+            f"features.indices[{i}]", "decision", wanted, Description(f"{indices[i]:g}")
+        )
     order = np.argsort(numbers, kind="stable")
     index = numbers[order].astype(np.int32)
     repeated = np.flatnonzero(np.diff(index) == 0)
@@ -246,9 +221,9 @@ def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int]
     return Row.from_parts(np.array(dense, np.float32), index, np.array(values, np.float32)[order], n_features)
 
 
-def _check_eligible(eligible: list[str], labels: frozenset[str], scores: dict[str, float] | None) -> None:
+def _check_eligible(eligible: list[str], learner: Learner, scores: dict[str, float] | None) -> None:
     for i, label in enumerate(eligible):
-        if label not in labels:
+        if learner.label_set.number(label) is None:
             raise InvalidRequest.must(f"eligible[{i}]", "decision", "a known label", label)
         if scores is not None and label not in scores:
             raise InvalidRequest.must("eligible", "decision", "labels that have a score", label)

@@ -17,13 +17,14 @@ from superarm._types import JsonObject
 from superarm.errors import SuperarmError
 from superarm.journal.changes import AnyOperatorRequest
 from superarm.journal.errors import JournalFull, JournalUnavailable
+from superarm.learners import Learner
 from superarm.service import Service
 from superarm.service import messages as m
 from superarm.service.errors import HttpError, UnknownDecision, error_body, status_of
 from superarm.service.handler import OutcomeRequest
 from superarm.service.http import views
 from superarm.service.http.access import ANY_ROLE, DECIDE, OPEN, OPERATE, READ, Tokens
-from superarm.service.http.decoding import RequestSchema, decode_body, to_decision
+from superarm.service.http.decoding import decode_body, to_decision
 from superarm.service.http.metrics import RequestMetrics, service_metrics
 from superarm.service.http.openapi import document, documentation_page
 from superarm.service.http.pages import favicon, load_page
@@ -51,18 +52,11 @@ class Context:
     def __init__(self, service: Service, metrics: RequestMetrics, tokens: Tokens) -> None:
         self.service, self.metrics, self.tokens = service, metrics, tokens
         self.downloads = asyncio.Semaphore(MAX_DOWNLOADS)
-        self._schema_key: tuple[Any, ...] = ()
 
     @property
-    def schema(self) -> RequestSchema:
-        """Valid contents of a request, as of now; computed once for each learner and row layout."""
-        serving = self.service.model.projector
-        learner, has_rows = serving.learner, serving.totals.stats.decisions > 0
-        key = (learner.label_set, learner.inputs.layout, learner.set_size, has_rows)
-        if key != self._schema_key:
-            self._schema = RequestSchema.from_learner(learner, has_rows)
-            self._schema_key = key
-        return self._schema
+    def learner(self) -> Learner:
+        """The learner that decides, as of now."""
+        return self.service.model.projector.learner
 
     def problems(self) -> list[str]:
         """Return what is wrong, worst first."""
@@ -96,7 +90,7 @@ class Context:
 )
 def decisions(context: Context, request: m.DecisionRequestBody) -> Awaitable[JsonObject]:
     """Choose a set of labels to show."""
-    return context.service.decide(to_decision(request, context.schema))
+    return context.service.decide(to_decision(request, context.learner))
 
 
 @route(
@@ -129,7 +123,7 @@ async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.Decis
     service = context.service
 
     def submit(item: msgspec.Raw) -> asyncio.Future[JsonObject]:
-        return service.decide(to_decision(decode_body(DECISION, item), context.schema))
+        return service.decide(to_decision(decode_body(DECISION, item), context.learner))
 
     return m.DecisionResults(await _submit_each(submit, request.decisions))
 
@@ -189,7 +183,7 @@ async def decision(context: Context, id_: str) -> JsonObject:
     await context.service.catch_up()
     record: JsonObject | None = await context.service.read(views.decision_details, id_)
     if record is None:
-        raise UnknownDecision.must("id", "decision", "that of a decision", id_)
+        raise UnknownDecision.must("id", "request", "that of a decision", id_)
     return record
 
 

@@ -1,4 +1,4 @@
-"use strict"; // for every page: page_of puts it into the script
+"use strict"; // for every page: pages.py puts it into the script
 const $ = id => document.getElementById(id), NS = "http://www.w3.org/2000/svg";
 const whole = n => n.toLocaleString("en"), percent = v => v == null || !isFinite(v) ? "–" : (100 * v).toFixed(1) + "\u00a0%";
 function make(tag, options = {}, ...children) {
