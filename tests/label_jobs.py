@@ -78,4 +78,4 @@ def answer_some(job: sa.Labelling, truth: list[str | None], count: int) -> None:
 def add_answers(job: sa.Labelling, answers: list[dict[str, Any]]) -> int:
     """Add answers, each with its row and fields of an `AnswerBody`."""
     bodies = [{"by": ""} | answer for answer in answers]
-    return job.add_answers((body.pop("row"), AnswerBody(target_seq=0, **body)) for body in bodies)
+    return job.add_answers((body.pop("row"), AnswerBody(**body)) for body in bodies)

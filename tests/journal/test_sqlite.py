@@ -374,7 +374,7 @@ def test_answers_that_are_in_the_log_only_are_no_damage(tmp_path):
     meta = {"kind": "labelling", "made": 1.0}
     create_journal(tmp_path / "l.db", meta, Snapshot(0, 1.0, {}, {}, {}))
     with closing(open_store(tmp_path / "l.db")) as store:
-        store.append([Event.new(2.0, ANSWER, AnswerBody(0, "ann", True), f"row {i}") for i in range(5)])
+        store.append([Event.new(2.0, ANSWER, AnswerBody("ann", True), f"row {i}") for i in range(5)])
         assert store.log_bytes() > 0
         for name in ("l.db", "l.db-wal", "l.db-mark"):
             shutil.copy(tmp_path / name, tmp_path / f"killed-{name}")

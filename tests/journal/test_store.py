@@ -95,8 +95,8 @@ def test_the_numbers_go_on_after_a_restart(opened):
 def test_the_decision_and_the_outcome_of_an_id_are_found(opened):
     store = opened()
     store.append([decision("a"), decision("b")])
-    more = [Event.new(20.0 + i, ANSWER, AnswerBody(1, f"person {i}", True), "a") for i in range(3)]
-    undo = Event.new(30.0, CORRECTION, AnswerBody(3, "person 0"), "a")
+    more = [Event.new(20.0 + i, ANSWER, AnswerBody(f"person {i}", True), "a") for i in range(3)]
+    undo = Event.new(30.0, CORRECTION, AnswerBody("person 0", target_seq=3), "a")
     store.append([outcome(1, "a"), *more, undo])
     found = store.events_by_id(["a", "b", "nobody"])
     assert [event.kind for event in found["a"]] == [DECISION, OUTCOME]

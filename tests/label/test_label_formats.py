@@ -123,7 +123,7 @@ def write(tmp_path):
 
 
 def answer_body(*labels: str, label: str | None = None) -> AnswerBody:
-    return AnswerBody(target_seq=0, by="", labels=list(labels), label=label)
+    return AnswerBody(by="", labels=list(labels), label=label)
 
 
 def short(answers) -> list[tuple]:

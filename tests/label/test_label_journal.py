@@ -136,7 +136,7 @@ def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:
     rows = LabelRows.read(folder)
     truth: list[str | None] = ["day" if int(row["picture"][:2]) % 2 else "night" for row in rows.cells]
     job = sa.Labelling(rows, labels=["day", "night"], target=1.0)
-    assert job.picture(0) == ((folder / "00.png").read_bytes(), "image/png")
+    assert job.rows.picture(0) == ((folder / "00.png").read_bytes(), "image/png")
     assert simulate_labeller(job, truth)["wrong"] == 0
     vectors = tmp_path / "v.npy"
     np.save(vectors, random.normal(size=(60, 4)).astype(np.float32))

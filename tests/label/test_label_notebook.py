@@ -67,7 +67,7 @@ def test_yes_and_no_until_all_is_labelled():
 
 def test_outside_of_a_notebook_it_is_plain_text(monkeypatch, capsys):
     monkeypatch.setattr("builtins.input", lambda prompt: "q")
-    assert notebook.label_interactively(Labelling(ROWS, labels=TEAMS)) is None
+    assert Labelling(ROWS, labels=TEAMS).widget() is None
     assert "which of these?" in capsys.readouterr().out
 
 
@@ -76,7 +76,7 @@ def test_buttons_in_a_notebook(monkeypatch):
     monkeypatch.setattr(notebook, "in_notebook", lambda: True)
     evil = "<script>alert(1)</script>"
     job = Labelling([*ROWS, {"text": evil}], labels=TEAMS, target=1.0, max_labels=2)
-    panel = notebook.label_interactively(job, by="ben")
+    panel = job.widget(by="ben")
     row, labels, (other, take), (skip, undo), trouble, progress = (
         part.children if i in (2, 3) else part for i, part in enumerate(panel.children)
     )

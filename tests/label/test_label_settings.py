@@ -138,3 +138,16 @@ def test_an_unknown_format_is_refused_before_anything_is_opened(
     assert "--format of superarm labels must be one of label-studio" in " ".join(
         capsys.readouterr().err.split()
     )
+
+
+def test_columns_that_are_left_out_are_as_in_the_journal(tmp_path: Path) -> None:
+    """The column of labels, too: else it would be shown, and no row would be known again."""
+    table, journal = write_table(tmp_path / "t.jsonl", tickets(20)), tmp_path / "l.db"
+    kinds = {"site": "left out"}
+    with sa.Labelling(table, labels="team", kinds=kinds, journal=journal) as first:
+        columns = first.rows.columns.names
+    with sa.Labelling(table, journal=journal) as again:
+        assert again.progress().labelled == 20
+        assert (list(again.rows.cells[0]), again.rows.columns.names) == (["number", "text", "site"], columns)
+    with sa.Labelling(table, kinds={"site": "words"}, journal=journal) as other:
+        assert "site" in other.rows.columns.names

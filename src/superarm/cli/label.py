@@ -114,7 +114,6 @@ def label(
     from superarm.label.app import LabellingServer
     from superarm.label.journal import LabelJournal
     from superarm.label.label_set import sort_labels
-    from superarm.label.rows import LabelRows
 
     is_simulated = answers is not None
     if as_json and not is_simulated:
@@ -131,11 +130,10 @@ def label(
     if not is_simulated:
         server = LabellingServer(port, host=host, token_file=token_file, keys=_parse_keys(keys))
     with LabelJournal(None if is_simulated else journal or default_journal(rows)) as opened:
-        read_options = (opened.saved.read_options if opened.saved else {}) | read_options
-        table = LabelRows.read(rows, **{"answers": answers, **read_options})
+        table = opened.read_rows(rows, answers=answers, **read_options)
         if is_simulated:
             _check_truth(table, names, f"column {answers!r}", f"only labels of {labels}")
-        if names is None and "label" not in read_options and (is_simulated or table.name == "digits"):
+        if names is None and "label" not in table.read_options and (is_simulated or table.name == "digits"):
             names = sort_labels(table.truth)
         job = Labelling(
             table,

@@ -81,17 +81,17 @@ class OutcomeBody(Struct, omit_defaults=True, gc=False):
 class AnswerBody(Struct, omit_defaults=True, gc=False):
     """A person's answer: whether the right label is among ``labels``; left out, among those that were shown.
 
-    Of a labelling: ``target_seq`` is 0 for answers; ``label`` the one that was named; ``audit`` that the row would have
-    been accepted unasked; ``final`` that earlier answers do not count.
+    Of a labelling: ``label`` is the one that was named; ``audit`` that the row would have been accepted unasked;
+    ``final`` that earlier answers do not count; ``target_seq``, of a correction, the answer that it takes back.
     """
 
-    target_seq: int
     by: str
     hit: bool | None = None
     labels: list[str] | None = None
     label: str | None = None
     audit: bool = False
     final: bool = False
+    target_seq: int = 0
 
 
 encode = Encoder().encode

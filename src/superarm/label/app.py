@@ -128,7 +128,7 @@ class LabellingHandler:
         return {"labels": self.job.label_names}
 
     def picture(self, query: PictureQuery) -> Response:
-        picture = self.job.picture(query.row)
+        picture = self.job.rows.picture(query.row)
         if picture is None:
             raise InvalidInput.must("row", "request", "one with a picture", query.row)
         return Response(200, picture[0], picture[1].encode("ascii"))

@@ -184,7 +184,6 @@ class TaskReader:
     def _answer(self, by: str = "", labels: Sequence[str] = (), label: str | None = None) -> AnswerBody:
         """Return an answer, its names checked; without labels it says nothing."""
         return AnswerBody(
-            target_seq=0,
             by=check_person(by.strip(), self.owner),
             labels=list(dict.fromkeys(map(check_label, labels))),
             label=None if label is None else check_label(label),

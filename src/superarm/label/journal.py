@@ -15,9 +15,9 @@ from contextlib import closing
 from pathlib import Path
 
 from msgspec import ValidationError, convert
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from superarm._types import JsonObject
+from superarm._types import Frame, JsonObject
 from superarm.errors import Description, InvalidInput
 from superarm.journal.addresses import is_postgres
 from superarm.journal.backends import create_journal, journal_exists, open_store
@@ -100,6 +100,11 @@ class LabelJournal:
             raise InvalidInput(f"{fault}; --rows says where they are")
         return place
 
+    def read_rows(self, source: Frame | str | Path, **options: object) -> LabelRows:
+        """Read the rows with these options of `LabelRows.read`; those that are None or empty are as in the journal."""
+        saved = {} if self.saved is None else self.saved.read_options
+        return LabelRows.read(source, **saved | {name: value for name, value in options.items() if value})
+
     def begin(self, rows: LabelRows, labels: list[str] | None, options: JsonObject) -> LabelSettings:
         """Return the settings of the labelling, and keep what is new in them.
 
@@ -119,7 +124,7 @@ class LabelJournal:
                 create_label_journal(self.where, {"kind": KIND, "made": time.time()} | asdict(settings))
                 self.store = open_store(self.where)
         else:
-            settings = saved.changed(options)
+            settings = replace(saved, **options)
             for name in FIXED:
                 if getattr(settings, name) != getattr(saved, name):
                     remedy = "another --journal begins anew"

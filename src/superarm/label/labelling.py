@@ -66,18 +66,18 @@ class Labelling(LabellingResults):
         seed: int | None = None,
         read_only: bool = False,
     ) -> None:
-        column = labels if isinstance(labels, str) else None
-        if not isinstance(rows, LabelRows):
-            rows = LabelRows.read(rows, label=column, vectors=vectors, kinds=kinds)
-        names = rows.label_names if labels is None or column else check_labels(labels)
-        options: JsonObject = {"target": target, "yes_no": yes_no, "max_labels": max_labels, "seed": seed}
-        options |= {"show": None if show is None else rows.check_columns(show)}
-        options |= {"second_opinion_share": second_opinion_share}
-        given = {name: value for name, value in options.items() if value is not None}
         self.journal = (
             journal if isinstance(journal, LabelJournal) else LabelJournal(journal, read_only=read_only)
         )
         try:
+            column = labels if isinstance(labels, str) else None
+            if not isinstance(rows, LabelRows):
+                rows = self.journal.read_rows(rows, label=column, vectors=vectors, kinds=kinds)
+            names = rows.label_names if labels is None or column else check_labels(labels)
+            options: JsonObject = {"target": target, "yes_no": yes_no, "max_labels": max_labels, "seed": seed}
+            options |= {"show": None if show is None else rows.check_columns(show)}
+            options |= {"second_opinion_share": second_opinion_share}
+            given = {name: value for name, value in options.items() if value is not None}
             super().__init__(rows, self.journal.begin(rows, names, given))
             self._projector = LabelProjector(rows.item_of_key, self.state, self.planner)
             self._open, self._n_questions = OpenQuestions(), 0
@@ -102,9 +102,7 @@ class Labelling(LabellingResults):
         if not isinstance(journal, LabelJournal):
             journal = LabelJournal(journal, read_only=read_only)
         try:
-            place = journal.find_rows(rows)
-            assert journal.saved is not None
-            return cls(LabelRows.read(place, **journal.saved.read_options), journal=journal)
+            return cls(journal.find_rows(rows), journal=journal)
         except BaseException:
             journal.close()
             raise
@@ -122,7 +120,7 @@ class Labelling(LabellingResults):
             self.journal.answer(
                 (
                     self.rows.keys[item],
-                    AnswerBody(target_seq=0, by=TABLE_AS_PERSON, label=labels[item], final=True),
+                    AnswerBody(by=TABLE_AS_PERSON, label=labels[item], final=True),
                 )
                 for item in self.planner.order.tolist()
                 if labels.get(item) is not None
@@ -212,14 +210,14 @@ class Labelling(LabellingResults):
             raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
         shown = open_question.labels
         hit = bool(yes) if label is None else self._live_label(label) in shown
-        body = AnswerBody(target_seq=0, by=by, labels=shown, hit=hit, label=label, audit=open_question.audit)
+        body = AnswerBody(by=by, labels=shown, hit=hit, label=label, audit=open_question.audit)
         self._close(open_question, reply, body)
 
     def skip(self, question: Question | str, by: str = "") -> None:
         """Leave a ``question`` (or its id) that ``by`` was asked unanswered; its row comes again at the end."""
         open_question = self._open.find(by, question, None)
         if open_question is not None:
-            self._close(open_question, None, AnswerBody(target_seq=0, by=by, labels=open_question.labels))
+            self._close(open_question, None, AnswerBody(by=by, labels=open_question.labels))
 
     def _close(self, question: Question, reply: Reply, body: AnswerBody) -> None:
         """Keep the answer to a question, which is not open any more then."""
@@ -247,9 +245,7 @@ class Labelling(LabellingResults):
             label: the right one.
             by: who says so.
         """
-        body = AnswerBody(
-            target_seq=0, by=check_person(by), label=self._live_label(label), hit=True, final=True
-        )
+        body = AnswerBody(by=check_person(by), label=self._live_label(label), hit=True, final=True)
         self._append([(self._item(row), body)])
 
     def add_answers(self, answers: Iterable[tuple[int, AnswerBody]]) -> int:
@@ -343,15 +339,13 @@ class Labelling(LabellingResults):
 
     # ------------------------------------------------------------ the rest
 
-    def picture(self, row: int) -> tuple[bytes, str] | None:
-        """Return the picture of a row (``row``: its number in the table, from 0), and its media type; or None."""
-        return self.rows.picture(row)
-
     def widget(self, by: str = "") -> Any:
-        """Let ``by`` answer questions here: by buttons in a notebook that has ipywidgets, else in plain text."""
-        from superarm.label.notebook import label_interactively
+        """Let ``by`` answer questions here, in plain text; in a notebook that has ipywidgets, return live buttons."""
+        from superarm.label import notebook
 
-        return label_interactively(self, by)
+        if notebook.has_widgets():
+            return notebook.Panel(self, by).box
+        return notebook.label_in_text(self, by, input, print)
 
     def close(self) -> None:
         """Close the journal."""

@@ -20,20 +20,9 @@ HELP = "s skip, u undo, = NAME any label, + NAME a new one, q stop"
 PICTURE_WIDTH = 224
 
 
-def label_interactively(job: Labelling, by: str = "") -> Any:
-    """Ask a person questions, here.
-
-    Args:
-        job: what is labelled.
-        by: who answers.
-
-    Returns:
-        In a notebook with ipywidgets, a panel of buttons, which is live at once. Anywhere else, None, once
-        somebody has stopped or all is labelled.
-    """
-    if in_notebook() and importlib.util.find_spec("ipywidgets") is not None:
-        return Panel(job, by).box
-    return label_in_text(job, by, input, print)
+def has_widgets() -> bool:
+    """Return whether this is a notebook that has ipywidgets."""
+    return in_notebook() and importlib.util.find_spec("ipywidgets") is not None
 
 
 # ---------------------------------------------------------------- in plain text
@@ -96,7 +85,7 @@ def _as_text(question: Question) -> str:
 def _show_picture(job: Labelling, question: Question) -> None:
     from IPython.display import Image, display
 
-    picture = job.picture(question.row)
+    picture = job.rows.picture(question.row)
     if picture is not None:
         display(Image(data=picture[0], width=PICTURE_WIDTH))  # type: ignore[no-untyped-call]
 
@@ -146,7 +135,7 @@ class Panel:
         self._labels.children = () if question is None else self._label_widgets(question)
 
     def _row_widget(self, question: Question) -> Widget:
-        picture = self.job.picture(question.row)
+        picture = self.job.rows.picture(question.row)
         if picture is not None:
             kind = picture[1].rpartition("/")[2]
             return self._widgets.Image(value=picture[0], format=kind, width=PICTURE_WIDTH)

@@ -200,7 +200,6 @@ class QuestionPlanner:
         state = self.state
         wanted: Array = self._wants_second_opinion & state.done & (state.skips == 0)
         wanted &= state.sole_person != NOBODY
-        people = state.active_people()
-        if by in people and len(people) > 1:
-            wanted &= state.sole_person != people[by]
+        if len(state.active_people()) > 1:
+            wanted &= state.sole_person != by
         return wanted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
@@ -45,7 +44,3 @@ class LabelSettings(Struct, frozen=True, kw_only=True):
         check_share("second_opinion_share", OWNER, self.second_opinion_share)
         check_int("max_labels", OWNER, self.max_labels, 1)
         check_int("seed", OWNER, self.seed, 0)
-
-    def changed(self, options: JsonObject) -> LabelSettings:
-        """Return these settings with some changed."""
-        return replace(self, **options)

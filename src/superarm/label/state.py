@@ -27,7 +27,7 @@ MIN_DOUBT_FOR_PRIOR = 0.005  # a prior is kept while the doubt at the high error
 REFIT_AFTER = 25, 250  # after a quarter more answers, within these limits, doubtful items are looked at again
 MAX_SLIP = 0.1  # labels that were denied are shown again where the probability of a slip is above this
 MAX_TRIALS = 8_000
-NOBODY = -1
+NOBODY = None  # in `LabellingState.sole_person`
 
 
 class LabellingState:
@@ -46,8 +46,7 @@ class LabellingState:
             enough for the target, or none fits.
         clicks: how many answers to questions there are about each item; those that were taken back do not count.
         skips: how often each item was skipped.
-        sole_person: the number of the person who gave the only answer to a question about an item that counts; else
-            NOBODY.
+        sole_person: of each item, who gave the only answer to a question that counts; NOBODY if it is not one.
         answers: about each item.
         clicks_by: how many answers to questions each person has given.
         excluded_people: whose answers do not count.
@@ -68,7 +67,7 @@ class LabellingState:
         self.done = np.zeros(n, bool)
         self.clicks = np.zeros(n, np.int32)
         self.skips = np.zeros(n, np.int32)
-        self.sole_person = np.full(n, NOBODY, np.int32)
+        self.sole_person = np.full(n, NOBODY, object)
         self.answers: dict[int, list[Answer]] = {}
         self.clicks_by: Counter[str] = Counter()
         self.excluded_people: set[str] = set()
@@ -76,7 +75,6 @@ class LabellingState:
         self.model_error = np.zeros(n)
         self.audited = np.zeros(n, bool)
         self._done_order: dict[int, None] = {}  # a set that keeps its order
-        self._person_numbers: dict[str, int] = {}
         self._until_refit = REFIT_AFTER[0]
         # the model's probabilities to this power are right, but for this share of rows, which have any label
         self._inverse_temperature, self._floor = 1.0, 0.0
@@ -116,13 +114,9 @@ class LabellingState:
         """Return the names of all who have answered; an empty one stands for those without a name."""
         return {answer.by for answers in self.answers.values() for answer in answers} - {TABLE_AS_PERSON}
 
-    def active_people(self) -> dict[str, int]:
-        """Return the people whose answers to questions count, with their numbers in `sole_person`."""
-        return {
-            person: number
-            for person, number in self._person_numbers.items()
-            if self.clicks_by[person] and person not in self.excluded_people
-        }
+    def active_people(self) -> set[str]:
+        """Return the people whose answers to questions count."""
+        return {person for person, n_clicks in self.clicks_by.items() if n_clicks} - self.excluded_people
 
     def valid_answers(self, item: int) -> list[Answer]:
         """Return the answers about an item that count, in the labels of now."""
@@ -143,7 +137,6 @@ class LabellingState:
 
     def add_answer(self, item: int, answer: Answer) -> None:
         """Add an answer about an item, or that it was skipped."""
-        self._person_numbers.setdefault(answer.by, len(self._person_numbers))
         self.answers.setdefault(item, []).append(answer)
         if answer.is_click:
             self.clicks_by[answer.by] += 1
@@ -240,7 +233,7 @@ class LabellingState:
         clicks = [answer for answer in answers if not answer.final]
         self.clicks[item] = sum(answer.is_click for answer in every)
         self.skips[item] = sum(answer.hit is None for answer in every)
-        self.sole_person[item] = self._person_numbers[clicks[0].by] if len(clicks) == 1 else NOBODY
+        self.sole_person[item] = clicks[0].by if len(clicks) == 1 else NOBODY
         self.audited[item] = trial is not None and trial.is_audit and bool(clicks)
         if not answers:
             self.label[item], self.doubt[item], self.done[item] = NO_LABEL, 1.0, False
