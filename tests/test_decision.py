@@ -89,6 +89,17 @@ def test_given_wants_a_probability(propensity):
         sa.Decision.given([1.0], [0], propensity)
 
 
+def test_given_wants_a_top_set_as_large_as_the_draw_around_it():
+    """Rules other than the paper's may leave labels of their top set out."""
+    left_out = {"labels": ["a"], "top": ["a", "b"]}
+    assert sa.Decision.given([1.0], **left_out, rule={"name": "cover"}).top == ["a", "b"]
+    for paper in ({"gamma": 0.5}, {"rule": {"name": "dilute", "gamma": 0.5}}):
+        with pytest.raises(InvalidInput, match=r"top of Decision.given must be 1 distinct labels, as many"):
+            sa.Decision.given([1.0], **left_out, **paper)
+    with pytest.raises(InvalidInput, match=r"top of Decision.given must be distinct labels"):
+        sa.Decision.given([1.0], ["a"], top=["a", "a"], rule={"name": "cover"})
+
+
 @pytest.mark.parametrize(
     "x",
     [[0.1, 0.0, 1e-8], ([0, 2], [0.1, 1e-8]), sa.Row([0.1], ([1], [1e-8]), 2)],

@@ -5,6 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+import numpy as np
+from service_kit import LABELS, D
+
+import superarm as sa
+from superarm.explore import Cover
 from superarm.journal.changes import AddLabels, DisableLabels, Erase, Freeze, Rollback, SetExplore, Unfreeze
 from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import ReplayResult, replay
@@ -15,7 +20,16 @@ from superarm.service.http import views
 from superarm.service.responses import decision_record_body, decision_response, outcome_response
 from superarm.service.service import Service
 
-__all__ = ["Driver", "bits", "forge", "forge_snapshot", "replayed", "sha256_of"]
+__all__ = [
+    "Driver",
+    "bits",
+    "decide_until_label_left_out",
+    "forge",
+    "forge_snapshot",
+    "replayed",
+    "save_promise",
+    "sha256_of",
+]
 
 
 class StoredDecision:
@@ -212,6 +226,25 @@ def replayed(driver: Driver, *, from_start: bool = False) -> ReplayResult:
 def bits(learner: Any, part: str = "") -> dict[str, bytes]:
     """Every bit of what a learner has learnt and of what deciding moves in it; or of arrays of that name."""
     return {name: array.tobytes() for name, array in learner.core.state().items() if part in name}
+
+
+def save_promise(path: Any) -> Any:
+    """Save a model of six labels that promises a coverage and has no warm-up; return its path."""
+    rule = Cover(coverage=0.9, warm_up=0)
+    sa.SetLogit(labels=LABELS, n_features=D, explore=rule, curves=0).save(path)
+    return path
+
+
+def decide_until_label_left_out(driver: Driver) -> StoredDecision:
+    """Decide until the rule leaves a label of its top set out; answer all decisions before that one."""
+    random = np.random.default_rng(3)
+    for _ in range(500):
+        x = random.normal(size=D).astype(np.float32)
+        made = driver.decide(DecisionRequest(x))
+        if len(made.labels) < len(made.top):
+            return made
+        driver.outcome(OutcomeRequest(made.id, hit=LABELS[int(np.argmax([*x, 0.3]))] in made.labels))
+    raise AssertionError("no label was left out")
 
 
 def sha256_of(driver: Driver) -> str:

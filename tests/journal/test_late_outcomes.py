@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from journal_kit import bits, replayed
+from journal_kit import bits, decide_until_label_left_out, replayed, save_promise
 from service_kit import LABELS, Clock, D, rows
 
 import superarm as sa
 from superarm.data.rows import Row
+from superarm.errors import InvalidInput
 from superarm.journal.projector import Projector
 from superarm.learners.registry import make
 from superarm.service.handler import DecisionRequest, OutcomeRequest
@@ -42,6 +43,36 @@ def test_a_late_yes_after_a_learnt_no_is_learnt_where_the_learner_can(drive, lea
     assert bits(session.learner) == bits(twin)
     assert (outcome["late"], outcome["learnt"], session.stats.refused) == (True, can, int(not can))
     assert replayed(session, from_start=True).same
+
+
+def test_a_late_yes_to_a_set_with_a_label_left_out_is_learnt(drive, tmp_path):
+    clock = Clock()
+    options = {"timeout": 10.0, "default_outcome": False, "clock": clock}
+    session = drive(model=save_promise(tmp_path / "promise.npz"), **options)
+    made = decide_until_label_left_out(session)
+    clock.now += 11.0
+    assert session.expire() == 1
+    outcome = session.outcome(OutcomeRequest(made.id, hit=True)).outcome
+    assert (outcome["late"], outcome["learnt"], session.stats.refused) == (True, True, 0)
+    live = bits(session.learner)
+    assert replayed(session, from_start=True).same
+    session.store.close()  # killed: the next start projects it again
+    assert bits(drive(**options).learner) == live
+
+
+def test_a_late_outcome_that_cannot_be_taken_as_given_is_refused(drive, monkeypatch):
+    clock = Clock()
+    session = drive(timeout=10.0, default_outcome=False, clock=clock)
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    clock.now += 11.0
+    session.expire()
+
+    def refuse(*args, **kwargs):
+        raise InvalidInput("no such set")
+
+    monkeypatch.setattr(sa.Decision, "given", refuse)
+    outcome = session.outcome(OutcomeRequest("a", hit=True)).outcome
+    assert (session.outage, outcome["learnt"], session.stats.refused) == (None, False, 1)
 
 
 @pytest.mark.parametrize("default", [False, True], ids=["miss", "hit"])

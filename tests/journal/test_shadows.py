@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from journal_kit import bits
+from journal_kit import bits, decide_until_label_left_out, save_promise
 from service_kit import LABELS, rows
 
 import superarm as sa
@@ -140,6 +140,32 @@ def test_a_shadow_that_breaks_does_not_disturb_the_service(drive, monkeypatch):
     assert session.outage is None
     assert "ZeroDivisionError" in session.reports()[1]["problem"]
     assert session.projector.shadows["shadow:" + SPECS[1]].learnt == 20
+
+
+def test_a_shadow_of_a_promise_learns_from_sets_with_labels_left_out(drive, tmp_path):
+    spec = "set-logit:step=2"
+    session = drive(model=save_promise(tmp_path / "promise.npz"), shadows=[spec])
+    made = decide_until_label_left_out(session)
+    session.outcome(OutcomeRequest(made.id, hit=False))
+    (shadow,) = session.projector.shadows.values()
+    assert (session.outage, shadow.stop_reason) == (None, "")
+    assert shadow.learnt == session.stats.outcomes
+    weights = bits(shadow.learner, "weights")
+    session.close()
+    for shadows in ([spec], [spec, "set-logit"]):  # as snapshots have it, and one that begins now
+        again = drive(shadows=shadows)
+        assert bits(again.projector.shadows[f"shadow:{spec}"].learner, "weights") == weights
+        assert {shadow.learnt for shadow in again.projector.shadows.values()} == {again.stats.outcomes}
+        again.close()
+
+
+def test_a_decision_that_shadows_cannot_take_stops_them_and_nothing_else(drive, monkeypatch):
+    session = drive(shadows=SPECS)
+    run_some(session, 10)
+    monkeypatch.setattr(session.projector, "_as_given", lambda record: 1 / 0)
+    run_some(session, 20, 1)
+    assert (session.outage, session.stats.learnt) == (None, 30)
+    assert all("ZeroDivisionError" in report["problem"] for report in session.reports()[1:])
 
 
 @pytest.mark.parametrize("spec", ["perceptron", "banditron", "mc-dbf"])

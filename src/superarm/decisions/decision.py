@@ -110,8 +110,8 @@ class Decision(DecisionBase):
             x: the row; one with names is kept as it is.
             labels: the shown labels; in the order of the draw, where there was one.
             propensity: the probability of the set.
-            top: the top set that it was drawn around, if it was drawn as in the paper's eq. 5.
-            gamma: the share of exploration, then. The unbiased learners need both.
+            top: the top set that it was drawn around, as in the paper's eq. 5; with ``rule``, that rule's top set.
+            gamma: the share of exploration of eq. 5. The unbiased learners need both.
             eligible: the only labels that could have been shown.
             rule: how it was drawn, if by another rule, as `Decision.rule` has it.
 
@@ -127,7 +127,10 @@ class Decision(DecisionBase):
         best = () if top is None else tuple(top)
         if rule is None and (top is None) != (gamma is None):
             raise InvalidInput.must("top and gamma", owner, "given both or neither", (top, gamma))
-        if top is not None and (len(set(best)) != len(best) or len(best) != len(shown)):
+        if len(set(best)) != len(best):
+            raise InvalidInput.must("top", owner, "distinct labels", best)
+        drawn_around_top = rule is None or rule.get("name") == "dilute"  # other rules may leave labels out
+        if drawn_around_top and top is not None and len(best) != len(shown):
             raise InvalidInput.must("top", owner, f"{len(shown)} distinct labels, as many as shown", best)
         if gamma is not None:
             if not 0.0 < gamma <= 1.0:

@@ -268,10 +268,11 @@ class Projector:
 
     def _learn_correction(self, record: DecisionRecord, hit: bool, label: str | None) -> str | None:
         """Learn the outcome of a decision whose default was learnt before; why that was not possible."""
-        learner, given = self.learner, self._as_given(record)
-        if (label is None and "hit" not in learner.feedback) or not learner.learns_from(given):
-            return f"{learner.owner} learns from an answer once, and from no set but its own"
+        learner = self.learner
         try:
+            given = self._as_given(record)
+            if (label is None and "hit" not in learner.feedback) or not learner.learns_from(given):
+                return f"{learner.owner} learns from an answer once, and from no set but its own"
             if label is None:
                 learner.update(given, hit=hit)
             else:
@@ -340,7 +341,13 @@ class Projector:
         was_refused = record.event.seq in self.totals.refused_seqs
         if self.shadows and not self.totals.settings.frozen and not was_refused:
             default = None if expired is None else expired.body.hit
-            given, log = self._as_given(record), shown.log_propensity
+            log = shown.log_propensity
+            try:
+                given = self._as_given(record)
+            except Exception as error:  # nothing that shadows need may disturb the service
+                for shadow in self.shadows.values():
+                    shadow.stop_reason = shadow.stop_reason or repr(error)
+                return
             for shadow in self.shadows.values():
                 shadow.on_outcome(given, log, outcome.hit, outcome.label, timeout=timeout, default=default)
 
