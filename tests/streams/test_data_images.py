@@ -1,4 +1,4 @@
-"""Image sets: the official formats, checksums, mirrors, offline directories."""
+"""Image sets: the official formats, checksums, mirrors, resumed downloads, offline directories."""
 
 from __future__ import annotations
 
@@ -207,23 +207,30 @@ def test_data_that_is_not_here_says_how_to_get_it():
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves ``contents``; breaks off a first response after ``cut`` bytes."""
+    """Serves ``contents``; breaks off a first response after ``cut`` bytes; may know ranges."""
 
     contents: dict
     cut: int | None
     asked: list
+    knows_ranges: bool
 
     def do_GET(self):
         content = self.contents.get(self.path.lstrip("/"))
         if content is None:
             self.send_error(404)
             return
-        type(self).asked.append(self.path)
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
+        start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
+        type(self).asked.append((self.path, start))
+        if not self.knows_ranges:
+            start = 0
+        if start >= len(content):
+            self.send_error(416)
+            return
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(content) - start))
         self.end_headers()
         stop, type(self).cut = self.cut, None
-        self.wfile.write(content[:stop])
+        self.wfile.write(content[start:stop])
 
     def log_message(self, *args):
         pass
@@ -231,7 +238,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server():
-    handler = type("Own", (Handler,), {"contents": {}, "cut": None, "asked": []})
+    handler = type("Own", (Handler,), {"contents": {}, "cut": None, "asked": [], "knows_ranges": True})
     one = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=one.serve_forever, daemon=True)
     thread.start()
@@ -259,8 +266,10 @@ def test_download_and_progress(server, monkeypatch):
     assert len(handler.asked) == asked  # what is there is not asked for again
 
 
-def test_a_download_that_was_broken_off_leaves_nothing_and_can_be_repeated(server):
+@pytest.mark.parametrize("knows_ranges", [True, False])
+def test_a_download_that_was_broken_off_goes_on(server, knows_ranges):
     handler, address = server
+    handler.knows_ranges = knows_ranges
     content = np.random.default_rng(0).bytes(300_000)
     handler.contents = {"things/thing.bin": content}
     handler.cut = 200_000
@@ -268,8 +277,28 @@ def test_a_download_that_was_broken_off_leaves_nothing_and_can_be_repeated(serve
     with pytest.raises(MissingData, match=r"broken off|no connection"):
         fetch([file])
     assert find(file) is None
-    assert list((data_home() / "things").iterdir()) == []
-    assert fetch([file])[0].read_bytes() == content
+    seen = []
+    assert fetch([file], progress=seen.append)[0].read_bytes() == content
+    (_, first), (_, second) = handler.asked
+    assert first == 0
+    assert 100_000 < second <= 200_000
+    assert sum(seen) == 300_000
+    assert [path.name for path in (data_home() / "things").iterdir()] == ["thing.bin"]
+
+
+def test_a_part_that_is_whole_or_wrong_is_told_by_its_checksum(server):
+    handler, address = server
+    handler.contents = {"things/thing.bin": b"content"}
+    file = remote(b"content", f"{address}/things/")
+    part = data_home() / "things" / ".thing.bin.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"contrary")
+    with pytest.raises(MissingData, match="its checksum differs"):
+        fetch([file])
+    assert not part.exists()
+    part.write_bytes(b"content")  # broken off after the last byte
+    assert fetch([file])[0].read_bytes() == b"content"
+    assert [start for _, start in handler.asked] == [8, 7]
 
 
 def test_listing_reads_no_file(server, monkeypatch):

@@ -1,4 +1,4 @@
-"""Files from the net, whole or not at all: checksums, mirrors, offline directories."""
+"""Files from the net, whole or not at all: checksums, mirrors, resumed downloads, offline directories."""
 
 from __future__ import annotations
 
@@ -102,7 +102,10 @@ def _copy(source: Path, target: Path) -> None:
 def _download(
     file: RemoteFile, target: Path, mirror: str | None, progress: Callable[[int], object] | None
 ) -> list[str]:
-    """Download from the first mirror that gives the right file; else the reason for each."""
+    """Download from the first mirror that gives the right file; else return the reason for each.
+
+    What has come stays in a ``.part`` file when the connection breaks; the next mirror or attempt goes on from there.
+    """
     require_extra("data")
     import requests
 
@@ -112,9 +115,8 @@ def _download(
     reasons = []
     for address in (*first, *file.mirrors):
         try:
-            _save(address + file.name, part, progress)
+            _resume(address + file.name, part, progress)
         except (requests.RequestException, OSError) as error:
-            part.unlink(missing_ok=True)
             reasons.append(f"  {address}{file.name}: {_reason(error)}")
             continue
         if is_official(part, file):
@@ -125,17 +127,24 @@ def _download(
     return reasons
 
 
-def _save(url: str, path: Path, progress: Callable[[int], object] | None) -> None:
-    """Download to a file."""
+def _resume(url: str, part: Path, progress: Callable[[int], object] | None) -> None:
+    """Download what is missing of a file; all of it from a server that knows no ranges."""
     import requests
 
-    headers = {"Accept-Encoding": "identity"}
-    with requests.get(url, stream=True, timeout=30, headers=headers) as response, path.open("wb") as file:
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with requests.get(url, stream=True, timeout=30, headers=headers) as response:
+        if response.status_code == requests.codes.requested_range_not_satisfiable:  # nothing is missing
+            return
         response.raise_for_status()
-        for block in response.iter_content(BLOCK):
-            file.write(block)
-            if progress:
-                progress(len(block))
+        resumed = response.status_code == requests.codes.partial_content
+        if resumed and progress:
+            progress(have)
+        with part.open("ab" if resumed else "wb") as file:
+            for block in response.iter_content(BLOCK):
+                file.write(block)
+                if progress:
+                    progress(len(block))
 
 
 def _reason(error: Exception) -> str:
@@ -155,5 +164,6 @@ def _offline_help(files: Sequence[RemoteFile]) -> str:
     names = "".join(f"  {f.mirrors[0]}{f.name}  ({f.size:,} bytes, {f.digest})\n" for f in files)
     return (
         f"Without a network, get on another machine\n{names}put into DIR/{folder}/, and run: "
-        f"superarm data get {folder} --from DIR (or set {OFFLINE}=DIR)."
+        f"superarm data get {folder} --from DIR (or set {OFFLINE}=DIR).\n"
+        "A download that was broken off goes on where it stopped."
     )
