@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 from importlib.util import find_spec
 from time import monotonic
 from typing import TypeVar
@@ -13,16 +15,19 @@ from typing import TypeVar
 T = TypeVar("T")
 Tick = Callable[[int], object]
 Progress = bool | Tick | None  # True: a bar; or whatever is to be called with the work done since
-LOG_SECONDS = 10.0  # between two lines
+LOG_SECONDS = 10.0  # between two lines of a log
+BAR_SECONDS = 0.1  # between two pictures of a bar
 
 
 @contextmanager
-def progress_ticker(progress: Progress, total: int | None, unit: str = "rounds") -> Iterator[Tick]:
+def progress_ticker(
+    progress: Progress, total: int | None, unit: str = "rounds", details: Callable[[], str] | None = None
+) -> Iterator[Tick]:
     """What a long function calls as it goes: a bar, its caller's own function, or nothing."""
     if callable(progress):
         yield progress
     else:
-        with progress_bar(total, unit, quiet=not progress) as tick:
+        with progress_bar(total, unit, details, quiet=not progress) as tick:
             yield tick
 
 
@@ -35,15 +40,28 @@ def with_progress(items: Iterable[T], progress: Progress, total: int | None, uni
 
 
 @contextmanager
-def progress_bar(total: int | None, unit: str = "rounds", *, quiet: bool = False) -> Iterator[Tick]:
-    """A bar of rounds, bytes or images, which is gone at the end, or lines; ``tick(n)`` moves it by n."""
+def progress_bar(
+    total: int | None,
+    unit: str = "rounds",
+    details: Callable[[], str] | None = None,
+    *,
+    quiet: bool = False,
+) -> Iterator[Tick]:
+    """A bar of rounds, bytes or images, which is gone at the end, or lines; ``tick(n)`` moves it by n.
+
+    Both tell how much is done, how fast, the time left, and what ``details`` returns at that moment.
+    """
     if quiet:
         yield lambda n: None
     elif _can_redraw():
-        with _live_bar(total, unit) as tick:
-            yield tick
+        with _live_bar(total) as show:
+            status = _Status(total, unit, details, BAR_SECONDS, show)
+            try:
+                yield status.tick
+            finally:
+                status.update()
     else:
-        yield _LogLines(total, unit).tick
+        yield _Status(total, unit, details, LOG_SECONDS, _print_line).tick
 
 
 def _can_redraw() -> bool:
@@ -53,40 +71,56 @@ def _can_redraw() -> bool:
     return sys.stderr.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
-def _amount(total: int | None, unit: str) -> str:
-    return f" of {total:,} {unit}" if total else f" {unit}"
-
-
 @contextmanager
-def _live_bar(total: int | None, unit: str) -> Iterator[Tick]:
+def _live_bar(total: int | None) -> Iterator[Callable[[int, str], None]]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
-    bar = Progress(
-        TextColumn("{task.percentage:>3.0f} %"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f}" + _amount(total, unit)),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
+    percentage, text = TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.description}", markup=False)
+    with Progress(percentage, BarColumn(), text, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)
-        yield lambda n: bar.advance(task, n)
+        yield lambda done, line: bar.update(task, completed=done, description=line)
 
 
-class _LogLines:
-    """A line on standard error, every `LOG_SECONDS`."""
+def _print_line(done: int, line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
-    def __init__(self, total: int | None, unit: str) -> None:
-        self.amount = _amount(total, unit)
-        self.done, self.printed_at = 0, monotonic()
+
+@dataclass
+class _Status:
+    """How much is done; ``show`` gets it as a number and as a line, at most once every ``interval`` seconds."""
+
+    total: int | None
+    unit: str
+    details: Callable[[], str] | None
+    interval: float
+    show: Callable[[int, str], None]
+    done: int = 0
+
+    def __post_init__(self) -> None:
+        self.began = self.shown_at = monotonic()
 
     def tick(self, n: int) -> None:
         self.done += n
-        if monotonic() - self.printed_at > LOG_SECONDS:
-            self.printed_at = monotonic()
-            print(f"{self.done:,}{self.amount}", file=sys.stderr, flush=True)
+        if monotonic() - self.shown_at > self.interval:
+            self.update()
+
+    def update(self) -> None:
+        self.shown_at = monotonic()
+        self.show(self.done, self.line(self.shown_at - self.began))
+
+    def line(self, seconds: float) -> str:
+        """Return what is done after so many seconds, the mean speed, and the time that is left at this speed."""
+        parts = [f"{self.done:,}" + (f" of {self.total:,} {self.unit}" if self.total else f" {self.unit}")]
+        if self.done and seconds > 0.0:
+            speed = self.done / seconds
+            parts.append(f"{speed:,.0f} a second" if speed >= 10.0 else f"{speed:.1f} a second")
+            if self.total:
+                left = max(0, self.total - self.done) / speed
+                parts.append(f"{timedelta(seconds=round(left))} left")
+        if self.details:
+            parts.append(self.details())
+        return ", ".join(parts)
 
 
 def in_notebook() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -14,24 +15,51 @@ from superarm.experiments import Store, read_spec, run
 
 def test_a_log_gets_lines_now_and_then(monkeypatch, capsys):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    with progress_bar(3000, "rounds of grid") as tick:
-        tick(1000)
-    assert capsys.readouterr().err == ""  # ten seconds have not passed
-    monkeypatch.setattr("superarm._progress.LOG_SECONDS", -1.0)
-    with progress_bar(3000, "rounds of grid") as tick:
-        tick(1000)
+    clock = iter([0.0, 4.0, 20.0, 20.0, 32.0, 32.0])
+    monkeypatch.setattr("superarm._progress.monotonic", lambda: next(clock))
+    details = iter(["1/3 runs", "2/3 runs, 1 failed"])
+    with progress_bar(3000, "rounds of grid", lambda: next(details)) as tick:
+        tick(500)
+        assert capsys.readouterr().err == ""  # ten seconds have not passed
+        tick(500)
         tick(1000)
     written = capsys.readouterr()
-    assert written.err == "1,000 of 3,000 rounds of grid\n2,000 of 3,000 rounds of grid\n"
+    assert written.err.splitlines() == [
+        "1,000 of 3,000 rounds of grid, 50 a second, 0:00:40 left, 1/3 runs",
+        "2,000 of 3,000 rounds of grid, 62 a second, 0:00:16 left, 2/3 runs, 1 failed",
+    ]
     assert written.out == ""
 
 
 def test_a_terminal_gets_a_live_line(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "160")
-    with progress_bar(2000, "bytes") as tick:
+    clock = iter([0.0, 500.0, 500.0, 500.0])
+    monkeypatch.setattr("superarm._progress.monotonic", lambda: next(clock))
+    with progress_bar(2000, "bytes", lambda: "[1/2] files") as tick:
         tick(1000)
-    assert "1,000 of 2,000 bytes" in capsys.readouterr().err
+    written = re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    assert " 50 %" in written
+    assert "1,000 of 2,000 bytes, 2.0 a second, 0:08:20 left, [1/2] files" in written
+
+
+def test_a_grid_tells_how_many_runs_are_done_and_how_many_failed(tmp_path, monkeypatch, capsys):
+    """In a log, where the bar cannot be drawn."""
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setattr("superarm._progress.LOG_SECONDS", -1.0)
+    (tmp_path / "own.py").write_text(
+        "import superarm as sa\n"
+        "class Broken(sa.Perceptron):\n"
+        "    def run(self, *args, **options):\n"
+        "        raise RuntimeError('no')\n"
+    )
+    text = 'rounds = 100\nseeds = 2\ndata = ["digits"]\nlearners = ["own.py:Broken", "pa"]\n'
+    run(read_spec(write_spec(tmp_path, text)), Store(tmp_path / "s"), progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("100 of 400 rounds of grid, ")
+    assert " a second, 0:00:0" in lines[0]
+    assert lines[0].endswith(" left, 1/4 runs, 1 failed")
+    assert lines[3].endswith(", 4/4 runs, 2 failed")
 
 
 def test_the_report_is_opened_for_somebody_at_a_screen(tmp_path, monkeypatch, capsys):

@@ -57,11 +57,18 @@ def run(
     missing = [run for run in unique.values() if not store.has(run.key)]
     rounds = sum(run.rounds for run in missing)
     failures: list[RunFailure] = []
-    with progress_ticker(progress, rounds, f"rounds of {spec.name}") as tick:
+    executed = 0
+
+    def counts() -> str:
+        failed = f", {len(failures)} failed" if failures else ""
+        return f"{executed}/{len(missing)} runs{failed}"
+
+    with progress_ticker(progress, rounds, f"rounds of {spec.name}", counts) as tick:
         for result in execute_runs(missing, engine=engine, jobs=jobs, address=address) if missing else ():
             store.put(result)
             if isinstance(result, RunFailure):
                 failures.append(result)
+            executed += 1
             tick(result.run.rounds)
     stored, seconds = len(unique) - len(missing), time.monotonic() - began
     return RunSummary(spec.name, len(unique), len(missing), stored, tuple(failures), seconds)
