@@ -74,8 +74,7 @@ def execute(
 
 
 def finish(store: Store, failures: list[RunFailure], *, report: bool) -> None:
-    """Tables, report, and the exit code."""
-
+    """Write tables and the report, print failures, and set the exit code."""
     store.write_tables()
     if report:
         from superarm.report import write_report
@@ -93,8 +92,7 @@ def finish(store: Store, failures: list[RunFailure], *, report: bool) -> None:
 
 
 def show_report(path: Path) -> None:
-    """Say where the report is; open it if somebody sits at a screen."""
-
+    """Print where the report is, and open it if somebody sits at a screen."""
     print(path)
     open_page(path.resolve().as_uri())
 
@@ -126,7 +124,6 @@ def reproduce(
     Example: **superarm reproduce fig2 table1 --quick**
     """
     require_extra("experiments")
-    from superarm.cli.experiments import execute, finish
     from superarm.experiments import Store, paper_specs, read_spec
 
     paths = paper_specs()
@@ -179,7 +176,6 @@ def demo(
     Example: **superarm demo**
     """
     require_extra("experiments")
-    from superarm.cli.experiments import execute, finish
     from superarm.experiments import DEMO, Store, read_spec
     from superarm.simulation import RATES
 

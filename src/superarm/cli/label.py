@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ import typer
 
 from superarm.cli import options as opt
 from superarm.cli.options import read_labels, split_commas
-from superarm.cli.output import print_address, print_note, print_table
+from superarm.cli.output import print_address, print_json, print_note, print_table
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
@@ -229,7 +228,7 @@ def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
     with progress_bar(len(job.rows.keys), "rows", quiet=as_json) as tick:
         outcome = simulate_labeller(job, job.rows.truth, wrong=wrong_clicks, on_progress=tick)
     if as_json:
-        print(json.dumps(outcome))
+        print_json(outcome)
         return
     progress = job.progress()
     low, high = progress.interval or (0.0, 1.0)
