@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from lab_kit import results, small_data, write_spec
 
@@ -16,6 +17,7 @@ from superarm.errors import InvalidInput
 from superarm.experiments import Store, read_spec, run
 from superarm.explore import PlainRule, rules
 from superarm.journal.create import JournalOptions, new_journal
+from superarm.logs import Writer
 
 OWN = """
 import numpy as np
@@ -127,3 +129,22 @@ def test_a_model_with_the_rule_can_be_served(own: str, tmp_path: Path) -> None:
     sa.make(learner, labels=list("abcd"), n_features=2, set_size=2).save(tmp_path / "m.npz")
     meta, _ = new_journal(JournalOptions(learner=learner), tmp_path / "m.npz")
     assert meta["learner"] == learner
+
+
+def test_evaluate_asks_what_the_rule_would_have_shown(own: str, tmp_path: Path) -> None:
+    learner = sa.SetLogit(n_labels=6, n_features=2, set_size=3, uniform=1.0, seed=0)
+    rows = np.random.default_rng(0).standard_normal((400, 2))
+    with Writer(tmp_path / "log.jsonl") as log:
+        for x in rows:
+            log.add(learner.decide(x), hit=bool(x[0] > 0))
+    learner.save(tmp_path / "model.npz")
+    options = ("--model", tmp_path / "model.npz", "--rule", f"{own}:share=0.25,other=3", "--set-size", 3)
+    done = command("evaluate", tmp_path / "log.jsonl", *options, "--json")
+    result = json.loads(done.stdout.removeprefix("executed\n"))["results"][0]
+    assert result["rule"] == "Fewer(share=0.25, other=3)"
+    assert result["mean_size"] == pytest.approx(0.75 * 3 + 0.25 * 1)
+
+    done = command("evaluate", tmp_path / "log.jsonl", *options[:3], f"{own}:colour=3")
+    assert "--rule of evaluate must be a rule with its own parameters" in done.stderr
+    done = command("evaluate", tmp_path / "log.jsonl", *options[:3], own.replace("Fewer", "More"))
+    assert "must be the name of a Rule class in it" in done.stderr

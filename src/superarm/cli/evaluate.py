@@ -55,7 +55,10 @@ def evaluate(
         list[str] | None, typer.Option(help="The same, where they are probabilities.")
     ] = None,
     rule: Annotated[
-        str | None, typer.Option(help="Draw by a rule: NAME or NAME:key=value, as runner-up:explore=0.5.")
+        str | None,
+        typer.Option(
+            help="Draw by a rule: NAME or file.py:Class, with :key=value, as runner-up:explore=0.5."
+        ),
     ] = None,
     grid: Annotated[bool, typer.Option("--grid", help="Compare all of them, one line each.")] = False,
     group: Annotated[
@@ -235,7 +238,7 @@ def _policies(
 def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[Rule | Literal["own"] | None]:
     """The rules that --rule, --gamma or --draw name; ``None`` shows the best labels."""
     from superarm.explore import Dilute, rule_from
-    from superarm.learners.registry import parse_params
+    from superarm.learners.registry import make_rule, names_file, parse_params
 
     given = {"--rule": text, "--gamma": gamma, "--draw": own or None}
     options = [option for option, value in given.items() if value is not None]
@@ -246,6 +249,8 @@ def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[R
     if text is None:
         shares = _values("--gamma", gamma, float, grid)
         return [None if share is None else Dilute(gamma=share) for share in shares]
+    if names_file(text):
+        return [make_rule(text, "--rule", "evaluate")]
     name, _, rest = text.partition(":")
     return [rule_from({"name": name} | parse_params(rest, "--rule", "evaluate", text), "evaluate")]
 

@@ -77,16 +77,19 @@ def names_file(spec: Any) -> bool:
     return isinstance(spec, str) and spec.partition(":")[0].endswith(".py")
 
 
-def make_rule(spec: str) -> Rule:
-    """Return a rule in a user's own file, from ``file.py:Class:key=value:key=value``: a comma would end it."""
+def make_rule(spec: str, parameter: str = "explore", owner: str = "superarm") -> Rule:
+    """Return a rule in a user's own file, from ``file.py:Class:key=value:key=value``.
+
+    Commas may stand between the pairs, where the spec is not itself a parameter of a learner's.
+    """
     name, _, rest = spec.partition(":")
     class_name, _, pairs = rest.partition(":")
     cls: type[Rule] = _from_file(Path(name), class_name, Rule)
-    params = parse_params(pairs.replace(":", ","), "explore", "superarm", spec)
+    params = parse_params(pairs.replace(":", ","), parameter, owner, spec)
     try:
         return cls(**params)
     except TypeError as error:
-        raise InvalidInput.must("explore", "superarm", "a rule with its own parameters", spec) from error
+        raise InvalidInput.must(parameter, owner, "a rule with its own parameters", spec) from error
 
 
 def parse_value(text: str) -> Any:
