@@ -1,4 +1,4 @@
-"""95 % intervals of shares and of means."""
+"""Intervals of shares and of means."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from superarm._extras import require_extra
 
 
 def wilson(rate: float, n: float) -> tuple[float, float]:
-    """Return the interval of a share of n (Wilson 1927).
+    """Return the 95 % interval of a share of n (Wilson 1927).
 
     >>> [round(end, 3) for end in wilson(0.95, 100)]
     [0.888, 0.978]
@@ -18,7 +18,7 @@ def wilson(rate: float, n: float) -> tuple[float, float]:
     return max(0.0, (middle - reach) / (1 + z)), min(1.0, (middle + reach) / (1 + z))
 
 
-def student_margin(error: float, freedom: float) -> float:
+def student_margin(error: float, freedom: float, level: float = 0.95) -> float:
     """Return half of Student's interval of a mean with this standard error and these degrees of freedom.
 
     >>> round(student_margin(10**-0.5, 9), 3)
@@ -27,4 +27,4 @@ def student_margin(error: float, freedom: float) -> float:
     require_extra("logs")
     from scipy.special import stdtrit
 
-    return float(stdtrit(max(freedom, 1.0), 0.975)) * error
+    return float(stdtrit(max(freedom, 1.0), 0.5 + level / 2)) * error

@@ -77,7 +77,8 @@ def result(m, rate, expected, problem=""):
 def nested_estimates(*results):
     learner = sa.SetLogit(n_labels=K, n_features=D, set_size=M)
     policies = [Policy("it", learner=learner, set_size=result.set_size) for result in results]
-    return [result.best for result in nested(list(results), policies)]
+    estimators = [lambda level, result=result: result.estimates for result in results]  # as wide at any level
+    return [result.best for result in nested(results, policies, estimators)]
 
 
 def test_what_hits_with_fewer_labels_hits_with_more():

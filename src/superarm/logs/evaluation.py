@@ -70,7 +70,7 @@ def evaluate(
         low=low,
         high=high,
         warnings=tuple(diagnostics.warnings()),
-        results=tuple(nested(results, policies)),
+        results=tuple(nested(results, policies, [evaluator.whole.estimates for evaluator in evaluators])),
     )
 
 
@@ -163,7 +163,7 @@ class PolicyEvaluator:
             policy=policy.name,
             set_size=self.runner.size,
             rule=policy.rule_text,
-            estimates=self.whole.estimates,
+            estimates=self.whole.estimates(),
             required=self.whole.linear.required_data(hit_rate),
             mean_size=self.whole.mean_size,
             expected=self.whole.linear.expected,
@@ -177,7 +177,7 @@ class PolicyEvaluator:
             wanted = "a column of the log, or a name in its x or context"
             raise InvalidInput.must("group", log, wanted, self.group)
         for name, estimator in sorted(self.groups.items()):
-            best = best_of(estimator.estimates)
+            best = best_of(estimator.estimates())
             rate = (nan, nan, nan) if best is None else (best.rate, best.low, best.high)
             yield GroupCoverage(name, estimator.rows, *rate, estimator.mean_size)
 
@@ -207,9 +207,9 @@ class HitRateEstimator:
         control = logged.m / np.maximum(pi.sum(axis=1), 1e-300)
         self.linear.add(weights.linear, batch.hit, *expected, predicted, control, known)
 
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (*self.by_set.estimates(), *self.linear.estimates())
+    def estimates(self, level: float = 0.95) -> tuple[Estimate, ...]:
+        """Return all estimates, with intervals of this level."""
+        return (*self.by_set.estimates(level), *self.linear.estimates(level))
 
     @property
     def mean_size(self) -> float:

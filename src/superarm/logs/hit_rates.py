@@ -271,8 +271,8 @@ class HitRateSums:
         kept = RowSums(*(sums[cut] for sums in up_to))
         return kept, float(share[cut]), float(self.unsupported[1] + up_to.predicted[-1] - kept.predicted)
 
-    def estimates(self) -> list[Estimate]:
-        """Return all estimates that these weights give."""
+    def estimates(self, level: float = 0.95) -> list[Estimate]:
+        """Return all estimates that these weights give, with intervals of this level."""
         names = ("ips", "snips", "dr") if self.kind == "set" else ("pi", "pi-dr")
         if self.rows < 2 or self.bins.rows.sum() < 2:
             why = "the log never shows a set of this policy's"
@@ -296,7 +296,7 @@ class HitRateSums:
             if fitted and s.residual < MIN_COUNT:
                 # answers that were not expected: as if there had been one more
                 error = max(error, sqrt((s.residual + 1.0) * s.weight_square / n) / n)
-            margin = student_margin(error, freedom - fitted)
+            margin = student_margin(error, freedom - fitted, level)
             return Estimate(
                 name=name,
                 value=(1.0 - unsupported) * value + predicted,

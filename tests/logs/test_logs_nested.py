@@ -1,0 +1,75 @@
+"""The best labels of one ranking, some or more of them: their intervals together still hold the truth."""
+
+from __future__ import annotations
+
+from math import nan
+
+import numpy as np
+import pytest
+
+from superarm._intervals import student_margin
+from superarm.logs import Estimate, Policy, PolicyResult, RequiredData
+from superarm.logs.results import nested
+
+SIZES, ERROR, FREEDOM = (1, 2, 3, 4, 5), 0.02, 300.0
+
+
+def estimate(value: float, level: float, problem: str = "") -> Estimate:
+    margin = student_margin(ERROR, FREEDOM, level)
+    low, high = max(0.0, value - margin), min(1.0, value + margin)
+    return Estimate("ips", value, low, high, 400, 300.0, 2.0, 1.0, 1.0, 0.0, problem)
+
+
+def together(
+    values: list[float], problems: tuple[str, ...] = ("",) * 5, expected: float = 0.9
+) -> list[PolicyResult]:
+    """What `nested` makes of estimates for 1 to 5 labels."""
+    column = "scores"
+    policies = [Policy("p", scores=column, set_size=m) for m in SIZES]
+    results = [
+        PolicyResult("p", m, None, (estimate(value, 0.95, problem),), RequiredData(None, None), m, expected)
+        for m, value, problem in zip(SIZES, values, problems, strict=True)
+    ]
+    estimators = [
+        lambda level, value=value, problem=problem: [estimate(value, level, problem)]
+        for value, problem in zip(values, problems, strict=True)
+    ]
+    return nested(results, policies, estimators)
+
+
+@pytest.mark.parametrize("truth", [(0.5,) * 5, (0.5, 0.5, 0.52, 0.53, 0.53)])
+def test_intervals_of_nested_sets_hold_the_truth(truth: tuple[float, ...]) -> None:
+    """Equal hit rates with independent errors are the worst case; 4,000 draws have a standard error of 0.35 %."""
+    random = np.random.default_rng(0)
+    holds = np.zeros(5)
+    for values in np.array(truth) + ERROR * random.standard_normal((4000, 5)):
+        ends = [(e.low, e.high) for result in together(values.tolist()) if (e := result.best)]
+        holds += [low <= t <= high for (low, high), t in zip(ends, truth, strict=True)]
+    assert (holds / 4000 > 0.94 - 3 * 0.0035).all()
+
+
+@pytest.mark.parametrize(
+    "values", [(0.7, 0.3, 0.5, 0.6, 0.65), (0.8, 0.71, 0.8, 0.8, 0.8), (0.9, 0.2, 0.8, 0.1, 0.3)]
+)
+def test_a_larger_set_does_not_look_worse(values: tuple[float, ...]) -> None:
+    best = [result.best for result in together(list(values)) if result.best is not None]
+    rates = [e.rate for e in best]
+    assert len(rates) == 5
+    assert rates == sorted(rates)
+    assert all(e.low <= e.value <= e.high for e in best)
+
+
+def test_an_interval_is_cut_by_wider_ones_of_other_sizes() -> None:
+    cut, margin = together([0.8, 0.77, 0.8, 0.8, 0.8])[1].best, student_margin(ERROR, FREEDOM, 1 - 0.02 / 4)
+    assert cut is not None
+    assert cut.low == pytest.approx(0.8 - margin)  # that of one label
+    assert cut.high == pytest.approx(0.77 + student_margin(ERROR, FREEDOM))  # its own
+
+
+def test_what_the_log_cannot_answer_follows_from_fewer_labels() -> None:
+    few, *_, many = together([0.8, nan, nan, nan, nan], ("", "x", "x", "x", "x"))
+    assert few.best is not None
+    assert many.best is not None
+    assert (many.best.name, many.best.value, many.best.high) == ("nested", 0.9, 1.0)
+    assert many.best.low == few.best.low
+    assert together([0.5, nan, nan, nan, nan], ("", "x", "x", "x", "x"))[4].best is None  # too low to say
