@@ -16,7 +16,7 @@ import polars as pl
 
 import superarm as sa
 from superarm.explore.dilute_probabilities import dilute_moments
-from superarm.report.theme import LIGHT, PALETTE
+from superarm.report.chart import LIGHT, PALETTE
 from superarm.theory import second_moment, summary
 
 FOLDER = Path(__file__).parent / "img"

@@ -42,22 +42,21 @@ class Comparison:
         Args:
             y: which rate: ``"error_rate"``, ``"miss_rate"`` or ``"shown_miss_rate"``.
         """
-        from superarm.report.traces import traces_chart
+        from superarm.report.figures import traces_chart
 
         return traces_chart(self.runs, y)
 
     def to_frame(self) -> polars.DataFrame:
         """A row for each run."""
         require_extra("logs")
-        from superarm.report.traces import runs_frame
+        from superarm.report.stats import runs_frame
 
         return runs_frame(self.runs).drop("gamma")
 
     def table(self) -> polars.DataFrame:
         """A row for each learner: means over seeds, and half of their 95 % intervals."""
         require_extra("logs")
-        from superarm.report.stats import summary
-        from superarm.report.traces import runs_frame
+        from superarm.report.stats import runs_frame, summary
 
         return summary(runs_frame(self.runs)).drop("gamma")
 

@@ -138,7 +138,7 @@ class Trace:
         Args:
             y: which rate: ``"error_rate"``, ``"miss_rate"`` or ``"shown_miss_rate"``.
         """
-        from superarm.report.traces import traces_chart
+        from superarm.report.figures import traces_chart
 
         return traces_chart({self.learner: (self,)}, y)
 

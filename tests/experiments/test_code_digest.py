@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import superarm as sa
-from superarm.experiments import code_digest as home
-from superarm.experiments.code_digest import code_digest
+from superarm.experiments import runs as home
+from superarm.experiments.runs import code_digest
 
 
 @pytest.fixture

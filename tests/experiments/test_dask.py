@@ -15,7 +15,7 @@ import pytest
 from lab_kit import ROOT, results, small_data, write_spec
 
 from superarm.errors import InvalidInput
-from superarm.experiments import Store, engines, read_spec, run
+from superarm.experiments import Store, read_spec, run, runner
 
 pytestmark = [
     pytest.mark.skipif(
@@ -99,7 +99,7 @@ learners = ["mc-dbf", "own.py:Slow", "own.py:Breaks"]
 
 
 def test_no_scheduler_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "TIMEOUT", "1s")
+    monkeypatch.setattr(runner, "TIMEOUT", "1s")
     text = 'data = ["digits"]\nlearners = ["mc-dbf"]\nrounds = 10'
     spec = read_spec(write_spec(tmp_path, text))
     with pytest.raises(InvalidInput, match="address of engine dask must be a running Dask scheduler's"):

@@ -20,11 +20,10 @@ from superarm.experiments import DEMO, Experiment, Store, paper_specs, read_spec
 from superarm.experiments.runs import RunFailure
 from superarm.experiments.spec import Figure
 from superarm.report import write_report
-from superarm.report.chart import log_ticks
+from superarm.report.chart import DASHES, INK, PALETTE, log_ticks
 from superarm.report.figures import charts
 from superarm.report.findings import findings
 from superarm.report.stats import differences, half_width, summary, with_interval, with_series
-from superarm.report.theme import DASHES, INK, PALETTE
 
 GRID = """
 title = "A report's <grid> & more"

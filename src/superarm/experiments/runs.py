@@ -1,4 +1,7 @@
-"""One run of one learner on one data set with one seed: the key its result is kept under, and that result."""
+"""One run of one learner on one data set with one seed: the key its result is kept under, and that result.
+
+The key has one hash of the code behind the run: results of older code are never taken for those of newer.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import json
 import os
 import platform
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.metadata import version
@@ -14,16 +18,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import superarm
 from superarm.errors import Description, InvalidInput
-from superarm.experiments.code_digest import code_digest
 from superarm.learners import Learner
-from superarm.learners.registry import make
+from superarm.learners.registry import make, names_file
 from superarm.native import cpu_level
 from superarm.simulation import Trace, simulate
 from superarm.streams import Arrays, Stream, open_data, size_of
 from superarm.streams.catalog import identity
 
 FORMAT = 3  # of results; a change makes everything run again
+PACKAGE = Path(superarm.__file__).parent
+RUN_FOLDERS = ("data", "decisions", "explore", "learners", "native", "streams", "theory")
+RUN_FILES = ("groups.py", "losses.py", "parameters.py", "simulation.py")
+SOURCES = ("*.py", "*.pyx", "*.pxd", "c/*.[ch]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,36 @@ def open_stream(source: str, label: str | None, first_labels: int | None, data_d
     keep = stream.y < k
     names = list(stream.labels[:k]) if stream.labels else None
     return Arrays(stream.rows.dense[keep], stream.y[keep], labels=names, name=stream.name)
+
+
+# ---------------------------------------------------------------- the code behind a run
+
+
+def code_digest(learner_spec: str, explore: Any = None) -> str:
+    """Return the hash of the code behind a learner and its ``explore``: names, or ``file.py:Class`` each.
+
+    It is of the package's version, of all our code that a run may pass through, and of a user's own learner and rule:
+    their files and the other Python files in their folders.
+    """
+    folders = {Path(spec.partition(":")[0]).parent for spec in (learner_spec, explore) if names_file(spec)}
+    user_files = (path for folder in folders for path in folder.glob("*.py"))
+    return _hash(superarm.__version__, _package_digest(), _digest(user_files))[:16]
+
+
+@lru_cache(maxsize=1)
+def _package_digest() -> str:
+    files = {PACKAGE / name for name in RUN_FILES}
+    files |= {path for name in RUN_FOLDERS for pattern in SOURCES for path in (PACKAGE / name).glob(pattern)}
+    return _digest(files)
+
+
+def _digest(files: Iterable[Path]) -> str:
+    """Return the hash of the contents of files, wherever they lie."""
+    return _hash(*sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in files))
+
+
+def _hash(*texts: str) -> str:
+    return hashlib.sha256("".join(texts).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------- results

@@ -214,8 +214,7 @@ def _chart(evaluation: Evaluation) -> Any:
     import altair as alt
     import polars as pl
 
-    from superarm.report.chart import offline
-    from superarm.report.theme import LIGHT, PALETTE
+    from superarm.report.chart import LIGHT, PALETTE, offline
 
     rows: list[dict[str, Any]] = [
         {

@@ -1,19 +1,21 @@
-"""From an experiment's results to charts."""
+"""From an experiment's results, or from traces in a notebook, to charts."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from superarm.errors import InvalidInput
 from superarm.experiments.spec import Figure
-from superarm.experiments.store import Experiment
-from superarm.report.chart import Axis, Chart, LineStyle, line_chart
+from superarm.experiments.store import Experiment, curve_frame
+from superarm.report.chart import DASHES, PALETTE, Axis, Chart, LineStyle, line_chart, offline
 from superarm.report.stats import with_interval, with_series
-from superarm.report.theme import DASHES, PALETTE
 from superarm.report.theory_charts import bound_chart, second_moment_charts
+from superarm.simulation import RATES, Trace
 
 RATE_LABELS = {
     "error_rate": "error rate (share of rounds)",
@@ -192,3 +194,47 @@ def _thin(table: pl.DataFrame, logarithmic: bool) -> pl.DataFrame:
 def _slug(name: str) -> str:
     slug = "".join(c if c.isalnum() else "-" for c in name.lower())
     return "-".join(part for part in slug.split("-") if part)
+
+
+# ---------------------------------------------------------------- traces, in notebooks
+
+
+def as_altair(charts: Sequence[Chart]) -> Any:
+    """Charts as Altair's own, to be shown, changed or saved; several stand one under another."""
+    import altair as alt
+
+    specs = [chart.standalone() for chart in charts]
+    if len(specs) == 1:
+        return offline(alt.Chart.from_dict(specs[0]))
+    shared = {"$schema", "usermeta", "config", "params", "datasets"}  # only the whole may have these
+    stacked = {
+        "vconcat": [{key: value for key, value in spec.items() if key not in shared} for spec in specs],
+        "params": [param for spec in specs for param in spec["params"]],
+        "datasets": {name: rows for spec in specs for name, rows in spec["datasets"].items()},
+        "resolve": {"scale": {"color": "independent", "strokeDash": "independent"}},
+        "config": specs[0]["config"],
+    }
+    return offline(alt.VConcatChart.from_dict(stacked))
+
+
+def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
+    """A rate against rounds: a line for each name, with the 95 % interval of its runs."""
+    if y not in RATES:
+        raise InvalidInput.must("y", "plot", f"one of {', '.join(RATES)}", y, choices=RATES)
+    curves = pl.concat(curve_frame(trace) for traces in runs.values() for trace in traces)
+    data = next(iter(runs.values()))[0].data
+    figure = Figure("rounds", y=y, log=("x",))
+    return as_altair(list(curve_charts(data, _traces_title(runs, y), figure, curves, list(runs))))
+
+
+def _traces_title(runs: Mapping[str, Sequence[Trace]], y: str) -> str:
+    """Return a title that names the learners, the data, and the best rate at the end."""
+    first = next(iter(runs.values()))[0]
+    sizes = {trace.set_size for traces in runs.values() for trace in traces}
+    shown = f", m = {first.set_size}" if len(sizes) == 1 else ""
+    means = {name: sum(trace.rates[y] for trace in traces) / len(traces) for name, traces in runs.items()}
+    best = min(means, key=lambda name: means[name])
+    ends = f"{y.replace('_', ' ')} {means[best]:.3f} after {int(first.rounds[-1]):,} rounds"
+    if len(runs) == 1:
+        return f"{best} on {first.data}{shown}: {ends}"
+    return f"{len(runs)} learners on {first.data}{shown}: {best} ends at {ends}"

@@ -14,9 +14,8 @@ import vl_convert
 from superarm.experiments.runs import RunFailure
 from superarm.experiments.spec import Figure
 from superarm.experiments.store import Experiment
-from superarm.report.chart import Chart
+from superarm.report.chart import DARK, INK, LIGHT, Chart
 from superarm.report.tables import TableView, to_html
-from superarm.report.theme import DARK, INK, LIGHT
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from superarm._intervals import student_margin
-from superarm.simulation import RATES
+from superarm.simulation import RATES, Trace
 
 
 def half_width(spread: float | None, n: int) -> float | None:
@@ -95,3 +96,9 @@ def differences(runs: pl.DataFrame, reference: str, rate: str = "error_rate") ->
                 }
             )
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def runs_frame(runs: Mapping[str, Sequence[Trace]]) -> pl.DataFrame:
+    """Return a row for each run, as the store does; names of learners tell their gammas."""
+    rows = [trace.to_row() for traces in runs.values() for trace in traces]
+    return pl.DataFrame(rows).with_columns(gamma=pl.lit(None, pl.Float64))

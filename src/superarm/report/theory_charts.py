@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from superarm.report.chart import Axis, Chart, LineStyle, line_chart
+from superarm.report.chart import DASHES, GREY, INK, PALETTE, Axis, Chart, LineStyle, line_chart
 from superarm.report.stats import with_interval
-from superarm.report.theme import DASHES, GREY, INK, PALETTE
 from superarm.theory import second_moment, theorem6_bound
 from superarm.theory.label_estimates import ESTIMATES
 
