@@ -35,7 +35,7 @@ def journal_exists(journal: str | Path) -> bool:
 
 
 def create_journal(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
-    """Make a journal with its first snapshot, whole and durable; False if another process was faster."""
+    """Make a journal with its first snapshot, whole and durable; return False if another process was faster."""
     if is_postgres(journal):
         from superarm.journal.postgres import create
         from superarm.journal.postgres_connection import Address

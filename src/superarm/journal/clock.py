@@ -64,7 +64,7 @@ class DatabaseClock:
 
 
 def clock_problem(now: float, last: float) -> str | None:
-    """Why nothing may expire or be erased by a clock; None if it may.
+    """Return why nothing may expire or be erased by a clock; None if it may.
 
     Args:
         now: its time, at the start.

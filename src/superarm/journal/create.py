@@ -36,7 +36,7 @@ class JournalOptions:
     group: str | None = None
 
     def given(self) -> JsonObject:
-        """Those that are not None."""
+        """Return the options that are not None."""
         pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in pairs if value is not None}
 
@@ -58,7 +58,7 @@ def _check_same(source: object, expected: JsonObject, given: JsonObject) -> None
 
 
 def new_journal(options: JournalOptions, model: str | Path | None) -> tuple[JsonObject, Snapshot]:
-    """The meta and the first snapshot of a new journal."""
+    """Return the meta and the first snapshot of a new journal."""
     learner, spec = _from_options(options) if model is None else _from_model(options, model)
     now, fixed = time.time(), _fixed_by(learner)
     meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, **fixed}
@@ -68,7 +68,7 @@ def new_journal(options: JournalOptions, model: str | Path | None) -> tuple[Json
 
 
 def _fixed_by(learner: Learner) -> JsonObject:
-    """The options of a journal that its learner fixes."""
+    """Return the options of a journal that its learner fixes."""
     fixed = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
     promised = None if learner.coverage is None else learner.coverage.promised
     return {"labels": list(learner.label_set.all()), **fixed, "coverage": promised}

@@ -119,7 +119,7 @@ class Event(Struct, eq=False):
 
     @classmethod
     def new(cls, time: float, kind: int, body: Any, id_: str = "") -> Event:
-        """An event that is to be appended, without content."""
+        """Return an event without content, to be appended."""
         return cls(0, time, kind, id_, None, None, encode(body), _body=body)
 
     @property
@@ -135,17 +135,17 @@ class Event(Struct, eq=False):
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """As the tables have it."""
+        """The row of the table."""
         return astuple(self)[:10]
 
     def own_digest(self) -> bytes:
-        """The digest of all but its number and the events before it."""
+        """Return the digest of all but its number and the events before it."""
         name = self.id.encode()
         head = _HEAD.pack(self.time, self.kind, len(name))
         return sha256(b"".join((head, name, self.content_digest, self.body_json))).digest()[:16]
 
     def is_intact(self, previous: bytes) -> bool:
-        """Whether it is what was written after the event with that digest."""
+        """Return whether it is what was written after the event with that digest."""
         x = self.x
         if x is not None and digest_content(x, self.context) != self.content_digest:
             return False
@@ -159,12 +159,12 @@ class Event(Struct, eq=False):
     # ------------------------------------------------------------ of a decision
 
     def row(self) -> AnyRow | JsonObject:
-        """The row of a decision that was not erased."""
+        """Return the row of a decision that was not erased."""
         assert self.x is not None
         return unpack_row(self.x, self.body.row_layout)
 
     def draw_log(self, learner: Learner) -> Array:
-        """The draw log of a decision: what moves the rule of its learner."""
+        """Return the draw log of a decision: what moves the rule of its learner."""
         if self._draw_log is None and self.live_decision is not None:
             self._draw_log = np.frombuffer(self.live_decision.draw_log)
         elif self._draw_log is None:
@@ -172,7 +172,7 @@ class Event(Struct, eq=False):
         return self._draw_log
 
     def to_decision(self, learner: str) -> Decision:
-        """The Decision of a learner with that id; without a row if that was erased."""
+        """Return the Decision of a learner with that id; without a row if that was erased."""
         body = self.body
         return Decision.from_parts(
             x=None if self.x is None else self.row(),
@@ -195,17 +195,17 @@ def digest(data: bytes) -> bytes:
 
 
 def digest_content(x: bytes, context: bytes | None) -> bytes:
-    """The digest of features and context, which stays when they are erased."""
+    """Return the digest of features and context, which stays when they are erased."""
     return sha256(b"".join((_LENGTH.pack(len(x)), x, context or b""))).digest()[:16]
 
 
 def chain_start(meta: JsonObject) -> bytes:
-    """The digest before the first event: of what the journal was made for."""
+    """Return the digest before the first event: of what the journal was made for."""
     return digest(b"superarm journal" + dumps(sorted(meta.items())))
 
 
 def next_chain_digest(previous: bytes, seq: int, own_digest: bytes) -> bytes:
-    """The digest of an event, given the one before it. (postgres_schema.py has the same in SQL.)"""
+    """Return the digest of an event, given the one before it. (postgres_schema.py has the same in SQL.)"""
     return sha256(previous + _SEQ.pack(seq) + own_digest).digest()[:16]
 
 
@@ -222,14 +222,14 @@ def pack_row(x: AnyRow | JsonObject) -> bytes:
 
 
 def row_layout(x: AnyRow | JsonObject) -> list[int] | str | None:
-    """The layout that `unpack_row` needs: None for a dense row, "names", or the columns of both parts."""
+    """Return the layout that `unpack_row` needs: None for a dense row, "names", or the columns of both parts."""
     if isinstance(x, dict):
         return "names"
     return [len(x.dense), x.width] if isinstance(x, Row) else None
 
 
 def unpack_row(data: bytes, layout: list[int] | str | None) -> AnyRow | JsonObject:
-    """The row that `pack_row` packed, whose `row_layout` was ``layout``."""
+    """Return the row that `pack_row` packed, whose `row_layout` was ``layout``."""
     if layout is None:
         return np.frombuffer(data, "<f4")
     if isinstance(layout, str):
@@ -242,7 +242,7 @@ def unpack_row(data: bytes, layout: list[int] | str | None) -> AnyRow | JsonObje
 
 
 def decision_event(time: float, id_: str, decision: Decision, context: bytes | None, **fields: Any) -> Event:
-    """The event of a decision that was just made; ``fields`` are those that the Decision itself does not carry."""
+    """Return the event of a new decision; ``fields`` are those that the Decision itself does not carry."""
     x, size = decision.x, decision.size
     labels = decision.label_set.decode(decision.sets)
     ordered, unordered = decision.log_ordered_propensity, decision.log_propensity

@@ -16,7 +16,7 @@ PRIVATE_FILE = 0o600
 
 
 def real_path(path: str | Path) -> Path:
-    """The path without links: lock and log lie beside the real file."""
+    """Return the path without links: lock and log lie beside the real file."""
     try:
         return Path(path).resolve()
     except (OSError, RuntimeError) as error:  # a loop of links
@@ -24,19 +24,19 @@ def real_path(path: str | Path) -> Path:
 
 
 def sibling(journal: Path, ending: str) -> Path:
-    """The file beside a journal whose name has this ending."""
+    """Return the file beside a journal whose name has this ending."""
     return journal.with_name(journal.name + ending)
 
 
 def discard(*paths: Path) -> None:
-    """Take files away if that can be done; what is left over, `clear_parts` finds."""
+    """Delete files if that can be done; `clear_parts` finds those that are left."""
     for path in paths:
         with suppress(OSError):
             path.unlink(missing_ok=True)
 
 
 def clear_parts(path: Path) -> None:
-    """Take away what a crash has left of files on their way to a name."""
+    """Delete what a crash has left of files that had not got their name yet."""
     discard(*path.parent.glob(f".{path.name}.*.part*"))
 
 

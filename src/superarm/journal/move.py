@@ -33,7 +33,7 @@ def move(
     learner: str | None = None,
     on_progress: Callable[[int], object] | None = None,
 ) -> int:
-    """Move a journal that no service holds to an empty database; how many events."""
+    """Move a journal that no service holds to an empty database; return how many events it has."""
     source = SqliteStore(path)  # holds the lock: no service can write it meanwhile
     try:
         import_user_learner(source.meta(), learner)

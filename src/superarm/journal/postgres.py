@@ -77,7 +77,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
-        """This thread's connection. After a failure it is not known what was written: it is dropped."""
+        """Give this thread's connection; drop it after a failure, since it is not known what was written."""
         if self._read_connection is not None:
             with database_errors(self.address):
                 yield self._read_connection
@@ -149,7 +149,7 @@ class PostgresStore(Store):
         return lost
 
     def purge_erased(self) -> None:
-        """Does nothing: VACUUM frees what was erased from the pages of the database."""
+        """Do nothing: VACUUM frees what was erased from the pages of the database."""
 
     def check(self) -> None:
         with self.writing() as connection:
@@ -187,7 +187,7 @@ class PostgresStore(Store):
         return round_
 
     def begin_upkeep(self) -> bool:
-        """Whether this process is to do it: the first that asks, half a second after another did."""
+        """Return whether this process is to do it: the first that asks, half a second after another did."""
         self.clock().update()
         if monotonic() >= self._does_upkeep_until:
             with self.writing() as connection:
@@ -197,7 +197,7 @@ class PostgresStore(Store):
         return True
 
     def processes(self) -> list[JsonObject]:
-        """The processes that serve on this journal, the oldest first: those of its role, by their connections."""
+        """Return the processes that serve on this journal, oldest first: those of its role, by their connections."""
         names = ("process", "cpu", "began")
         return [dict(zip(names, row, strict=True)) for row in self._select(PROCESSES)]
 
@@ -230,13 +230,13 @@ GROUP BY application_name ORDER BY 3"""
 
 
 def service_application() -> str:
-    """The name of the connections of a process that serves: at most 63 letters."""
+    """Return the name of the connections of a process that serves: at most 63 letters."""
     process = f"{socket.gethostname()[:24]}-{os.getpid()}-{secrets.token_hex(2)}"
     return f"{SERVES} {process} {cpu_level()}"
 
 
 def create(address: Address, meta: JsonObject, first: Snapshot) -> bool:
-    """A new journal with its first snapshot; False if another process was faster."""
+    """Make a journal with its first snapshot; return False if another process was faster."""
     make_tables(address)
     with (
         address.connect("superarm create") as connection,
@@ -253,7 +253,7 @@ def create(address: Address, meta: JsonObject, first: Snapshot) -> bool:
 
 
 def execute_all(connection: Connection, statements: Iterable[Statement]) -> list[int]:
-    """Do statements, in the transaction under way; how many rows each has changed."""
+    """Execute statements in the transaction under way; return how many rows each has changed."""
     return [connection.execute(sql.replace("?", "%s"), values).rowcount for sql, values in statements]
 
 
@@ -269,7 +269,7 @@ def _columns(events: Sequence[Event], after: int | None = None) -> list[Any]:
 
 
 def _is_closed(connection: Connection) -> bool:
-    """Whether the server has ended the connection: an idle one has nothing to read but that."""
+    """Return whether the server has ended the connection: an idle one has nothing to read but that."""
     if connection.closed:
         return True
     waiting = poll()

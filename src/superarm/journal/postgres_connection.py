@@ -76,7 +76,7 @@ class Address:
         return self._text
 
     def connect(self, application: str = "superarm", *, patience: float | None = None) -> Connection:
-        """A connection of its own; statements commit by themselves, and end after ``patience`` (0: never)."""
+        """Return a connection of its own; statements commit by themselves, and end after ``patience`` (0: never)."""
         wait = self.patience if patience is None else patience
         with database_errors(self):
             connection = Connection.connect(
@@ -99,7 +99,7 @@ class Address:
 
 
 def unavailable_error(address: object, error: BaseException) -> JournalUnavailable:
-    """The JournalUnavailable for an error of the database or of the connection: its first line, without secrets."""
+    """Return the JournalUnavailable for an error of the database: its first line, without secrets."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     line = re.sub(r"password\s*=\s*\S+", "password=…", lines[0])
     secret = os.environ.get("PGPASSWORD")
@@ -110,7 +110,7 @@ def unavailable_error(address: object, error: BaseException) -> JournalUnavailab
 
 @contextmanager
 def database_errors(address: object) -> Iterator[None]:
-    """Errors of psycopg become JournalUnavailable, JournalFull or JournalMismatch."""
+    """Raise JournalUnavailable, JournalFull or JournalMismatch in place of errors of psycopg."""
     try:
         yield
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:

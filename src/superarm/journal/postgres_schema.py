@@ -70,7 +70,7 @@ END $$;
 
 
 def check_database(connection: Connection, address: object) -> bool:
-    """Whether there are tables; refuses those, and databases, that this superarm cannot work with."""
+    """Return whether there are tables; refuse those, and databases, that this superarm cannot work with."""
     encoding = connection.execute("SHOW server_encoding").fetchone()
     if encoding is None or encoding[0] != "UTF8":
         wanted = "one that can hold every text: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
@@ -86,7 +86,7 @@ def check_database(connection: Connection, address: object) -> bool:
 
 
 def has_journal(connection: Connection, address: object) -> bool:
-    """Whether there is a journal in the tables."""
+    """Return whether there is a journal in the tables."""
     return (
         check_database(connection, address)
         and connection.execute("SELECT 1 FROM meta").fetchone() is not None
@@ -94,7 +94,7 @@ def has_journal(connection: Connection, address: object) -> bool:
 
 
 def make_tables(address: Address) -> bool:
-    """Create the tables, if they are missing, in one transaction; whether they are new."""
+    """Create the tables, if they are missing, in one transaction; return whether they are new."""
     connecting = address.connect("superarm migrate", patience=600.0)
     with connecting as connection, database_errors(address), connection.transaction():
         # two that begin at the same moment: the second one waits, and finds the tables

@@ -80,7 +80,7 @@ class Projector:
 
     @classmethod
     def newest(cls, store: Store, shadows: Sequence[str] = ()) -> tuple[Projector, list[int]]:
-        """As of the newest snapshot that can be read, and the snapshots that cannot be."""
+        """Return a projector as of the newest snapshot that can be read, and the snapshots that cannot be."""
         broken: list[int] = []
         for info in reversed(store.snapshots()):
             try:
@@ -104,13 +104,13 @@ class Projector:
         return self.learner.labels
 
     def copy(self) -> Projector:
-        """One that stays as it is now."""
+        """Return a copy that stays as it is now."""
         other = copy.copy(self)
         other.learner, other.totals, other.shadows = copy.deepcopy((self.learner, self.totals, self.shadows))
         return other
 
     def reports(self) -> list[JsonObject]:
-        """Estimated hit rates of top sets: the model's, and its shadows'."""
+        """Return the estimated hit rates of top sets: the model's, and its shadows'."""
         report = self.totals.estimate.report(self._spec, self.totals.stats.learnt)
         return [report, *(shadow.report() for shadow in self.shadows.values())]
 
@@ -193,7 +193,7 @@ class Projector:
         self.records.put(DecisionRecord(event))
 
     def _on_outcome(self, event: Event) -> None:
-        """An outcome or a timeout; it is learnt with the next `_learn_staged`."""
+        """Stage an outcome or a timeout; the next `_learn_staged` learns it."""
         record = self._record(event)
         expired, erased, feedback = record.timeout, record.event.erased, self.learner.feedback
         hit, label = event.body.hit, event.body.label
@@ -226,7 +226,7 @@ class Projector:
         self._staged.append(staged)
 
     def was_learnt(self, event: Event, record: DecisionRecord) -> bool:
-        """Whether an outcome or a timeout that was projected has moved the model."""
+        """Return whether an outcome or a timeout that was projected has moved the model."""
         totals = self.totals
         if (
             event.body.hit is None
@@ -240,12 +240,12 @@ class Projector:
         )
 
     def _says_more(self, outcome: Event, expired: Event, record: DecisionRecord) -> bool:
-        """Whether there is more to learn from a late outcome than from the default of the timeout."""
+        """Return whether there is more to learn from a late outcome than from the default of the timeout."""
         late = outcome.body
         return late.hit != expired.body.hit or self._can_learn_label(record.body, late.label)
 
     def _can_learn_label(self, body: DecisionBody, label: str | None) -> bool:
-        """Whether a label was named that can be learnt; one that could not be shown then is only a miss."""
+        """Return whether a label was named that can be learnt; one that could not be shown then is only a miss."""
         if label is None or "label" not in self.learner.feedback:
             return False
         if body.eligible is not None:
@@ -253,7 +253,7 @@ class Projector:
         return self._updates.number.get(label, body.n_labels) < body.n_labels
 
     def _as_given(self, record: DecisionRecord) -> Decision:
-        """The decision as a set that another learner chose; labels that came later were not eligible."""
+        """Return the decision as a set that another learner chose; labels that came later were not eligible."""
         body, eligible = record.body, record.body.eligible
         if eligible is None and body.n_labels < len(self.labels):
             eligible = list(self.labels[: body.n_labels])
@@ -267,7 +267,7 @@ class Projector:
         )
 
     def _learn_correction(self, record: DecisionRecord, hit: bool, label: str | None) -> str | None:
-        """Learn the outcome of a decision whose default was learnt before; why that was not possible."""
+        """Learn the outcome of a decision whose default was learnt before; return why that was not possible."""
         learner = self.learner
         try:
             given = self._as_given(record)
@@ -298,7 +298,7 @@ class Projector:
         self.learner, self._updates = learner, StoredUpdates(learner)
 
     def _group(self, event: Event) -> str | None:
-        """The group of a decision's row, where the journal has a column for it: in the row, or in its context."""
+        """Return the group of a decision, where the journal has a column for it: in the row, or in its context."""
         if self._group_column is None:
             return None
         context = None if event.context is None else loads(event.context)
@@ -352,7 +352,7 @@ class Projector:
                 shadow.on_outcome(given, log, outcome.hit, outcome.label, timeout=timeout, default=default)
 
     def _counts_for_promise(self, rule: JsonObject | None) -> bool:
-        """Not while the rule warms up, and not at another coverage than the journal's own."""
+        """Return whether the rule has warmed up, and has the coverage of the journal."""
         promised = self._promised
         return rule is None or (rule.get("counts", True) and rule.get("coverage", promised) == promised)
 

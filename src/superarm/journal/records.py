@@ -26,7 +26,7 @@ class DecisionRecord:
 
     @classmethod
     def from_events(cls, events: Iterable[Event]) -> DecisionRecord | None:
-        """From all events about an id; None if no decision is among them."""
+        """Return the record of all events about an id; None if no decision is among them."""
         by_kind = {event.kind: event for event in events if event.kind <= TIMEOUT}
         decision = by_kind.get(DECISION)
         return None if decision is None else cls(decision, by_kind.get(OUTCOME), by_kind.get(TIMEOUT))

@@ -134,7 +134,7 @@ class Replay:
             chunk, following = following, self._read(events)
 
     def _read(self, events: Iterator[Event]) -> list[Event]:
-        """The next events; their decisions are due when the projector reaches their models."""
+        """Return the next events; their decisions are due when the projector reaches their models."""
         chunk = list(islice(events, AHEAD // 2))
         for event in chunk:
             if event.kind != DECISION:
@@ -152,7 +152,7 @@ class Replay:
         return chunk
 
     def _compare_here(self) -> None:
-        """All that the model of now must agree with."""
+        """Compare the current model with the decisions and the snapshot that are due at its event."""
         seq = self.projector.seq
         for event in self._due.pop(seq, ()):
             self._compare_decision(event, self.projector)
@@ -186,7 +186,7 @@ class Replay:
             self.result.unchecked += 1
 
     def _compare_snapshot(self, seq: int) -> None:
-        """The model must be that of the snapshot of this event."""
+        """Compare the model with the snapshot of its event."""
         model, result = model_bytes(self.projector.learner), self.result
         try:
             snapshot = self.store.snapshot(seq).parts["model"]
@@ -204,7 +204,7 @@ class Replay:
 
 
 def compare(decision: Decision, body: DecisionBody) -> str:
-    """How a decision that was made again differs from the one in the journal."""
+    """Return how a decision that was made again differs from the one in the journal."""
     values = decision.to_dict(row=False)
     different = {
         name for name, value in values.items() if name not in NOT_IN_JOURNAL and getattr(body, name) != value
@@ -217,7 +217,7 @@ def compare(decision: Decision, body: DecisionBody) -> str:
 
 
 def _near(a: Any, b: Any) -> bool:
-    """Whether two values are equal but for rounding."""
+    """Return whether two values are equal but for rounding."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_near(a[key], b[key]) for key in a)
     if isinstance(a, list) and isinstance(b, list):
@@ -228,7 +228,7 @@ def _near(a: Any, b: Any) -> bool:
 
 
 def nearly_same_model(a: bytes, b: bytes) -> bool:
-    """Whether two model files differ by rounding alone: by at most 1e-3 of each array's largest."""
+    """Return whether two model files differ by rounding alone: by at most 1e-3 of each array's largest."""
     with np.load(io.BytesIO(a)) as left, np.load(io.BytesIO(b)) as right:
         if left.files != right.files:
             return False

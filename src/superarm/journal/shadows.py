@@ -53,7 +53,7 @@ class HitRateEstimate:
             self._waiting.clear()
 
     def report(self, spec: str, learnt: int, stop_reason: str = "") -> JsonObject:
-        """What `GET /v1/shadows` gives; ``stop_reason`` is why the learner has stopped."""
+        """Return what `GET /v1/shadows` gives; ``stop_reason`` is why the learner has stopped."""
         # of a copy: reading may run in another thread than adding
         current = HitRateEstimate.from_dict(self._sums.to_dict())
         current._waiting = list(self._waiting)
@@ -157,7 +157,7 @@ class Shadow:
 
 
 def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
-    """New shadows of a model, by the name of their part of a snapshot."""
+    """Return new shadows of a model, by the name of their part of a snapshot."""
     common = {name: model.params[name] for name in ("labels", "n_features", "seed")}
     example = model.inputs.example_row()
     if isinstance(example, dict):  # rows with names: the columns, or the first row, fix it

@@ -28,7 +28,7 @@ def check_kind(meta: JsonObject) -> None:
 
 
 def is_user_class(spec: str) -> bool:
-    """Whether a learner, or its rule, is in a user's own file: ``file.py:Class``, ``name:explore=file.py:Class``."""
+    """Return whether a spec names a user's own file: ``file.py:Class``, ``name:explore=file.py:Class``."""
     return ".py:" in spec
 
 
@@ -41,7 +41,7 @@ def import_user_classes(spec: str) -> JsonObject:
 
 
 def import_user_learner(meta: JsonObject, learner: str | None) -> None:
-    """A learner in a user's own file must be imported before it can be loaded, and only if the user names it."""
+    """Import the learner of a journal, if it is in a user's own file, and only if the user names it."""
     check_kind(meta)
     spec = str(meta["learner"])
     if is_user_class(spec):
@@ -65,14 +65,14 @@ def learner_from_bytes(data: bytes) -> Learner:
 
 @lru_cache(maxsize=1)
 def made_by() -> dict[str, str]:
-    """The version and the level of processor: they decide the last bits of a model."""
+    """Return the version and the level of processor: they decide the last bits of a model."""
     from superarm import __version__
 
     return {"superarm": __version__, "cpu": cpu_level()}
 
 
 def take_snapshot(projector: Projector, time: float) -> Snapshot:
-    """A snapshot of what was projected; another thread may take it of a `Projector.copy`."""
+    """Return a snapshot of what was projected; another thread may take it of a `Projector.copy`."""
     parts = {"model": model_bytes(projector.learner)}
     parts |= {name: shadow.to_bytes() for name, shadow in projector.shadows.items()}
     return Snapshot(projector.seq, time, parts, projector.totals.to_dict(), made_by())

@@ -107,12 +107,12 @@ class SqliteStore(Store):
         self._files = self._file_ids()
 
     def _file_ids(self) -> list[tuple[int, int]]:
-        """The files under the names of the log and the lock."""
+        """Return the files under the names of the log and the lock."""
         stats = [os.stat(f"{self.name}{end}") for end in ("-wal", ".lock")]  # noqa: PTH116
         return [(file.st_dev, file.st_ino) for file in stats]
 
     def _file_stamp(self) -> tuple[int, ...]:
-        """The file under the journal's name: only commits and `purge_erased` change it, or it is not ours."""
+        """Return the file under the journal's name: only commits and `purge_erased` change it, or it is not ours."""
         try:
             stat = os.stat(self.path)  # noqa: PTH116
         except OSError:
@@ -120,7 +120,7 @@ class SqliteStore(Store):
         return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
 
     def _update_stamp(self) -> None:
-        """We have changed the file, unless it was replaced or deleted meanwhile: that is for `check` to find."""
+        """Remember the file as this process has left it, unless it was replaced or deleted: `check` finds that."""
         now = self._file_stamp()
         if not self._stamp or now[:2] == self._stamp[:2]:
             self._stamp = now
@@ -141,7 +141,7 @@ class SqliteStore(Store):
             )
 
     def reopen(self) -> None:
-        """With new connections: one that was opened while the file could not be written stays that way."""
+        """Open new connections: one that was opened while the file could not be written stays that way."""
         self.check()
         if self._lock is None:
             self._lock = FileLock(self.path)
@@ -178,7 +178,7 @@ class SqliteStore(Store):
     # ------------------------------------------------------------ writing
 
     def _transaction(self, work: Callable[[sqlite3.Connection], Any]) -> Any:
-        """Do something in one transaction; durable when this returns, or not done."""
+        """Do something in one transaction: it is durable when this returns, or not done."""
         writer = self._writer
         if writer is None:
             raise self._not_writable()
@@ -282,7 +282,7 @@ class SqliteStore(Store):
     # ------------------------------------------------------------ for people on call
 
     def integrity(self) -> Iterator[str]:
-        """Faults that SQLite finds in the file."""
+        """Yield faults that SQLite finds in the file."""
         for (fault,) in self._select("PRAGMA integrity_check(20)"):
             if fault != "ok":
                 yield f"the database is damaged: {fault}"

@@ -47,7 +47,7 @@ def _line(seq: int, chain: bytes) -> bytes:
 
 
 def read_mark(journal: Path) -> Mark | None:
-    """The mark; None if there is none that can be read."""
+    """Return the mark; None if there is none that can be read."""
     marks, copy = [], None
     with suppress(OSError):
         for line in sibling(journal, "-mark").read_bytes().splitlines(keepends=True):
@@ -113,7 +113,7 @@ def check_mark(path: Path, head: Head) -> None:
 
 
 def log_damaged(path: Path, reason: object) -> JournalDamaged:
-    """The error for a journal that cannot be read with the log beside it."""
+    """Return the error for a journal that cannot be read with the log beside it."""
     return JournalDamaged(
         f"journal {path} cannot be read: {reason}. If it was restored, take the files {path.name}-wal "
         "and -shm of the one before it away; else go back to a backup"
@@ -155,7 +155,7 @@ def check_log(store: SqliteStore, *, any_copy: bool = False) -> None:
 
 
 def _end_of_file(path: Path) -> tuple[int | None, int | None]:
-    """The last event of the file without its log, and which copy it is; None if that cannot be read."""
+    """Return the last event of the file without its log, and which copy it is; None if that cannot be read."""
     uri = f"{path.as_uri()}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:

@@ -28,7 +28,7 @@ NAMES = frozenset({"meta", "events", "snapshots"})
 
 
 def unavailable_error(path: Path, error: Exception) -> JournalUnavailable:
-    """The JournalUnavailable for an error of SQLite or of the file system."""
+    """Return the JournalUnavailable for an error of SQLite or of the file system."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return JournalFull(f"journal {path} cannot be written: its disk or its size limit is full")

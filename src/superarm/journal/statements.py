@@ -77,12 +77,12 @@ def check_format_number(number: int, journal: object) -> None:
 
 
 def describe(parts: dict[str, bytes]) -> JsonObject:
-    """Length and digest of each part."""
+    """Return length and digest of each part."""
     return {name: {"bytes": len(data), "digest": sha256(data).hexdigest()} for name, data in parts.items()}
 
 
 def snapshot_statements(snapshot: Snapshot, chain: bytes, *, pinned: bool = False) -> Iterator[Statement]:
-    """The statements that keep a snapshot: its parts in pieces, then the snapshot itself, which makes it count."""
+    """Yield the statements that keep a snapshot: its parts in pieces, then its row, which makes it count."""
     seq, time = snapshot.seq, snapshot.time
     for name, data in snapshot.parts.items():
         view = memoryview(data)
@@ -102,16 +102,16 @@ def new_journal_statements(meta: JsonObject, chain: bytes, first: Snapshot) -> I
 
 
 def meta_statements(meta: JsonObject) -> Iterator[Statement]:
-    """The statements that write the meta of a new journal."""
+    """Yield the statements that write the meta of a new journal."""
     for key, value in meta.items():
         yield "INSERT INTO meta VALUES (?, ?)", (key, dumps(value).decode())
 
 
 def drop_statements(seqs: Iterable[int]) -> list[Statement]:
-    """The statements that drop snapshots, and parts that belong to none."""
+    """Return the statements that drop snapshots, and parts that belong to none."""
     return [*((DROP_SNAPSHOT, (seq,)) for seq in seqs), (DROP_LOOSE_PARTS, ())]
 
 
 def snapshot_digest(chain: bytes, seq: int, time: float, totals: str, made_by: str, parts: str) -> bytes:
-    """The digest of everything in a snapshot, and of the chain up to its event."""
+    """Return the digest of everything in a snapshot, and of the chain up to its event."""
     return digest(chain + pack("<qd", seq, time) + "\0".join((totals, made_by, parts)).encode())

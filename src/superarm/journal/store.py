@@ -88,19 +88,19 @@ class Store(ABC):
 
     @abstractmethod
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        """All rows of a statement that reads."""
+        """Return all rows of a statement that reads."""
 
     @abstractmethod
     def _execute_all(self, statements: Iterable[Statement]) -> list[int]:
-        """Do statements in one transaction, durable when this returns, or not done; how many rows each has changed."""
+        """Execute statements in one transaction, durable when this returns; return how many rows each has changed."""
 
     @abstractmethod
     def _id_list(self, ids: Sequence[str]) -> Any:
-        """Ids as the value in `ID_IN`."""
+        """Return ids as the value in `ID_IN`."""
 
     @abstractmethod
     def head(self) -> Head:
-        """The last event that is durable."""
+        """Return the last event that is durable."""
 
     @abstractmethod
     def append(self, events: Sequence[Event], *, after: int | None = None) -> list[Event]:
@@ -123,37 +123,37 @@ class Store(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """JournalUnavailable if it is known that events cannot be written, or not to the journal of that name."""
+        """Raise JournalUnavailable if it is known that events cannot be written, or not to the journal of that name."""
 
     @abstractmethod
     def problems(self) -> Iterator[str]:
-        """Faults that the database itself finds, one sentence each; for verify."""
+        """Yield faults that the database itself finds, one sentence each; for verify."""
 
     @abstractmethod
     def size(self) -> int:
-        """Bytes on the disk."""
+        """Return the bytes on the disk."""
 
     def _not_writable(self) -> JournalUnavailable:
         return JournalUnavailable(f"journal {self.name} was opened to be read only")
 
     def clock(self) -> Callable[[], float]:
-        """The clock that times its events."""
+        """Return the clock that times its events."""
         return SystemClock()
 
     def next_round(self) -> int | None:
-        """A round that no decision of any process has; None where the model itself can count them."""
+        """Return a round that no decision of any process has; None where the model itself can count them."""
         return None
 
     def begin_upkeep(self) -> bool:
-        """Whether it is this process that is to write what only time brings; asked before each time."""
+        """Return whether it is this process that is to write what only time brings; asked before each time."""
         return True
 
     def processes(self) -> list[JsonObject] | None:
-        """The processes that serve on it; None where there is one at most."""
+        """Return the processes that serve on it; None where there is one at most."""
         return None
 
     def log_bytes(self) -> int:
-        """Bytes of the write-ahead log; 0 where the database sees to that."""
+        """Return the bytes of the write-ahead log; 0 where the database sees to that."""
         return 0
 
     @abstractmethod
@@ -162,7 +162,7 @@ class Store(ABC):
     # ------------------------------------------------------------ events
 
     def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        """All events after a number, in order, each checked against the one before it."""
+        """Yield all events after a number, in order, each checked against the one before it."""
         for event, seq, fault in self.checked_events(after, until):
             if event is None or fault is not None:
                 raise self._damaged(seq, fault or "")
@@ -171,7 +171,7 @@ class Store(ABC):
     def checked_events(
         self, after: int = 0, until: int | None = None
     ) -> Iterator[tuple[Event | None, int, str | None]]:
-        """(event, number, None) for a sound event; what is wrong with another."""
+        """Yield (event, number, None) for a sound event, and the fault in place of None for another."""
         if until is not None and after >= until:
             return
         before, expected = (self.digest_at(0) if after == 0 else None), max(after, 1)
@@ -191,7 +191,7 @@ class Store(ABC):
             yield None, seq, "is missing"
 
     def raw_events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        """The same events, without the checks."""
+        """Yield the same events, without the checks."""
         sql = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {READ_BATCH}"
         while True:
             rows = self._select(sql, (after, MAX_SEQ if until is None else until))
@@ -202,7 +202,7 @@ class Store(ABC):
             after = rows[-1][0]
 
     def events_by_id(self, ids: Sequence[str]) -> dict[str, list[Event]]:
-        """The decisions, outcomes and timeouts of these ids, in order."""
+        """Return the decisions, outcomes and timeouts of these ids, in order."""
         by_id: dict[str, list[Event]] = {}
         if ids:
             for event in self._checked(f"{self.ID_IN} AND e.kind < {ANSWER}", (self._id_list(ids),)):
@@ -210,11 +210,11 @@ class Store(ABC):
         return by_id
 
     def changes(self, after: int = 0) -> list[Event]:
-        """All changes and erasures, oldest first."""
+        """Return all changes and erasures, oldest first."""
         return self._checked(f"e.kind > {CORRECTION} AND e.seq > ?", (after,))
 
     def _checked(self, condition: str, values: Sequence[Any]) -> list[Event]:
-        """Events, each checked against the digest before it, in order."""
+        """Return events in order, each checked against the digest before it."""
         columns = ", ".join(f"e.{name}" for name in COLUMNS.split(", "))
         sql = f"SELECT {columns}, p.digest FROM events e LEFT JOIN events p ON p.seq = e.seq - 1 WHERE {condition}"
         events = []
@@ -229,12 +229,12 @@ class Store(ABC):
         return JournalDamaged(f"event {seq} of journal {self.name} {how}", event=seq)
 
     def recent_decisions(self, limit: int) -> list[Event]:
-        """The newest decisions, newest first."""
+        """Return the newest decisions, newest first."""
         sql = f"SELECT {COLUMNS} FROM events WHERE kind = {DECISION} ORDER BY seq DESC LIMIT ?"
         return [Event(*row) for row in self._select(sql, (limit,))]
 
     def pending(self, limit: int, after: int = 0, before: float = inf) -> list[Pending]:
-        """Pending decisions, by their numbers: after one, made before a time."""
+        """Return pending decisions in their order: after one, made before a time."""
         sql = "SELECT seq, time, id FROM pending WHERE seq > ? AND time < ? ORDER BY seq LIMIT ?"
         return [Pending(*row) for row in self._select(sql, (after, before, limit))]
 
@@ -244,7 +244,7 @@ class Store(ABC):
         return Head(*rows[0]) if rows else Head(0, 0.0, self.digest_at(0))
 
     def digest_at(self, seq: int) -> bytes:
-        """The chain up to an event."""
+        """Return the chain up to an event."""
         if seq == 0:
             return chain_start(self.meta())
         rows = self._select("SELECT digest FROM events WHERE seq = ?", (seq,))
@@ -275,17 +275,17 @@ class Store(ABC):
         return self._execute_all(statements())[0]
 
     def _snapshots_to_drop(self, newest: int) -> list[int]:
-        """Snapshots to drop: of two with few events between them, the later; of the newest, the one before."""
+        """Return snapshots to drop: of two with few events between them, the later; of the newest, the one before."""
         seqs = [info.seq for info in self.snapshots()]
         near = [(a, b) for a, b in pairwise(seqs) if b - a < MIN_SNAPSHOT_GAP]
         return sorted({b if b != newest else a for a, b in near} - {0})
 
     def count_erased(self, erasure: int) -> int:
-        """How many decisions an erasure has erased."""
+        """Return how many decisions an erasure has erased."""
         return int(self._select("SELECT count(*) FROM events WHERE erased = ?", (erasure,))[0][0])
 
     def has_content_before(self, time: float) -> bool:
-        """Whether a decision made before a time still has content."""
+        """Return whether a decision made before a time still has content."""
         condition = f"kind = {DECISION} AND seq > ? AND x IS NOT NULL AND time < ?"
         sql = f"SELECT 1 FROM events WHERE {condition} LIMIT 1"
         return bool(self._select(sql, (self.progress(CONTENT_FREE_UNTIL), time)))
@@ -293,11 +293,11 @@ class Store(ABC):
     # ------------------------------------------------------------ meta and progress
 
     def meta(self) -> JsonObject:
-        """The learner, labels and options that the journal was made for."""
+        """Return the learner, labels and options that the journal was made for."""
         return {key: loads(value) for key, value in self._select("SELECT key, value FROM meta")}
 
     def progress(self, key: str) -> int:
-        """The last event that some work has reached; 0 if it has not begun."""
+        """Return the last event that some work has reached; 0 if it has not begun."""
         rows = self._select("SELECT value FROM progress WHERE key = ?", (key,))
         return int(rows[0][0]) if rows else 0
 
@@ -330,20 +330,20 @@ class Store(ABC):
         yield
 
     def pin_snapshot(self, seq: int) -> bool:
-        """Keep it for ever: a replay will need it. False if it is not there."""
+        """Keep a snapshot for ever, since a replay will need it; return False if it is not there."""
         return self._execute_all([("UPDATE snapshots SET pinned = true WHERE seq = ?", (seq,))])[0] > 0
 
     def snapshots(self) -> list[SnapshotInfo]:
-        """The kept snapshots, oldest first, without their content."""
+        """Return the kept snapshots, oldest first, without their content."""
         rows = self._select("SELECT seq, time, made_by, pinned FROM snapshots ORDER BY seq")
         return [SnapshotInfo(seq, time, loads(made_by), bool(pinned)) for seq, time, made_by, pinned in rows]
 
     def newest_snapshot(self) -> int:
-        """The event of the newest snapshot."""
+        """Return the event of the newest snapshot."""
         return int(self._select("SELECT coalesce(max(seq), 0) FROM snapshots")[0][0])
 
     def snapshot(self, seq: int) -> Snapshot:
-        """The snapshot of an event, checked."""
+        """Return the snapshot of an event, checked."""
         name = f"the snapshot after event {seq} of {self.name}"
         rows = self._select(
             "SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = ?", (seq,)

@@ -67,7 +67,7 @@ class Stats(Struct, dict=True):
         self.positions: dict[str, int] = {}
 
     def set_labels(self, labels: Sequence[str]) -> None:
-        """All labels, of which some at the end may be new."""
+        """Take all labels, of which some at the end may be new."""
         if len(labels) > len(self.labels):
             self.labels = tuple(labels)
             self.positions = {label: i for i, label in enumerate(self.labels)}
@@ -107,7 +107,7 @@ class Stats(Struct, dict=True):
         learnt: bool,
         refused: bool,
     ) -> None:
-        """An outcome, in time or late."""
+        """Count an outcome, in time or late."""
         if late:
             self.late += 1
         else:
@@ -130,7 +130,7 @@ class Stats(Struct, dict=True):
         self.long_run_rate += (hit - self.long_run_rate) / min(count, USUAL)
 
     def count_for_promise(self, hit: bool, size: int, right: str | None, group: str | None) -> None:
-        """An outcome that counts for the promised coverage: of which label, where it is named, and of which group."""
+        """Count an outcome for the promised coverage: of which label, where it is named, and of which group."""
         parts = []
         if right is None:
             self.unnamed += 1
@@ -195,17 +195,17 @@ class Totals(Struct):
 
     @classmethod
     def from_dict(cls, labels: Sequence[str], data: JsonObject | None = None) -> Totals:
-        """For these labels: new, or from what `to_dict` gave."""
+        """Return totals for these labels: new, or from what `to_dict` gave."""
         totals = convert(data or {}, cls, str_keys=True, dec_hook=lambda cls, data: cls.from_dict(data))
         totals.stats.set_labels(labels)
         return totals
 
     def to_dict(self) -> JsonObject:
-        """A copy, for a snapshot."""
+        """Return a copy, for a snapshot."""
         return to_builtins(self, str_keys=True, enc_hook=HitRateEstimate.to_dict)  # type: ignore[no-any-return]
 
     def refuse(self, seq: int, reason: str, field: str | None = None) -> None:
-        """An event has no effect."""
+        """Remember that an event has no effect."""
         self.refusals[seq] = [reason, field]
         self.refused_seqs.add(seq)
         if len(self.refusals) > MAX_REFUSALS:

@@ -36,7 +36,7 @@ class VerifyResult:
 
     @contextmanager
     def noting_damage(self) -> Iterator[None]:
-        """Damage in here is one more problem."""
+        """Add damage that is found in the block to the problems."""
         try:
             yield
         except JournalDamaged as error:
@@ -116,7 +116,7 @@ def _has_body(event: Event) -> bool:
 
 
 def _check_pending_index(store: Store, pending: dict[int, str]) -> Iterator[str]:
-    """The index of pending decisions must agree with the events."""
+    """Yield where the index of pending decisions does not agree with the events."""
     after = 0
     while page := store.pending(5_000, after):
         for listed in page:
@@ -137,7 +137,7 @@ def _describe_differences(done: ReplayResult) -> Iterator[str]:
 
 
 def accept_loss(path: str | Path) -> tuple[int, int]:
-    """Let a journal go on without the events it has lost: how many were durable, and how many are left."""
+    """Let a journal go on without the events it has lost; return how many were durable, and how many are left."""
     mark = read_mark(real_path(path))
     with closing(open_store(path, accept_loss=True)) as store:  # (opening it has written the mark anew)
         left = store.head().seq

@@ -87,7 +87,7 @@ class CommitQueue:
         return monotonic() - self._began if self._busy else 0.0
 
     def submit(self, method: Callable[[Any], Any], argument: Any) -> asyncio.Future[Any]:
-        """``method(argument)`` in its batch; the future is done when its effects are on the disk."""
+        """Call ``method(argument)`` in the next batch; the future is done when its effects are on the disk."""
         future = self._loop.create_future()
         if len(self._waiting) >= MAX_WAITING:
             future.set_exception(Overloaded("the service has too many requests waiting"))

@@ -88,7 +88,7 @@ class RequestHandler:
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
     def begin(self, calls: Sequence[Call], outage: JournalUnavailable | None = None) -> None:
-        """Begin a batch with the newest model; decisions that these calls are about are looked up.
+        """Begin a batch with the newest model, and look up the decisions that these calls are about.
 
         Args:
             calls: of the batch.
@@ -115,7 +115,7 @@ class RequestHandler:
                     self._damaged[id_] = error
 
     def staged_events(self) -> list[Event]:
-        """The events that the batch has to write, in their order."""
+        """Return the events that the batch has to write, in their order."""
         return sorted([*self._staged.values(), *self._staged_changes], key=attrgetter("kind"))
 
     @property
@@ -123,17 +123,17 @@ class RequestHandler:
         return self.serving.learner.inputs.layout is None
 
     def staged_after(self) -> int | None:
-        """The event that the staged ones must follow at once: a first row fits the model of that event alone."""
+        """Return the event that the staged ones must follow at once: a first row fits the model of that event alone."""
         return self.serving.seq if self._awaits_first_row else None
 
     def now(self) -> float:
-        """The time of this batch's events: one for all of them, since all are durable together."""
+        """Return the time of this batch's events: one for all of them, since all are durable together."""
         if self._now is None:
             self._now = self.model.clock()
         return self._now
 
     def _new_id(self, time: float) -> str:
-        """Grows with time, as an index likes it; the rest is random."""
+        """Return an id that grows with time, as an index likes it, and ends at random."""
         return f"{int(time * 1e3):011x}{token_hex(6)}"
 
     # ------------------------------------------------------------ decisions and outcomes
@@ -295,7 +295,7 @@ class RequestHandler:
             raise self._damaged[id_]
 
     def _eligible(self, request: DecisionRequest) -> tuple[str, ...] | None:
-        """The labels that may be shown: those asked for, without disabled ones; None for all."""
+        """Return the labels that may be shown: those asked for, without disabled ones; None for all."""
         if not self.disabled:
             return request.eligible
         disabled = frozenset(self.disabled)
@@ -361,7 +361,7 @@ def _in_words_of_request(error: InvalidInput, word: str) -> InvalidInput:
 
 
 def context_bytes(context: Any) -> bytes | None:
-    """The context as JSON: it may be too deep, too long, or no JSON at all."""
+    """Return the context as JSON; refuse one that is too deep, too long, or no JSON at all."""
     if context is None:
         return None
     try:
@@ -380,7 +380,7 @@ def context_bytes(context: Any) -> bytes | None:
 
 
 def _same_json(a: Any, b: Any) -> bool:
-    """Whether two values are the same in JSON: 1 and 1.0 are, 1 and true are not (Python thinks so)."""
+    """Return whether two values are the same in JSON: 1 and 1.0 are, 1 and true are not (Python thinks so)."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_same_json(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):

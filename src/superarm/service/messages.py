@@ -13,12 +13,12 @@ BATCH_SIZE = Meta(min_length=1, max_length=1_000)
 
 
 def doc(description: str, **schema: Any) -> Meta:
-    """What a field is, for the OpenAPI document."""
+    """Return the description of a field, for the OpenAPI document."""
     return Meta(description=description, **schema)
 
 
 def _one_of(*names: str) -> Meta:
-    """The schema of what msgspec does not decode here."""
+    """Return the schema of what msgspec does not decode here."""
     references = [{"$ref": f"#/components/schemas/{name}"} for name in names]
     return Meta(extra_json_schema=references[0] if len(references) == 1 else {"anyOf": references})
 

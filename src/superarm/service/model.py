@@ -96,12 +96,12 @@ class Model:
         return self.store.newest_snapshot()
 
     def was_learnt(self, record: DecisionRecord) -> bool | None:
-        """Whether its outcome or timeout, which was projected, has moved the model; None if it has none."""
+        """Return whether its outcome or timeout, which was projected, has moved the model; None if it has none."""
         event = record.outcome or record.timeout
         return None if event is None else self.projector.was_learnt(event, record)
 
     def reports(self) -> list[JsonObject]:
-        """Estimated hit rates: the model's, and its shadows'."""
+        """Return the estimated hit rates: the model's, and its shadows'."""
         return self.projector.reports()
 
     # ------------------------------------------------------------ moving on
@@ -136,7 +136,7 @@ class Model:
     # ------------------------------------------------------------ what only time brings
 
     def upkeep(self) -> bool:
-        """Write timeouts and erasures that are due, and finish erasing; whether there is more to do at once."""
+        """Write timeouts and erasures that are due, finish erasing; return whether there is more to do at once."""
         if not self.store.begin_upkeep():
             return False
         events = self._timeouts()
@@ -150,7 +150,7 @@ class Model:
         return full
 
     def _timeouts(self) -> list[Event]:
-        """The timeouts that are due, at most so many."""
+        """Return the timeouts that are due, at most so many."""
         timeout, default, now = self.settings.timeout, self.settings.default_outcome, self.clock()
         if timeout is None or self.clock_problem is not None:
             return []
@@ -158,7 +158,7 @@ class Model:
         return [Event.new(now, TIMEOUT, OutcomeBody(decision.seq, default), decision.id) for decision in due]
 
     def _retention(self) -> list[Event]:
-        """The erasure of what is too old to be kept, if there is any, and it is time to look."""
+        """Return the erasure of what is too old to be kept, if there is any, and it is time to look."""
         retain = self.settings.retain
         if retain is None or monotonic() < self._retain_at or self.clock_problem is not None:
             return []
@@ -171,7 +171,7 @@ class Model:
     # ------------------------------------------------------------ snapshots and erasing
 
     def snapshot_is_due(self) -> bool:
-        """Whether this process is to keep a snapshot now."""
+        """Return whether this process is to keep a snapshot now."""
         return (
             self.seq - self.store.newest_snapshot() >= self.settings.snapshot_every
             and self.store.begin_upkeep()
@@ -189,7 +189,7 @@ class Model:
         return self.store.write_snapshot(take_snapshot(projector, self.clock()), keep)
 
     def _erase(self, erasure: Event) -> None:
-        """Erase what an event says, unless another process has; a failure to leave nothing is kept."""
+        """Erase what an event says, unless another process has; remember a failure to leave nothing."""
         if erasure.seq > self.store.progress(ERASED):
             request = change_of(erasure)
             for _ in self.write_snapshot(self.projector, drop_old=False):
@@ -202,7 +202,7 @@ class Model:
         self.projector.records.clear()
 
     def _finish_erasing(self) -> None:
-        """Leave nothing of what was erased on the disk, or say why it is there."""
+        """Leave nothing of what was erased on the disk, or remember why it is there."""
         try:
             self.store.purge_erased()
             self.erasure_problem = None
@@ -210,5 +210,5 @@ class Model:
             self.erasure_problem = f"what was erased is still on the disk: {error}"
 
     def n_erased(self, erasure: int) -> int:
-        """How many decisions an erasure was about."""
+        """Return how many decisions an erasure was about."""
         return self._erased_counts.get(erasure) or self.store.count_erased(erasure)

@@ -27,7 +27,7 @@ def create_if_missing(
     model: str | Path | None,
     create: bool,
 ) -> bool:
-    """Make a journal, with a model file or a new learner, if there is none; whether it is new."""
+    """Make a journal, with a model file or a new learner, if there is none; return whether it is new."""
     if journal_exists(journal):
         return False
     if not create:
@@ -43,7 +43,7 @@ def create_if_missing(
 def open_model(
     journal: str | Path, options: JournalOptions, settings: Settings, max_mb: int | None
 ) -> tuple[Model, JournalUnavailable | None]:
-    """The model on a journal, and why that cannot be written: say, a read-only disk; it can still be read."""
+    """Return the model on a journal, and why that cannot be written: say, a read-only disk; it can still be read."""
     with ExitStack() as undo:  # a start that fails holds nothing
         store, outage = _open_writable(journal, settings, max_mb)
         undo.callback(store.close)

@@ -78,7 +78,7 @@ class Service:
         create: bool = True,
         **settings: Any,
     ) -> Service:
-        """The service on a journal; a new journal is given its learner, an old one must agree.
+        """Return the service on a journal; a new journal is given its learner, an old one must agree.
 
         Args:
             journal: a file, or ``postgresql://user@host/name`` without a password.
@@ -118,7 +118,7 @@ class Service:
     # ------------------------------------------------------------ batches
 
     def commit(self, calls: list[Call]) -> list[CallResult]:
-        """Make calls; returns when all that they have written is durable and projected."""
+        """Make calls; return when all that they have written is durable and projected."""
         self._recover()
         if self.outage is not None and not (self._readable_in_outage and self.model.projector.is_intact):
             raise self.outage
@@ -136,14 +136,14 @@ class Service:
         return done
 
     def call(self, method: Callable[[Any], Any], argument: Any = None) -> Any:
-        """One call in a batch of its own."""
+        """Make one call in a batch of its own; return its result."""
         [done] = self.commit([Call(method, argument)])
         if done.error is not None:
             raise done.error
         return done.result
 
     def _commit_once(self, calls: list[Call], done: list[CallResult]) -> list[Call]:
-        """One commit; the calls that must be made again."""
+        """Commit once; return the calls that must be made again."""
         handler = self.handler
         handler.begin(calls, self.outage)
         results: list[tuple[Call, Any]] = []
@@ -181,7 +181,7 @@ class Service:
         return retry
 
     def fail(self, error: JournalUnavailable) -> None:
-        """The journal cannot be written: try again in a moment."""
+        """Begin an outage: the journal cannot be written, and is tried again in a moment."""
         if self.outage is None:
             log.error("journal down", extra={"reason": str(error)})
         self.outage, self._retry_at = error, time.monotonic() + RETRY_SECONDS
@@ -193,7 +193,7 @@ class Service:
             raise self.outage.with_traceback(None)
 
     def _recover(self) -> None:
-        """Try whether a journal that is down can be written again, if it is time to."""
+        """End an outage if the journal can be written again; it is tried now and then."""
         if self.outage is None or time.monotonic() < self._retry_at:
             return
         readable = not self.store.shared
@@ -242,15 +242,15 @@ class Service:
         return self.queue.submit(method, argument)
 
     def decide(self, request: DecisionRequest) -> asyncio.Future[JsonObject]:
-        """A set to show, when it is on the disk."""
+        """Return a set to show, when it is on the disk."""
         return self.submit(self.handler.decide, request)
 
     def outcome(self, request: OutcomeRequest) -> asyncio.Future[JsonObject]:
-        """The recorded outcome, when it is on the disk."""
+        """Return the recorded outcome, when it is on the disk."""
         return self.submit(self.handler.outcome, request)
 
     async def read(self, view: Callable[..., Any], *arguments: Any) -> Any:
-        """One of the views (http/views.py) of this service, without a batch."""
+        """Return one of the views (http/views.py) of this service, without a batch."""
         if not self.store.shared:
             return view(self, *arguments)
         work = asyncio.get_running_loop().run_in_executor(self._readers, view, self, *arguments)
@@ -261,7 +261,7 @@ class Service:
             raise JournalUnavailable(silent) from error
 
     async def catch_up(self) -> None:
-        """Project what other processes have written, as every batch does; nothing if the journal is down."""
+        """Project what other processes have written, as every batch does; do nothing in an outage."""
         if self.store.shared and self.outage is None:
             await self.submit(lambda _: None)
 
@@ -286,7 +286,7 @@ class Service:
     # ------------------------------------------------------------ for people on call
 
     async def model_file(self) -> bytes:
-        """The model as it is now, as `Learner.save` writes it."""
+        """Return the model as it is now, as `Learner.save` writes it."""
         learner = await self.submit(lambda _: copy.deepcopy(self.model.projector.learner))
         return await asyncio.to_thread(model_bytes, learner)
 
@@ -301,7 +301,7 @@ class Service:
         return self.outage is None and self.batch_seconds <= HUNG_SECONDS
 
     def trouble(self) -> tuple[str, ...]:
-        """Problems, worst first, one sentence each; empty if there are none."""
+        """Return the problems, worst first, one sentence each."""
         model, serving, age = self.model, self.model.projector, self.batch_seconds
         stats, promise = serving.totals.stats, serving.learner.coverage
         sentences = [None if self.outage is None else str(self.outage), model.erasure_problem]

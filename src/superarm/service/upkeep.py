@@ -46,7 +46,7 @@ class Upkeep:
             await asyncio.sleep(UPKEEP_EVERY)
 
     async def _try(self, name: str, work: Coroutine[Any, Any, None]) -> str | None:
-        """Do some work, whatever became of the rest; why it failed."""
+        """Do some work, whatever became of the rest; return why it failed."""
         try:
             await work
         except JournalUnavailable as error:  # the status has it already
@@ -67,7 +67,7 @@ class Upkeep:
         return AfterCommit(self.model.upkeep)
 
     async def snapshot(self, *, only_if_due: bool = False) -> None:
-        """Keep a snapshot: copied in a batch, made bytes of in another thread, written piece by piece in batches."""
+        """Keep a snapshot: copy in a batch, make bytes of it in another thread, write it piece by piece in batches."""
         model = self.model
 
         def copy(_: object) -> Projector | None:
