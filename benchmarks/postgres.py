@@ -4,6 +4,8 @@
     model_age_ms     how old the last event was that the deciding model knew
     learner_alone    how many answers a second a process can project, with nobody else
                      (python benchmarks/postgres.py [--pairs 40000] [--rows dense] prints only this)
+    batches          the CPU of a pair in the process that serves it and in one that follows, by the size of batches
+                     (python benchmarks/postgres.py --batches prints only this)
 
 The database is one that this starts, with fsync, over a Unix socket.
 """
@@ -16,6 +18,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +156,48 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     }
 
 
+def batches(database: Any, features: int = 64, sizes: tuple[int, ...] = (4, 8, 16, 64)) -> None:
+    """Print the CPU of a pair, in µs, the least of five times: served here; read, and projected, by another process."""
+    from journal import rows_of
+
+    from superarm.service.commit_queue import Call
+    from superarm.service.handler import DecisionRequest, OutcomeRequest
+    from superarm.service.service import Service
+
+    url, labels = database.fresh(), [f"label-{i}" for i in range(10)]
+    width, rows = rows_of("dense", features)
+    options: dict[str, Any] = {"labels": labels, "n_features": width, "set_size": 3}
+    serves, follows = (Service.open(url, **options) for _ in range(2))
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)  # as `superarm serve` does
+    for size in sizes:
+        best, ids = [float("inf")] * 3, list[str]()
+        for _ in range(5):
+            spent = [0.0] * 3
+            for batch in range(100):
+                calls = [
+                    Call(serves.handler.decide, DecisionRequest(rows[(batch * size + i) % 1000]))
+                    for i in range(size)
+                ]
+                outcomes = (OutcomeRequest(id_, hit=i % 2 == 0) for i, id_ in enumerate(ids))
+                calls += [Call(serves.handler.outcome, outcome) for outcome in outcomes]
+                times = [time.thread_time()]
+                done = serves.commit(calls)
+                times.append(time.thread_time())
+                events = list(follows.store.events(follows.model.seq))
+                times.append(time.thread_time())
+                follows.model.projector.project(events)
+                times.append(time.thread_time())
+                ids = [one.result["id"] for one in done[:size]]
+                spent = [total + b - a for total, (a, b) in zip(spent, pairwise(times), strict=True)]
+            best = [min(old, new / (100 * size)) for old, new in zip(best, spent, strict=True)]
+        names = ("serve", "read", "project")
+        print(size, {name: round(1e6 * least, 1) for name, least in zip(names, best, strict=True)})
+    for service in (serves, follows):
+        service.close()
+
+
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / "tests" / "service")]
     from postgres_kit import Database
@@ -160,9 +205,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=40_000)
     parser.add_argument("--rows", choices=["dense", "sparse", "mixed", "names"], default="dense")
+    parser.add_argument("--batches", action="store_true")
     asked = parser.parse_args()
     made = Database(fsync=True, memory=False)
     try:
-        print(learner_alone(made, 64, asked.pairs, asked.rows))
+        if asked.batches:
+            batches(made)
+        else:
+            print(learner_alone(made, 64, asked.pairs, asked.rows))
     finally:
         made.close()
