@@ -281,13 +281,14 @@ def files(tmp_path: Path) -> Path:
 
 def test_data_that_are_missing_are_told_with_what_to_do(tmp_path: Path) -> None:
     run = command("data", "get", "mnist", "--from", str(tmp_path))
-    first, then, *files, put = run.stderr.splitlines()
+    first, then, *files, put, resumed = run.stderr.splitlines()
     assert (run.returncode, run.stdout) == (2, "")
     assert first == f"superarm: {tmp_path}/mnist/train-images-idx3-ubyte.gz is not there."
     assert then == "Without a network, get on another machine"
     assert len(files) == 4
     assert all(file.startswith("  https://") for file in files)
     assert "superarm data get mnist --from DIR" in put
+    assert resumed == "A download that was broken off goes on where it stopped."
 
 
 def test_a_missing_file_is_told_by_the_command_itself(tmp_path: Path) -> None:
