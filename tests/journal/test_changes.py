@@ -172,12 +172,14 @@ def test_going_back_takes_the_weights_and_undoes_nothing_else(drive):
     there = session.seq
     weights = session.learner.core.state()["weights.W"].copy()
     session.add_labels(["new"])
+    session.set_explore("rank", 0.5)
     open_ = session.decide(DecisionRequest(rows(1)[0], "open"))
     run_some(session, 40, 1)
     round_, learnt = session.learner.round, session.stats.learnt
     session.rollback(there)
     assert np.array_equal(session.learner.core.state()["weights.W"][:6], weights)
     assert (session.learner.round, session.stats.learnt, len(session.labels)) == (round_, learnt, 7)
+    assert [session.learner.params[name] for name in ("explore", "uniform")] == ["rank", 0.5]
     session.outcome(OutcomeRequest("open", hit=True))
     assert open_.body.round < round_
     with pytest.raises(InvalidInput, match="kept snapshot"):
@@ -200,6 +202,15 @@ def test_the_snapshot_that_was_gone_back_to_is_kept_for_ever(drive):
     assert first in session.kept()
     assert len(session.kept()) == 3  # the first, the pinned and the newest
     assert replayed(session, from_start=True).same
+
+
+def test_going_back_before_the_first_row_undoes_no_exploring(drive):
+    session = drive(n_features=None)
+    session.set_explore("rank", 0.5)
+    session.rollback(0)
+    assert [session.learner.params[name] for name in ("explore", "uniform")] == ["rank", 0.5]
+    run_some(session, 10)
+    same_after_a_restart(session, drive)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

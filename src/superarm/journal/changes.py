@@ -20,6 +20,7 @@ from superarm.journal.store import Store
 from superarm.learners import Learner
 
 MAX_LABEL_LENGTH = 1_000
+EXPLORE_PARAMS = ("explore", "uniform")  # what `SetExplore` sets
 
 Labels = Annotated[list[Annotated[str, Meta(min_length=1, max_length=MAX_LABEL_LENGTH)]], Meta(min_length=1)]
 Ids = Annotated[list[Annotated[str, Meta(pattern=ID_PATTERN)]], Meta(min_length=1)]
@@ -122,8 +123,7 @@ class SetExplore(Change, tag="set_explore"):
     uniform: Annotated[float, Meta(ge=0, le=1)] | None = None
 
     def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner:
-        params = {"explore": self.explore, "uniform": self.uniform}
-        given = {name: value for name, value in params.items() if value is not None}
+        given = {name: value for name in EXPLORE_PARAMS if (value := getattr(self, name)) is not None}
         if not given:
             raise InvalidInput.must("explore", "change", "given, or uniform", None)
         return learner.with_params(**given)
@@ -137,7 +137,9 @@ class Rollback(Change, tag="rollback"):
     def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner:
         if self.to not in [info.seq for info in store.snapshots()]:
             raise self.no_snapshot()
-        return learner.resume_from_snapshot(learner_from_bytes(store.snapshot(self.to).parts["model"]))
+        old = learner_from_bytes(store.snapshot(self.to).parts["model"])
+        exploring = {name: learner.params[name] for name in EXPLORE_PARAMS if name in learner.params}
+        return learner.resume_from_snapshot(old).with_params(**exploring)
 
     def no_snapshot(self) -> InvalidInput:
         """Return the error for an event without a kept snapshot."""
