@@ -269,6 +269,26 @@ def test_signals_that_end_nothing(start, tmp_path):
         served.process.send_signal(signal.SIGUSR1)
         soon(lambda: [one["seq"] for one in client.snapshots()][-1] == 2)
         soon(lambda: heard("SIGUSR1"))
+        served.process.send_signal(signal.SIGHUP)
+        soon(lambda: heard("SIGHUP"))
         assert client.info()["model_version"] == 1
     assert served.end() == 0
     log.close()
+
+
+def test_signals_before_the_server_is_ready_end_nothing(tmp_path):
+    code = """
+import os, signal, sys
+from superarm.service.http.access import Tokens
+from superarm.service.http.connection_limits import Limits
+from superarm.service.http.server import Listener, serve
+
+def open_service():
+    for name in (signal.SIGHUP, signal.SIGUSR1):
+        os.kill(os.getpid(), name)
+    sys.exit(7)
+
+serve(open_service, Tokens(), listener=Listener(port=0), limits=Limits())
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+    assert done.returncode == 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -12,6 +13,7 @@ import ssl
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from service_kit import soon
@@ -121,6 +123,26 @@ def test_a_token_leaked(live, tmp_path, monkeypatch):
         assert b"superarm_tokens 2.0" in _metrics(web, "the-token-of-the-team")
 
 
+def test_sighup_reads_tokens_and_certificate_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(access, "REFRESH_SECONDS", 1e6)
+    file, read_again = tmp_path / "tokens", []
+    file.write_text("decide the-old-token-of-the-shop")
+    tokens = Tokens(file)
+
+    async def hang_up() -> None:
+        server = SimpleNamespace(reload_certificate=lambda: read_again.append("certificate"))
+        server_module._handle_signals(SimpleNamespace(tokens=tokens), server)
+        file.write_text("decide the-new-token-of-the-shop")
+        assert tokens.name(b"Bearer the-new-token-of-the-shop") is None
+        os.kill(os.getpid(), signal.SIGHUP)
+        while not read_again:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(hang_up(), 20))
+    assert tokens.name(b"Bearer the-new-token-of-the-shop") == "decide"
+    assert tokens.name(b"Bearer the-old-token-of-the-shop") is None
+
+
 def _is_taken(client: Client) -> bool:
     try:
         client.info()
@@ -181,7 +203,7 @@ def test_without_systemd_nothing_is_said(monkeypatch):
 
 def test_the_unit_is_one_that_systemd_takes(tmp_path):
     unit = (ROOT / "examples" / "superarm.service").read_text()
-    for line in ("Type=notify\n", "WatchdogSec=", "User=superarm", "NoNewPrivileges=yes", "Restart="):
+    for line in ("Type=notify\n", "WatchdogSec=", "User=superarm", "NoNewPrivileges=yes", "Restart=", "-HUP"):
         assert line in unit
     copy = tmp_path / "superarm.service"
     copy.write_text(
@@ -281,6 +303,6 @@ def test_the_dockerfile_is_what_it_should_be():
 def test_signals_are_listed_where_they_are_handled():
     from superarm.service.http import server
 
-    for name in ("SIGTERM", "SIGINT", "SIGUSR1"):
+    for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"):
         assert name in (server.__doc__ or "")
         assert hasattr(signal, name)

@@ -105,14 +105,19 @@ def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, ca
         status, answer = web.get("/ready")
         assert status == 503
         assert "no token is accepted" in answer["error"]["message"]
+        status, text = web.get("/metrics")  # no token can be right, and an alert must see this
+        assert (status, text) == (200, b"# TYPE superarm_token_file_ok gauge\nsuperarm_token_file_ok 0.0\n")
         assert web.get("/health")[0] == 200
         file.write_text("operate the-new-token-of-the-team")
         soon(lambda: web.get("/v1/stats")[0] == 200)
         assert web.get("/ready")[0] == 200
         assert metric + b" 1.0" in web.get("/metrics")[1]
+        web.token = "the-token-of-nobody-at-all"
+        assert web.get("/metrics")[0] in (401, 429)
+        web.token = "the-new-token-of-the-team"
     file.unlink()
     soon(lambda: web.get("/v1/stats")[0] in (401, 429))
-    assert metric + b" 0.0" in web.application.metrics.text([])
+    assert metric + b" 0.0" in web.get("/metrics")[1]
     assert caplog.text.count("tokens refused") >= 6
 
 

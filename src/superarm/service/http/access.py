@@ -90,10 +90,10 @@ class Tokens:
         """Return the role of a token by the word before it in the file; None for a word that is not valid there."""
         return name if name in ANY_ROLE else None
 
-    def refresh(self) -> None:
-        """Read the file again if it has changed since it was last checked, a second ago or earlier."""
+    def refresh(self, *, at_once: bool = False) -> None:
+        """Read the file again if it has changed; without ``at_once``, that is checked once a second."""
         now = monotonic()
-        if self.file is None or now < self._checked_at + REFRESH_SECONDS:
+        if self.file is None or (now < self._checked_at + REFRESH_SECONDS and not at_once):
             return
         self._checked_at, stamp = now, None
         try:

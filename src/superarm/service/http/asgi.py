@@ -19,9 +19,9 @@ from superarm.parameters import check_int, check_number
 from superarm.service import Service
 from superarm.service.http.access import AccessControl, Tokens
 from superarm.service.http.metrics import RequestMetrics
-from superarm.service.http.request import Receive, Send
-from superarm.service.http.router import Router
-from superarm.service.http.routes import ROUTES, Context
+from superarm.service.http.request import Receive, Request, Send
+from superarm.service.http.router import Route, Router
+from superarm.service.http.routes import ROUTES, TOKEN_FILE_METRICS, Context
 from superarm.service.settings import Settings
 
 log = logging.getLogger("superarm.service")
@@ -62,6 +62,12 @@ class Application(Router):
 
     def on_response(self, route: str, status: int, seconds: float) -> None:
         self.metrics.count(route, status, seconds)
+
+    def match_route(self, request: Request) -> tuple[Route, str | None]:
+        route, id_ = super().match_route(request)
+        if route.path == TOKEN_FILE_METRICS.path and self.tokens.problem is not None:
+            route = TOKEN_FILE_METRICS
+        return route, id_
 
     async def open(self) -> None:
         """Open the service; concurrent calls wait for the same opening."""

@@ -32,6 +32,7 @@ from superarm.service.http.request import Response
 from superarm.service.http.router import Handler, Route
 
 ROUTES: list[Route] = []
+METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 MAX_DOWNLOADS = 2  # models that are made and sent at the same time: each may take a hundred megabytes
 YIELD_EVERY = 100  # items of a batch, between which other requests have their turn
 
@@ -278,7 +279,16 @@ def ready(context: Context) -> m.Status:
 async def metrics(context: Context) -> Response:
     """Numbers for Prometheus."""
     text = context.metrics.text(await context.service.read(service_metrics))
-    return Response(200, text, b"text/plain; version=0.0.4; charset=utf-8")
+    return Response(200, text, METRICS_TYPE)
+
+
+def token_file_metrics(context: Context) -> Response:
+    """That the token file is missing or wrong: no token is accepted, so that all other metrics are secret."""
+    text = b"# TYPE superarm_token_file_ok gauge\nsuperarm_token_file_ok 0.0\n"
+    return Response(200, text, METRICS_TYPE)
+
+
+TOKEN_FILE_METRICS = Route("GET", "/metrics", OPEN, token_file_metrics)  # while that is so
 
 
 # ---------------------------------------------------------------- pages

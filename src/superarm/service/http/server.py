@@ -1,9 +1,10 @@
 """Run an application on uvicorn: a socket, TLS, signals, and where it may be reached from.
 
 SIGTERM, SIGINT   finish what has begun, snapshot, end
+SIGHUP            read the token file and the certificate again, if they have changed
 SIGUSR1           a snapshot now
 
-Token files and certificates are read again when they change.
+They are also checked for changes every second.
 """
 
 from __future__ import annotations
@@ -325,6 +326,8 @@ def serve(
         limits: of connections.
         options: see `Application`.
     """
+    for name in (signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(name, lambda *_: None)  # until the server is ready there is nothing to do
     check_exposure(listener, tokens)
     listener.tls_context()
     with listener.bind() as bound:
@@ -344,14 +347,19 @@ def serve(
             for name in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(name, lambda *_: None)
             with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-                on_ready = partial(_handle_snapshot_signal, application)
+                on_ready = partial(_handle_signals, application)
                 runner.run(run(application, listener, limits, bound, on_ready=on_ready))
         finally:
             logs.flush()
 
 
-def _handle_snapshot_signal(application: Application, server: Server) -> None:
-    """Take a snapshot on SIGUSR1."""
+def _handle_signals(application: Application, server: Server) -> None:
+    """On SIGHUP read tokens and certificate again at once; on SIGUSR1 take a snapshot."""
+
+    def reload() -> None:
+        application.tokens.refresh(at_once=True)
+        server.reload_certificate()
+        log.info("tokens and certificate are up to date", extra={"because": "SIGHUP"})
 
     async def snapshot() -> None:
         try:
@@ -362,6 +370,7 @@ def _handle_snapshot_signal(application: Application, server: Server) -> None:
             log.error("snapshot failed", extra={"reason": str(error)})
 
     loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, reload)
     loop.add_signal_handler(signal.SIGUSR1, lambda: server.start_task(snapshot()))
 
 
