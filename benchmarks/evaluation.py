@@ -92,10 +92,10 @@ def line(pairs: list[tuple[float, Estimate | None]], smaller: list[tuple[float, 
     if not answered:
         return f"{share} " + "| – " * 7 + "|"
     truths = np.array([truth for truth, _ in answered])
-    error = np.array([e.rate for _, e in answered]) - truths
+    error = np.array([e.value for _, e in answered]) - truths
     covered = sum(e.low <= truth <= e.high for truth, e in answered)
     width = np.mean([e.high - e.low for _, e in answered])
-    both = [(a.rate, b.rate) for (_, a), (_, b) in zip(smaller, pairs, strict=False) if a and b]
+    both = [(a.value, b.value) for (_, a), (_, b) in zip(smaller, pairs, strict=False) if a and b]
     worse = sum(a > b + 1e-9 for a, b in both)
     return (
         f"{share} | {truths.mean():.3f} | {np.abs(error).mean():.3f} | {np.abs(error).max():.3f} "

@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 import superarm as sa
 from superarm import errors
 from superarm.data.rows import Layout, as_row, as_rows, conform_row, densify
-from superarm.errors import FeedbackError, InvalidInput, ModelFileError, SuperarmError, WeightsOverflow, must
+from superarm.errors import FeedbackError, InvalidInput, SuperarmError, WeightsOverflow, must
 from superarm.learners.registry import make, parse
 
 SIZES = {"n_labels": 4, "n_features": 3}
@@ -331,11 +331,3 @@ def test_overflow_of_the_scores():
     with pytest.raises(WeightsOverflow, match="scores of Perceptron"):
         learner.predict([[1.0, 1.0, 0.0]])
     assert learner.rank([1.0, 0.0, 0.0])[0] == 1
-
-
-def test_class_methods_load_their_own_class(tmp_path):
-    sa.Perceptron(**SIZES).save(tmp_path / "model.npz")
-    assert isinstance(sa.Perceptron.load(tmp_path / "model.npz"), sa.Perceptron)
-    assert isinstance(sa.Learner.load(tmp_path / "model.npz"), sa.Perceptron)
-    with pytest.raises(ModelFileError, match=r"class of .*model.npz must be PA, got 'Perceptron'"):
-        sa.PA.load(tmp_path / "model.npz")

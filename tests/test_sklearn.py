@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.sklearn import SetFeedbackClassifier, SetPipeline, SetScorer, make_set_pipeline
+from superarm.sklearn import SetFeedbackClassifier, SetPipeline, SetScorer
 
 
 @parametrize_with_checks(
@@ -181,8 +181,8 @@ def test_scorers_in_cross_validation_and_searches(pairs):
     scoring = {"hits": SetScorer("hit_rate", uniform=True), "loss": SetScorer("log_loss")}
     with sklearn.config_context(enable_metadata_routing=True):
         last = SetFeedbackClassifier(random_state=0).set_fit_request(shown=True)
-        pipeline = make_set_pipeline(StandardScaler(), last)
-        values = {"setfeedbackclassifier__passes": [1, 3]}
+        pipeline = SetPipeline([("scale", StandardScaler()), ("sets", last)])
+        values = {"sets__passes": [1, 3]}
         search = GridSearchCV(pipeline, values, scoring=scoring, refit="hits", cv=2, error_score="raise")
         search.fit(X, hit, shown=shown)
         odds = np.full(len(X), 1 / 6)
@@ -255,7 +255,9 @@ def test_pipeline_grid_search_and_pickle(digits):
             r"shown of SetFeedbackClassifier must be a list of labels for each row, got 'd0\|d1'",
         ),
         (
-            lambda m, X, y: make_set_pipeline(StandardScaler(), m).partial_fit(X[:1], [True], shown=[["d0"]]),
+            lambda m, X, y: SetPipeline([("scale", StandardScaler()), ("sets", m)]).partial_fit(
+                X[:1], [True], shown=[["d0"]]
+            ),
             InvalidInput,
             "steps of SetPipeline must be fitted",
         ),
@@ -470,7 +472,8 @@ def test_a_column_transformer_before_it(frame, output):
         (make_pipeline(SimpleImputer(), StandardScaler()), ["age"]),
         (OneHotEncoder(sparse_output=False), ["city"]),
     ).set_output(transform=output)
-    model = make_set_pipeline(before, SetFeedbackClassifier(set_size=2, passes=5, random_state=0)).fit(X, y)
+    last = SetFeedbackClassifier(set_size=2, passes=5, random_state=0)
+    model = SetPipeline([("before", before), ("sets", last)]).fit(X, y)
     assert model.score(X, y) > 0.85
     assert model[-1].n_features_in_ == 4
     decisions = model.decide(X)
@@ -488,7 +491,8 @@ def test_a_column_transformer_before_it(frame, output):
 def test_sparse_output_of_a_column_transformer():
     X, y = people(400)
     before = make_column_transformer((OneHotEncoder(), ["city"]), sparse_threshold=1.0)
-    model = make_set_pipeline(before, SetFeedbackClassifier(set_size=2, random_state=0)).fit(X, y)
+    last = SetFeedbackClassifier(set_size=2, random_state=0)
+    model = SetPipeline([("before", before), ("sets", last)]).fit(X, y)
     assert model[-1].learner_.inputs.layout.n_sparse
     decisions = model.decide(X)
     model.update(decisions, (decisions.labels == y[:, None]).any(axis=1))

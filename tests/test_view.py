@@ -281,3 +281,40 @@ def test_reprs_tell_what_it_is() -> None:
     assert "… 'l': 12" in repr(sa.SetLogit(labels=list("abcdefghijkl")).label_set)
     assert repr(sa.explore.RunnerUp(uniform=0.1)) == "RunnerUp(explore='balanced', uniform=0.1, forget=0.0)"
     assert repr(Log([{"labels": [1, 2], "hit": True, "x": [1.0]}])) == "Log(the table)"
+
+
+USED_OF_LEARNERS = {
+    *("decide", "update", "decide_many", "update_many", "run", "cursor", "advance", "scores", "rank"),
+    *("predict", "predict_set", "save", "with_params", "resume_from_snapshot", "add_labels", "use_columns"),
+    *("name", "feedback", "params", "nondefault_params", "effective_scaling", "labels", "n_labels"),
+    *("n_features", "columns", "column_warnings", "metadata", "round", "answered", "set_size", "id"),
+    *("rule", "rule_now", "coverage", "coverage_at"),
+}
+USED_OF_SETLOGIT = {"predict_proba", "to_onnx", "set_exploration", "n_curved"}
+USED_OF_RULES = {
+    "name",
+    "params",
+    "to_dict",
+    "decide",
+    "decide_many",
+    "distribution",
+    "update",
+    "round",
+    "id",
+}
+
+
+def shown_by_tab(thing: object) -> set[str]:
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def test_tab_shows_what_people_use() -> None:
+    setlogit = sa.SetLogit(n_labels=4, n_features=2, set_size=2)
+    assert shown_by_tab(setlogit) == USED_OF_LEARNERS | USED_OF_SETLOGIT | setlogit.params.keys()
+    perceptron = sa.Perceptron(n_labels=4, n_features=2)
+    assert shown_by_tab(perceptron) == USED_OF_LEARNERS | perceptron.params.keys()
+    common = {"set_size", "seed", "labels"}
+    dilute = sa.explore.Dilute(gamma=0.1)
+    assert shown_by_tab(dilute) == USED_OF_RULES | common | dilute.params.keys()
+    cover = sa.explore.Cover(coverage=0.9)
+    assert shown_by_tab(cover) == USED_OF_RULES | common | cover.params.keys() | {"observed_coverage"}

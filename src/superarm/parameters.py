@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -93,6 +93,12 @@ def existing_file(path: Path) -> Path:
 
 class Parametrised:
     """A class whose parameters are those of its ``__init__``, kept as attributes of the same names."""
+
+    _hooks: ClassVar[frozenset[str]] = frozenset({"invalid", "owner"})  # for subclasses and other packages
+
+    def __dir__(self) -> list[str]:
+        """Return the names that users need, for Tab: all but the hooks."""
+        return [name for name in super().__dir__() if name not in self._hooks]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

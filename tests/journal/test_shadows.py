@@ -129,7 +129,7 @@ def test_a_shadow_is_rebuilt_from_the_journal(drive, how):
         assert found.learnt == shadow.learnt == 300
     if how != "added later":
         for report, wanted in zip(again.reports()[1:], twin.reports()[1:], strict=True):
-            assert (report["rows"], round(report["rate"], 9)) == (wanted["rows"], round(wanted["rate"], 9))
+            assert report == pytest.approx(wanted, abs=1e-9)
 
 
 def test_a_shadow_that_breaks_does_not_disturb_the_service(drive, monkeypatch):

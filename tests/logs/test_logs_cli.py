@@ -91,6 +91,22 @@ def test_the_grid_and_its_figure(slates, tmp_path):
     assert "WARNING: this log cannot answer" in run("evaluate", tiny, *MAPPED, "--fixed", "red,blue")
 
 
+def test_a_log_that_cannot_answer_gives_its_table_and_no_figure(slates, tmp_path):
+    tiny, figure = tmp_path / "tiny.csv", tmp_path / "figure.svg"
+    tiny.write_text("\n".join(slates.read_text().splitlines()[:40]) + "\n")
+    ask = ("evaluate", tiny, *MAPPED, "--fixed", "red,blue", "--figure", figure)
+    note = "no figure: the log can answer for no policy"
+    shown = run(*ask)
+    assert "cannot say" in shown
+    assert note in shown.splitlines()
+    lines = run(*ask, "--json").splitlines()
+    lines.remove(note)
+    assert not figure.exists()
+    for estimate in json.loads("".join(lines))["results"][0]["estimates"]:
+        assert estimate["problem"]
+        assert [estimate[name] for name in ("value", "low", "high", "width")] == [None] * 4
+
+
 def test_bad_rows_are_named_or_counted(slates, tmp_path):
     broken = tmp_path / "broken.csv"
     lines = slates.read_text().splitlines()

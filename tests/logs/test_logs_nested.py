@@ -53,7 +53,7 @@ def test_intervals_of_nested_sets_hold_the_truth(truth: tuple[float, ...]) -> No
 )
 def test_a_larger_set_does_not_look_worse(values: tuple[float, ...]) -> None:
     best = [result.best for result in together(list(values)) if result.best is not None]
-    rates = [e.rate for e in best]
+    rates = [e.value for e in best]
     assert len(rates) == 5
     assert rates == sorted(rates)
     assert all(e.low <= e.value <= e.high for e in best)

@@ -90,9 +90,9 @@ def test_what_hits_with_fewer_labels_hits_with_more():
         result(6, 0.95, 0.2),
     )
     assert none is None
-    assert (three.name, three.rate) == ("dr", 0.9)
-    assert (four.name, four.rate) == ("nested", 0.93)
-    assert (five.name, five.rate) == ("nested", 0.93)  # 0.91 is expected of it, but it holds those four
+    assert (three.name, three.value) == ("dr", 0.9)
+    assert (four.name, four.value) == ("nested", 0.93)
+    assert (five.name, five.value) == ("nested", 0.93)  # 0.91 is expected of it, but it holds those four
     assert [(e.low, e.high) for e in (four, five)] == [(three.low, six.high)] * 2
 
 
@@ -110,13 +110,13 @@ def test_the_number_that_is_read_is_near_the_truth_and_larger_sets_are_no_worse(
         policies = [Policy(f"{m}", learner=served, set_size=m) for m in (M, M + 1, M + 2)]
         answer = evaluate(log, policies, summarize(log), holdout=None)
         estimates = [result.best for result in answer.results]
-        rates = [estimate.rate for estimate in estimates]
+        rates = [estimate.value for estimate in estimates]
         assert rates == sorted(rates)
         for estimate, m in zip(estimates, (M, M + 1, M + 2), strict=True):
             truth = (best[:, :m] == y[:, None]).any(axis=1).mean()
-            errors.append(abs(estimate.rate - truth))
+            errors.append(abs(estimate.value - truth))
             held.append(estimate.low <= truth <= estimate.high)
-            assert 0.0 <= estimate.low <= estimate.rate <= estimate.high <= 1.0
+            assert 0.0 <= estimate.low <= estimate.value <= estimate.high <= 1.0
     assert np.mean(errors) < 0.03
     assert np.mean(held) > 0.9
 
@@ -129,7 +129,7 @@ def test_train_and_evaluate_tell_the_same_number(tmp_path):
     told = training.history[-1].hit_rate
     result = evaluate(log, [Policy("it", learner=learner)], summary, holdout=0.5).results[0].best
     assert told is not None
-    assert told.rate == pytest.approx(result.rate, abs=1e-9)
+    assert told.value == pytest.approx(result.value, abs=1e-9)
 
 
 def test_a_model_that_was_never_wrong_is_not_certain():

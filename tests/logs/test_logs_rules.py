@@ -267,7 +267,7 @@ def test_the_result_on_its_own_top_set_and_draws_holds_the_truth(logged, stream)
     best = [result.best for result in answer.results]
     assert all(one is not None for one in best)
     assert best[0] == best[2]
-    assert best[1].rate == pytest.approx(best[0].rate, abs=0.02)  # another q
+    assert best[1].value == pytest.approx(best[0].value, abs=0.02)  # another q
     assert best[0].low - best[0].width / 2 < top < best[0].high + best[0].width / 2
     assert best[0].high - best[0].low < 0.15
     assert [result.rule for result in answer.results[:3]] == [None] * 3
@@ -317,7 +317,7 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
             estimator = HitRateEstimator(one_set=name != "draws")
             weights = policy_weights(batch, logged, [policy[c] for c in context])
             estimator.add(batch, logged, weights, world.guess[context])
-            for e in estimator.estimates:
+            for e in estimator.estimates():
                 if not e.problem:
                     found.setdefault((name, e.name), []).append(e.low <= truth <= e.high)
     answered = {key: values for key, values in found.items() if len(values) > runs / 2}

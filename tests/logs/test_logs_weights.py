@@ -110,7 +110,7 @@ def test_nothing_is_known_without_odds():
     assert np.isnan(linear_weights(batch, logged, batch.shown * 1.0).w).all()
     assert np.isnan(set_weights(batch, logged, policy).w).all()
     estimator = judged(batch, policy)
-    assert {e.problem for e in estimator.estimates} == {"the log does not say how probable its sets were"}
+    assert {e.problem for e in estimator.estimates()} == {"the log does not say how probable its sets were"}
 
 
 # k, m, gamma of the log; rows; the share of people who want nothing
@@ -156,7 +156,7 @@ def test_intervals_cover_the_truth(k, m, gamma, rows, nothing):
             truth = world.truth(sets, gamma_b)
             estimator = HitRateEstimator(one_set=gamma_b is None)
             estimator.add(batch, take(logged, at), take(weights[name], at), world.guess[context])
-            for e in estimator.estimates:
+            for e in estimator.estimates():
                 if not e.problem:
                     found.setdefault((name, e.name), []).append((e.low <= truth <= e.high, e.value - truth))
     answered = {key: values for key, values in found.items() if len(values) > RUNS / 2}
@@ -175,7 +175,7 @@ def test_a_log_says_when_it_cannot_answer():
     far = np.array([[r for r in range(12) if r not in top][:3] for top in world.top])
     policy = draws_of(mask(far[context], 12))
     estimator = judged(batch, policy)
-    for e in estimator.estimates:
+    for e in estimator.estimates():
         assert e.n_eff < MIN_ROWS
         assert e.problem
     wanted = estimator.linear.required_data(batch.hit.mean())
@@ -212,9 +212,9 @@ def test_rows_that_cannot_answer_widen_the_interval():
     world = World.make(4, 1, 0.5, 0.0, seed=1)
     batch, context = world.log(4000, np.random.default_rng(0))
     policy = draws_of(mask(world.order[context, :1], 4))
-    whole = judged(batch, policy).estimates
+    whole = judged(batch, policy).estimates()
     batch.distributions[:400] = [None] * 400
-    for before, e in zip(whole, judged(batch, policy).estimates, strict=True):
+    for before, e in zip(whole, judged(batch, policy).estimates(), strict=True):
         assert not e.problem
         assert e.unsupported == pytest.approx(0.1)
         assert e.rows == 3600
@@ -223,7 +223,7 @@ def test_rows_that_cannot_answer_widen_the_interval():
         assert e.width > 0.1
     batch.distributions[:1600] = [None] * 1600
     wanted = "40% of 4,000 rows do not say how probable their set was: 33% may at most"
-    assert {e.problem for e in judged(batch, policy).estimates} == {wanted}
+    assert {e.problem for e in judged(batch, policy).estimates()} == {wanted}
 
 
 def test_a_hit_rate_is_told_between_0_and_1_and_an_interval_that_is_cut_is_no_sharper():
@@ -232,5 +232,22 @@ def test_a_hit_rate_is_told_between_0_and_1_and_an_interval_that_is_cut_is_no_sh
     fields = {"rows": 100, "n_eff": 100.0, "max_weight": 1.0, "overlap": 1.0, "mean_weight": 1.0}
     cut = Estimate("pi", 1.02, 0.89, 1.0, **fields)
     whole = Estimate("pi-dr", 0.95, 0.87, 1.0, **fields)
-    assert (cut.rate, whole.rate) == (1.0, 0.95)
+    assert (cut.value, whole.value) == (1.0, 0.95)
     assert best_of([cut, whole]) is whole
+
+
+def test_an_estimate_with_a_problem_gives_no_number():
+    from superarm.logs.hit_rates import Estimate, RequiredData
+    from superarm.logs.results import Evaluation, PolicyResult
+
+    fields = {"rows": 100, "n_eff": 9.0, "max_weight": 1.0, "overlap": 1.0, "mean_weight": 1.0}
+    estimates = (
+        Estimate("ips", 1.0003954, 0.4, 1.0, **fields, problem="too few rows"),
+        Estimate("dr", 1.0000000000004414, 0.9, 1.0, **fields),
+    )
+    result = PolicyResult("it", 2, None, estimates, RequiredData(None, None), 2.0, 0.5)
+    frame = Evaluation(100, 0, 0, 0.5, 0.4, 0.6, (), (result,)).to_frame()
+    numbers = frame.select("value", "low", "high").rows()
+    assert numbers == [(None, None, None), (1.0, 0.9, 1.0)]
+    assert "1.0004" not in result._repr_html_()
+    assert "0.4000" not in result._repr_html_()

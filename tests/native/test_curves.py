@@ -185,7 +185,7 @@ def test_single_calls_and_the_fused_loop_agree_bit_for_bit(tmp_path: Any) -> Non
         single.update(decision, hit=bool(y[i] in decision.labels))
         if i == 350:
             single.save(tmp_path / "half.npz")
-            single = sa.SetLogit.load(tmp_path / "half.npz")
+            single = sa.load(tmp_path / "half.npz")
     np.testing.assert_array_equal(fused.scores(X), single.scores(X))
     theirs = single.core.state()
     for name, array in fused.core.state().items():

@@ -124,7 +124,7 @@ def test_single_calls_and_the_fused_loop_agree_bit_for_bit(tmp_path: Any) -> Non
         single.update(decision, hit=bool(y[i] in decision.labels))
         if i == 250:
             single.save(tmp_path / "half.npz")
-            single = sa.SetLogit.load(tmp_path / "half.npz")
+            single = sa.load(tmp_path / "half.npz")
     theirs = single.core.state()
     for name, array in fused.core.state().items():
         np.testing.assert_array_equal(array, theirs[name], err_msg=name)

@@ -12,7 +12,7 @@ import typer
 from superarm._extras import require_extra
 from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force, split_commas
-from superarm.cli.output import check_output, print_group_coverage, print_json, print_table
+from superarm.cli.output import check_output, print_group_coverage, print_json, print_note, print_table
 from superarm.errors import Description, InvalidInput
 
 FIGURES = (".html", ".svg", ".png", ".pdf", ".json")
@@ -130,24 +130,12 @@ def evaluate(
         policies = _policies(rankings, fixed or [], sizes, summary.set_size, drawing_rules)
         held_out = {"holdout": None} if split is None else split._asdict()
         evaluation = evaluate_policies(source, policies, summary, **held_out, group=group, progress=tick)
-    if figure is not None:
-        ending = figure.suffix.lower()
-        sharper = {"scale_factor": 2} if ending == ".png" else {}
-        evaluation.plot().save(figure, format=ending[1:], **sharper)
     if as_json:
         print_json({"logs": [str(path) for path in log], **asdict(evaluation)})
-        return
-    _print_header(evaluation, source)
-    if grid:
-        _print_grid(evaluation, summary.answered, split)
     else:
-        for result in evaluation.results:
-            _print_result(result, summary.answered, split)
-    for result in evaluation.results:
-        by_label = result.by_label if result.coverage or group else ()
-        print_group_coverage(_name(result), by_label, result.by_group, group)
+        _print_evaluation(evaluation, source, summary.answered, split, grid, group)
     if figure is not None:
-        print(f"figure: {figure}")
+        _save_figure(evaluation, figure, quiet=as_json)
 
 
 def _labels(given: str | None, model: Learner | None) -> Any:
@@ -255,6 +243,32 @@ def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[R
     return [rule_from({"name": name} | parse_params(rest, "--rule", "evaluate", text), "evaluate")]
 
 
+def _save_figure(evaluation: Evaluation, path: Path, *, quiet: bool) -> None:
+    """Draw the hit rates into a file, where the log can answer for any policy."""
+    if all(result.best is None for result in evaluation.results):
+        print_note("no figure: the log can answer for no policy")
+        return
+    ending = path.suffix.lower()
+    sharper = {"scale_factor": 2} if ending == ".png" else {}
+    evaluation.plot().save(path, format=ending[1:], **sharper)
+    if not quiet:
+        print(f"figure: {path}")
+
+
+def _print_evaluation(
+    evaluation: Evaluation, source: Log, answered: int, split: _Split | None, grid: bool, group: str | None
+) -> None:
+    _print_header(evaluation, source)
+    if grid:
+        _print_grid(evaluation, answered, split)
+    else:
+        for result in evaluation.results:
+            _print_result(result, answered, split)
+    for result in evaluation.results:
+        by_label = result.by_label if result.coverage or group else ()
+        print_group_coverage(_name(result), by_label, result.by_group, group)
+
+
 def _print_header(evaluation: Evaluation, source: Log) -> None:
     interval = f"[{evaluation.low:.3f}, {evaluation.high:.3f}]"
     print(
@@ -292,7 +306,7 @@ def _print_result(result: PolicyResult, answered: int, split: _Split | None) -> 
                 f"{e.n_eff:,.0f}",
                 f"{e.max_weight:,.1f}",
                 "" if isnan(e.mean_weight) else f"{e.mean_weight:.3f}",
-                "cannot say" if e.problem else f"{e.rate:.3f}",
+                "cannot say" if e.problem else f"{e.value:.3f}",
                 "" if e.problem else f"[{e.low:.3f}, {e.high:.3f}]",
             ]
             for e in result.estimates
@@ -313,7 +327,7 @@ def _print_result(result: PolicyResult, answered: int, split: _Split | None) -> 
             f"{best.unsupported:.1%} of the rows cannot answer, or would need too heavy weights: "
             "the interval allows for anything there"
         )
-    print(f"read: {best.name}, {best.rate:.3f} [{best.low:.3f}, {best.high:.3f}]")
+    print(f"read: {best.name}, {best.value:.3f} [{best.low:.3f}, {best.high:.3f}]")
     if result.coverage is not None:
         print(f"promised: {result.coverage:g}, at {result.mean_size:.2f} labels on average")
 
@@ -351,4 +365,4 @@ def _grid_row(result: PolicyResult) -> list[str]:
     if best is None:
         return [*head, f"{result.estimates[-1].n_eff:,.0f}", "", "cannot say", ""]
     n_eff = f"{best.n_eff:,.0f}"
-    return [*head, n_eff, best.name, f"{best.rate:.3f}", f"[{best.low:.3f}, {best.high:.3f}]"]
+    return [*head, n_eff, best.name, f"{best.value:.3f}", f"[{best.low:.3f}, {best.high:.3f}]"]

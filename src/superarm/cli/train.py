@@ -124,7 +124,7 @@ def train(
                     "" if isnan(p.log_loss) else f"{p.log_loss:.4f}",
                     "cannot say"
                     if p.hit_rate is None
-                    else f"{p.hit_rate.rate:.3f} [{p.hit_rate.low:.3f}, {p.hit_rate.high:.3f}]",
+                    else f"{p.hit_rate.value:.3f} [{p.hit_rate.low:.3f}, {p.hit_rate.high:.3f}]",
                 ]
                 for p in result.history
             ],

@@ -57,6 +57,12 @@ class Rule(Parametrised, ABC):
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     label_keys: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
+    _hooks = Parametrised._hooks | {
+        *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
+        *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "use_coverage"),
+        *("coverage_at", "edge", "warn_if_broken", "resumed"),
+    }
+
     def __init__(
         self, *, set_size: int | None = None, seed: int = 0, labels: Sequence[Label] | None = None
     ) -> None:

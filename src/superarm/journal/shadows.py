@@ -59,7 +59,7 @@ class HitRateEstimate:
         current._waiting = list(self._waiting)
         current._count()
         snips = next(estimate for estimate in current._sums.estimates() if estimate.name == "snips")
-        rates = {"rate": snips.rate, "low": snips.low, "high": snips.high}
+        rates = {"rate": snips.value, "low": snips.low, "high": snips.high}
         counts = {"rows": snips.rows, "learnt": learnt, "problem": stop_reason or snips.problem}
         return {"learner": spec, **{k: None if isnan(v) else v for k, v in rates.items()}, **counts}
 

@@ -23,7 +23,6 @@ from superarm.data.rows import stack
 from superarm.data.tables import named_row
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
-from superarm.errors import ModelFileError
 from superarm.explore.rule import Rule
 from superarm.learners import batch_feedback, feedback, model_files
 from superarm.learners.base import SCALINGS, LearnerBase
@@ -31,7 +30,14 @@ from superarm.losses import softmax
 from superarm.native import loops
 from superarm.native.core import Core, Cursor
 from superarm.native.scaling import Unit
-from superarm.parameters import check_int
+from superarm.parameters import Parametrised, check_int
+
+# what a subclass may define or use: of LearnerBase, all but these
+HOOKS = {name for name in vars(LearnerBase) if not name.startswith("_")} - {
+    *("name", "feedback", "params", "nondefault_params", "effective_scaling", "labels", "n_labels"),
+    *("n_features", "columns", "column_warnings", "metadata", "round", "answered", "set_size", "id"),
+    *("rule", "coverage", "coverage_at"),
+}
 
 
 class Learner(LearnerBase):
@@ -52,6 +58,8 @@ class Learner(LearnerBase):
     A subclass sets the class variables and defines `make_core` and `make_rule`; parameters of its own are
     kept as attributes of the same name (docs/extend.md). ``core`` is ``None`` before the first row.
     """
+
+    _hooks = Parametrised._hooks | HOOKS | {"core", "inputs", "default_rule"}
 
     def __init__(
         self,
@@ -355,14 +363,6 @@ class Learner(LearnerBase):
     def save(self, path: str | PathLike[str] | BinaryIO) -> None:
         """Write the model to a file, by its path or open for writing bytes; loaded again, it goes on bit for bit."""
         model_files.write(self, path)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Learner:
-        """Return the model that `save` wrote to ``path``."""
-        learner = load(path)
-        if not isinstance(learner, cls):
-            raise ModelFileError.must("class", str(path), cls.__name__, learner.owner)
-        return learner
 
     def __repr__(self) -> str:
         texts = {name: repr(value) for name, value in self.nondefault_params.items()}

@@ -178,7 +178,7 @@ class PolicyEvaluator:
             raise InvalidInput.must("group", log, wanted, self.group)
         for name, estimator in sorted(self.groups.items()):
             best = best_of(estimator.estimates())
-            rate = (nan, nan, nan) if best is None else (best.rate, best.low, best.high)
+            rate = (nan, nan, nan) if best is None else (best.value, best.low, best.high)
             yield GroupCoverage(name, estimator.rows, *rate, estimator.mean_size)
 
 

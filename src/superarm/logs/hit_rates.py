@@ -25,7 +25,7 @@ takes q_B there (ips and snips: what the others gave).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, nan, sqrt
 from typing import Any, NamedTuple
 
@@ -51,7 +51,7 @@ class Estimate:
 
     Attributes:
         name: one of `ESTIMATORS`; or "nested", made of those of smaller and larger sets.
-        value, low, high: the estimate and its interval; NaN where there is none.
+        value, low, high: the estimate and its interval, within 0 and 1; NaN where there is a problem.
         rows: rows it could use.
         n_eff: how many rows of equal weight would know as much.
         max_weight: the largest weight.
@@ -59,6 +59,7 @@ class Estimate:
         mean_weight: its expectation is 1; else sets are missing, or probabilities are wrong.
         unsupported: the share of rows that cannot answer; the interval allows for any outcome in them.
         problem: why it cannot be trusted; empty if it can.
+        width: the width of the interval as it would be uncut: cutting it to [0, 1] does not make it sharper.
     """
 
     name: str
@@ -72,16 +73,13 @@ class Estimate:
     mean_weight: float
     unsupported: float = 0.0
     problem: str = ""
+    width: float = field(init=False)
 
-    @property
-    def rate(self) -> float:
-        """The value as a hit rate, which is never below 0 or above 1."""
-        return float(np.clip(self.value, 0.0, 1.0))  # NaN stays NaN
-
-    @property
-    def width(self) -> float:
-        """The width of the interval as it would be uncut: cutting it to [0, 1] does not make it sharper."""
-        return 2.0 * max(self.value - self.low, self.high - self.value)
+    def __post_init__(self) -> None:
+        value, low, high = (nan,) * 3 if self.problem else (self.value, self.low, self.high)
+        object.__setattr__(self, "width", 2.0 * max(value - low, high - value))
+        for name, number in {"value": value, "low": low, "high": high}.items():
+            object.__setattr__(self, name, float(np.clip(number, 0.0, 1.0)))  # NaN stays NaN
 
 
 def best_of(estimates: Sequence[Estimate]) -> Estimate | None:

@@ -72,7 +72,7 @@ class PolicyResult:
         best = self.best
         result = "the log cannot answer"
         if best is not None:
-            result = f"hit rate {best.rate:.4f}, 95 % from {best.low:.4f} to {best.high:.4f}, by {best.name}"
+            result = f"hit rate {best.value:.4f}, 95 % from {best.low:.4f} to {best.high:.4f}, by {best.name}"
         return f"PolicyResult({self.title}, {self.sizes}: {result})"
 
     def _repr_html_(self) -> str:
@@ -107,7 +107,7 @@ class Evaluation:
     results: tuple[PolicyResult, ...]
 
     def to_frame(self) -> polars.DataFrame:
-        """Return a table with a row for each estimate of each policy."""
+        """Return a table with a row for each estimate of each policy; null where the log cannot answer."""
         require_extra("logs")
         import polars
 
@@ -116,7 +116,7 @@ class Evaluation:
             for one in self.results
             for estimate in one.estimates
         ]
-        return polars.DataFrame(rows, infer_schema_length=None)
+        return polars.DataFrame(rows, infer_schema_length=None).fill_nan(None)
 
     def plot(self) -> Any:
         """Return the hit rates of all policies with their intervals, as an Altair chart."""
@@ -181,8 +181,8 @@ def nested(
             if estimate is not None:
                 wider = next(e for e in estimators[i](level) if e.name == estimate.name)
                 limits[i] = wider.low, wider.high
-            elif smaller is not None and smaller.rate >= 1.0 - MAX_UNSUPPORTED:
-                value = max(results[i].expected, smaller.rate)
+            elif smaller is not None and smaller.value >= 1.0 - MAX_UNSUPPORTED:
+                value = max(results[i].expected, smaller.value)
                 estimate = replace(smaller, name="nested", value=value, high=1.0)
                 tightened[i] = replace(results[i], estimates=(*results[i].estimates, estimate))
                 limits[i] = 0.0, 1.0
@@ -190,7 +190,7 @@ def nested(
                 best[i] = smaller = estimate
         if not best:
             continue
-        rates, weights = [e.rate for e in best.values()], [e.width**-2 for e in best.values()]
+        rates, weights = [e.value for e in best.values()], [e.width**-2 for e in best.values()]
         values = isotonic_regression(rates, weights=weights).x
         ends = np.array([limits[i] for i in best])
         lows = np.maximum.accumulate([0.0, *ends[:-1, 0]])
@@ -220,7 +220,7 @@ def _chart(evaluation: Evaluation) -> Any:
         {
             "policy": result.title,
             "set size": result.set_size if result.coverage is None else result.mean_size,
-            "hit rate": result.best.rate,
+            "hit rate": result.best.value,
             "low": result.best.low,
             "high": result.best.high,
             "estimate": result.best.name,

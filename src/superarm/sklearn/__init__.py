@@ -13,7 +13,7 @@ from superarm._extras import require_extra
 require_extra("sklearn")
 
 from superarm.sklearn.classifier import SetFeedbackClassifier  # noqa: E402
-from superarm.sklearn.pipeline import SetPipeline, make_set_pipeline  # noqa: E402
+from superarm.sklearn.pipeline import SetPipeline  # noqa: E402
 from superarm.sklearn.scorer import SetScorer  # noqa: E402
 
-__all__ = ["SetFeedbackClassifier", "SetPipeline", "SetScorer", "make_set_pipeline"]
+__all__ = ["SetFeedbackClassifier", "SetPipeline", "SetScorer"]

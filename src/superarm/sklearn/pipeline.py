@@ -6,22 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 
 from superarm._types import Array
 from superarm.decisions.decisions import Decisions
 from superarm.errors import InvalidInput
 from superarm.sklearn.classifier import SetFeedbackClassifier
-
-
-def make_set_pipeline(*steps: Any) -> SetPipeline:
-    """Return a `SetPipeline` of these steps, with names as scikit-learn's make_pipeline gives them.
-
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> make_set_pipeline(StandardScaler(), SetFeedbackClassifier()).steps[0][0]
-    'standardscaler'
-    """
-    return SetPipeline(make_pipeline(*steps).steps)
 
 
 class SetPipeline(Pipeline):  # type: ignore[misc]

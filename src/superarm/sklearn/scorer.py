@@ -98,4 +98,4 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
         summary = summarize(log, labels=len(model.classes_))
         policy = Policy(type(model).__name__, probabilities="p", set_size=self.set_size or summary.set_size)
         best = evaluate(log, [policy], summary, holdout=None).results[0].best
-        return float("nan") if best is None else best.rate
+        return float("nan") if best is None else best.value
