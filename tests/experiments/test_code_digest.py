@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
+from lab_kit import write_spec
 
 import superarm as sa
+from superarm.experiments import Store, read_spec, run
 from superarm.experiments import runs as home
 from superarm.experiments.runs import code_digest
 
@@ -44,6 +47,50 @@ def test_a_users_file_and_those_beside_it_change_the_hash(own):
     assert code_digest(use(own)) == first
     (own / "mine_helper.py").write_text(helper.replace("2.0", "3.0"))
     assert code_digest(use(own)) != first
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "helpers/rate.py",
+        "helpers/deep/tables.py",
+        "helpers/shared.py",
+        "package/__init__.py",
+        f"steps{EXTENSION_SUFFIXES[0]}",
+    ],
+)
+def test_what_a_users_file_imports_changes_the_hash(own, changed):
+    for name, text in {
+        "helpers/rate.py": "import helpers.deep.tables\nfrom .shared import RATE",
+        "helpers/deep/tables.py": "",
+        "helpers/shared.py": "RATE = 1",
+        "helpers/unused.py": "",
+        "package/__init__.py": "",
+        f"steps{EXTENSION_SUFFIXES[0]}": "compiled",
+        "broken.py": "print 'of another Python'",
+    }.items():
+        (own / name).parent.mkdir(parents=True, exist_ok=True)
+        (own / name).write_text(text)
+    imports = "from helpers.rate import RATE\nimport package, steps\n"
+    (own / "mine.py").write_text(imports + (own / "mine.py").read_text())
+    first = code_digest(use(own))
+    (own / "helpers" / "unused.py").write_text("1")
+    assert code_digest(use(own)) == first
+    (own / changed).write_text((own / changed).read_text() + "\n1")
+    assert code_digest(use(own)) != first
+
+
+def test_a_users_file_imports_from_its_folder_and_a_change_there_runs_again(tmp_path):
+    (tmp_path / "rates_of_this_test").mkdir()
+    (tmp_path / "rates_of_this_test" / "rate.py").write_text("RATE = 1")
+    (tmp_path / "own.py").write_text(
+        "import superarm as sa\nfrom rates_of_this_test.rate import RATE\nclass Own(sa.PA): pass\n"
+    )
+    text = 'rounds = 100\ndata = ["digits"]\nlearners = ["own.py:Own"]\n'
+    spec, store = read_spec(write_spec(tmp_path, text)), Store(tmp_path / "s")
+    assert [run(spec, store).executed for _ in range(2)] == [1, 0]
+    (tmp_path / "rates_of_this_test" / "rate.py").write_text("RATE = 2")
+    assert run(spec, store).executed == 1
 
 
 def test_the_hash_does_not_know_where_files_lie(own):

@@ -117,7 +117,13 @@ def _from_file(path: Path, class_name: str, base: type[Any]) -> Any:
 
 @lru_cache(maxsize=64)
 def _module(path: Path, modified: int) -> Any:
-    """Return a user's file as a module; executed once in each process, and again when it has changed."""
+    """Return a user's file as a module; executed once in each process, and again when it has changed.
+
+    As for a script, it can import what lies in its folder.
+    """
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
     module_name = f"superarm_user_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None
