@@ -24,3 +24,15 @@ def test_of_a_single_learner_no_option_is_left_out() -> None:
     with pytest.raises(InvalidInput, match="set_size of Banditron must be 1"):
         sa.compare(["banditron"], "digits", rounds=50, set_size=2)
     assert sa.compare(["mc-dbf"], "digits", rounds=50).runs["mc-dbf"][0].set_size == 1
+
+
+def test_the_table_tells_what_was_kept_of_a_promise() -> None:
+    found = sa.compare(["set-logit:coverage=0.9", "set-logit"], "digits", rounds=8000, seeds=2)
+    table, promised = found.table(), found.runs["set-logit:coverage=0.9"]
+    assert table["coverage"].to_list() == [pytest.approx(sum(run.coverage for run in promised) / 2), None]
+    assert table["mean_size"].to_list()[0] == pytest.approx(sum(run.mean_size for run in promised) / 2)
+    assert "coverage         mean size" in repr(found)
+    cold = sa.compare(["set-logit:coverage=0.9"], "digits", rounds=10).table()
+    assert cold["coverage"].to_list() == [None]
+    plain = sa.compare(["set-logit"], "digits", rounds=10)
+    assert "coverage" not in plain.table().columns

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from superarm.streams import Chunk, Stream
 
 RATES = ("error_rate", "miss_rate", "shown_miss_rate")
+PROMISE_COLUMNS = ("coverage", "mean_size")  # of a run whose learner promised a coverage
 NOT_WARM = "no round after the warm-up"
 
 
@@ -112,7 +113,8 @@ class Trace:
         return float(self.rounds[-1] / self.seconds) if self.seconds else 0.0
 
     def to_row(self) -> dict[str, Any]:
-        """Return the run as one row of a table: what was run, and its rates at the end."""
+        """Return the run as one row of a table: what was run, its rates at the end, and what became of a promise."""
+        kept = {name: getattr(self, name) if self.is_warm else None for name in PROMISE_COLUMNS}
         return {
             "data": self.data,
             "learner": self.learner,
@@ -121,6 +123,7 @@ class Trace:
             "seed": self.seed,
             "rounds": int(self.rounds[-1]),
             **self.rates,
+            **({} if self.promised is None else kept),
             "seconds": self.seconds,
         }
 

@@ -19,6 +19,7 @@ import superarm as sa
 from superarm.cli.app import app
 from superarm.errors import InvalidInput
 from superarm.experiments import Store, best_gammas, read_spec, run
+from superarm.report import write_report
 from superarm.streams import open_data
 
 LEARNERS = Path(__file__).parents[1] / "lab_learners.py"
@@ -295,3 +296,34 @@ def test_reproduce_on_other_data(tmp_path):
     result = CliRunner().invoke(app, [*line, "--jobs", "1"])
     assert result.exit_code == 0, result.output
     assert set(polars.read_parquet(tmp_path / "runs.parquet")["data"]) == {"synsep"}
+
+
+def test_a_promised_coverage_without_set_sizes_is_kept_and_in_every_table(tmp_path):
+    """With m = 1 there was no promise to keep; and no table told what was kept."""
+    learners = '["set-logit:coverage=0.9", "set-logit", "banditron"]'
+    text = f'rounds = 8000\nseeds = 2\ndata = ["digits"]\nlearners = {learners}\n'
+    store = Store(tmp_path / "s")
+    run(read_spec(write_spec(tmp_path, text)), store)
+    runs, _ = store.frames("grid")
+    assert runs["set_size"].to_list() == [10, 10, 1, 1, 1, 1]
+    store.write_tables()
+    assert polars.read_parquet(tmp_path / "s" / "runs.parquet")["coverage"].equals(runs["coverage"])
+    alone = sa.SetLogit(n_labels=10, n_features=64, coverage=0.9, seed=0)
+    trace = sa.simulate(alone, "digits", 8000)
+    assert runs.row(0, named=True)["coverage"] == trace.coverage > 0.85
+    assert runs.row(0, named=True)["mean_size"] == trace.mean_size
+    assert runs["mean_size"].to_list()[2:] == [None] * 4
+    rates = (write_report(store.folder).parent / "tables" / "grid-rates.md").read_text()
+    assert "| shown miss | coverage | mean size | rounds/s |" in rates
+    assert f"| {runs['mean_size'][:2].mean():.2f} ± " in rates
+
+
+def test_runs_without_a_promise_have_no_column_for_it(tmp_path):
+    store = Store(tmp_path / "s")
+    run(read_spec(small_spec(tmp_path)), store)
+    assert not {"coverage", "mean_size"} & set(store.frames("grid")[0].columns)
+
+
+def test_set_sizes_bound_a_promise(tmp_path):
+    text = 'rounds = 100\nset_sizes = [2, 3]\ndata = ["digits"]\nlearners = ["set-logit:coverage=0.9"]\n'
+    assert [one.set_size for one in read_spec(write_spec(tmp_path, text)).runs()] == [2, 3]

@@ -48,7 +48,7 @@ class Run:
     learner: str  # its name in figures
     learner_spec: str  # as the registry takes it: a name or file.py:Class
     params: tuple[tuple[str, Any], ...]
-    set_size: int
+    set_size: int | None  # None: as the learner has it by itself, until there is a key
     gamma: float | None
     seed: int
     rounds: int
@@ -58,7 +58,7 @@ class Run:
     def with_key(self, stream: Stream) -> Run:
         """Return the run with its code and key; making its learner checks the parameters."""
         learner = self.make_learner(stream)
-        run = replace(self, code=self.code_digest())
+        run = replace(self, set_size=learner.set_size, code=self.code_digest())
         decisive = {
             "format": FORMAT,
             "data": [self.data_digest, self.label, self.first_labels],
@@ -80,9 +80,8 @@ class Run:
 
     def make_learner(self, stream: Stream) -> Learner:
         """Return the run's learner, before its first round."""
-        common = size_of(stream) | {"set_size": self.set_size, "seed": self.seed}
-        if self.gamma is not None:
-            common["gamma"] = self.gamma
+        axes = {"set_size": self.set_size, "gamma": self.gamma, "seed": self.seed}
+        common = size_of(stream) | {name: value for name, value in axes.items() if value is not None}
         return make(self.learner_spec, **(common | dict(self.params)))
 
 

@@ -155,8 +155,8 @@ class Spec(SpecFile, frozen=True, kw_only=True):
                 axes: Axes = self.updated(entry).updated(learner)
                 cls, _ = parse(learner.use)
                 scaling = {} if self.scaling is None else {"scaling": self.scaling}
-                sizes = (1,) if cls.single_label else axes.set_sizes
-                for m in sizes or (1,):
+                sizes = (1,) if cls.single_label else axes.set_sizes or (None,)
+                for m in sizes:
                     for gamma in self._gammas(axes, cls, entry, learner, m, best):
                         for seed in axes.seed_numbers:
                             run = Run(
@@ -200,7 +200,7 @@ class Spec(SpecFile, frozen=True, kw_only=True):
         cls: type[Learner],
         data: DataEntry,
         entry: LearnerEntry,
-        m: int,
+        m: int | None,
         best: BestGamma | None,
     ) -> tuple[float | None, ...]:
         if "gamma" not in parameters(cls) or "gamma" in entry.params:
@@ -210,7 +210,7 @@ class Spec(SpecFile, frozen=True, kw_only=True):
                 raise self.file.error(
                     ("gammas",), f"run {self.best_from} first: its best gammas are used here"
                 )
-            return (best(data.name, entry.name, m),)
+            return (best(data.name, entry.name, m or 1),)
         return axes.gammas or (None,)
 
 

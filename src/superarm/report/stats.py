@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from superarm._intervals import student_margin
-from superarm.simulation import RATES, Trace
+from superarm.simulation import PROMISE_COLUMNS, RATES, Trace
 
 
 def half_width(spread: float | None, n: int) -> float | None:
@@ -51,13 +51,13 @@ def with_series(frame: pl.DataFrame, *, axis: str = "round", one_chart: bool = F
 
 
 def summary(runs: pl.DataFrame) -> pl.DataFrame:
-    """A row for each data set, learner, m, scaling and gamma."""
+    """A row for each data set, learner, m, scaling and gamma; with the kept coverage where one was promised."""
     by = ["data", "learner", "set_size", "scaling", "gamma", "rounds"]
     groups = runs.group_by(by, maintain_order=True)
     table = groups.agg(pl.len().alias("runs"))
-    for rate in RATES:
-        means = with_interval(runs, by, rate)
-        table = table.with_columns(means["mean"].alias(rate), means["half"].alias(f"{rate}_half_interval"))
+    for value in (*RATES, *(name for name in PROMISE_COLUMNS if name in runs.columns)):
+        means = with_interval(runs, by, value)
+        table = table.with_columns(means["mean"].alias(value), means["half"].alias(f"{value}_half_interval"))
     speed = (pl.col("rounds").sum() / pl.col("seconds").sum()).round(0).alias("rounds_per_second")
     return table.with_columns(groups.agg(speed)["rounds_per_second"])
 
@@ -101,4 +101,4 @@ def differences(runs: pl.DataFrame, reference: str, rate: str = "error_rate") ->
 def runs_frame(runs: Mapping[str, Sequence[Trace]]) -> pl.DataFrame:
     """Return a row for each run, as the store does; names of learners tell their gammas."""
     rows = [trace.to_row() for traces in runs.values() for trace in traces]
-    return pl.DataFrame(rows).with_columns(gamma=pl.lit(None, pl.Float64))
+    return pl.DataFrame(rows, infer_schema_length=None).with_columns(gamma=pl.lit(None, pl.Float64))

@@ -98,7 +98,9 @@ def text_cells(frame: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
 def _cell(column: str, value: Any, half: float | None) -> str:
     if value is None:
         return ""
-    if column.endswith("rate") or column == "difference":
+    if column == "mean_size":
+        return f"{value:.2f}" + ("" if half is None else f" ± {half:.2f}")
+    if column.endswith("rate") or column in ("difference", "coverage"):
         sign = "+" if column == "difference" and value > 0.0 else ""
         margin = "" if half is None else f" ± {_rate(half, value)}"
         return f"{sign}{_rate(value, half)}{margin}"
