@@ -121,7 +121,9 @@ def test_what_cannot_be_is_refused() -> None:
         rule.decide(probabilities=[0.5, -0.1, 0.6])
     with pytest.raises(InvalidInput, match="scores of Dilute must be given"):
         rule.decide()
-    with pytest.raises(InvalidInput, match="coverage of Dilute must be left out: Dilute promises none"):
+    with pytest.raises(
+        InvalidInput, match="coverage of Dilute must be left out: Dilute was made without a promise"
+    ):
         rule.decide(scores=[1.0, 0.0, 2.0], coverage=0.9)
     with pytest.raises(InvalidInput, match="set_size of Boltzmann must be 1"):
         sa.explore.Boltzmann(set_size=2)

@@ -154,8 +154,25 @@ def test_predict_set() -> None:
         assert {NAMES.index(r) for r in labels} == {*np.flatnonzero(row >= np.exp(-q)), row.argmax()}
     assert np.shape(one.predict_set(X[:3], 2)) == (3, 2)
     assert max(len(s) for s in one.predict_set(X[:300], 2, coverage=0.9)) == 2
-    with pytest.raises(InvalidInput, match="coverage of SetLogit must be left out"):
-        sa.SetLogit(labels=NAMES, n_features=4).predict_set(X[:3], coverage=0.9)
+
+
+def test_predict_set_without_a_promise_goes_by_the_probabilities() -> None:
+    X, y = rows(3000)
+    one = sa.SetLogit(labels=NAMES, n_features=4, set_size=2)
+    one.run(X, y)
+    found, p = one.predict_set(X[:300], coverage=0.95), one.predict_proba(X[:300])
+    for labels, row in zip(found, p, strict=True):
+        best = np.sort(row)[::-1]
+        assert list(labels) == [NAMES[i] for i in np.argsort(-row, kind="stable")[: len(labels)]]
+        assert best[: len(labels)].sum() >= 0.95 - 1e-6
+        assert best[: len(labels) - 1].sum() < 0.95 + 1e-6
+    assert max(map(len, found)) > 2  # set_size is no limit here,
+    assert max(len(s) for s in one.predict_set(X[:300], 2, coverage=0.95)) == 2  # unless it is asked for
+    assert one.predict_set(X[:5]).shape == (5, 2)
+    with pytest.raises(InvalidInput, match="coverage of SetLogit must be between 0 and 1, got 95"):
+        one.predict_set(X[:3], coverage=95)
+    with pytest.raises(InvalidInput, match="coverage of Perceptron must be left out: Perceptron was made"):
+        sa.Perceptron(labels=NAMES, n_features=4).predict_set(X[:3], coverage=0.9)
 
 
 def test_none_label_counts_rows_whose_truth_can_be_shown() -> None:
@@ -326,7 +343,9 @@ def test_parameters() -> None:
         learner(explore="rank")
     with pytest.raises(InvalidInput, match="set_size"):
         learner(set_size=7)
-    with pytest.raises(InvalidInput, match="coverage of SetLogit must be left out: SetLogit promises none"):
+    with pytest.raises(
+        InvalidInput, match="coverage of SetLogit must be left out: SetLogit was made without"
+    ):
         sa.SetLogit(labels=NAMES).decide([1.0], coverage=0.9)
     assert sa.SetLogit(labels=NAMES).coverage is None
     assert sa.SetLogit(labels=NAMES, explore=Cover(coverage=0.8)).coverage.promised == 0.8  # type: ignore[union-attr]
@@ -395,7 +414,7 @@ def test_evaluate_says_what_would_have_been_covered(tmp_path: Path) -> None:
         assert result.coverage == level
         assert result.mean_size == pytest.approx(np.mean([len(shown) for shown in sets]))
         assert result.best is not None
-        assert abs(result.best.rate - covered) < result.best.width  # four standard errors
+        assert abs(result.best.value - covered) < result.best.width  # four standard errors
         assert f"coverage = {level:g}, mean size {result.mean_size:.2f}" in repr(result)
     assert (fixed.coverage, fixed.mean_size) == (None, 2.0)
     with pytest.raises(InvalidInput, match="coverage"):

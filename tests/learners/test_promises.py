@@ -120,7 +120,7 @@ def test_those_that_are_bound_to_their_own_sets_refuse_in_one_sentence(name: str
     cls = parse(name)[0]
     with pytest.raises(InvalidInput, match=f"explore of {cls.__name__} {wanted}"):
         cls(explore=Cover(), **size)
-    with pytest.raises(InvalidInput, match=f"coverage of .* {wanted}: .* promises none"):
+    with pytest.raises(InvalidInput, match=f"coverage of .* {wanted}: .* was made without a promise"):
         make(name, **size).decide(np.zeros(4), coverage=0.9)
 
 

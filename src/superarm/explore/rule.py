@@ -384,7 +384,8 @@ class Rule(Parametrised, ABC):
 
 
 def _no_promise(coverage: float | None, owner: str) -> InvalidInput:
-    return InvalidInput.must("coverage", owner, f"left out: {owner} promises none (Cover does)", coverage)
+    wanted = f"left out: {owner} was made without a promise (Cover has one)"
+    return InvalidInput.must("coverage", owner, wanted, coverage)
 
 
 def log_scores(p: Array, owner: str) -> Array:

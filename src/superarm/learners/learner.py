@@ -23,6 +23,7 @@ from superarm.data.rows import stack
 from superarm.data.tables import named_row
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
+from superarm.explore.cover import check_coverage
 from superarm.explore.rule import Rule
 from superarm.learners import batch_feedback, feedback, model_files
 from superarm.learners.base import SCALINGS, LearnerBase
@@ -308,15 +309,22 @@ class Learner(LearnerBase):
             X: a matrix, or a data frame.
             set_size: how many; with a coverage, the most.
             coverage: as many as this coverage needs, by its threshold as it is: a list of arrays. The default
-                of a learner with a promise is its own, unless a size is asked for.
+                of a learner with a promise is its own, unless a size is asked for. Without a promise: as many
+                as its probabilities need to sum up to it, which is as right as these (docs/coverage.md).
         """
+        promises, showable = self.rule.promises_coverage, self.inputs.showable
         size = self.set_size if set_size is None else self.inputs.check_set_size(set_size)
-        if coverage is None and (set_size is not None or not self.rule.promises_coverage):
+        if coverage is None and (set_size is not None or not promises):
             return self.label_set.decode_array(self._ranked(X)[:, :size])
-        edge, showable = self.rule.edge(self._rule_kernel, coverage, self.owner), self.inputs.showable
         p = softmax(self.scores(X)[:, showable])
         order = np.argsort(-p, axis=1, kind="stable")
-        sizes = (p >= edge).sum(axis=1).clip(1, size)
+        if promises or not hasattr(self, "predict_proba"):
+            sizes = (p >= self.rule.edge(self._rule_kernel, coverage, self.owner)).sum(axis=1)
+        else:
+            sums = np.take_along_axis(p, order, axis=1).cumsum(axis=1)
+            sizes = 1 + (sums < check_coverage(coverage, self.owner)).sum(axis=1)
+            size = len(showable) if set_size is None else size
+        sizes = sizes.clip(1, size)
         return [self.label_set.decode_array(showable[row[:n]]) for row, n in zip(order, sizes, strict=True)]
 
     def _ranked(self, X: Any) -> Array:

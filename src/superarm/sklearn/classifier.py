@@ -292,7 +292,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """Return the best ``set_size`` labels for every row of X, best first.
 
         With a coverage, as many as it needs by its threshold as it is: a list of arrays. The default of a
-        classifier with a promise is its own, unless a size is asked for.
+        classifier with a promise is its own, unless a size is asked for. Without a promise its probabilities
+        tell how many.
         """
         if coverage is not None or (self.coverage is not None and set_size is None):
             rows, learner = self._rows(X), self.learner_
