@@ -10,8 +10,8 @@ In a page,
     ```console                     "$ command" lines, each followed by what it prints
     <!-- needs torch -->           right before a Python block: it runs where that can be imported
 
-The page runs in a folder of its own. ``superarm serve`` stays in the background until the page ends,
-on a free port in place of 8800.
+The page runs in a folder of its own, with nothing downloaded. ``superarm serve`` stays in the background
+until the page ends, on a free port in place of 8800.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -59,6 +60,9 @@ COMPARED = (
     "sklearn",
     "extend",
     "errata",
+    "data",
+    "experiments",
+    "research",
 )
 FENCE = re.compile(r"^```(\S*)$")
 NEEDS = re.compile(r"^<!-- needs (\w+) -->$")
@@ -121,7 +125,8 @@ def run(path: Path, folder: Path) -> Iterator[Printed]:
     names: dict[str, Any] = {"__name__": "__main__"}
     services: list[subprocess.Popen[bytes]] = []
     port = str(free_port())
-    with contextlib.chdir(folder), contextlib.ExitStack() as at_the_end:
+    data_home = mock.patch.dict(os.environ, {"SUPERARM_DATA": "data-home"})
+    with data_home, contextlib.chdir(folder), contextlib.ExitStack() as at_the_end:
         at_the_end.callback(lambda: [_end(service) for service in services])
         sys.path.insert(0, str(folder))  # as for a script in that folder
         at_the_end.callback(sys.path.remove, str(folder))
@@ -175,7 +180,8 @@ def _output(command: str) -> str:
 
     result = CliRunner().invoke(app, shlex.split(command)[1:], catch_exceptions=False)
     assert result.exit_code == 0, f"{command}: {result.output}"
-    return "\n".join(line.rstrip() for line in result.stdout.splitlines()) + "\n"
+    lines = "\n".join(line.rstrip() for line in result.stdout.splitlines()) + "\n"
+    return lines.replace("data-home", "~/.cache/superarm")
 
 
 def _serve(command: str, port: str) -> subprocess.Popen[bytes]:

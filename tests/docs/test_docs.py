@@ -1,9 +1,8 @@
 """Every Python block of README.md and docs/*.md runs, in order per file; commands exist with their flags.
 
 A block after the line ``<!-- run -->`` with ``console`` commands is run, too, in the same folder.
-A Python block after ``<!-- no run: why -->`` is not. A toml block that begins with ``# name.toml`` is written
-to the folder, with fewer rounds; a page that speaks of flowers.csv finds one there (irises); a Python
-block that asks http://127.0.0.1:8800 gets a service of its own.
+A Python block after ``<!-- no run: why -->`` is not. A Python block that asks
+http://127.0.0.1:8800 gets a service of its own.
 """
 
 from __future__ import annotations
@@ -61,27 +60,13 @@ for _ in range(3000):
 """
 
 
-def script_of(page: Path, folder: Path) -> list[str]:
-    """What a page does, as lines of Python; specs that it shows under a name are written to the folder."""
+def script_of(page: Path) -> list[str]:
+    """What a page does, as lines of Python."""
     text = page.read_text(encoding="utf-8")
-    if "flowers.csv" in text:
-        from sklearn.datasets import load_iris
-
-        iris = load_iris()
-        rows = [
-            f"{','.join(map(str, x))},{iris.target_names[y]}"
-            for x, y in zip(iris.data, iris.target, strict=True)
-        ]
-        (folder / "flowers.csv").write_text("\n".join(["a,b,c,d,species", *rows]) + "\n")
     lines: list[str] = []
-    for block in blocks(page, "python", "console", "toml"):
+    for block in blocks(page, "python", "console"):
         before, mark, code = text[: block.start("text")], block["mark"] or "", block["text"]
-        if block["kind"] == "toml":
-            named = re.match(r"# ([\w-]+\.toml)", code)
-            if named:
-                quick = re.sub(r"(?m)^rounds = [\d_]+", "rounds = 300", code)
-                (folder / named[1]).write_text(quick, encoding="utf-8")
-        elif block["kind"] == "console" and mark == "run":
+        if block["kind"] == "console" and mark == "run":
             for arguments in commands(code):
                 call = [sys.executable, "-m", "superarm", *arguments]
                 lines.append(f"import subprocess; subprocess.run({call!r}, check=True)")
@@ -109,7 +94,7 @@ def script_of(page: Path, folder: Path) -> list[str]:
     ids=lambda page: page.name,
 )
 def test_the_python_of_a_page_runs(page, tmp_path):
-    script = script_of(page, tmp_path)
+    script = script_of(page)
     (tmp_path / "page.py").write_text("\n".join(script), encoding="utf-8")
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
     run = subprocess.run(
