@@ -267,6 +267,36 @@ def test_files_that_cannot_be_read_or_written_are_told_in_one_sentence(
     assert lines[0].startswith("superarm: "), told
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            "data features x --model",
+            "option of superarm data features must be one that its --help lists, got '--model'",
+        ),
+        (
+            "simulate --dta digits",
+            "option of superarm simulate must .* got '--dta'; did you mean '--data'\\?",
+        ),
+        ("--foo", "option of superarm must be one that its --help lists, got '--foo'"),
+        ("simulate --rounds x", "invalid value for '--rounds': .* \\(superarm simulate --help\\)"),
+        ("simulate --data", "option '--data' requires an argument .*"),
+        ("train", "missing argument 'LOG...' \\(superarm train --help\\)"),
+        ("tran", "no such command 'tran'.*"),
+    ],
+)
+def test_wrong_arguments_are_told_in_one_sentence(
+    arguments: str, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from superarm.cli import main
+
+    monkeypatch.setattr(sys, "argv", ["superarm", *arguments.split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert re.fullmatch(f"superarm: {sentence}\n", capsys.readouterr().err)
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """Files that are something else than their names say, and a folder."""

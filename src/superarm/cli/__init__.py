@@ -19,10 +19,13 @@ def main() -> None:
     warnings.formatwarning = lambda message, *_, **__: f"WARNING: {message}\n"  # without our source line
     try:
         from superarm.cli.app import app
+        from superarm.cli.commands import UsageError, usage_message
         from superarm.errors import SuperarmError
 
         try:
-            app(prog_name="superarm")
+            sys.exit(app(prog_name="superarm", standalone_mode=False))
+        except UsageError as error:
+            sys.exit(_print_error(usage_message(error)))
         except SuperarmError as error:
             sys.exit(_print_error(str(error)))
         except (OSError, UnicodeDecodeError) as error:  # a file that is not there, or is not text
@@ -33,7 +36,8 @@ def main() -> None:
 
 
 def _print_error(message: str) -> int:
-    print(f"superarm: {message}", file=sys.stderr)
+    if message:
+        print(f"superarm: {message}", file=sys.stderr)
     return 2
 
 

@@ -12,7 +12,21 @@ from typing import Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from superarm.errors import Description, InvalidInput
+from superarm.errors import Description, InvalidInput, must
+
+UsageError: Any = typer.BadParameter.__base__  # of click, or of Typer's copy of it
+
+
+def usage_message(error: Any) -> str:
+    """Return what is wrong with the arguments of a command, in one sentence; empty where its help was printed."""
+    kind, path = type(error).__name__, "superarm" if error.ctx is None else error.ctx.command_path
+    if kind == "NoArgsIsHelpError":
+        return ""
+    if kind == "NoSuchOption":
+        options = [name for option in error.ctx.command.params for name in option.opts]
+        return must("option", path, "one that its --help lists", error.option_name, choices=options)
+    message = error.format_message()
+    return f"{message[:1].lower()}{message[1:].rstrip('.')} ({path} --help)"
 
 
 class Command(TyperCommand):
