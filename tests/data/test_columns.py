@@ -233,6 +233,7 @@ def test_columns_in_a_file(tmp_path: Any) -> None:
     assert Columns.read(tmp_path / "m.npz") == learner.columns == sa.load(tmp_path / "m.npz").columns
     for wrong, message in (
         ("[]", "must be an object with a list columns"),
+        ('{"t": "words"}', r"where a table tells the others, Columns\.infer\(table, kinds=…\)"),
         ("{", "must be a JSON file such as"),
     ):
         (tmp_path / "bad.json").write_text(wrong)

@@ -250,7 +250,10 @@ class Columns:
             "n_open_numbers",
         }
         if not isinstance(data, Mapping) or "columns" not in data or not set(data) <= keys:
-            wanted = "an object with a list columns, each with a name and a kind"
+            wanted = (
+                "an object with a list columns, each with a name and a kind "
+                "(where a table tells the others, Columns.infer(table, kinds=…))"
+            )
             raise InvalidInput.must("content", "columns", wanted, data)
         return cls(**data)
 

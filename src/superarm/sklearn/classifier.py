@@ -83,7 +83,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         shuffle: visit them in a random order.
         random_state: for the order and for the sets.
         columns: what the columns of X are, if it is a data frame or a list of dicts: `superarm.Columns`, a file of
-            columns, or a model file. Left out, the first rows that `fit` sees tell.
+            columns, or a model file. Left out, the first rows that `fit` sees tell; ``Columns.infer(X,
+            kinds={"code": "words"})`` declares some kinds, and leaves the others to X.
 
     Attributes:
         classes_: the labels.
