@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import threading
 import time
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 from journal_kit import replayed, sha256_of
 from service_kit import Clock, rows
+from typer.testing import CliRunner
 
+from superarm.cli.app import app
 from superarm.journal.changes import Erase
 from superarm.journal.export import export
 from superarm.journal.snapshots import take_snapshot
@@ -91,6 +94,27 @@ def test_an_erased_decision_is_in_no_file_and_the_rest_verifies(drive, tmp_path,
     assert export(session.store, tmp_path / "log.jsonl")[1] == 1  # one was left out
     assert '"person"' not in (tmp_path / "log.jsonl").read_text()
     assert [change["what"] for change in session.changes()] == ["erase", "erase"]
+
+
+def test_replay_and_verify_count_each_decision_that_was_not_compared(drive):
+    """After an erasure the next snapshot is loaded: the decisions before it are not compared."""
+    session = drive()
+    fill(session, 200)
+    session.erase(ids=["0.7"])
+    fill(session, 2, 1)
+    session.snapshot()
+    fill(session, 1, 2)
+    path = session.store.path
+    done = replayed(session, from_start=True)
+    assert done.snapshots_loaded
+    assert done.decisions < 30  # the first batch, and what came after the snapshot
+    assert done.decisions + done.unchecked == 203
+    session.close()
+    told = CliRunner().invoke(app, ["verify", str(path)]).output
+    assert f"decisions not compared, since content was erased: {done.unchecked}\n" in told
+    assert f"intact, and the replay agrees: {done.decisions} decisions" in told
+    report = json.loads(CliRunner().invoke(app, ["verify", str(path), "--json"]).output)
+    assert (report["compared"], report["unchecked"]) == (done.decisions, done.unchecked)
 
 
 def test_everything_older_than_a_time(drive, tmp_path):

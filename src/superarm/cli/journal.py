@@ -220,6 +220,8 @@ def verify(
             "warnings": list(result.warnings),
             "damaged_events": list(result.damaged),
             "replayed": None if result.replayed is None else result.replayed.events,
+            "compared": None if result.replayed is None else result.replayed.decisions,
+            "unchecked": None if result.replayed is None else result.replayed.unchecked,
             "sound": result.ok,
             "seconds": seconds,
         }
@@ -232,8 +234,11 @@ def verify(
             print(f"warning: {warning}")
         for problem in result.problems:
             print(f"damaged: {problem}")
+        done = result.replayed
+        if done is not None and done.unchecked:
+            print(f"decisions not compared, since content was erased: {done.unchecked:,}")
         if result.ok:
-            print("intact" + ("" if result.replayed is None else ", and the replay agrees"))
+            print("intact" + (f", and the replay agrees: {done.decisions:,} decisions" if done else ""))
     if not result.ok:
         sys.exit(1)
 

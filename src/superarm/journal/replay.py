@@ -93,6 +93,7 @@ class Replay:
         start = 0 if from_start else next(older, 0)
         self.projector = Projector(store, store.snapshot(start))
         self.result = ReplayResult(learner=self.projector.learner, start=start, events=self.until - start)
+        self._decisions_before = self.projector.totals.stats.decisions
         self._began = start  # where the projector has begun: at a snapshot
         self._due: dict[int, list[Event]] = {}  # decisions to be made again, by the event of their model
         self._unknown_model = -1  # a model whose cursor is not known any more
@@ -111,6 +112,8 @@ class Replay:
             self.projector.learner,
             tuple(self.projector.loaded_snapshots),
         )
+        decisions = self.projector.totals.stats.decisions - self._decisions_before
+        result.unchecked = decisions - result.decisions
         result.sha256 = hashlib.sha256(model_bytes(result.learner)).hexdigest()
         return result
 
@@ -144,8 +147,8 @@ class Replay:
                 self._unknown_model = body.model_seq  # where its draw has left the cursor
             unknown = event.x is None or (body.model_seq == self._unknown_model and body.cursor is None)
             if unknown or body.model_seq < self._began:
-                self.result.unchecked += 1
-            elif body.model_seq < self.projector.seq:
+                continue
+            if body.model_seq < self.projector.seq:
                 self._compare_old_decision(event, body.model_seq)
             else:
                 self._due.setdefault(body.model_seq, []).append(event)
@@ -181,9 +184,9 @@ class Replay:
             self._past_projector = Projector(self.store, self.store.snapshot(best))
         try:
             self._past_projector.catch_up(model)
-            self._compare_decision(event, self._past_projector)
         except (ContentErased, JournalDamaged):
-            self.result.unchecked += 1
+            return
+        self._compare_decision(event, self._past_projector)
 
     def _compare_snapshot(self, seq: int) -> None:
         """Compare the model with the snapshot of its event."""
