@@ -8,7 +8,8 @@ against the journal:
     no decision changes                  whoever was told of one, by whichever process, was told the same
     what was acknowledged is seen        a look that was sent after an answer shows it, in any process
     no answer is learnt twice            each event is in the order once; as many are learnt as were answered
-    no model version goes back           in the decisions of one process, in the order of its commits
+    no model version goes back           a decision knows all that was acknowledged before it was first sent,
+                                         by whichever process
     one order, that can be lived again   the chain is whole, every snapshot, every decision and the model
                                          of every process are met
 """
@@ -20,7 +21,9 @@ import json
 import random
 import threading
 import time
+from bisect import bisect_left
 from collections import Counter
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from service_kit import rows
@@ -113,6 +116,26 @@ class Load:
         return made
 
 
+def check_model_versions(history: list[Attempt], found: dict[str, Any]) -> None:
+    """Every decision was made with a model that knows all events acknowledged before it was first sent."""
+    acknowledged = []  # when, and which event
+    for one in history:
+        if one.status == 200 and one.what in ("decide", "answer"):
+            record = found[one.id]
+            acknowledged.append((one.answered, (record.event if one.what == "decide" else record.outcome).seq))
+    acknowledged.sort()
+    times = [time for time, _ in acknowledged]
+    newest = list(accumulate((seq for _, seq in acknowledged), max, initial=0))
+    first_sent: dict[str, float] = {}
+    for one in history:
+        if one.what == "decide":
+            first_sent[one.id] = min(one.sent, first_sent.get(one.id, one.sent))
+    for id_, sent in first_sent.items():
+        if id_ in found:
+            known, seq = found[id_].event.body.model_seq, newest[bisect_left(times, sent)]
+            assert known >= seq, f"decision {id_} has the model of event {known}, after event {seq}"
+
+
 def check(history: list[Attempt], address: Any, model: bytes | None = None) -> dict[str, Any]:
     """Hold a history, and the model that all processes have, against the journal; counts of what was looked at."""
     from superarm.journal.events import DECISION, OUTCOME
@@ -146,6 +169,7 @@ def check(history: list[Attempt], address: Any, model: bytes | None = None) -> d
         if one.what == "answer":
             assert kept_.outcome is not None, f"the answer to {one.id} was acknowledged and is lost"
             assert kept_.outcome.body.hit == one.told["outcome"]["hit"]
+    check_model_versions(history, found)
     answered = {one.id: one for one in acknowledged if one.what == "answer"}
     for one in acknowledged:
         if one.what == "look" and one.id in answered and answered[one.id].answered < one.sent:

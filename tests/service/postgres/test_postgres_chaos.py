@@ -40,21 +40,29 @@ def test_the_checker_finds_what_is_wrong(nursery, fragile):
         told = cluster.rounds([], seed=9, calm=0.3)
         assert told["acknowledged"] > 10
         with cluster.address.connect() as connection:
-            row = connection.execute("SELECT id, body FROM events WHERE kind = 1 LIMIT 1").fetchone()
+            text = "SELECT id, body FROM events WHERE kind = 1 ORDER BY seq"
+            rows = connection.execute(text).fetchall()
         from orjson import loads
 
-        id_, body = row[0], loads(row[1])
-        shown = {"labels": body["labels"], "propensity": 0.5, "model_version": body["n_learnt"]}
+        def shown_of(row):
+            body = loads(row[1])
+            return {"labels": body["labels"], "propensity": 0.5, "model_version": body["n_learnt"]}
+
+        id_, shown, last = rows[0][0], shown_of(rows[0]), rows[-1]
 
         def attempt(what, id_, told, sent=0.0):
             return Attempt(0, what, id_, 1, sent, sent + 1.0, 200, told)
 
-        other = {**shown, "labels": body["labels"][::-1]}
+        other = {**shown, "labels": shown["labels"][::-1]}
         outcome = {"outcome": {"hit": True}}
         for wrong, words in (
             ([attempt("decide", "nobody", shown)], "acknowledged and is lost"),
             ([attempt("decide", id_, shown), attempt("look", id_, other)], "has changed"),
             ([attempt("answer", "nobody", outcome)], "acknowledged and is lost"),
+            (
+                [attempt("decide", last[0], shown_of(last), -2.0), attempt("decide", id_, shown)],
+                "has the model of event 0, after event",
+            ),
         ):
             with pytest.raises(AssertionError, match=words):
                 check(wrong, cluster.address)
