@@ -9,7 +9,6 @@ from service_kit import LABELS, Clock, D, rows
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
-from superarm.journal.errors import JournalMismatch
 from superarm.journal.totals import Totals
 from superarm.service.commit_queue import Call
 from superarm.service.errors import Conflict, InvalidRequest, UnknownDecision
@@ -250,72 +249,6 @@ def test_a_restart_needs_only_the_events_after_the_last_snapshot(drive):
     assert session.counts() == totals
     session.close()
     assert drive().replayed == 0
-
-
-def test_a_journal_remembers_what_it_was_made_for(drive):
-    drive().close()
-    session = drive()
-    assert session.labels == tuple(LABELS)
-    session.close()
-    for wrong in (
-        {"labels": ["x", "y"]},
-        {"n_features": 9},
-        {"set_size": 3},
-        {"learner": "mc-dbf"},
-        {"seed": 7},
-    ):
-        with pytest.raises(JournalMismatch, match=r"which .*events\.db was made for"):
-            drive(**wrong)
-
-
-def test_a_new_journal_must_be_told_what_for(drive):
-    with pytest.raises(InvalidInput, match="needs --labels for a new journal"):
-        drive(labels=None)
-
-
-def test_a_new_journal_can_start_with_a_model(drive, tmp_path):
-    learner = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=3)
-    for x in rows(50):
-        learner.update(learner.decide(x), hit=False)
-    learner.save(tmp_path / "model.npz")
-    session = drive(model=tmp_path / "model.npz", learner="set-logit:uniform=0")
-    assert session.model_file() == (tmp_path / "model.npz").read_bytes()
-    assert session.decide(DecisionRequest(rows(1)[0])).labels == learner.decide(rows(1)[0]).labels
-    with pytest.raises(JournalMismatch, match="set_size"):
-        drive("other.db", model=tmp_path / "model.npz", set_size=4)
-
-
-def test_a_model_draws_uniform_sets_too_unless_it_was_told_otherwise(drive, tmp_path):
-    common = {"labels": LABELS, "n_features": D, "set_size": 2}
-    learner = sa.SetLogit(**common)
-    for x in rows(50):
-        learner.update(learner.decide(x), hit=False)
-    learner.save(tmp_path / "plain.npz")
-    served = drive("plain.db", model=tmp_path / "plain.npz").learner
-    assert (served.uniform, served.round, served.id) == (0.02, 50, learner.id)
-    np.testing.assert_array_equal(served.scores(rows(5)), learner.scores(rows(5)))
-    for number, own in enumerate(({"explore": "show"}, {"uniform": 0.3}, {"coverage": 0.9})):
-        sa.SetLogit(**common, **own).save(tmp_path / "own.npz")
-        session = drive(f"own{number}.db", model=tmp_path / "own.npz")
-        assert session.learner.uniform == own.get("uniform", 0.0)
-    sa.MCDBF(**common).save(tmp_path / "other.npz")
-    assert "uniform" not in drive("other.db", model=tmp_path / "other.npz").learner.params
-
-
-def test_labels_that_are_numbers_become_names(drive, tmp_path):
-    numbers = sa.SetLogit(n_labels=4, n_features=D, set_size=2)
-    for x in rows(20):
-        numbers.update(numbers.decide(x), hit=True)
-    numbers.save(tmp_path / "numbers.npz")
-    driver = drive(model=tmp_path / "numbers.npz", learner="set-logit:uniform=0")
-    assert driver.learner.labels == ("0", "1", "2", "3")
-    assert driver.decide(DecisionRequest(rows(1)[0])).labels == [
-        str(label) for label in numbers.decide(rows(1)[0]).labels
-    ]
-    names = ["0", "1", "2", "3"]
-    assert drive("named.db", model=tmp_path / "numbers.npz", labels=names).learner.labels == tuple(names)
-    with pytest.raises(JournalMismatch, match=r"left out or \['0', '1', '2', '3'\], which"):
-        drive("other.db", model=tmp_path / "numbers.npz", labels=["a", "b", "c", "d"])
 
 
 def test_a_set_has_no_more_labels_than_there_are(drive):

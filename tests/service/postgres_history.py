@@ -122,7 +122,9 @@ def check_model_versions(history: list[Attempt], found: dict[str, Any]) -> None:
     for one in history:
         if one.status == 200 and one.what in ("decide", "answer"):
             record = found[one.id]
-            acknowledged.append((one.answered, (record.event if one.what == "decide" else record.outcome).seq))
+            acknowledged.append(
+                (one.answered, (record.event if one.what == "decide" else record.outcome).seq)
+            )
     acknowledged.sort()
     times = [time for time, _ in acknowledged]
     newest = list(accumulate((seq for _, seq in acknowledged), max, initial=0))

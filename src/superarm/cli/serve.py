@@ -109,7 +109,8 @@ def serve(
         int, typer.Option(help="Snapshots to keep beside the first; 0: all of them.", min=0)
     ] = 3,
     max_journal_mb: Annotated[
-        int | None, typer.Option(help="Refuse to write (507) beyond this size of the journal.", min=1)
+        int | None,
+        typer.Option(help="Refuse to write (507) beyond this size of the journal, if it is a file.", min=1),
     ] = None,
     patience: Annotated[
         float, typer.Option(help="PostgreSQL: seconds that a request waits for the database, then 503.")

@@ -353,9 +353,16 @@ class LearnerBase(Parametrised):
         return core
 
 
-def copy_state(old: Core, new: Core) -> None:
-    """Copy what a core has learnt to one that may have room for more labels, or for a sparse part."""
-    new.restore(new.state() | old.state())
+def copy_state(old: Core, new: Core, *, with_rule: bool = True) -> None:
+    """Copy what a core has learnt to one that may have room for more labels, or for a sparse part.
+
+    Args:
+        old: the core that has learnt.
+        new: the core that is to know the same.
+        with_rule: also copy what the rule has learnt; False where ``new`` has another rule.
+    """
+    learnt = {name: array for name, array in old.state().items() if with_rule or not name.startswith("rule.")}
+    new.restore(new.state() | learnt)
     new.restore_rounds(old.rounds())
 
 

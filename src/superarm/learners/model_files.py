@@ -41,8 +41,14 @@ def resume_from_snapshot(now: Learner, old: Learner) -> Learner:
     return new
 
 
-def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
-    """Return the same learner with other parameters: all that it has learnt stays."""
+def with_params(learner: Learner, params: dict[str, Any], *, with_rule: bool = True) -> Learner:
+    """Return the same learner with other parameters: all that it has learnt stays.
+
+    Args:
+        learner: the learner.
+        params: the other parameters.
+        with_rule: also keep what the rule has learnt; False lets the rule begin anew.
+    """
     columns = None if learner.columns is None else learner.columns.copy()
     try:
         new = _make(
@@ -58,7 +64,7 @@ def with_params(learner: Learner, params: dict[str, Any]) -> Learner:
             core, memory = new.ensure_core(), learner.memory_to_json()
             if memory is not None:
                 new.memory_from_json(memory, learner.core.state())
-            copy_state(learner.core, core)
+            copy_state(learner.core, core, with_rule=with_rule)
     except ValueError as error:
         if isinstance(error, InvalidInput):
             raise

@@ -389,5 +389,6 @@ def _same_json(a: Any, b: Any) -> bool:
 
 
 def _depth(value: Any) -> int:
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return bool(inside) + max(map(_depth, inside), default=0)
+    if not isinstance(value, dict | list | tuple):
+        return 0
+    return 1 + max(map(_depth, value.values() if isinstance(value, dict) else value), default=0)

@@ -20,7 +20,8 @@ from typing import Any
 
 from superarm._types import JsonObject
 from superarm.data.columns import Columns
-from superarm.errors import SuperarmError
+from superarm.errors import InvalidInput, SuperarmError
+from superarm.journal.addresses import is_postgres
 from superarm.journal.changes import AnyOperatorRequest, Erase
 from superarm.journal.create import JournalOptions
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst
@@ -108,6 +109,9 @@ class Service:
             columns=None if columns is None else Columns.load(columns).to_dict(),
             group=group,
         )
+        if max_journal_mb is not None and is_postgres(journal):
+            wanted = "left out: the size of a database is limited by the database"
+            raise InvalidInput.must("--max-journal-mb", "superarm serve", wanted, max_journal_mb)
         created = create_if_missing(journal, options, run_settings, model=model, create=create)
         served_model, outage = open_model(journal, options, run_settings, max_journal_mb)
         service = cls(served_model, run_settings)

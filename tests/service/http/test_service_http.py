@@ -209,6 +209,7 @@ BAD = [
     (b'{"features": [1, 2, 3, 4, 5], "context": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400, "body"),
     (b'{"features": [1, 2, 3, 4, 5], "context": ' + b"[" * 254 + b"]" * 254 + b"}", 422, "context"),
     (b'{"features": [1, 2, 3, 4, 5], "context": ' + b'{"a":' * 65 + b"1" + b"}" * 65 + b"}", 422, "context"),
+    (b'{"features": [1, 2, 3, 4, 5], "context": ' + b"[" * 65 + b"]" * 65 + b"}", 422, "context"),
     ({"features": X, "context": "x" * 70_000}, 422, "context"),
     ({"features": X, "context": 2**70}, 422, "context"),
     (b'\xff\xfe{"features": []}', 400, "body"),
