@@ -203,6 +203,14 @@ def test_a_failing_replacement_leaves_the_old_file(model, monkeypatch):
     assert [path.name for path in model.parent.iterdir()] == ["model.npz"]
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    learner = sa.Perceptron(n_labels=2, n_features=1)
+    with pytest.raises(
+        ModelFileError, match=r"path of a model file must be in a folder that is there, got '.*x.npz'"
+    ):
+        learner.save(tmp_path / "nodir" / "x.npz")
+
+
 def test_the_name_is_kept_as_given(tmp_path):
     """NumPy would append .npz."""
     learner = sa.Perceptron(n_labels=2, n_features=1)

@@ -6,6 +6,7 @@ import sys
 import tracemalloc
 from importlib import import_module
 from itertools import islice
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -344,3 +345,9 @@ def test_fewer_rounds_than_the_warm_up_are_no_coverage() -> None:
     for text in (repr(trace), trace._repr_html_()):
         assert "nan" not in text
         assert "no round after the warm-up" in text
+
+
+@pytest.mark.parametrize("learner", ["set-logit", SimpleNamespace(decide=None, update=None)])
+def test_what_is_no_learner_is_refused_with_the_way_to_one(learner):
+    with pytest.raises(InvalidInput, match=r"learner of simulate must be a Learner \(.* as a PlainLearner; "):
+        sa.simulate(learner, "digits", 10)

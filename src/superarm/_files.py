@@ -64,6 +64,8 @@ def write_model(path: str | PathLike[str] | BinaryIO, header: dict[str, Any], ar
     text = json.dumps({"format": FORMAT, "version": VERSION, **header})
     blob = np.frombuffer(text.encode(), np.uint8)
     if isinstance(path, str | PathLike):
+        if not Path(path).parent.is_dir():
+            raise ModelFileError.must("path", "a model file", "in a folder that is there", os.fspath(path))
         write_atomically(path, lambda file: np.savez(file, header=blob, **arrays))
     else:
         np.savez(path, header=blob, **arrays)

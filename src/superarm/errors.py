@@ -3,7 +3,7 @@
 SuperarmError
 ├── InvalidInput      (ValueError)       a parameter, row, label or file content is not what it must be
 ├── FeedbackError     (ValueError)       an answer that cannot be taken: second, foreign, of the wrong kind
-├── ModelFileError    (ValueError)       a model file that is truncated, foreign or of a newer version
+├── ModelFileError    (ValueError)       a model file that is truncated, foreign, newer, or has no folder
 │   └── MissingModel  (FileNotFoundError)    that is not there
 ├── MissingData       (OSError)          data that must be fetched first, or cannot be had from here
 ├── WeightsOverflow   (ArithmeticError)  an update was refused because weights would no longer be finite
@@ -83,7 +83,7 @@ class FeedbackError(SuperarmError, ValueError):
 
 
 class ModelFileError(SuperarmError, ValueError):
-    """A model file that cannot be read."""
+    """A model file that cannot be read, or written where it should be."""
 
 
 class MissingModel(ModelFileError, FileNotFoundError):

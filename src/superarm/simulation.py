@@ -206,7 +206,7 @@ def checkpoints(rounds: int) -> Array:
 
 
 def simulate(
-    learner: Learner,
+    learner: Learner | Any,
     stream: Stream | Any,
     rounds: int = 100_000,
     *,
@@ -230,6 +230,11 @@ def simulate(
     >>> sa.simulate(learner, "digits", 20_000).error_rate < 0.1
     True
     """
+    from superarm.learners import Learner
+
+    if not isinstance(learner, Learner):
+        wanted = "a Learner (an algorithm of your own becomes one as a PlainLearner; compare takes names)"
+        raise InvalidInput.must("learner", "simulate", wanted, learner)
     if isinstance(stream, str):
         from superarm.streams import open_data
 

@@ -141,6 +141,7 @@ def test_a_learner_that_moves_ineligible_labels_is_found():
 
 def test_check_learner_runs_all_and_names_the_first_failure():
     check_learner(lambda **common: sa.Perceptron(**common))
+    check_learner(lambda **common: sa.Banditron(gamma=0.2, **common))  # which shows single labels
     check_learner(RanksByNumber, skip=["rank_and_predict_agree", "names_are_kept"])
     with pytest.raises(AssertionError, match=r"^rank_and_predict_agree: "):
         check_learner(RanksByNumber)

@@ -43,9 +43,11 @@ def run_check(name: str, learner: LearnerFactory, /, **params: Any) -> None:
         raise InvalidInput.must("name", "run_check", "one of CHECKS", name, choices=CHECKS)
 
     def make(**common: Any) -> Learner:
-        size = {} if getattr(learner, "single_label", False) else {"set_size": 2}
         labels = {} if "labels" in common else {"n_labels": K}
-        return learner(**{"n_features": D, **labels, **size, **params, **common})
+        arguments = {"n_features": D, **labels, **params, **common}
+        cls: Any = learner if isinstance(learner, type) else type(learner(**arguments))
+        size = {} if cls.single_label else {"set_size": 2}
+        return learner(**size | arguments)
 
     try:
         CHECKS[name](make)
