@@ -323,7 +323,7 @@ def test_a_list_is_refused_as_a_whole() -> None:
     ):
         with pytest.raises(FeedbackError, match=message):
             learner.update_many(wrong, [True, True])
-    with pytest.raises(FeedbackError, match="eligible labels"):
+    with pytest.raises(FeedbackError, match=r"one of the eligible labels \(.*, hit=False is the answer\)"):
         learner.update_many([learner.decide(X[0], eligible=["ant", "bee"])], labels=["cat"])
     assert bits(learner)[0] == before[0] or bits(learner)[0].keys() == before[0].keys()
 

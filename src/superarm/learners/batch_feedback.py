@@ -17,6 +17,7 @@ from superarm.learners.feedback import (
     CheckedAnswer,
     answered_before,
     checked_answer,
+    ineligible_label,
     mark_answered,
     update_error,
 )
@@ -243,7 +244,7 @@ def _check_labels(learner: Learner, eligible: EligibleLabels, answers: AnswerCol
     for i, number in zip(answers.which, answers.labels, strict=True):
         if number != none and number not in eligible.of_row(i):
             wrong = learner.label_set.decode([number])[0]
-            raise FeedbackError.must("labels", learner.owner, "eligible labels", wrong)
+            raise ineligible_label(learner, "labels", wrong)
 
 
 def _hits(decisions: Decisions, answers: AnswerColumns) -> Array:

@@ -114,8 +114,16 @@ def _label_number(learner: LearnerBase, decision: Decision, label: Any, eligible
         raise learner.invalid("label", "a known label", label)
     limited = decision._eligible is not None or learner.inputs.label_additions
     if limited and number not in eligible and number != learner.inputs.none_number:
-        raise FeedbackError.must("label", learner.owner, "one of the eligible labels", label)
+        raise ineligible_label(learner, "label", label)
     return number
+
+
+def ineligible_label(learner: LearnerBase, field: str, label: Any) -> FeedbackError:
+    """Return the error of an answer that names a label which could not be shown."""
+    wanted = "one of the eligible labels"
+    if "hit" in learner.feedback:
+        wanted += " (where the right one could not be shown, hit=False is the answer)"
+    return FeedbackError.must(field, learner.owner, wanted, label)
 
 
 def _likelihood(learner: LearnerBase, likelihood: Any) -> Array:

@@ -232,7 +232,8 @@ class RequestHandler:
         if label is not None and label not in self.serving.labels:
             raise InvalidRequest.must("label", "outcome", "a known label", label)
         if label is not None and body.requested_eligible is not None and label not in body.requested_eligible:
-            raise InvalidRequest.must("label", "outcome", "one of the eligible labels", label)
+            wanted = "one of the eligible labels (where the right one could not be shown, report hit: false)"
+            raise InvalidRequest.must("label", "outcome", wanted, label)
         hit = label in body.labels if request.hit is None else request.hit
         earlier = self._staged.get((OUTCOME, id_)) or record.outcome
         if earlier is not None:
