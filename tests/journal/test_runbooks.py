@@ -8,12 +8,13 @@ import sys
 
 import numpy as np
 import pytest
-from journal_kit import Driver, replayed
+from journal_kit import Driver, bits, replayed
 from service_kit import LABELS, rows
 
 from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalFull, JournalUnavailable
 from superarm.journal.verify import verify
+from superarm.service.errors import UnknownDecision
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 
@@ -94,6 +95,40 @@ def test_restore(drive, tmp_path):
     assert again.seq == 30
     again.outcome(OutcomeRequest("d3", hit=True))
     again.close()
+
+
+def test_the_journal_has_grown_too_big(drive, tmp_path):
+    def superarm(*arguments):
+        command = [sys.executable, "-m", "superarm", *map(str, arguments)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    driver = drive()
+    driver.set_explore("rank", 0.2)
+    work(driver, 200, 0)
+    driver.decide(DecisionRequest(rows(1)[0], "old"))
+    driver.outcome(OutcomeRequest("old", hit=True))
+    assert driver.stats.pending == 0
+    model, learnt, before = driver.model_file(), bits(driver.learner), driver.learner.round
+    driver.close()
+    superarm("export", "events.db", "--output", "log.jsonl")
+    superarm("backup", "events.db", "copy.db")
+    superarm("replay", "events.db", "--output", "model.npz")
+    assert (tmp_path / "model.npz").read_bytes() == model
+    (tmp_path / "2026").mkdir()
+    for file in tmp_path.glob("events.db*"):
+        file.rename(tmp_path / "2026" / file.name)
+    driver = drive(model=tmp_path / "model.npz")
+    assert bits(driver.learner) == learnt
+    assert [driver.learner.params[name] for name in ("explore", "uniform")] == ["rank", 0.2]
+    assert (driver.learner.round, driver.seq, driver.stats.decisions) == (before, 0, 0)
+    with pytest.raises(UnknownDecision):
+        driver.outcome(OutcomeRequest("old", hit=True))
+    driver.decide(DecisionRequest(rows(1)[0], "old"))  # a new decision
+    work(driver, 100, 1)
+    driver.close()
+    superarm("verify", "events.db")
+    superarm("verify", "2026/events.db")
 
 
 @pytest.mark.parametrize("mark", ["kept", "restored", "gone"])
