@@ -280,7 +280,7 @@ def test_files_that_cannot_be_read_or_written_are_told_in_one_sentence(
         ),
         ("--foo", "option of superarm must be one that its --help lists, got '--foo'"),
         ("simulate --rounds x", "invalid value for '--rounds': .* \\(superarm simulate --help\\)"),
-        ("simulate --data", "option '--data' requires an argument .*"),
+        ("simulate --data", "option '--data' requires an argument"),
         ("train", "missing argument 'LOG...' \\(superarm train --help\\)"),
         ("tran", "no such command 'tran'.*"),
     ],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from lab_kit import run
 
 import superarm as sa
 from superarm.data.tables import open_table
-from superarm.logs import Log, LogColumns, summarize, train
+from superarm.logs import Log, LogColumns, Policy, evaluate, summarize, train
 from superarm.logs.batch_files import decide_file, learn_file
-from superarm.service import DecisionRequest, OutcomeRequest, Service
+from superarm.service import Client, DecisionRequest, OutcomeRequest, Service
 from superarm.sklearn import SetFeedbackClassifier
 from superarm.streams import Arrays, from_frame
 from superarm.streams.data_files import read_data
@@ -142,15 +145,31 @@ def test_sklearn(table: Path, columns: sa.Columns) -> None:
     )
 
 
-def test_the_service(tmp_path: Path, table: Path, columns: sa.Columns, expected: dict[str, bytes]) -> None:
+@pytest.fixture
+def open_service(tmp_path: Path, columns: sa.Columns) -> Callable[[], Service]:
     columns.write(tmp_path / "columns.json")
-    service = Service.open(
+    return lambda: Service.open(
         tmp_path / "events.db",
         labels=TEAMS,
         set_size=2,
         learner="set-logit:uniform=0.0",
         columns=tmp_path / "columns.json",
     )
+
+
+def test_the_client(
+    open_service: Callable[[], Service], live: Callable[[Service], Any], expected: dict[str, bytes]
+) -> None:
+    service = open_service()
+    with Client(live(service).url) as client:
+        for row in tickets():
+            shown = client.decide({name: row[name] for name in FEATURES})
+            client.outcome(shown.id, hit=row["team"] in shown.labels)
+        assert state(service.model.projector.learner) == expected
+
+
+def test_the_service(open_service: Callable[[], Service], table: Path, expected: dict[str, bytes]) -> None:
+    service = open_service()
     rows = list(open_table(table).valid_rows())
     try:
         for row in rows:
@@ -169,6 +188,23 @@ def test_the_service(tmp_path: Path, table: Path, columns: sa.Columns, expected:
         assert service.handler.n_warned == 1
     finally:
         service.close()
+
+
+def test_label(table: Path, columns: sa.Columns, tmp_path: Path) -> None:
+    """What `labels export --model` writes is what a learner with its file of columns learns from dicts."""
+    job = sa.Labelling(table, labels="team", journal=tmp_path / "labels.db")
+    assert job.progress().labelled == N
+    job.close()
+    run("labels", "export", tmp_path / "labels.db", "--model", tmp_path / "team.npz")
+    declared = sa.Columns.read(tmp_path / "team.columns.json")
+    assert declared.to_dict()["columns"] == columns.to_dict()["columns"]
+    reference, rows = sa.SetLogit(labels=TEAMS, set_size=1, seed=job.settings.seed), tickets()
+    reference.use_columns(declared)
+    random = np.random.default_rng(job.settings.seed)
+    for i in np.concatenate([random.permutation(N) for _ in range(3)]):
+        given = sa.Decision.given({name: rows[i][name] for name in FEATURES}, [rows[i]["team"]])
+        reference.update(given, label=rows[i]["team"])
+    assert state(sa.load(tmp_path / "team.npz")) == state(reference)
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "pandas"])
@@ -198,6 +234,12 @@ def test_logs(tmp_path: Path, columns: sa.Columns, ending: str) -> None:
     train(log, learner, summary, holdout=0.0)
     assert state(learner) == state(reference)
     assert "solved" not in learner.columns.columns
+    told = []
+    for each in (source, rows):
+        read = Log(each, columns=LogColumns(hit="solved"), feature_columns=[columns], uniform=True)
+        policy = Policy("it", learner=learner)
+        told.append(repr(asdict(evaluate(read, [policy], summarize(read, labels=TEAMS), holdout=None))))
+    assert told[0] == told[1]
 
 
 def test_files(tmp_path: Path, table: Path, columns: sa.Columns) -> None:

@@ -106,6 +106,9 @@ def test_labels_go_out_with_a_model_and_come_in_again(labelled: Path, tmp_path: 
     assert list(rows[0]) == ["id", "text", "row", "label", "belief", "clicks", "how", "by"]
     assert [row["label"] for row in rows] == ["login", "billing", "ads"] * 60
     assert sa.load(model).predict([{"text": "please banner broken"}])[0] == "ads"
+    columns = tmp_path / "team.columns.json"
+    assert f"written to {model} (its columns: {columns})" in done.stderr
+    assert sa.Columns.read(columns) == sa.load(model).columns
     code, message = run_here("labels", "export", journal, "--output", out)
     assert code == 2
     assert "a new file, or given with --force" in message
@@ -229,7 +232,7 @@ def test_labels_are_renamed_and_merged(tickets: Path, tmp_path: Path, run_here: 
     def change(*option: str) -> str:
         return run_here("labels", "change", journal, *option)[1]
 
-    assert "Option '--merge' requires 2 arguments" in change("--merge", "x")
+    assert "option '--merge' requires 2 arguments" in change("--merge", "x")
     assert "label of Labelling must be one of the labels (or add it), got 'w'" in change("--rename", "w", "v")
     assert "labels: x, x=1, two=2, z " in change("--rename", "y=2", "two=2")
     assert "labels: x=1, two=2, z " in change("--merge", "x", "two=2")

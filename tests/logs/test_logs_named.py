@@ -270,3 +270,16 @@ def test_a_log_without_propensities_is_told_about_uniform(log):
     told = run("evaluate", log, "--separator", "|", "--fixed", "books,toys")
     assert "The log does not say how probable its sets were" in told
     assert "If the sets were drawn uniformly at random, say so (uniform); else" in told
+
+
+def test_a_feature_of_a_services_log_that_never_has_a_value_is_left_out(tmp_path):
+    rows = [
+        {"x": {"age": 20 + i % 9, "z": None}, "labels": ["books", "toys"], "hit": i % 2} for i in range(60)
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    told = run("train", path, "--output", tmp_path / "m.npz")
+    assert "features: age (numbers) (by the first 60 rows)\nleft out: z (empty)\n" in told
+    assert sa.load(tmp_path / "m.npz").columns.names == ["age"]
+    alone = Log([row | {"x": {"z": None}} for row in rows])  # better than nothing
+    assert alone.feature_columns.names == ["z"]

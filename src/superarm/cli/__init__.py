@@ -23,7 +23,7 @@ def main() -> None:
         from superarm.errors import SuperarmError
 
         try:
-            sys.exit(app(prog_name="superarm", standalone_mode=False))
+            sys.exit(app(prog_name="superarm", standalone_mode=False) or 0)
         except UsageError as error:
             sys.exit(_print_error(usage_message(error)))
         except SuperarmError as error:

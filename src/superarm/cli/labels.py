@@ -12,7 +12,7 @@ import typer
 
 from superarm.cli.commands import App
 from superarm.cli.options import Force
-from superarm.cli.output import check_output, print_note
+from superarm.cli.output import check_output, columns_file, print_note, save_model
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
@@ -47,7 +47,8 @@ def export(
         ),
     ] = None,
     model: Annotated[
-        Path | None, typer.Option(help="Train a model on the labels, and write it here.")
+        Path | None,
+        typer.Option(help="Train a model on the labels, and write it here, its columns beside it."),
     ] = None,
     rows: Rows = None,
     force: Force = False,
@@ -74,7 +75,8 @@ def export(
         place = opened.find_rows(rows)
         endings = TABLES if format_ is None else ()
         check_output(output, "labels export", force=force, inputs=[place], endings=endings)
-        check_output(model, "labels export", force=force, inputs=[place], option="--model")
+        for path in () if model is None else (model, columns_file(model)):
+            check_output(path, "labels export", force=force, inputs=[place], option="--model")
         job = _open_labelling(opened, place)
         if output is not None and format_ is not None:
             what = "answers" if format_ == ANSWERS else "labels"
@@ -83,9 +85,9 @@ def export(
             _write_table(job, output)
             print_note(f"{job.progress()}; written to {output}")
         if model is not None:
-            job.model().save(model)
+            saved_files = save_model(job.model(), model)
             learnt = f"{len(job.label_names):,} labels, learnt from {job.progress().labelled:,} rows"
-            print_note(f"a model of {learnt}, written to {model}")
+            print_note(f"a model of {learnt}, written to {saved_files}")
             if job.rows.pictures is not None and "vectors" not in job.settings.read_options:
                 print_note("it takes pictures as superarm.label.pictures.pixel_features(file) returns them")
 

@@ -14,6 +14,7 @@ from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
     from superarm.groups import GroupCoverage
+    from superarm.learners import Learner
 
 
 MAX_GROUPS = 20  # lines of a table
@@ -121,6 +122,20 @@ def check_output(
     if endings and path.suffix.lower() not in endings:
         wanted = f"a file that ends in one of {', '.join(endings)}"
         raise InvalidInput.must(option, owner, wanted, str(path))
+
+
+def columns_file(model: Path) -> Path:
+    """Return the file of columns beside a model file."""
+    return model.with_suffix(".columns.json")
+
+
+def save_model(learner: Learner, path: Path) -> str:
+    """Save a model, and its columns beside it for **serve --columns**; return both files as text."""
+    learner.save(path)
+    if learner.columns is None:
+        return str(path)
+    learner.columns.write(columns_file(path))
+    return f"{path} (its columns: {columns_file(path)})"
 
 
 def _is_journal(path: Path) -> bool:

@@ -12,7 +12,7 @@ import typer
 
 from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force, column_lines
-from superarm.cli.output import check_output, print_json, print_table
+from superarm.cli.output import check_output, columns_file, print_json, print_table, save_model
 from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def train(
     from superarm.logs import summarize
     from superarm.logs import train as train_on
 
-    columns_path = output.with_suffix(".columns.json")
-    for path in (output, columns_path):
+    for path in (output, columns_file(output)):
         check_output(path, "train", force=force, inputs=log)
     all_labels = opt.labels_or_count(labels)
     if model is not None:
@@ -82,10 +81,7 @@ def train(
         result = train_on(
             source, trained_model, summary, passes=passes, holdout=holdout, seed=seed, progress=tick
         )
-    trained_model.save(output)
-    columns_file = None if trained_model.columns is None else columns_path
-    if trained_model.columns is not None:
-        trained_model.columns.write(columns_path)
+    saved_files = save_model(trained_model, output)
     if as_json:
         report: dict[str, Any] = {
             "logs": [str(path) for path in log],
@@ -96,7 +92,7 @@ def train(
             "kinds": source.feature_columns.descriptions,
             "left_out": source.feature_columns.left_out,
             "warnings": [*repeated, *source.notices.values()],
-            "columns": None if columns_file is None else str(columns_file),
+            "columns": None if trained_model.columns is None else str(columns_file(output)),
             "labels": summary.n_labels,
         }
         print_json(report)
@@ -140,7 +136,7 @@ def train(
                 print(
                     "WARNING: the model is no better than that: these features say nothing about the answers"
                 )
-    print(f"model: {output}" + ("" if columns_file is None else f" (its columns: {columns_file})"))
+    print(f"model: {saved_files}")
 
 
 def _check_left_out(model: Path, learner: str | None, size: int | None, reading: opt.LogOptions) -> None:

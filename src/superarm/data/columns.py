@@ -131,7 +131,7 @@ class Columns:
             reserved: columns that are no features (the answer, what is only known afterwards), and what they are.
             only: the columns to take, whatever they hold.
             kinds: what some columns are, whatever they look like: by name a kind of `Column`, or ``"left out"``.
-            everything: take ids, constants and counters, too.
+            everything: take ids, constants and counters, too; but no column without a single value.
         """
         kinds = dict(kinds or {})
         for name, kind in kinds.items():
@@ -148,7 +148,10 @@ class Columns:
         left_out |= {name: "as asked for" for name, kind in kinds.items() if kind == LEFT_OUT}
         names = profiles if only is None else dict.fromkeys([*only, *kinds])
         candidates = [profiles[name] for name in names if name not in left_out]
-        reasons = {p.name: p.exclusion_reason(wanted=everything or only is not None) for p in candidates}
+        reasons = {
+            p.name: p.exclusion_reason(wanted=only is not None or (everything and p.filled > 0))
+            for p in candidates
+        }
         if all(reasons.values()):  # ids and constants alone are better than nothing
             reasons = {p.name: p.exclusion_reason(wanted=True) for p in candidates}
         left_out |= {name: why for name, why in reasons.items() if why}
