@@ -20,6 +20,7 @@ from superarm.cli.options import read_labels
 from superarm.errors import InvalidInput
 from superarm.label.rows import LabelRows
 from superarm.label.simulation import simulate_labeller
+from superarm.service import DecisionRequest, Service
 
 Run = Callable[..., tuple[Any, str]]
 
@@ -109,6 +110,13 @@ def test_labels_go_out_with_a_model_and_come_in_again(labelled: Path, tmp_path: 
     columns = tmp_path / "team.columns.json"
     assert f"written to {model} (its columns: {columns})" in done.stderr
     assert sa.Columns.read(columns) == sa.load(model).columns
+    for asked in ({"set_size": 2}, {"coverage": 0.9}):  # a short list, to people who say yes or no
+        service = Service.open(tmp_path / f"{next(iter(asked))}.db", model=model, **asked)
+        request = DecisionRequest({"text": "please banner broken"})
+        shown = service.call(service.handler.decide, request)["labels"]
+        assert shown[0] == "ads" or "coverage" in asked
+        assert len(shown) == 2 or "coverage" in asked
+        service.close()
     code, message = run_here("labels", "export", journal, "--output", out)
     assert code == 2
     assert "a new file, or given with --force" in message
