@@ -359,7 +359,7 @@ def _handle_signals(application: Application, server: Server) -> None:
     def reload() -> None:
         application.tokens.refresh(at_once=True)
         server.reload_certificate()
-        log.info("tokens and certificate are up to date", extra={"because": "SIGHUP"})
+        log.info("tokens and certificate checked", extra={"because": "SIGHUP"})
 
     async def snapshot() -> None:
         try:
