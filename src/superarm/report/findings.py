@@ -68,6 +68,9 @@ def _best_gamma(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterato
     if with_gamma:
         tried = sorted(runs["gamma"].drop_nulls().unique().to_list())
         yield f"of {len(tried)} values of γ from {tried[0]:g} to {tried[-1]:g} the best is {'; '.join(with_gamma)}"
+        ends = {tried[0], tried[-1]} - {1.0}
+        if len(tried) > 1 and ends & set(best["gamma"]):
+            yield "a best γ at an end of the range that was tried may lie beyond it"
     if without_gamma:
         yield f"without a γ, {'; '.join(without_gamma)}"
 
