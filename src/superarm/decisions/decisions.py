@@ -12,7 +12,7 @@ import numpy as np
 from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.data.labels import Labels
-from superarm.data.rows import Rows, take_segments
+from superarm.data.rows import Row, Rows, as_rows, stack, take_segments
 from superarm.decisions.decision import Decision
 from superarm.errors import Description, InvalidInput
 
@@ -284,6 +284,9 @@ class Decisions:
             ]
         except KeyError as error:
             raise InvalidInput.must("labels", owner, "known labels", error.args[0]) from error
+        for shown, drawn in zip(frame["labels"].to_list(), frame["drawn"].to_list(), strict=True):
+            if set(shown) != set(drawn) or len(shown) != len(drawn):
+                raise InvalidInput.must("drawn", owner, f"{shown} in the order of the draw", drawn)
         cells = frame["eligible"].to_list() if "eligible" in frame.columns else [None]
         eligible = None
         if any(cell is not None for cell in cells):
@@ -316,15 +319,11 @@ class Decisions:
 
 
 def _rows(frame: polars.DataFrame) -> Rows:
-    dense = None
-    if "x" in frame.columns:
-        dense = np.ascontiguousarray(np.array(frame["x"].to_list(), np.float32))
+    dense = frame["x"].to_list() if "x" in frame.columns else [None] * len(frame)
     if "x_indices" not in frame.columns:
-        return Rows(dense)
-    parts = [frame[name].to_list() for name in ("x_indices", "x_values")]
-    indices, starts = flatten([np.array(part, np.int32) for part in parts[0]], np.int32)
-    values, _ = flatten([np.array(part, np.float32) for part in parts[1]], np.float32)
-    return Rows(dense, indices, values, starts.astype(np.int64), int(frame["x_width"][0]))
+        return as_rows(dense, None, "Decisions.from_frame")
+    sparse = (frame[name].to_list() for name in ("x_indices", "x_values", "x_width"))
+    return stack([Row(x, (i, v), width) for x, i, v, width in zip(dense, *sparse, strict=True)], None)
 
 
 def _probabilities(logs: Array) -> Array:

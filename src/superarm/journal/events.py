@@ -165,6 +165,8 @@ class Event(Struct, eq=False):
 
     def draw_log(self, learner: Learner) -> Array:
         """Return the draw log of a decision: what moves the rule of its learner."""
+        if self.body.rule["name"] != learner.rule.name:  # another rule has taken its place
+            return np.zeros(0)
         if self._draw_log is None and self.live_decision is not None:
             self._draw_log = np.frombuffer(self.live_decision.draw_log)
         elif self._draw_log is None:

@@ -118,13 +118,19 @@ def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerC
         whose = Description(f"those of learner {decisions.learner}")
         raise FeedbackError.must("decisions", learner.owner, f"its own (learner {learner.id})", whose)
     _check_rounds(learner, rounds)
+    rows = decisions.rows
+    if rows is None or not learner.inputs.could_have_encoded(rows.layout):
+        wanted = f"those of rows with {learner.n_features} features"
+        raise FeedbackError.must("decisions", learner.owner, wanted, rows)
     eligible = _eligible(learner, decisions)
     if answers.labels[0] >= 0:
         if decisions.eligible is not None or learner.inputs.label_additions:
             _check_labels(learner, eligible, answers)
         answers = answers._replace(hits=_hits(decisions, answers))
-    assert decisions.rows is not None
-    batch = DecisionColumns(decisions.rows, eligible, decisions.draws, decisions.round)
+    draws = decisions.draws
+    if decisions.rule is not None and decisions.rule.name != learner.rule.name:  # as `draw_log_of` does
+        draws = draws._replace(log=draws.log[:0], log_starts=np.zeros_like(draws.log_starts))
+    batch = DecisionColumns(rows, eligible, draws, decisions.round)
     done, status = learn_batch(learner, batch, answers)
     _raise_if_stopped(learner, batch, answers, done, status)
     return done
@@ -189,9 +195,11 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColu
     values = hits if labels is None else labels
     column = np.asarray(values) if labels is None else np.empty(0)
     numbers: Any
-    if column.dtype == bool:  # the usual case, without detours
+    if column.dtype == bool and column.ndim == 1:  # the usual case, without detours
         which, n, numbers = np.arange(len(column)), len(column), column
     else:
+        if not np.iterable(values):
+            raise FeedbackError.must(f"{kind}s", owner, "a list with one for each decision", values)
         values = list(values.tolist() if isinstance(values, np.ndarray) else values)
         missing = [a is None or type(a).__name__ == "NAType" or a != a for a in values]
         which, n = np.flatnonzero(~np.array(missing, bool)), len(values)
@@ -258,13 +266,23 @@ def _hits(decisions: Decisions, answers: AnswerColumns) -> Array:
 # ---------------------------------------------------------------- runs
 
 
+def _whole_numbers(learner: Learner, parameter: str, wanted: str, values: Any) -> Array:
+    """Return values as an array of int64; those that are not whole are refused."""
+    try:
+        with np.errstate(invalid="ignore"):  # NaN is not whole
+            numbers = np.ascontiguousarray(values, np.int64)
+        whole = bool((numbers == np.asarray(values)).all())
+    except (TypeError, ValueError) as error:
+        raise learner.invalid(parameter, wanted, values) from error
+    if not whole:
+        raise learner.invalid(parameter, wanted, values)
+    return numbers
+
+
 def check_run(learner: Learner, n: int, y: Any, visit: Any, sizes: Any) -> tuple[Array, Array]:
     """Return label and row numbers, checked for compiled code; check ``sizes``, which it fills."""
-    try:
-        y = np.ascontiguousarray(y, np.int64)
-    except (TypeError, ValueError) as error:
-        raise learner.invalid("y", "label numbers from 0 (run counts; it knows no names)", y) from error
-    visit = np.arange(n) if visit is None else np.ascontiguousarray(visit, np.int64)
+    y = _whole_numbers(learner, "y", "label numbers from 0 (run counts; it knows no names)", y)
+    visit = np.arange(n) if visit is None else _whole_numbers(learner, "visit", "row numbers", visit)
     k = learner.n_labels
     if y.shape != (n,) or (n and not 0 <= y.min() <= y.max() < k):
         raise learner.invalid("y", f"{n} label numbers below n_labels = {k}", y)

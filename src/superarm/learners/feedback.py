@@ -98,7 +98,13 @@ def _core_inputs(learner: LearnerBase, decision: Decision) -> tuple[Any, Array, 
 
 
 def draw_log_of(learner: LearnerBase, decision: Decision) -> bytes:
-    """Return what the rule wrote down at a decision; of a stored one, the part that moves the rule."""
+    """Return what the rule wrote down at a decision; of a stored one, the part that moves the rule.
+
+    It is empty if the learner has another rule now: as for a set that another system chose.
+    """
+    rule: Any = decision._rule
+    if rule is not None and (rule["name"] if isinstance(rule, dict) else rule.name) != learner.rule.name:
+        return b""
     if decision.label_set is not None or decision.round is None or decision.rule is None:
         log: bytes = decision.draw_log
         return log

@@ -47,6 +47,10 @@ class ScoreSchema(InputSchema):
             s[number] = score
         return s
 
+    def could_have_encoded(self, layout: Layout) -> bool:
+        """Return whether its rows have this layout, or had it before labels were added."""
+        return layout.n_dense <= self.label_set.count and not layout.n_sparse
+
     def example_row(self) -> Any:
         return {str(label): 0.0 for label in self.label_set.all()}
 

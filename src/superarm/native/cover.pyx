@@ -250,7 +250,7 @@ cdef class CoverKernel(LeaveOutKernel):
     # ------------------------------------------------------------ what moves it
 
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
-        if n_log > 0 and draw_log[LOG_COUNTS] > 0.0 and draw_log[LOG_TARGET] == self.coverage:
+        if n_log >= LOG_HEAD and draw_log[LOG_COUNTS] > 0.0 and draw_log[LOG_TARGET] == self.coverage:
             draw_state[0] += 1.0
             draw_state[1] += draw_log[LOG_COST]
             draw_state[2] += draw_log[LOG_CERTAINTY]
@@ -259,7 +259,7 @@ cdef class CoverKernel(LeaveOutKernel):
         cdef double weight, alpha, missed, q, step, most, clear = 1.0
         cdef Py_ssize_t at
         cdef double* tally
-        if n_log == 0:  # a set that another system chose has taught what the warm-up is there for
+        if n_log < LOG_HEAD:  # a set that another system chose has taught what the warm-up is there for
             self.warm_up[0] = max(0.0, self.warm_up[0] - 1.0)
             return
         if draw_log[LOG_COUNTS] == 0.0 or answer.likelihood != NULL:

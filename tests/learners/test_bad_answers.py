@@ -1,0 +1,105 @@
+"""Answers, decisions and numbers that do not fit are refused before compiled code reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.sparse import csr_matrix
+
+import superarm as sa
+from superarm.decisions.decisions import Decisions
+from superarm.errors import FeedbackError, InvalidInput
+from superarm.explore import Boltzmann, Cover
+
+
+def state(learner: Any) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in learner.core.state().items()}
+
+
+# ---------------------------------------------------------------- decisions from a frame
+
+
+def test_rows_of_another_width_are_refused() -> None:
+    learner = sa.SetLogit(n_labels=3, n_features=64)
+    frame = learner.decide_many(np.ones((2, 64))).to_frame()
+    narrow = frame.with_columns(x=pl.Series([[1.0, 2.0]] * 2, dtype=pl.Array(pl.Float32, 2)))
+    before = state(learner)
+    with pytest.raises(FeedbackError, match="rows with 64 features, got Rows\\(2 x 2\\)"):
+        learner.update_many(Decisions.from_frame(narrow, learner.label_set), [True, False])
+    assert state(learner) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"x_indices": pl.Series([[0, 99]] * 2, dtype=pl.List(pl.Int32))},
+        {"x_values": pl.Series([[1.0]] * 2, dtype=pl.List(pl.Float32))},
+        {"drawn": pl.Series([[0, 1], [0]], dtype=pl.List(pl.Int64))},
+    ],
+)
+def test_a_frame_whose_columns_do_not_fit_together_is_refused(change: dict[str, Any]) -> None:
+    learner = sa.SetLogit(n_labels=3, n_features=9, set_size=2)
+    frame = learner.decide_many(csr_matrix(([1.0] * 4, ([0, 0, 1, 1], [0, 5, 1, 8])), (2, 9))).to_frame()
+    with pytest.raises(InvalidInput):
+        Decisions.from_frame(frame.with_columns(**change), learner.label_set)
+
+
+def test_a_draw_log_that_is_cut_short_moves_no_promise() -> None:
+    learner = sa.SetLogit(n_labels=4, n_features=2, explore=Cover(coverage=0.9, warm_up=0))
+    frame = learner.decide_many(np.ones((2, 2))).to_frame()
+    frame = frame.with_columns(draw_log=pl.Series([[0.25, 1.0]] * 2, dtype=pl.List(pl.Float64)))
+    assert learner.update_many(Decisions.from_frame(frame, learner.label_set), [True, False]) == 2
+    assert learner.coverage is not None
+    assert learner.coverage.answers == 0.0
+    assert learner.core.state()["rule.targets"].tolist()[1:3] == [0.0, 0.0]
+
+
+# ---------------------------------------------------------------- a rule that was replaced
+
+
+@pytest.mark.parametrize("how", ["update", "after its record was made", "list", "columns", "stored"])
+def test_a_decision_of_a_rule_that_was_replaced_does_not_move_the_new_one(how: str) -> None:
+    learner = sa.SetLogit(n_labels=40, n_features=2, explore=Boltzmann())
+    decisions = learner.decide_many([[1.0, 2.0]])
+    decision = decisions[0]
+    changed = learner.with_params(explore=Cover(coverage=0.9, warm_up=0))
+    if how == "after its record was made":
+        assert decision.rule is not None
+    if how == "stored":
+        decision = sa.Decision.from_dict(decision.to_dict())
+    if how == "columns":
+        changed.update_many(decisions, [False])
+    elif how == "list":
+        changed.update_many([decision], [False])
+    else:
+        changed.update(decision, hit=False)
+    assert changed.round == 1
+    assert 0 in changed.answered
+    assert changed.coverage_at(None).answers == 0.0
+    assert changed.core.state()["rule.targets"].tolist()[1:3] == [0.0, 0.0]
+
+
+# ---------------------------------------------------------------- hits and labels
+
+
+@pytest.mark.parametrize("hits", [np.zeros((3, 2), bool), [[True], [False], [True]], True, np.array(True), 1])
+def test_hits_that_are_no_list_are_refused(hits: Any) -> None:
+    learner = sa.SetLogit(n_labels=5, n_features=2, set_size=2)
+    decisions = learner.decide_many(np.ones((3, 2)))
+    before = state(learner)
+    with pytest.raises(FeedbackError, match="hits of SetLogit must be"):
+        learner.update_many(decisions, hits)
+    assert state(learner) == before
+
+
+@pytest.mark.parametrize(
+    ("y", "visit"), [([0.5, 1.7], None), ([0, 1], [0.9, 1.2]), (np.array([0, np.nan]), None)]
+)
+def test_numbers_of_a_run_must_be_whole(y: Any, visit: Any) -> None:
+    learner = sa.SetLogit(n_labels=3, n_features=2)
+    with pytest.raises(InvalidInput, match=r"must be (label|row) numbers"):
+        learner.run(np.ones((2, 2)), y, visit)
+    assert learner.run(np.ones((2, 2)), [0.0, 1.0], np.array([1.0, 0.0]))[3] == 2
