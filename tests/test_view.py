@@ -288,7 +288,7 @@ USED_OF_LEARNERS = {
     *("predict", "predict_set", "save", "with_params", "resume_from_snapshot", "add_labels", "use_columns"),
     *("name", "feedback", "params", "nondefault_params", "effective_scaling", "labels", "n_labels"),
     *("n_features", "columns", "column_warnings", "metadata", "round", "answered", "set_size", "id"),
-    *("rule", "rule_now", "coverage", "coverage_at"),
+    *("rule", "current_rule", "coverage", "coverage_at"),
 }
 USED_OF_SETLOGIT = {"predict_proba", "to_onnx", "set_exploration", "n_curved"}
 USED_OF_RULES = {

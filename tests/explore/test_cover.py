@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections import Counter
 from itertools import combinations, pairwise, permutations
 from math import exp, log, sqrt
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+import superarm as sa
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
 from superarm.explore import Cover, distribution_of, rule_from
@@ -364,3 +367,41 @@ def test_parameters() -> None:
         Cover(coverage=0.95, uniform=0.05)
     with pytest.raises(InvalidInput, match="false_no of Cover must be below 1 - false_yes"):
         Cover(false_no=0.5, false_yes=0.5)
+
+
+@pytest.mark.parametrize("again", [copy.copy, lambda rule: pickle.loads(pickle.dumps(rule))])
+def test_the_rule_of_a_label_learner_chooses_as_the_learner_does(again: Any) -> None:
+    """A learner that is told every label leaves nothing out; neither does its rule, used alone."""
+    random = np.random.default_rng(0)
+    learner = sa.AveragedSoftmax(n_labels=5, n_features=3, seed=1, explore=Cover(coverage=0.8))
+    for x in random.normal(size=(300, 3)):
+        learner.update(learner.decide(x), label=int(random.integers(5)))
+    for x in random.normal(size=(20, 3)).astype(np.float32):
+        decision = learner.decide(x)
+        distribution = again(learner.current_rule()).distribution(learner.scores([x])[0])
+        assert distribution.probability(decision.labels) == pytest.approx(decision.propensity) == 1.0
+
+
+@pytest.mark.parametrize("coverage", [0.0, 1.0, 1.5, True])
+def test_a_coverage_that_cannot_be_is_refused(coverage: Any) -> None:
+    learner = sa.SetLogit(n_labels=5, n_features=2, coverage=0.9)
+    with pytest.raises(InvalidInput, match="coverage of SetLogit must be between 0 and 1"):
+        learner.coverage_at(coverage)
+
+
+def test_each_learner_that_shares_a_rule_warns_of_its_own_broken_promise() -> None:
+    rule = Cover(coverage=0.9, warm_up=0)
+    for seed in (0, 1):
+        learner = sa.SetLogit(n_labels=5, n_features=1, set_size=1, seed=seed, explore=rule)
+        with pytest.warns(UserWarning, match="set_size is too small") as caught:
+            learner.run(np.ones((2000, 1)), np.arange(2000) % 5)
+        learner.run(np.ones((100, 1)), np.arange(100) % 5)  # once is enough
+        assert len(caught) == 1
+
+
+def test_the_warm_up_is_told_when_the_labels_are_known() -> None:
+    rule = Cover()
+    with pytest.raises(InvalidInput, match="labels of Cover must be known"):
+        rule.observed_coverage()
+    rule.decide([0.0] * 10)
+    assert rule.observed_coverage().warm_up == Cover(labels=range(10)).observed_coverage().warm_up == 4000

@@ -29,11 +29,12 @@ def drawing(k, m, gamma, top=None, seed=0):
     rule = Dilute(gamma=gamma, set_size=m, seed=seed)
     s = np.zeros(max(k, 2), np.float32)
     s[list(range(m) if top is None else top)] = np.arange(m, 0, -1)
-    eligible = None if k > 1 else [0]
+    core, candidates, _ = rule._prepare(len(s), None if k > 1 else [0], None, None)
 
     def at(round_):
-        rule.round = round_
-        decision = rule.decide(scores=s, eligible=eligible)
+        cursor = core.cursor()
+        cursor.round = round_
+        decision = core.decide(s, None, candidates, min(m, k), cursor)
         return tuple(decision.drawn), decision.log_ordered_propensity, decision.log_propensity
 
     return at

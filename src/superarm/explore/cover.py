@@ -50,7 +50,7 @@ from superarm.errors import InvalidInput
 from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
 from superarm.explore.leave_out import LABEL_KEYS, leave_out_distribution, leave_out_record
-from superarm.explore.rule import Rule, RuleParams
+from superarm.explore.rule import LearnerTraits, Rule, RuleParams
 from superarm.native.cover import LOG_KEYS, MAX_TARGETS, WRONG_ANSWERS, CoverKernel
 from superarm.parameters import check_int, check_number, check_share
 
@@ -113,14 +113,12 @@ class Cover(Rule):
         self.false_yes = check_share("false_yes", self.owner, false_yes, 0.99)
         if self.false_no + self.false_yes >= 1.0:
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
-        self._warned = False
 
     def make_kernel(self, k: int, seed: int) -> CoverKernel:
         return self.make_kernel_for_learner(k, seed, full_information=False, none_label=None)
 
-    def make_kernel_for_learner(
-        self, k: int, seed: int, *, full_information: bool, none_label: int | None
-    ) -> CoverKernel:
+    def make_kernel_for_learner(self, k: int, seed: int, **traits: Unpack[LearnerTraits]) -> CoverKernel:
+        full_information, none_label = traits["full_information"], traits["none_label"]
         default_warm_up = 0 if full_information else min(10_000, 400 * k)
         return CoverKernel(
             k,
@@ -176,7 +174,7 @@ class Cover(Rule):
         return float(kernel.edge(self._target(kernel, coverage, owner)))
 
     def coverage_at(self, kernel: CoverKernel, coverage: float | None, owner: str) -> Coverage:
-        target = self.coverage if coverage is None else coverage
+        target = self.coverage if coverage is None else check_coverage(coverage, owner)
         answers, misses, shown, capped, noes = kernel.counts(target)
         observed = Coverage(
             promised=target,
@@ -195,8 +193,8 @@ class Cover(Rule):
 
     def warn_if_broken(self, kernel: CoverKernel) -> None:
         """Warn once if a promise cannot be kept, by what ``kernel`` has counted."""
-        if kernel.has_broken_promise and not self._warned:
-            self._warned = True
+        if kernel.has_broken_promise and not kernel.warned:
+            kernel.warned = True
             targets = [target for target in kernel.state()["targets"].tolist() if target]
             for trouble in filter(
                 None, (self.coverage_at(kernel, target, self.owner).trouble for target in targets)
@@ -205,9 +203,12 @@ class Cover(Rule):
 
     def observed_coverage(self, coverage: float | None = None) -> Coverage:
         """Return the coverage promised and kept where the rule is used alone; ``coverage`` names another target."""
-        k = 2 if self.labels is None else len(self.labels)
-        kernel = self.make_kernel(k, self.seed) if self._core is None else self._core.rule
-        return self.coverage_at(kernel, coverage, self.owner)
+        if self._core is None and self.labels is None:
+            raise self.invalid(
+                "labels", "known (given, or by a first decision): the warm-up depends on them", None
+            )
+        core = self._core_for(len(self.labels or ())) if self._core is None else self._core
+        return self.coverage_at(core.rule, coverage, self.owner)
 
 
 def _trouble(coverage: Coverage, asked: float, reason: int) -> str:

@@ -10,7 +10,7 @@ import copy
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self, TypedDict
+from typing import Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
 from superarm.native import loops
-from superarm.native.answered_rounds import AnsweredRounds
 from superarm.native.core import Cursor, ScoresCore
 from superarm.native.rule import RuleKernel
 from superarm.parameters import Parametrised, as_bit, check_int, parameters
@@ -38,6 +37,18 @@ class RuleParams(TypedDict, total=False):
     set_size: int | None
     seed: int
     labels: Sequence[Label] | None
+
+
+class LearnerTraits(TypedDict):
+    """The traits of a learner that its rule may depend on.
+
+    Attributes:
+        full_information: whether it is told every label.
+        none_label: the number of a label that is never shown and may be the truth; ``None`` without one.
+    """
+
+    full_information: bool
+    none_label: int | None
 
 
 class Rule(Parametrised, ABC):
@@ -60,7 +71,7 @@ class Rule(Parametrised, ABC):
     _hooks = Parametrised._hooks | {
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "use_coverage"),
-        *("coverage_at", "edge", "warn_if_broken", "resumed"),
+        *("coverage_at", "edge", "warn_if_broken", "unlabelled", "with_state_of"),
     }
 
     def __init__(
@@ -72,10 +83,9 @@ class Rule(Parametrised, ABC):
         if self.single_label and self.set_size != 1:
             raise self.invalid("set_size", "1 (it knows no larger sets)", set_size)
         self.labels = None if labels is None else Labels(labels, self.owner).names
-        self.round = 0
         self.id = uuid.uuid4().hex[:16]
         self._core: Any = None  # what decides where the rule is used alone, after the first decision
-        self._answered = AnsweredRounds()
+        self._learner_traits: LearnerTraits = {"full_information": False, "none_label": None}
 
     # ------------------------------------------------------------ what a rule defines
 
@@ -83,17 +93,8 @@ class Rule(Parametrised, ABC):
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         """Return a new kernel with room for k labels, for draws by this ``seed``."""
 
-    def make_kernel_for_learner(
-        self, k: int, seed: int, *, full_information: bool, none_label: int | None
-    ) -> RuleKernel:
-        """Return a new kernel as `make_kernel` does, for a rule whose learner matters to it.
-
-        Args:
-            k: labels.
-            seed: of its draws.
-            full_information: the learner is told every label.
-            none_label: the number of a label that is never shown and may be the truth; ``None`` without one.
-        """
+    def make_kernel_for_learner(self, k: int, seed: int, **traits: Unpack[LearnerTraits]) -> RuleKernel:
+        """Return a new kernel as `make_kernel` does, for a rule that depends on the ``traits`` of its learner."""
         return self.make_kernel(k, seed)
 
     @classmethod
@@ -152,6 +153,11 @@ class Rule(Parametrised, ABC):
     # ------------------------------------------------------------ parameters
 
     @property
+    def round(self) -> int:
+        """The number of its next decision, where it is used alone."""
+        return 0 if self._core is None else int(self._core.round)
+
+    @property
     def params(self) -> dict[str, Any]:
         """Its own parameters: all but set_size, seed and labels."""
         own = parameters(type(self)).keys() - parameters(Rule).keys()
@@ -172,23 +178,33 @@ class Rule(Parametrised, ABC):
         return hash((self.name, *map(repr, self.params.items())))
 
     def __getstate__(self) -> dict[str, Any]:
-        core, kernel = self._core, None
+        core, state = self._core, None
         if core is not None:
-            kernel = core.k, {name: array.copy() for name, array in core.rule.state().items()}
-        return {**vars(self), "_answered": copy.copy(self._answered), "_core": kernel}
+            kernel_state = {name: array.copy() for name, array in core.rule.state().items()}
+            state = core.k, kernel_state, core.rounds()
+        return {**vars(self), "_core": state}
 
     def __setstate__(self, values: dict[str, Any]) -> None:
-        kernel = values["_core"]
+        state = values["_core"]
         vars(self).update(values, _core=None)
-        if kernel is not None:
-            k, state = kernel
-            self._core_for(k).rule.restore(state)
+        if state is not None:
+            self._core = self._make_core(*state)
 
-    def resumed(self, kernel: RuleKernel, round_: int) -> Self:
-        """Return a copy that goes on from a kernel, with all that moved it so far, at round ``round_``."""
+    def unlabelled(self) -> Self:
+        """Return a copy in its present state, for label numbers instead of names."""
         copied = copy.copy(self)
-        copied.round = round_
-        copied._core_for(kernel.k).rule.restore(kernel.state())
+        copied.__setstate__(copied.__getstate__() | {"labels": None})
+        return copied
+
+    def with_state_of(self, kernel: RuleKernel, round_: int, **traits: Unpack[LearnerTraits]) -> Self:
+        """Return a copy for label numbers that continues from a learner's ``kernel``, at round ``round_``.
+
+        ``traits`` are those of the learner.
+        """
+        copied = self.unlabelled()
+        copied._learner_traits = traits
+        copied._core = copied._make_core(kernel.k, kernel.state())
+        copied._core.round = round_
         return copied
 
     # ------------------------------------------------------------ alone, on the scores of any model
@@ -224,7 +240,6 @@ class Rule(Parametrised, ABC):
         if x is not None:
             x = json_row(x) if is_named_row(x) else as_row(x, None, self.owner)
         decision: Decision = self._decide(core, s, x, numbers, m, None)
-        self.round = core.round
         return decision
 
     def decide_many(
@@ -256,12 +271,11 @@ class Rule(Parametrised, ABC):
         rows = None if x is None else as_rows(x, None, self.owner)
         if rows is not None and len(rows) != len(s):
             raise self.invalid("x", f"{len(s)} rows, as scores has", len(rows))
-        cursor, start = core.cursor(), self.round
+        cursor, start = core.cursor(), core.round
         done, *draws = loops.decide_many(core, Rows(s), EligibleLabels(numbers), m, cursor)
         if done < len(s):
             raise core.rule.take_error()
         core.move_to(cursor)
-        self.round = core.round
         return Decisions(
             rows=rows,
             draws=DrawnSets(*draws),
@@ -308,7 +322,7 @@ class Rule(Parametrised, ABC):
             raise FeedbackError.must("hit", owner, "True or False", hit)
         if decision.learner != self.id or decision.round is None or decision.round >= self.round:
             raise FeedbackError.must("decision", owner, f"of this rule ({self.id})", decision.learner)
-        if decision.round in self._answered:
+        if decision.round in core.answered:
             raise FeedbackError.answered_before(owner, decision.round)
         log = decision.draw_log
         if decision.label_set is None and decision.rule is not None:  # it was stored
@@ -317,7 +331,7 @@ class Rule(Parametrised, ABC):
         numbers = np.concatenate([core.label_set.numbers(part, "labels", owner) for part in sets])
         row = np.zeros(core.k, np.float32)
         core.update(decision, row, core.all_labels, numbers, log, bit, -1, None)
-        self._answered.add(decision.round)
+        core.answered.add(decision.round)
         self.warn_if_broken(core.rule)
 
     def _decide(self, core: Any, s: Array, x: Any, eligible: Array, m: int, cursor: Cursor | None) -> Any:
@@ -331,14 +345,21 @@ class Rule(Parametrised, ABC):
     def _core_for(self, k: int) -> Any:
         """Return what decides by k scores; with another k than before, a new core that goes on from the old one."""
         core = self._core
-        if core is None or core.k != k:
-            core = ScoresCore(k, self.make_kernel(k, self.seed))
-            if self._core is not None:
-                core.rule.restore(self._core.rule.state())
-            label_set = Labels(k if self.labels is None else list(self.labels))
-            core.bind(decision_class=Decision, explore_rule=self, label_set=label_set, id=self.id)
-            self._core = core
-        core.id, core.round, core.rule.seed = self.id, self.round, self.seed
+        if core is None:
+            self._core = self._make_core(k)
+        elif core.k != k:
+            self._core = self._make_core(k, core.rule.state(), core.rounds())
+        return self._core
+
+    def _make_core(self, k: int, kernel_state: dict[str, Array] | None = None, rounds: Any = None) -> Any:
+        """Return a new core for k scores; the state of its kernel and its rounds may be those of another one."""
+        core = ScoresCore(k, self.make_kernel_for_learner(k, self.seed, **self._learner_traits))
+        label_set = Labels(k if self.labels is None else list(self.labels))
+        core.bind(decision_class=Decision, explore_rule=self, label_set=label_set, id=self.id)
+        if kernel_state is not None:
+            core.rule.restore(kernel_state)
+        if rounds is not None:
+            core.restore_rounds(rounds)
         return core
 
     def _prepare(

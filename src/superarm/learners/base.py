@@ -15,7 +15,7 @@ from superarm.decisions import Decision
 from superarm.errors import InvalidInput
 from superarm.explore.coverage import Coverage
 from superarm.explore.registry import rule_from
-from superarm.explore.rule import Rule
+from superarm.explore.rule import LearnerTraits, Rule
 from superarm.learners.inputs import InputSchema
 from superarm.native.answered_rounds import AnsweredRounds
 from superarm.native.core import Core, Cursor
@@ -258,12 +258,11 @@ class LearnerBase(Parametrised):
 
     def _make_kernel(self) -> RuleKernel:
         """Return its rule in compiled code, before the first round."""
-        return self.rule.make_kernel_for_learner(
-            self.n_labels,
-            self.seed,
-            full_information=self.feedback == ("label",),
-            none_label=self.inputs.none_number,
-        )
+        return self.rule.make_kernel_for_learner(self.n_labels, self.seed, **self._traits)
+
+    @property
+    def _traits(self) -> LearnerTraits:
+        return {"full_information": self.feedback == ("label",), "none_label": self.inputs.none_number}
 
     @property
     def _rule_kernel(self) -> RuleKernel:

@@ -7,7 +7,6 @@ batch_feedback.py say which answers can be taken, model_files.py how models are 
 
 from __future__ import annotations
 
-import copy
 import uuid
 from collections.abc import Iterable, Sequence
 from os import PathLike
@@ -392,9 +391,9 @@ class Learner(LearnerBase):
     def __setstate__(self, values: dict[str, Any]) -> None:
         model_files.set_state(self, values)
 
-    def rule_now(self) -> Rule:
+    def current_rule(self) -> Rule:
         """Return a copy of its rule in its present state, for use without the learner, on any scores."""
-        return copy.copy(self.rule) if self.core is None else self.rule.resumed(self.core.rule, self.round)
+        return self.rule.with_state_of(self._rule_kernel, self.round, **self._traits)
 
 
 def load(path: str | PathLike[str] | BinaryIO) -> Learner:

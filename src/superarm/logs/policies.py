@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -159,10 +158,9 @@ class PolicyRunner:
                 raise InvalidInput.must("set_size", policy.name, "1 (its rule knows no larger sets)", size)
             if policy.rule == "own":
                 assert learner is not None
-                self.rule, self.budget_frozen = learner.rule_now(), learner.inputs.layout is not None
+                self.rule, self.budget_frozen = learner.current_rule(), learner.inputs.layout is not None
             else:
-                self.rule, self.budget_frozen = copy.copy(rule), rule.round > 0
-            self.rule.labels = None
+                self.rule, self.budget_frozen = rule.unlabelled(), rule.round > 0
 
     @property
     def has_probabilities(self) -> bool:

@@ -63,6 +63,7 @@ cdef class CoverKernel(LeaveOutKernel):
     cdef double* recent_misses  # of each, a running mean
     cdef double* tally  # of each, TALLY numbers
     cdef readonly bint has_broken_promise
+    cdef public bint warned  # about the broken promise
 
     def __init__(
         self, k, seed, *, coverage, warm_up, eta, uniform, false_no, false_yes, full_information=False, none_label=-1,
