@@ -47,10 +47,10 @@ def test_lemma_4_of_the_tables(k, m, gamma):
     """All three estimates are unbiased."""
     if k == 7 and m > 4:
         k, m = 6, m - 1  # 5040 orders add nothing
-    got = expectation(k, m, gamma, ordered(k, m, estimate_table(k, m, gamma, "ordered")[0]))
+    got = expectation(k, m, gamma, ordered(k, m, estimate_table(k, m, gamma, "ordered").values[0]))
     np.testing.assert_allclose(got, np.eye(k), atol=1e-8)
     for name in ("set", "minimum-variance"):
-        for table in estimate_table(k, m, gamma, name)[::8]:
+        for table in estimate_table(k, m, gamma, name).values[::8]:
             got = set_expectation(k, m, gamma, from_table(k, m, table))
             np.testing.assert_allclose(got, np.eye(k), atol=1e-8)
 
@@ -108,8 +108,8 @@ def test_variance_falls_from_ordered_to_set_to_minimum():
     k, m, gamma, rho = 5, 3, 0.1, float(RHO_GRID[np.argmin(np.abs(RHO_GRID - 0.9))])
     prior = np.where(np.arange(k) < m, rho / m, (1 - rho) / (k - m))
     estimates = {
-        "ordered": ordered(k, m, estimate_table(k, m, gamma, "ordered")[0]),
-        "set": from_table(k, m, estimate_table(k, m, gamma, "set")[0]),
+        "ordered": ordered(k, m, estimate_table(k, m, gamma, "ordered").values[0]),
+        "set": from_table(k, m, estimate_table(k, m, gamma, "set").values[0]),
         "minimum-variance": from_table(k, m, minimum_variance(k, m, gamma, rho)),
     }
     second = {
@@ -127,8 +127,8 @@ def test_set_estimate_averages_the_ordered_one():
     """Rao-Blackwell: E[ordered | set] = set."""
     k, m, gamma = 5, 2, 0.3
     draws, sets = ordered_draws(k, m, gamma), set_probabilities(k, m, gamma)
-    one = ordered(k, m, estimate_table(k, m, gamma, "ordered")[0])
-    averaged = from_table(k, m, estimate_table(k, m, gamma, "set")[0])
+    one = ordered(k, m, estimate_table(k, m, gamma, "ordered").values[0])
+    averaged = from_table(k, m, estimate_table(k, m, gamma, "set").values[0])
     for shown, p in sets.items():
         mean = sum(z * one(order, z, 1) for order, z in draws.items() if set(order) == shown) / p
         np.testing.assert_allclose(mean, averaged(tuple(shown), None, 1), atol=1e-9)

@@ -70,7 +70,7 @@ def test_lemma_5_and_the_exact_second_moment(k: int, m: int) -> None:
 @pytest.mark.parametrize("estimate", ["set", "minimum-variance"])
 def test_second_moment_of_the_other_estimates(k: int, m: int, estimate: str) -> None:
     gamma = 0.3
-    table = estimates.estimate_table(k, m, gamma, estimate)
+    table = estimates.estimate_table(k, m, gamma, estimate).values
     values = table[np.argmin(np.abs(estimates.RHO_GRID - 0.9))] if len(table) > 1 else table[0]
     for y in (0, k - 1):
         exact = 0.0
@@ -246,3 +246,12 @@ def test_estimates_agree_on_what_a_set_is() -> None:
     assert exp(estimates.log_tau1(k, m)) == pytest.approx(m * perm(k - 2, m - 1))
     assert comb(k - 2, m - 1) * factorial(m) == pytest.approx(exp(estimates.log_tau1(k, m)))
     assert len(list(combinations(range(k), m))) == comb(k, m)
+
+
+def test_what_it_refuses() -> None:
+    with pytest.raises(InvalidInput, match="estimate of theory must be 'ordered' or 'set'"):
+        theory.second_moment(10, 4, 0.1, "foo", in_top=True)
+    with pytest.raises(InvalidInput, match="rounds of theory must be a whole number of at least 1, got 0"):
+        theory.best_gamma(10, 4, 0)
+    with pytest.raises(InvalidInput, match="complexity of theory must be a number above 0"):
+        theory.best_gamma(10, 4, 5, complexity=0.0)

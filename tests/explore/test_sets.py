@@ -18,7 +18,7 @@ from superarm.explore.dilute_probabilities import (
     overlap_probabilities,
 )
 from superarm.native.randomness import uniform_number as uniform
-from superarm.theory.label_estimates import log_tau1, order_counts, tau2
+from superarm.theory.label_estimates import inverse_order_sums, log_tau1, tau2
 
 # Seeds are fixed, so these tests never flicker; a correct draw fails each with this probability.
 SIGNIFICANCE = 1e-4
@@ -77,7 +77,7 @@ def test_ordered_probabilities_and_their_inverse_sums(k, m, gamma):
         sets[j] += 1 / factorial(m)
     seen = np.array([sets[j] for j in range(m + 1)])
     expected = np.divide(sums, seen, out=np.zeros(m + 1), where=seen > 0)
-    np.testing.assert_allclose(order_counts(k, m, gamma), expected, rtol=1e-9)
+    np.testing.assert_allclose(inverse_order_sums(k, m, gamma), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("k", "m"), SIZES)

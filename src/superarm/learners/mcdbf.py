@@ -34,7 +34,7 @@ from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
 from superarm.parameters import check_choice, check_number
-from superarm.theory.label_estimates import ESTIMATES, estimates
+from superarm.theory.label_estimates import ESTIMATE_NAMES, estimate_table
 
 
 class MCDBF(Learner):
@@ -71,7 +71,7 @@ class MCDBF(Learner):
     ) -> None:
         super().__init__(**common)
         self.gamma = check_number("gamma", self.owner, gamma, 0.0, 1.0)
-        self.estimate = check_choice("estimate", self.owner, estimate, ESTIMATES)
+        self.estimate = check_choice("estimate", self.owner, estimate, ESTIMATE_NAMES)
         self.gate = bool(gate)
         self.margin = None if margin is None else check_number("margin", self.owner, margin, 0.0)
         self.rho = None if rho is None else check_number("rho", self.owner, rho, 0.0, 1.0)
@@ -88,7 +88,7 @@ class MCDBF(Learner):
             margin=self.margin or 0.0,
             rho=0.9 if self.rho is None else self.rho,
             learn_rho=self.rho is None,
-            estimates=estimates,
+            estimate_table=estimate_table,
         )
 
     def learns_from(self, decision: Decision) -> bool:

@@ -56,11 +56,12 @@ cdef class MCDBFCore(LinearCore):
         margin: of the gate; 0 to follow the noise of the estimates.
         rho: P(y in top set) at the start.
         learn_rho: whether to learn it.
+        estimate_table: the function of theory/label_estimates.py.
     """
 
     cdef readonly double gamma
     cdef readonly str estimate
-    cdef object estimates  # of theory/label_estimates.py: exact, for n, m, gamma and the kind of estimate
+    cdef object estimate_table  # the function of theory/label_estimates.py
     cdef readonly bint ordered, gate, learn_rho
     cdef readonly double margin
     cdef double* rho  # numerator and denominator of the least squares
@@ -75,12 +76,12 @@ cdef class MCDBFCore(LinearCore):
     def __init__(
         self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *,
         double gamma, str estimate, bint gate, double margin, double rho, bint learn_rho,
-        estimates,
+        estimate_table,
     ):
         LinearCore.__init__(self, k, scaling, rule)
         self.gamma, self.estimate, self.ordered = gamma, estimate, estimate == "ordered"
         self.gate, self.margin, self.learn_rho = gate, margin, learn_rho
-        self.estimates = estimates
+        self.estimate_table = estimate_table
         self.rho = self.doubles("rho", 2)
         self.rho[0], self.rho[1] = 20.0 * rho, 20.0
         self.squares = self.doubles("squares", 1)
@@ -96,7 +97,7 @@ cdef class MCDBFCore(LinearCore):
 
     cdef object fill(self, Table* table, Py_ssize_t n, Py_ssize_t m, double gamma):
         """Return the array that ``table.values`` points into: it must live as long."""
-        exact = self.estimates(n, m, gamma, self.estimate)
+        exact = self.estimate_table(n, m, gamma, self.estimate)
         values = np.ascontiguousarray(exact.values, np.float64)
         table.log_tau1 = exact.log_tau1
         table.values = double_data(values)

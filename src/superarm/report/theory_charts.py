@@ -10,7 +10,7 @@ import polars as pl
 from superarm.report.chart import DASHES, GREY, INK, PALETTE, Axis, Chart, LineStyle, line_chart
 from superarm.report.stats import with_interval
 from superarm.theory import second_moment, theorem6_bound
-from superarm.theory.label_estimates import ESTIMATES
+from superarm.theory.label_estimates import ESTIMATE_NAMES
 
 IN_TOP = 0.9
 ALL_MISSES = "all rounds are misses"
@@ -61,12 +61,12 @@ def second_moment_charts(name: str) -> list[Chart]:
     labels = [5, 6, 8, 10, 15, 20, 30, 50, 70, 100, 150, 200]
     over_gamma = {
         (m, estimate): _exact(gammas, [_mean_second_moment(10, m, gamma, estimate) for gamma in gammas])
-        for estimate in ESTIMATES
+        for estimate in ESTIMATE_NAMES
         for m in (2, 7)
     }
     over_k = {
         (m, estimate): _exact(labels, [_mean_second_moment(k, m, 0.1, estimate) for k in labels])
-        for estimate in ESTIMATES
+        for estimate in ESTIMATE_NAMES
         for m in (2, 4)
     }
     return [
@@ -89,7 +89,7 @@ def _second_moment_chart(name: str, title: str, x: str, tables: dict[tuple[int, 
     """Draw the second moment of each (set size, estimate): colours tell the size, dashes the estimate."""
     sizes = list(dict.fromkeys(m for m, _ in tables))
     styles = {
-        f"{estimate}, m = {m}": LineStyle(PALETTE[sizes.index(m)], DASHES[ESTIMATES.index(estimate)])
+        f"{estimate}, m = {m}": LineStyle(PALETTE[sizes.index(m)], DASHES[ESTIMATE_NAMES.index(estimate)])
         for m, estimate in tables
     }
     spec = line_chart(

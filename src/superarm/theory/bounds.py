@@ -14,7 +14,8 @@ import numpy as np
 from superarm.errors import InvalidInput
 from superarm.explore.dilute_probabilities import dilute_moments, log_comb, overlap_probabilities
 from superarm.native.mcdbf import RHO_GRID
-from superarm.theory.label_estimates import ESTIMATES, estimate_table, log_tau1, order_counts, tau2
+from superarm.parameters import check_int, check_number
+from superarm.theory.label_estimates import ESTIMATE_NAMES, estimate_table, inverse_order_sums, log_tau1, tau2
 
 
 def _check(k: int, m: int, gamma: float) -> None:
@@ -60,9 +61,9 @@ def second_moment(k: int, m: int, gamma: float, estimate: str = "ordered", *, in
     """
     _check(k, m, gamma)
     p = overlap_probabilities(k, m, gamma)
-    table = estimate_table(k, m, gamma, estimate)
+    table = estimate_table(k, m, gamma, estimate).values
     values = table[np.argmin(np.abs(RHO_GRID - 0.9))] if len(table) > 1 else table[0]
-    orders = order_counts(k, m, gamma) if estimate == "ordered" else None
+    orders = inverse_order_sums(k, m, gamma) if estimate == "ordered" else None
     with np.errstate(over="ignore", invalid="ignore"):
         total = _second_moment(k, m, p, values, orders, in_top)
     return float(total) if np.isfinite(total) else inf
@@ -107,6 +108,8 @@ def best_gamma(k: int, m: int, rounds: int, *, complexity: float = 2.0) -> float
     k, m, ``rounds`` and ``complexity`` are as in `theorem6_bound`.
     """
     _check(k, m, 1.0)
+    check_int("rounds", "theory", rounds, 1)
+    check_number("complexity", "theory", complexity, 0.0)
     logarithm = (
         log(9.0 / 8.0)
         + 3.0 * log(m)
@@ -169,7 +172,7 @@ def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.
                 second_moment(k, m, gamma, name, in_top=True),
                 second_moment(k, m, gamma, name, in_top=False),
             )
-            for name in ESTIMATES
+            for name in ESTIMATE_NAMES
         },
         lemma5=(lemma5_bound(k, m, gamma, in_top=True), lemma5_bound(k, m, gamma, in_top=False)),
         bound=theorem6_bound(k, m, gamma, rounds, complexity=complexity),

@@ -24,22 +24,16 @@ from superarm.explore.dilute_probabilities import (
     overlap_probabilities,
 )
 from superarm.native.mcdbf import RHO_GRID
+from superarm.parameters import check_choice
 
-ESTIMATES = ("ordered", "set", "minimum-variance")
+ESTIMATE_NAMES = ("ordered", "set", "minimum-variance")
 
 
-class Estimates(NamedTuple):
+class EstimateTable(NamedTuple):
     """The values that the estimate e^ takes, for sets of m out of n labels."""
 
     log_tau1: float
     values: Array  # [rho, j, f, group]; for "ordered" without the 1/(Z tau1) part
-
-
-def estimates(n: int, m: int, gamma: float, estimate: str) -> Estimates:
-    """Return the estimates from a bit about m of n labels; all 0 if every label is shown."""
-    if m < n and gamma > 0.0:
-        return Estimates(log_tau1(n, m), estimate_table(n, m, gamma, estimate))
-    return Estimates(0.0, np.zeros((1, m + 1, 2, 4)))
 
 
 def log_tau1(n: int, m: int) -> float:
@@ -52,7 +46,15 @@ def tau2(n: int, m: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def estimate_table(n: int, m: int, gamma: float, estimate: str) -> Array:
+def estimate_table(n: int, m: int, gamma: float, estimate: str) -> EstimateTable:
+    """Return the table of an estimate, by its name, from a bit about m of n labels; all 0 if every label is shown."""
+    check_choice("estimate", "theory", estimate, ESTIMATE_NAMES)
+    if m >= n or gamma <= 0.0:
+        return EstimateTable(0.0, np.zeros((1, m + 1, 2, 4)))
+    return EstimateTable(log_tau1(n, m), _values(n, m, gamma, estimate))
+
+
+def _values(n: int, m: int, gamma: float, estimate: str) -> Array:
     """Return e^ for each (rho, j, f, group); only "minimum-variance" depends on rho."""
     if estimate == "minimum-variance":
         return np.stack([minimum_variance(n, m, gamma, rho) for rho in RHO_GRID])
@@ -109,7 +111,7 @@ def _falling(count: Array, power: int) -> Array:
     return (count * 1.0, count * (count - 1.0))[power - 1] if power else np.ones_like(count * 1.0)
 
 
-def order_counts(n: int, m: int, gamma: float) -> Array:
+def inverse_order_sums(n: int, m: int, gamma: float) -> Array:
     """Return G(j), the sum of 1/Z over all orders of a set with |S n Y^| = j (docs/errata.md 5).
 
     G(u,v) = u G(u-1,v) rem(u-1,v) / a + v G(u,v-1) rem(u,v-1) / b; infinite where it overflows.
