@@ -94,7 +94,7 @@ class Rule(Parametrised, ABC):
         """Return a new kernel with room for k labels, for draws by this ``seed``."""
 
     def make_kernel_for_learner(self, k: int, seed: int, **traits: Unpack[LearnerTraits]) -> RuleKernel:
-        """Return a new kernel as `make_kernel` does, for a rule that depends on the ``traits`` of its learner."""
+        """Return a new kernel for k labels and draws by ``seed``; it may depend on the ``traits`` of its learner."""
         return self.make_kernel(k, seed)
 
     @classmethod
