@@ -135,7 +135,9 @@ def test_values_in_specs():
 
 
 def test_full_soba_too_large_for_memory():
-    with pytest.raises(InvalidInput, match=r"matrix of SOBA must be 'diagonal' where .*GB for n_labels x"):
+    with pytest.raises(
+        InvalidInput, match=r"matrix of SOBA must be 'diagonal' where .*GB for 1000 labels x 100"
+    ):
         sa.SOBA(n_labels=1000, n_features=100_000, matrix="full")
     sa.SOBA(n_labels=1000, n_features=1000, matrix="diagonal")
 

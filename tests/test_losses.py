@@ -31,6 +31,17 @@ def plainly(logits: Any, shown: Any, hit: Any, false_yes: float, false_no: float
     return -np.log(np.where(hit, q, 1 - q))
 
 
+@pytest.mark.parametrize("shown", [[[True, True, True]], [[True, False, False]], [[False, False, False]]])
+@pytest.mark.parametrize("hit", [True, False])
+def test_half_precision_is_computed_in_single_precision(shown: Any, hit: bool) -> None:
+    logits = np.array([[0.5, -2.0, 3.0]], np.float16)
+    mask = np.array(shown)
+    for function in (set_nll, posterior):
+        half, single = (function(x, mask, [hit]) for x in (logits, logits.astype(np.float32)))
+        assert np.isfinite(half).all()
+        assert np.array_equal(half, single)
+
+
 @pytest.mark.parametrize(("false_yes", "false_no"), NOISE)
 def test_its_definition(false_yes: float, false_no: float) -> None:
     logits, shown, hit = example()

@@ -274,6 +274,8 @@ def test_window():
     assert trace.window(0.0, 0.5) == {"error_rate": 1.0, "miss_rate": 1.0, "shown_miss_rate": 1.0}
     assert trace.window(0.5, 1.0) == {"error_rate": 0.0, "miss_rate": 0.0, "shown_miss_rate": 0.0}
     assert trace.window(0.4, 0.6)["error_rate"] == 0.5
+    with pytest.raises(InvalidInput, match=r"start and stop of Trace.window must be increasing"):
+        trace.window(0.5, 0.5)
 
 
 def test_checkpoints():
@@ -292,6 +294,19 @@ def test_bad_simulations():
         simulate(sa.Perceptron(n_labels=3, n_features=3), stream, 5)
     with pytest.raises(InvalidInput, match="n_labels of Perceptron must be 3, as arrays has, got 4"):
         simulate(sa.Perceptron(n_labels=4, n_features=2), stream, 5)
+
+
+def test_a_stream_that_ends_early_is_told():
+    class Ends(Arrays):
+        def chunks(self, seed):
+            yield next(super().chunks(seed))
+
+    short = Ends(X, Y)
+    with pytest.raises(
+        InvalidInput, match=f"rounds of simulate must be at most {len(Y)}, as arrays ended there"
+    ):
+        simulate(sa.Perceptron(n_labels=3, n_features=2), short, len(Y) + 1)
+    assert simulate(sa.Perceptron(n_labels=3, n_features=2), short, len(Y)).rounds[-1] == len(Y)
 
 
 def test_memory_does_not_grow():

@@ -54,7 +54,7 @@ def set_nll(
     owner = "set_nll"
     if reduction not in ("mean", "sum", "none"):
         raise InvalidInput.must("reduction", owner, "'mean', 'sum' or 'none'", reduction)
-    xp, mask, yes = _validate(owner, logits, shown, hit, false_yes, false_no)
+    xp, logits, mask, yes = _validate(owner, logits, shown, hit, false_yes, false_no)
     log_in, log_out = _log_sum(xp, logits, mask), _log_sum(xp, logits, ~mask)
     a = xp.where(yes, _log(1.0 - false_no), _log(false_no)) + log_in
     b = xp.where(yes, _log(false_yes), _log(1.0 - false_yes)) + log_out
@@ -75,7 +75,7 @@ def posterior(logits: Any, shown: Any, hit: Any, *, false_yes: float = 0.0, fals
     >>> np.round(posterior(np.log([[0.5, 0.3, 0.2]]), [[0, 1]], [True]), 3).tolist()
     [[0.625, 0.375, 0.0]]
     """
-    xp, mask, yes = _validate("posterior", logits, shown, hit, false_yes, false_no)
+    xp, logits, mask, yes = _validate("posterior", logits, shown, hit, false_yes, false_no)
     log_if_shown = xp.where(yes, _log(1.0 - false_no), _log(false_no))
     log_if_not = xp.where(yes, _log(false_yes), _log(1.0 - false_yes))
     x = logits + xp.where(mask, log_if_shown[:, None], log_if_not[:, None])
@@ -102,8 +102,8 @@ def namespace(array: Any, owner: str = "set_nll") -> Any:
 
 def _validate(
     owner: str, logits: Any, shown: Any, hit: Any, false_yes: float, false_no: float
-) -> tuple[Any, Any, Any]:
-    """Return the array library, the mask of shown labels (n x k), and which answers were yes."""
+) -> tuple[Any, Any, Any, Any]:
+    """Return the array library, the logits, the mask of shown labels (n x k), and which answers were yes."""
     xp = namespace(logits, owner)
     if not (0.0 <= false_yes < 1.0 and 0.0 <= false_no < 1.0 and false_yes + false_no < 1.0):
         raise InvalidInput.must(
@@ -116,7 +116,9 @@ def _validate(
     if tuple(yes.shape) != (logits.shape[0],):
         wanted = f"{logits.shape[0]} answers, one for each row of logits"
         raise InvalidInput.must("hit", owner, wanted, Description(f"shape {tuple(yes.shape)}"))
-    return xp, mask, yes if yes.dtype == mask.dtype else yes != 0
+    if getattr(logits.dtype, "itemsize", 4) < 4:  # half precision has no `LOG_ZERO`
+        logits = logits + xp.zeros_like(logits, dtype=xp.float32)
+    return xp, logits, mask, yes if yes.dtype == mask.dtype else yes != 0
 
 
 def _check_hits(hit: Any, owner: str) -> Array:

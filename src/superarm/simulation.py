@@ -189,6 +189,9 @@ class Trace:
         a, b = (int(np.argmin(np.abs(self.rounds - share * last))) for share in (start, stop))
         before = self.counts[a] if start > 0 else np.zeros(3)
         n = self.rounds[b] - (self.rounds[a] if start > 0 else 0)
+        if n <= 0:
+            wanted = "increasing, with a checkpoint between them"
+            raise InvalidInput.must("start and stop", "Trace.window", wanted, (start, stop))
         return {name: float((self.counts[b] - before)[i] / n) for i, name in enumerate(RATES)}
 
 
@@ -279,6 +282,9 @@ def simulate(
             done += n
             tick(n)
             counts[np.searchsorted(checkpoint_rounds, done)] = total  # the last one counts, at the checkpoint
+    if done < rounds:
+        wanted = f"at most {done}, as {stream.name} ended there"
+        raise InvalidInput.must("rounds", "simulate", wanted, rounds)
     return Trace(
         learner=learner.name,
         data=stream.name,

@@ -103,3 +103,56 @@ def test_numbers_of_a_run_must_be_whole(y: Any, visit: Any) -> None:
     with pytest.raises(InvalidInput, match=r"must be (label|row) numbers"):
         learner.run(np.ones((2, 2)), y, visit)
     assert learner.run(np.ones((2, 2)), [0.0, 1.0], np.array([1.0, 0.0]))[3] == 2
+
+
+# ---------------------------------------------------------------- what changes nothing
+
+
+FIRST_ROWS = {"numbers": [1.0, 2.0, 3.0], "names": {"age": 3, "text": "a card that does not work"}}
+
+
+@pytest.mark.parametrize("row", FIRST_ROWS.values(), ids=list(FIRST_ROWS))
+def test_a_prediction_before_the_first_row_fixes_nothing(row: Any) -> None:
+    learner = sa.SetLogit(n_labels=3, seed=1)
+    ranks = learner.rank(row)
+    assert learner.predict([row])[0] in ranks
+    assert learner.predict_proba([row]).tolist() == [[1 / 3] * 3]
+    assert (learner.core, learner.n_features, learner.columns) == (None, None, None)
+    assert learner.decide([1.0, 2.0]).round == 0
+
+
+def test_a_failed_prediction_or_run_fixes_nothing() -> None:
+    learner = sa.SetLogit(n_labels=3)
+    bad = np.array([[np.inf, 1, 2]], np.float32)
+    with pytest.raises(InvalidInput, match="x of SetLogit must be finite"):
+        learner.predict(bad)
+    with pytest.raises(InvalidInput, match="x of SetLogit must be finite"):
+        learner.run(bad, [0])
+    with pytest.raises(InvalidInput, match="y of SetLogit"):
+        learner.run([[1.0, 2.0, 3.0]], ["ant"])
+    assert (learner.core, learner.n_features) == (None, None)
+    learner.run([[1.0, 2.0]], [0])
+    assert (learner.round, learner.n_features) == (1, 2)
+
+
+def test_a_rule_of_single_labels_shows_no_more() -> None:
+    learner = sa.SetLogit(n_labels=5, n_features=2, explore=Boltzmann())
+    for ask in (
+        lambda: learner.decide([1.0, 2.0], set_size=3),
+        lambda: learner.decide_many([[1.0, 2.0]], set_size=3),
+        lambda: setattr(learner, "set_size", 3),
+    ):
+        with pytest.raises(InvalidInput, match=r"set_size of SetLogit must be 1 .*, got 3"):
+            ask()
+    assert learner.set_size == len(learner.decide([1.0, 2.0]).labels) == 1
+
+
+def test_labels_are_added_by_add_labels_alone() -> None:
+    learner = sa.SetLogit(n_labels=4, n_features=2, set_size=2)
+    learner.decide([1.0, 2.0])
+    for n_labels in (3, 6):
+        with pytest.raises(
+            InvalidInput, match="n_labels of SetLogit must be left at 4: add_labels adds some"
+        ):
+            learner.with_params(n_labels=n_labels)
+    assert learner.with_params(labels=list("abcd")).labels == tuple("abcd")

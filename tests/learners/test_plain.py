@@ -130,7 +130,7 @@ def test_what_is_missing_is_named() -> None:
         Strange(n_labels=3).decide([1.0])
     with pytest.raises(InvalidInput, match="explore of PlainSteps must be a rule"):
         PlainSteps(n_labels=3, explore="show")
-    with pytest.raises(InvalidInput, match="a rule for sets of more than one label"):
+    with pytest.raises(InvalidInput, match="its rule knows no larger sets"):
         PlainSteps(n_labels=3, set_size=2, explore=Boltzmann())
     for method, arguments in (("score", (None,)), ("learn", (None, None, True))):
         with pytest.raises(TypeError, match="must define"):

@@ -128,7 +128,7 @@ def test_those_that_are_bound_to_their_own_sets_refuse_in_one_sentence(name: str
 def test_what_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"explore of .* must be a rule of superarm.explore, got 'rank'"):
         made(name, explore="rank")
-    with pytest.raises(InvalidInput, match=r"explore of .* must be a rule for sets of more than one label"):
+    with pytest.raises(InvalidInput, match=r"set_size of .* must be 1 \(its theory or its rule"):
         made(name, explore=sa.explore.Boltzmann(), set_size=2)
     with pytest.raises(InvalidInput, match=r"coverage of .* must be left out: in Python, explore=Cover"):
         make(f"{name}:coverage=0.9", n_labels=6)

@@ -249,11 +249,10 @@ class LearnerBase(Parametrised):
         if not isinstance(rule, Rule):
             raise self.invalid("explore", "a rule of superarm.explore", explore)
         self.inputs.sizes_vary = rule.sizes_vary
+        self.inputs.single_label = self.single_label or rule.single_label
         self._set_size = self.inputs.check_set_size(
             self.inputs.default_set_size if set_size is None else set_size
         )
-        if rule.single_label and self._set_size > 1:
-            raise self.invalid("explore", "a rule for sets of more than one label", explore)
         return rule
 
     def _make_kernel(self) -> RuleKernel:

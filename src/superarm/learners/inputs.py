@@ -86,7 +86,7 @@ class InputSchema:
         """Return a set_size, checked."""
         m = check_int("set_size", self.owner, size, 1)
         if self.single_label and m != 1:
-            raise self.invalid("set_size", "1 (its theory knows no larger sets)", m)
+            raise self.invalid("set_size", "1 (its theory or its rule knows no larger sets)", m)
         if self.sizes_vary and m <= self.label_set.count:
             return m
         if m >= self.label_set.count:

@@ -8,7 +8,8 @@ batch_feedback.py say which answers can be taken, model_files.py how models are 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any, BinaryIO
 
@@ -107,29 +108,21 @@ class Learner(LearnerBase):
             cursor: decide with the model of now at this cursor, which is moved; the learner stays as it is,
                 until `advance`.
         """
-        core = self.core
-        if eligible is None and set_size is None and coverage is None and core is not None:
-            decision: Decision | None = core.decide_fast(x, cursor)
+        if eligible is None and set_size is None and coverage is None and self.core is not None:
+            decision: Decision | None = self.core.decide_fast(x, cursor)
             if decision is not None:
                 return decision
         numbers = self.inputs.showable if eligible is None else self.inputs.eligible_numbers(eligible)
         m = self._set_size if set_size is None else self.inputs.check_set_size(set_size)
-        checkpoint = self.inputs.checkpoint()
-        try:
+        with self._row_effects(keep=cursor is None):
             named = named_row(x)
             row = self.inputs.encode_row(x if named is None else named)
-            now = self.ensure_core() if cursor is None else self.core_for_cursor(cursor)
+            core = self.ensure_core() if cursor is None else self.core_for_cursor(cursor)
             shown = row if named is None else json_row(named)
-            decision = self._with_coverage(now, coverage, now.decide, row, shown, numbers, m, cursor)
+            decision = self._with_coverage(core, coverage, core.decide, row, shown, numbers, m, cursor)
             if decision is None:
                 raise feedback.score_error(self, row)
-        except Exception:
-            self.inputs.rollback(checkpoint)
-            self.core = core
-            raise
-        if cursor is not None:
-            self.inputs.rollback(checkpoint)
-        elif self.inputs.column_warnings:
+        if cursor is None and self.inputs.column_warnings:
             self.inputs.warn()
         return decision
 
@@ -184,6 +177,20 @@ class Learner(LearnerBase):
             raise self.invalid("decision", "one that it has not made or taken before", decision)
         core.advance(log, np.array([0, len(log)]), 0, 1)
 
+    @contextmanager
+    def _row_effects(self, *, keep: bool = True) -> Iterator[None]:
+        """Keep the layout, names and core that rows bring inside of the block, unless it fails or ``keep`` is false."""
+        core, checkpoint = self.core, self.inputs.checkpoint()
+        try:
+            yield
+        except Exception:
+            keep = False
+            raise
+        finally:
+            if not keep:
+                self.inputs.rollback(checkpoint)
+                self.core = core
+
     # ------------------------------------------------------------ many rounds
 
     def decide_many(
@@ -202,9 +209,8 @@ class Learner(LearnerBase):
             set_size: how many to show; with a promised coverage, the most.
             coverage: another promise, for this time.
         """
-        before, checkpoint = self.core, self.inputs.checkpoint()
         m = self._set_size if set_size is None else self.inputs.check_set_size(set_size)
-        try:
+        with self._row_effects():
             rows = self.inputs.encode_owned_rows(X)
             core, eligible_labels = self.ensure_core(), EligibleLabels(self.inputs.showable)
             if eligible is not None:
@@ -215,10 +221,6 @@ class Learner(LearnerBase):
             )
             if done < len(rows):
                 raise feedback.score_error(self, rows.row(done))
-        except Exception:
-            self.inputs.rollback(checkpoint)
-            self.core = before
-            raise
         rounds = np.arange(core.round, cursor.round)
         core.move_to(cursor)
         return Decisions(
@@ -266,14 +268,18 @@ class Learner(LearnerBase):
             How many rounds had a wrong top label, a miss of the top set, a miss of the shown set; and how many labels
             were shown in all.
         """
-        rows = self.inputs.encode_rows(X)
-        y, visit = batch_feedback.check_run(self, len(rows), y, visit, sizes)
-        core, counts = self.ensure_core(), np.zeros(4, np.int64)
-        before = core.round
-        done, status = loops.run(core, rows, y, visit, counts, sizes)
+        with self._row_effects():
+            rows = self.inputs.encode_rows(X)
+            y, visit = batch_feedback.check_run(self, len(rows), y, visit, sizes)
+            core, counts = self.ensure_core(), np.zeros(4, np.int64)
+            before = core.round
+            done, status = loops.run(core, rows, y, visit, counts, sizes)
+            error = feedback.update_error(self, status, rows.row(visit[done]), core.round) if status else None
+            if error is not None and done == 0:
+                raise error
         core.answered.add_many(np.arange(before, before + done))
-        if status:
-            raise feedback.update_error(self, status, rows.row(visit[done]), core.round)
+        if error is not None:
+            raise error
         self.rule.warn_if_broken(core.rule)
         return counts
 
@@ -281,18 +287,20 @@ class Learner(LearnerBase):
 
     def scores(self, X: Any) -> Array:
         """Return the scores of all labels for every row of X, by which labels are ranked."""
-        rows = self.inputs.encode_rows(X, grow=False)
-        out = np.zeros((len(rows), self.n_labels), np.float32)
-        self.ensure_core().scores(rows, out)
-        fine = np.isfinite(out).all(axis=1)
-        if not fine.all():
-            raise feedback.score_error(self, rows.row(int(np.flatnonzero(~fine)[0])))
+        with self._row_effects(keep=False):
+            rows = self.inputs.encode_rows(X, grow=False)
+            out = np.zeros((len(rows), self.n_labels), np.float32)
+            self.ensure_core().scores(rows, out)
+            fine = np.isfinite(out).all(axis=1)
+            if not fine.all():
+                raise feedback.score_error(self, rows.row(int(np.flatnonzero(~fine)[0])))
         return out
 
     def rank(self, x: Any) -> list[Label]:
         """Return all labels that can be shown for one row ``x``, best first."""
-        row = self.inputs.encode_row(x, grow=False)
-        return self.label_set.decode(self._ranked(stack([row], self.inputs.layout))[0])
+        with self._row_effects(keep=False):
+            row = self.inputs.encode_row(x, grow=False)
+            return self.label_set.decode(self._ranked(stack([row], self.inputs.layout))[0])
 
     def predict(self, X: Any) -> Array:
         """Return the best label for every row of X."""

@@ -61,6 +61,9 @@ def with_params(learner: Learner, params: dict[str, Any], *, with_rule: bool = T
             learner.inputs.layout,
         )
         if learner.core is not None:
+            if new.n_labels != learner.n_labels:
+                wanted = f"left at {learner.n_labels}: add_labels adds some"
+                raise learner.invalid("n_labels", wanted, new.n_labels)
             core, memory = new.ensure_core(), learner.memory_to_json()
             if memory is not None:
                 new.memory_from_json(memory, learner.core.state())

@@ -64,8 +64,10 @@ class SOBA(BanditLearner):
     def _check_memory(self, n_features: int) -> None:
         size = self.n_labels * (n_features + 16)
         if self.matrix == "full" and size * size * 8 > _memory() / 2:
-            gigabytes = Description(f"{size * size * 8 / 2**30:.0f} GB for n_labels x n_features = {size}")
-            raise self.invalid("matrix", "'diagonal' where 'full' does not fit in memory", gigabytes)
+            memory = f"{size * size * 8 / 2**30:.0f} GB for {self.n_labels} labels x {n_features} features"
+            raise self.invalid(
+                "matrix", "'diagonal' where 'full' does not fit in memory", Description(memory)
+            )
 
 
 def _memory() -> float:
