@@ -285,7 +285,8 @@ def test_reprs_tell_what_it_is() -> None:
 
 USED_OF_LEARNERS = {
     *("decide", "update", "decide_many", "update_many", "run", "cursor", "advance", "scores", "rank"),
-    *("predict", "predict_set", "save", "with_params", "resume_from_snapshot", "add_labels", "use_columns"),
+    *("predict", "predict_set", "save", "with_params", "with_new_rule", "resume_from_snapshot"),
+    *("add_labels", "use_columns"),
     *("name", "feedback", "params", "nondefault_params", "effective_scaling", "labels", "n_labels"),
     *("n_features", "columns", "column_warnings", "metadata", "round", "answered", "set_size", "id"),
     *("rule", "current_rule", "coverage", "coverage_at"),

@@ -14,7 +14,6 @@ from superarm.journal.snapshots import import_user_classes, is_user_class, made_
 from superarm.journal.store import Snapshot
 from superarm.journal.totals import Totals
 from superarm.learners import Learner, Scores, SetLogit, load
-from superarm.learners.model_files import with_params
 from superarm.learners.registry import make, parse
 
 # The default share of uniform sets of SetLogit and Scores. It costs
@@ -107,8 +106,7 @@ def _with_sizes(learner: Learner, options: JournalOptions) -> Learner:
     """Return a learner that shows as many labels as the options say, or that promises their coverage."""
     promised = None if learner.coverage is None else learner.coverage.promised
     if options.coverage is not None and options.coverage != promised:  # a new promise, kept from now on
-        params = {"coverage": options.coverage, "set_size": options.set_size}
-        return with_params(learner, params, with_rule=False)
+        return learner.with_new_rule(coverage=options.coverage, set_size=options.set_size)
     if options.set_size is not None and options.set_size != learner.set_size:
         return learner.with_params(set_size=options.set_size)
     return learner

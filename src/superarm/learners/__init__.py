@@ -4,9 +4,9 @@ from superarm.learners.averaged_softmax import AveragedSoftmax as AveragedSoftma
 from superarm.learners.banditron import Banditron as Banditron
 from superarm.learners.epabf import EPABF as EPABF
 from superarm.learners.learner import Learner as Learner
-from superarm.learners.learner import load as load
 from superarm.learners.mcdbf import MCDBF as MCDBF
 from superarm.learners.mcslp import MCSLP as MCSLP
+from superarm.learners.model_files import load as load
 from superarm.learners.newtron import Newtron as Newtron
 from superarm.learners.pa import PA as PA
 from superarm.learners.perceptron import Perceptron as Perceptron

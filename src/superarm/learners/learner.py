@@ -2,7 +2,7 @@
 
 inputs (inputs.py): what rows and labels mean; rule (superarm.explore): how sets are chosen; core (superarm.native):
 both in compiled code, and the answered rounds. base.py is what a subclass defines (docs/extend.md), feedback.py and
-batch_feedback.py say which answers can be taken, model_files.py how models are kept.
+batch_feedback.py say which answers can be taken, model_files.py how labels, parameters and files change a learner.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from os import PathLike
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from superarm._types import Array
 from superarm.data.cells import json_row
-from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
 from superarm.data.rows import stack
 from superarm.data.tables import named_row
@@ -25,8 +23,9 @@ from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.explore.cover import check_coverage
 from superarm.explore.rule import Rule
-from superarm.learners import batch_feedback, feedback, model_files
+from superarm.learners import batch_feedback, feedback
 from superarm.learners.base import SCALINGS, LearnerBase
+from superarm.learners.model_files import PersistentLearner
 from superarm.losses import softmax
 from superarm.native import loops
 from superarm.native.core import Core, Cursor
@@ -41,7 +40,7 @@ HOOKS = {name for name in vars(LearnerBase) if not name.startswith("_")} - {
 }
 
 
-class Learner(LearnerBase):
+class Learner(PersistentLearner):
     """The API of every learner.
 
     Args:
@@ -339,45 +338,11 @@ class Learner(LearnerBase):
         showable = self.inputs.showable
         return showable[np.argsort(-self.scores(X)[:, showable], axis=1, kind="stable")]
 
-    # ------------------------------------------------------------ labels, names, files
+    # ------------------------------------------------------------ copies, and how it is shown
 
-    def add_labels(self, labels: int | Sequence[Label]) -> None:
-        """Add labels to a running learner: their names, or how many if it has no names.
-
-        They start with weights of 0; what has been learnt stays. Decisions made before can still be
-        answered, as decisions among the labels of that time.
-        """
-        label_set, before, old = self.label_set.extended(labels, self.owner), self.n_labels, self.core
-        if old is not None and self.fixed_labels:
-            raise self.invalid("labels", "left as they are: its matrix couples all labels", labels)
-        self.inputs.label_additions.append((self.round, before))
-        self.inputs.use_labels(label_set)
-        if self.inputs.sizes_vary and self._set_size == before:  # all labels stay all labels
-            self._set_size = self.n_labels
-        if old is not None:
-            self.core = self.rebuild_core(old)
-            self.on_labels_added(before)
-
-    def with_params(self, **params: Any) -> Learner:
-        """Return a copy with other parameters; all that it has learnt stays."""
-        return model_files.with_params(self, params)
-
-    def resume_from_snapshot(self, old: Learner) -> Learner:
-        """Return a copy of ``old``, a snapshot of this learner, with the rounds, answers, labels and columns of now."""
-        return model_files.resume_from_snapshot(self, old)
-
-    def use_columns(self, columns: Columns | dict[str, Any] | str | PathLike[str]) -> None:
-        """Declare the columns of rows: before the first row, or the same with new ones at the end.
-
-        Args:
-            columns: what `Columns.infer` gave; or a file of columns, or a model file.
-        """
-        self.inputs.use_columns(Columns.load(columns))
-        self.ensure_core()
-
-    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
-        """Write the model to a file, by its path or open for writing bytes; loaded again, it goes on bit for bit."""
-        model_files.write(self, path)
+    def current_rule(self) -> Rule:
+        """Return a copy of its rule in its present state, for use without the learner, on any scores."""
+        return self.rule.with_state_of(self._rule_kernel, self.round, **self._traits)
 
     def __repr__(self) -> str:
         texts = {name: repr(value) for name, value in self.nondefault_params.items()}
@@ -392,22 +357,3 @@ class Learner(LearnerBase):
         from superarm.learners.html import learner_html
 
         return learner_html(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return model_files.get_state(self)
-
-    def __setstate__(self, values: dict[str, Any]) -> None:
-        model_files.set_state(self, values)
-
-    def current_rule(self) -> Rule:
-        """Return a copy of its rule in its present state, for use without the learner, on any scores."""
-        return self.rule.with_state_of(self._rule_kernel, self.round, **self._traits)
-
-
-def load(path: str | PathLike[str] | BinaryIO) -> Learner:
-    """Return the learner that `Learner.save` wrote; a class of your own must be imported first.
-
-    Args:
-        path: the file, or an open binary file.
-    """
-    return model_files.read(path, Learner)
