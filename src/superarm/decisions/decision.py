@@ -249,8 +249,8 @@ class Decision(DecisionBase):
                 sets=(shown, drawn, top),
                 size=len(shown),
                 eligible=None if data["eligible"] is None else tuple(data["eligible"]),
-                log_ordered=_nan_if_none(data["log_ordered_propensity"]),
-                log_set=_nan_if_none(data["log_propensity"]),
+                log_ordered=nan_if_none(data["log_ordered_propensity"]),
+                log_set=nan_if_none(data["log_propensity"]),
                 rule=data["rule"],
                 round=data["round"],
                 learner=data["learner"],
@@ -286,7 +286,8 @@ def _none_if_nan(value: float) -> float | None:
     return None if isnan(value) else value
 
 
-def _nan_if_none(value: float | None) -> float:
+def nan_if_none(value: float | None) -> float:
+    """Return a number, NaN where it is not known."""
     return nan if value is None else float(value)
 
 

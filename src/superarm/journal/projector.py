@@ -25,9 +25,9 @@ from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.shadows import Shadow, make_shadows
 from superarm.journal.snapshots import learner_from_bytes
 from superarm.journal.store import READ_BATCH, Snapshot, Store
+from superarm.journal.stored_updates import StoredUpdates
 from superarm.journal.totals import Totals
 from superarm.learners import Learner
-from superarm.learners.stored_updates import StoredUpdates
 
 
 class ContentErased(Exception):

@@ -5,38 +5,25 @@ The same bits as `Learner.advance` and `Learner.update` one by one, in one compi
 
 from __future__ import annotations
 
-from math import nan
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from superarm._types import Array
 from superarm.data.rows import layout_of
+from superarm.decisions.decision import nan_if_none
 from superarm.decisions.decisions import DrawnSets, flatten
 from superarm.errors import InvalidInput, SuperarmError
+from superarm.journal.events import DecisionBody, Event
 from superarm.learners.batch_feedback import AnswerColumns, DecisionColumns, DecisionsBetween, learn_batch
 from superarm.learners.feedback import answered_before, update_error
 from superarm.learners.learner import Learner
 
 
-class StoredDecision(Protocol):
-    """A decision that was stored."""
-
-    @property
-    def body(self) -> Any:
-        """What is kept of it: fields as in `Decision.to_dict`, and ``n_labels``, how many labels there were."""
-
-    def row(self) -> Any:
-        """Return the row that it was made for."""
-
-    def draw_log(self, learner: Learner) -> Array:
-        """Return what its rule wrote down, or at least the part that moves the rule."""
-
-
 class StoredAnswer(NamedTuple):
     """The answer to a stored decision."""
 
-    stored: StoredDecision
+    decision: Event
     row: Any  # where rows have names: what these mean may change with the next row; else None
     hit: bool
     label: int  # its number; -1 where only a bit came
@@ -56,13 +43,13 @@ class StoredUpdates:
         self._logs: list[Array] = []
         self._answers: list[StoredAnswer] = []
 
-    def add_decision(self, decision: StoredDecision) -> None:
+    def add_decision(self, decision: Event) -> None:
         """Take a decision that the learner made; InvalidInput if its row does not fit the rows before it."""
         self._check_row(decision.row())
         self._rounds.append(decision.body.round)
         self._logs.append(decision.draw_log(self.learner))
 
-    def add_answer(self, decision: StoredDecision, hit: bool, label: str | None) -> None:
+    def add_answer(self, decision: Event, hit: bool, label: str | None) -> None:
         """Take an answer: the bit, and the right label where the learner is to hear it."""
         row = None if self.learner.columns is None else self._row(decision)
         number = -1 if label is None else self.number[label]
@@ -91,8 +78,8 @@ class StoredUpdates:
                 start += done
                 counted = int(before[min(start, len(answers) - 1)])
                 if status:
-                    stored = answers[start].stored
-                    error = update_error(learner, status, self._row(stored), stored.body.round)
+                    decision = answers[start].decision
+                    error = update_error(learner, status, self._row(decision), decision.body.round)
                     if not isinstance(error, SuperarmError):
                         raise error
                     refused[start] = str(error)
@@ -103,12 +90,12 @@ class StoredUpdates:
 
     def _batch(self) -> DecisionColumns:
         """Return the decisions that were answered, in columns."""
-        bodies = [answer.stored.body for answer in self._answers]
+        bodies = [answer.decision.body for answer in self._answers]
         rounds = [body.round for body in bodies]
         again = self.learner.answered.first_of(np.array(rounds, np.int64))
         if again is not None:
             raise answered_before(self.learner, again)
-        rows = [self._row(a.stored) if a.row is None else a.row for a in self._answers]
+        rows = [self._row(a.decision) if a.row is None else a.row for a in self._answers]
         eligible = [self._eligible(body) for body in bodies]
         return DecisionColumns.from_lists(self.learner.inputs, rows, eligible, rounds, self._draws(bodies))
 
@@ -124,26 +111,24 @@ class StoredUpdates:
             inputs.rollback(checkpoint)
             raise
 
-    def _row(self, decision: StoredDecision) -> Any:
+    def _row(self, decision: Event) -> Any:
         row = decision.row()
         return self.learner.inputs.encode_row(row) if type(row) is dict else row
 
-    def _draws(self, bodies: list[Any]) -> DrawnSets:
+    def _draws(self, bodies: list[DecisionBody]) -> DrawnSets:
         sets = [
             np.array([self.number[label] for label in (*body.labels, *body.drawn, *body.top)], np.intp)
             for body in bodies
         ]
-        log_probs = [(_number(body.log_ordered_propensity), _number(body.log_propensity)) for body in bodies]
-        logs = [answer.stored.draw_log(self.learner) for answer in self._answers]
+        log_probs = [
+            (nan_if_none(body.log_ordered_propensity), nan_if_none(body.log_propensity)) for body in bodies
+        ]
+        logs = [answer.decision.draw_log(self.learner) for answer in self._answers]
         return DrawnSets.from_lists(sets, [len(body.labels) for body in bodies], log_probs, logs)
 
-    def _eligible(self, body: Any) -> Array:
+    def _eligible(self, body: DecisionBody) -> Array:
         """Return the labels that could be shown: the eligible ones, or all that there were."""
         if body.eligible is not None:
             return np.sort([self.number[label] for label in body.eligible])
         all_labels = self.learner.inputs.all_labels
         return all_labels if body.n_labels == len(all_labels) else all_labels[: body.n_labels]
-
-
-def _number(log_probability: float | None) -> float:
-    return nan if log_probability is None else log_probability
