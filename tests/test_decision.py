@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import superarm as sa
 from superarm.errors import InvalidInput
+from superarm.explore import Cover, Dilute, RunnerUp, Uniform
 from superarm.native.answered_rounds import AnsweredRounds
 
 ROUNDS = st.integers(0, 60)
@@ -124,7 +125,7 @@ def test_json_and_back(x):
     ):
         assert getattr(back, name) == getattr(decision, name), name
     assert back.log_propensity == decision.log_propensity
-    assert back.log_ordered_propensity == decision.log_ordered_propensity
+    assert back.ordered_propensity == decision.ordered_propensity is not None
     assert decision.gamma == 0.1
     if isinstance(x, list):
         assert back.x.tobytes() == decision.x.tobytes()
@@ -147,7 +148,7 @@ def test_given_sets_go_through_json_too():
     [
         {"x": "abc"},
         {"log_propensity": "a"},
-        {"log_ordered_propensity": [0.0]},
+        {"n_labels": [5]},
         {"labels": 3},
         {"drawn": [0]},
         {"top": [0, 0]},
@@ -168,7 +169,7 @@ def test_whole_numbers_from_other_languages():
     """JavaScript writes 0 for 0.0."""
     learner = sa.MCSLP(n_labels=3, n_features=2, set_size=2)
     data = learner.decide([1.0, 0.0]).to_dict()
-    data["log_propensity"], data["log_ordered_propensity"], data["x"] = 0, 0, [1, 0]
+    data["log_propensity"], data["x"] = 0, [1, 0]
     back = sa.Decision.from_dict(data)
     assert back.propensity == 1.0
     learner.update(back, label=2)
@@ -211,4 +212,27 @@ def test_one_and_many_have_the_same_probability_to_the_last_bit():
     decisions = sa.explore.RunnerUp(set_size=3, uniform=0.1).decide_many(scores)
     assert len(set(decisions.propensity.tolist())) > 50
     assert decisions.propensity.tolist() == [decision.propensity for decision in decisions]
-    assert decisions.ordered_propensity.tolist() == [decision.ordered_propensity for decision in decisions]
+    ordered = [decision.ordered_propensity for decision in decisions]
+    np.testing.assert_array_equal(decisions.ordered_propensity, np.array(ordered, np.float64))
+
+
+@pytest.mark.parametrize("rule", [Uniform(set_size=2), RunnerUp(set_size=2), Cover(warm_up=0, set_size=2)])
+def test_no_order_is_claimed_where_none_is_known(rule):
+    """Floyd's algorithm and ranks that fill up give no order whose probability is known."""
+    decision = rule.decide([0.0, 0.0, 0.0, 0.0])
+    assert decision.propensity is not None
+    assert decision.ordered_propensity == (decision.propensity if decision.size == 1 else None)
+    many = rule.decide_many([[0.0] * 4] * 20)
+    assert (np.isnan(many.ordered_propensity) == (many.sizes > 1)).all()
+    assert max(many.sizes) == 2
+
+
+def test_the_ordered_propensities_of_all_orders_sum_to_one():
+    rule, seen = Dilute(set_size=2, gamma=0.5), {}
+    for _ in range(500):
+        decision = rule.decide([3.0, 2.0, 1.0, 0.0])
+        stored = sa.Decision.from_dict(decision.to_dict())
+        assert stored.ordered_propensity == decision.ordered_propensity
+        seen[tuple(decision.drawn)] = decision.ordered_propensity
+    assert len(seen) == 12
+    assert sum(seen.values()) == pytest.approx(1.0)

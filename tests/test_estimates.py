@@ -150,7 +150,6 @@ def steps(learner, k, m, gamma):
             decision = learner.decide(x)
             assert sorted(decision.top) == list(range(m))
             data = decision.to_dict() | {"labels": list(order), "drawn": list(order)}
-            data["log_ordered_propensity"] = float(np.log(z))
             learner.update(sa.Decision.from_dict(data), hit=bool(f))
             yield order, z, f, W[:, 0].astype(float) - SCORES[:k]
 
@@ -231,7 +230,6 @@ def test_unbiased_among_eligible_labels(gate):
             W[:, 0] = start
             data = learner.decide(x, eligible=among).to_dict()
             data |= {"labels": [among[r] for r in order], "drawn": [among[r] for r in order]}
-            data["log_ordered_propensity"] = float(np.log(z))
             learner.update(sa.Decision.from_dict(data), hit=bool(f))
             for y in range(n):
                 if int(y in order) == f:

@@ -141,7 +141,6 @@ def test_with_a_learner(tmp_path: Path) -> None:
         (Choice([0, 1], 1.0), InvalidInput, "shown of Wrong.choose must be at most 1"),
         (Choice([3], 1.0), InvalidInput, "distinct positions of 3, at least one, got"),
         (Choice([0], 0.0), InvalidInput, r"probability of Wrong.choose must be in \(0, 1\], got 0.0"),
-        (Choice([0], 0.5, 2.0), InvalidInput, r"ordered of Wrong.choose must be in \(0, 1\]"),
         (
             Choice([0], 0.5, draw_log=[1.0]),
             InvalidInput,

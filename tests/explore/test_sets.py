@@ -18,6 +18,7 @@ from superarm.explore.dilute_probabilities import (
     overlap_probabilities,
 )
 from superarm.native.randomness import uniform_number as uniform
+from superarm.native.rules import log_order_probability
 from superarm.theory.label_estimates import inverse_order_sums, log_tau1, tau2
 
 # Seeds are fixed, so these tests never flicker; a correct draw fails each with this probability.
@@ -35,7 +36,9 @@ def drawing(k, m, gamma, top=None, seed=0):
         cursor = core.cursor()
         cursor.round = round_
         decision = core.decide(s, None, candidates, min(m, k), cursor)
-        return tuple(decision.drawn), decision.log_ordered_propensity, decision.log_propensity
+        rank = {label: i for i, label in enumerate(decision.top)}
+        order = np.array([rank.get(label, len(rank)) for label in decision.drawn])
+        return tuple(decision.drawn), log_order_probability(order, k, gamma), decision.log_propensity
 
     return at
 

@@ -315,8 +315,8 @@ class Kept:
 
     def add(self, decision: Any) -> None:
         self.sets.append([_plain(decision.drawn), _plain(decision.top), _plain(decision.labels)])
-        told = (decision.log_propensity, decision.log_ordered_propensity)
-        self.numbers.append([None if isnan(value) else round(float(value), 6) for value in told])
+        value = decision.log_propensity
+        self.numbers.append([None if isnan(value) else round(float(value), 6)])
 
 
 def _plain(labels: Any) -> list[Any]:
@@ -631,8 +631,8 @@ def read() -> dict[str, Any]:
     for path in (OLD, NEW):
         with gzip.open(path, "rt") as file:
             results |= json.load(file)
-    for result in results.values():  # older versions kept a third number
-        result["numbers"] = [row[:2] for row in result["numbers"]]
+    for result in results.values():  # older versions kept further numbers
+        result["numbers"] = [row[:1] for row in result["numbers"]]
     return results
 
 

@@ -11,6 +11,7 @@ from exact import log_ordered_probability
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
+from superarm.explore import Dilute
 
 X = np.array([0.6, -0.8], np.float32)
 
@@ -114,3 +115,35 @@ def test_a_batch_that_fails_midway_has_marked_what_it_learnt():
         learner.update_many([good, bad], hits=[True, False])
     with pytest.raises(FeedbackError, match="answered before"):
         learner.update(good, hit=True)
+
+
+@pytest.mark.parametrize("estimate", ["ordered", "set", "minimum-variance"])
+def test_many_given_sets_teach_as_one_by_one_whatever_their_gamma(estimate):
+    random = np.random.default_rng(0)
+    one, many = (sa.MCDBF(n_labels=6, n_features=2, set_size=2, estimate=estimate) for _ in range(2))
+    logged = []
+    for i in range(40):
+        gamma, x = (0.2, 0.7)[i % 2], random.normal(size=2)
+        decision = Dilute(gamma=gamma, set_size=2 + i % 3 // 2, seed=i).decide(random.normal(size=6), x=x)
+        logged.append((x, decision.drawn, decision.top, gamma))
+    hits = (random.random(40) < 0.5).tolist()
+    for (x, drawn, top, gamma), hit in zip(logged, hits, strict=True):
+        one.update(sa.Decision.given(x, drawn, top=top, gamma=gamma), hit=hit)
+    many.update_many(
+        [sa.Decision.given(x, drawn, top=top, gamma=gamma) for x, drawn, top, gamma in logged], hits
+    )
+    for name, array in one.core.state().items():
+        np.testing.assert_array_equal(array, many.core.state()[name], err_msg=name)
+
+
+@pytest.mark.parametrize("estimate", ["ordered", "set"])
+def test_an_answer_is_read_by_the_gamma_of_its_draw(estimate):
+    """gamma may change between a decision and its answer."""
+    learner = sa.MCDBF(n_labels=5, n_features=1, set_size=2, gamma=0.5, estimate=estimate, seed=3)
+    decision = learner.decide([1.0])
+    changed = learner.with_params(gamma=0.05)
+    learner.update(decision, hit=True)
+    changed.update(decision, hit=True)
+    np.testing.assert_array_equal(
+        learner.core.weights.state()["dense"], changed.core.weights.state()["dense"]
+    )

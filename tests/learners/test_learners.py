@@ -185,7 +185,7 @@ def test_many_labels():
     for hit in (True, False, True):
         decision = learner.decide(x)
         assert len(set(decision.drawn)) == 60
-        assert decision.log_ordered_propensity <= decision.log_propensity <= 0.0
+        assert 0.0 < decision.ordered_propensity <= decision.propensity <= 1.0
         learner.update(decision, hit=hit)
     assert weights(learner).shape == (31, 100_000)
     assert np.isfinite(weights(learner)).all()

@@ -335,7 +335,7 @@ def test_sizes_of_their_own() -> None:
     draws = DrawnSets.from_lists(
         [d.sets for d in made],
         [d.size for d in made],
-        [(d.log_ordered_propensity, d.log_propensity) for d in made],
+        [d.log_propensity for d in made],
         [np.frombuffer(d.draw_log) for d in made],
     )
     decisions = Decisions(

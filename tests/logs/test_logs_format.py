@@ -61,7 +61,6 @@ def test_what_was_written_comes_back(tmp_path, ending, names, kind):
         for field in ("labels", "drawn", "top", "eligible", "rule", "gamma", "learner"):
             assert getattr(one, field) == getattr(two, field), field
         assert two.propensity == pytest.approx(one.propensity)
-        assert two.ordered_propensity == pytest.approx(one.ordered_propensity)
         assert json.loads(b.context) == {"page": 1}
         assert b.row_number == number
         if kind == "dense":

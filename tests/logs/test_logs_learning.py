@@ -51,7 +51,6 @@ def replaced(one, **changes):
     if claims["gamma"] is None:
         claims["top"] = None
     made = sa.Decision.given(old.x, old.drawn, **claims)
-    made.log_ordered_propensity = old.log_ordered_propensity
     return Record.from_decision(made, hit=one.hit)
 
 

@@ -19,6 +19,7 @@ from superarm.data.labels import Label, Labels
 from superarm.data.rows import Row, as_row, row_from_json, row_to_json
 from superarm.errors import InvalidInput
 from superarm.native.core import DecisionBase
+from superarm.native.rules import log_order_probability
 
 if TYPE_CHECKING:
     from superarm.explore import Rule
@@ -41,7 +42,8 @@ class Decision(DecisionBase):
         set_size, eligible: how many were shown, and the only labels that could be (``None``: all).
         rule: the record of the rule that chose the set: its name, parameters and numbers (``None`` if not known).
         propensity: the probability of the *set*.
-        ordered_propensity: the probability of the ordered draw (the paper's Z).
+        ordered_propensity: the probability of the ordered draw (the paper's Z), where it is known: of a single
+            label, or drawn as in the paper.
         round: the learner's round; ``None`` for a set that another system chose.
         learner: the id of the learner it belongs to, or ``None``.
 
@@ -58,7 +60,6 @@ class Decision(DecisionBase):
         sets: Any,
         size: int,
         eligible: Any = None,
-        log_ordered: float = nan,
         log_set: float = nan,
         rule: Rule | dict[str, Any] | None = None,
         draw_log: bytes = b"",
@@ -66,6 +67,7 @@ class Decision(DecisionBase):
         learner: str | None = None,
         label_set: Labels | None = None,
         row: Any = None,
+        n_labels: int | None = None,
     ) -> Self:
         """Return a decision made of these parts, unchecked. (Learners make theirs in compiled code.)
 
@@ -75,7 +77,6 @@ class Decision(DecisionBase):
                 tuples of labels, where ``label_set`` is ``None``.
             size: how many are shown.
             eligible: an increasing array of numbers, or a tuple of labels; ``None`` for all.
-            log_ordered: log of the probability of the ordered draw.
             log_set: log of the probability of the set.
             rule: the one that chose, or its record.
             draw_log: what the rule wrote down: float64 numbers.
@@ -83,11 +84,12 @@ class Decision(DecisionBase):
             learner: whose decision it is.
             label_set: the labels behind the numbers.
             row: the row as compiled code reads it, if that is known.
+            n_labels: how many labels there were, where ``label_set`` is ``None`` and that is known.
         """
         decision = cls.__new__(cls)
         decision.x, decision.row = x, row
         decision.sets, decision.size, decision._eligible = sets, size, eligible
-        decision.log_ordered_propensity, decision.log_propensity = log_ordered, log_set
+        decision.log_propensity, decision.n_labels = log_set, n_labels
         decision._rule, decision.draw_log, decision.learnt_by = rule, draw_log, ()
         decision.round, decision.learner, decision.label_set = round, learner, label_set
         return decision
@@ -209,8 +211,16 @@ class Decision(DecisionBase):
 
     @property
     def ordered_propensity(self) -> float | None:
-        """The probability of the ordered draw, the paper's Z."""
-        return None if isnan(self.log_ordered_propensity) else exp(self.log_ordered_propensity)
+        """The probability of the ordered draw, the paper's Z; ``None`` if it is not known."""
+        if self.size == 1:
+            return self.propensity
+        candidates = self.candidates
+        n, gamma, top = self.n_labels if candidates is None else len(candidates), self.gamma, self.top
+        if n is None or gamma is None or len(top) != self.size:
+            return None
+        rank = {label: i for i, label in enumerate(top)}
+        order = np.array([rank.get(label, len(top)) for label in self.drawn], np.intp)
+        return exp(log_order_probability(order, n, gamma))
 
     def to_dict(self, *, row: bool = True) -> dict[str, Any]:
         """Return all of it as JSON-ready values; `from_dict` makes a Decision of the same content of them.
@@ -228,7 +238,7 @@ class Decision(DecisionBase):
             "eligible": self.eligible,
             "rule": self.rule,
             "log_propensity": _none_if_nan(self.log_propensity),
-            "log_ordered_propensity": _none_if_nan(self.log_ordered_propensity),
+            "n_labels": self.n_labels if self.label_set is None else self.label_set.count,
             "round": self.round,
             "learner": self.learner,
         }
@@ -249,7 +259,7 @@ class Decision(DecisionBase):
                 sets=(shown, drawn, top),
                 size=len(shown),
                 eligible=None if data["eligible"] is None else tuple(data["eligible"]),
-                log_ordered=nan_if_none(data["log_ordered_propensity"]),
+                n_labels=None if data["n_labels"] is None else int(data["n_labels"]),
                 log_set=nan_if_none(data["log_propensity"]),
                 rule=data["rule"],
                 round=data["round"],

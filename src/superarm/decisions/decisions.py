@@ -31,7 +31,7 @@ class DrawnSets(NamedTuple):
     flat: Array  # label numbers: shown best first, as drawn, top; one row after the other
     starts: Array
     sizes: Array  # how many each shows
-    log_probs: Array  # n x 2: logarithms of the ordered draw's and of the set's probability
+    log_probs: Array  # logarithms of the probabilities of the sets
     log: Array  # what the rule wrote down
     log_starts: Array
 
@@ -55,9 +55,7 @@ class DrawnSets(NamedTuple):
         """Return the columns of a list of sets and of draw logs, one for each row."""
         flat, starts = flatten(sets, np.intp)
         log, log_starts = flatten(logs, np.float64)
-        return cls(
-            flat, starts, np.array(sizes, np.intp), np.array(log_probs).reshape(-1, 2), log, log_starts
-        )
+        return cls(flat, starts, np.array(sizes, np.intp), np.array(log_probs, np.float64), log, log_starts)
 
 
 class EligibleLabels(NamedTuple):
@@ -156,7 +154,6 @@ class Decisions:
     def _one(self, i: int) -> Decision:
         row = None if self.rows is None else self.rows.row(i).copy()
         drawn = self.draws
-        ordered, of_set = drawn.log_probs[i].tolist()
         round_ = int(self.round[i])
         return Decision.from_parts(
             x=row,
@@ -164,8 +161,7 @@ class Decisions:
             sets=drawn.flat[drawn.starts[i] : drawn.starts[i + 1]],
             size=int(drawn.sizes[i]),
             eligible=None if self.eligible is None else self.eligible.of_row(i),
-            log_ordered=ordered,
-            log_set=of_set,
+            log_set=float(drawn.log_probs[i]),
             rule=self.rule,
             draw_log=drawn.log[drawn.log_starts[i] : drawn.log_starts[i + 1]].tobytes(),
             round=None if round_ < 0 else round_,
@@ -209,12 +205,12 @@ class Decisions:
     @property
     def propensity(self) -> Array:
         """The probability of every set."""
-        return _probabilities(self.draws.log_probs[:, 1])
+        return _probabilities(self.draws.log_probs)
 
     @property
     def ordered_propensity(self) -> Array:
-        """The probability of every ordered draw."""
-        return _probabilities(self.draws.log_probs[:, 0])
+        """The probability of every ordered draw; NaN where it is not known."""
+        return np.array([decision.ordered_propensity for decision in self], np.float64)
 
     # ------------------------------------------------------------ frames
 
@@ -242,8 +238,7 @@ class Decisions:
         columns["eligible"] = pl.Series("eligible", eligible or [None] * n, dtype=lists)
         columns["set_size"] = drawn.sizes
         columns |= {"propensity": self.propensity, "ordered_propensity": self.ordered_propensity}
-        columns["log_propensity"] = drawn.log_probs[:, 1]
-        columns["log_ordered_propensity"] = drawn.log_probs[:, 0]
+        columns["log_propensity"] = drawn.log_probs
         texts = [None] * n if self.rule is None else [json.dumps(d.rule) for d in self]
         columns["rule"] = pl.Series("rule", texts, dtype=pl.String)
         logs = [drawn.log[a:b].tolist() for a, b in zip(drawn.log_starts, drawn.log_starts[1:], strict=False)]
@@ -266,7 +261,7 @@ class Decisions:
             raise InvalidInput.must(
                 "frame", owner, "a Polars frame, as to_frame gave", type(frame).__module__
             )
-        needed = ("round", "learner", *SETS, "log_propensity", "log_ordered_propensity", "draw_log")
+        needed = ("round", "learner", *SETS, "log_propensity", "draw_log")
         missing = [name for name in needed if name not in frame.columns]
         if not {"x", "x_indices"} & set(frame.columns):
             missing.append("x")
@@ -294,13 +289,12 @@ class Decisions:
             eligible = EligibleLabels.by_row(
                 [everything if c is None else np.sort(label_set.numbers(c, "eligible", owner)) for c in cells]
             )
-        log_probs = [frame[name].to_numpy() for name in ("log_ordered_propensity", "log_propensity")]
         return cls(
             rows=_rows(frame),
             draws=DrawnSets.from_lists(
                 sets,
                 [len(cell) for cell in frame["labels"].to_list()],
-                np.stack(log_probs, axis=1).astype(np.float64),
+                frame["log_propensity"].to_numpy(),
                 [np.array(cell, np.float64) for cell in frame["draw_log"].to_list()],
             ),
             eligible=eligible,

@@ -13,7 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from superarm.data.labels import Label
+import numpy as np
+
+from superarm._types import Array
+from superarm.data.labels import Label, Labels
 from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.rule import Rule, RuleParams
 from superarm.native.rule import RuleKernel
@@ -41,6 +44,12 @@ class Dilute(Rule):
 
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         return DiluteKernel(k, seed, self.gamma)
+
+    def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
+        return {"name": self.name, "gamma": float(draw_log[0])}
+
+    def draw_log_from(self, record: dict[str, Any]) -> Array:
+        return np.array([record["gamma"]])
 
     @classmethod
     def distribution_from(

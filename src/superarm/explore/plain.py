@@ -50,13 +50,11 @@ class Choice(NamedTuple):
     Attributes:
         shown: positions in ``context.scores``, in the order of the draw.
         probability: that exactly these are shown, in whatever order.
-        ordered: that they are drawn in this order; by default the same.
         draw_log: numbers that `on_decided`, `on_feedback`, `record` and `distribution_from` need.
     """
 
     shown: Sequence[int] | Array
     probability: float
-    ordered: float | None = None
     draw_log: Sequence[float] | Array = ()
 
 
@@ -106,7 +104,7 @@ class PlainRule(Rule):
 
     def choose_checked(
         self, scores: Array, m: int, seed: int, round_: int, draw_state: Array, memory: Array
-    ) -> tuple[list[int], list[int], float, float, Array]:
+    ) -> tuple[list[int], list[int], float, Array]:
         """Call `choose` and check its result.
 
         Args:
@@ -118,25 +116,21 @@ class PlainRule(Rule):
             memory: numbers that answers have moved.
 
         Returns:
-            The shown positions, the top ones, the logarithms of both probabilities, and the draw log.
+            The shown positions, the top ones, the logarithm of the probability, and the draw log.
         """
         owner, n = f"{type(self).__name__}.choose", len(scores)
         top = np.argsort(-scores, kind="stable")[:m].tolist()
-        shown, probability, ordered, written = self.choose(
-            DrawContext(scores, m, seed, round_, draw_state, memory)
-        )
+        shown, probability, written = self.choose(DrawContext(scores, m, seed, round_, draw_state, memory))
         chosen, max_size = [int(i) for i in shown], self.largest(n, m)
         if not 1 <= len(chosen) <= max_size or len({*chosen} & {*range(n)}) != len(chosen):
             raise InvalidInput.must(
                 "shown", owner, f"at most {max_size} distinct positions of {n}, at least one", chosen
             )
-        ordered = probability if ordered is None else ordered
-        for parameter, value in (("probability", probability), ("ordered", ordered)):
-            if not 0.0 < value <= 1.0 + 1e-9:
-                raise InvalidInput.must(parameter, owner, "in (0, 1]", value)
+        if not 0.0 < probability <= 1.0 + 1e-9:
+            raise InvalidInput.must("probability", owner, "in (0, 1]", probability)
         draw_log = np.asarray(written, np.float64)
         if draw_log.ndim != 1 or len(draw_log) > self.log_size(n, m):
             raise InvalidInput.must(
                 "draw_log", owner, f"at most {self.log_size(n, m)} numbers, as log_size says", written
             )
-        return chosen, top, log(ordered), log(probability), draw_log
+        return chosen, top, log(probability), draw_log

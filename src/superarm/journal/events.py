@@ -56,7 +56,6 @@ class DecisionBody(Struct, omit_defaults=True, gc=False):
     top: list[str]
     rule: JsonObject | None
     log_propensity: float | None
-    log_ordered_propensity: float | None
     round: int
     model_seq: int  # the last event that was projected into the deciding model
     n_learnt: int  # how many outcomes that had learnt
@@ -181,7 +180,7 @@ class Event(Struct, eq=False):
             sets=(tuple(body.labels), tuple(body.drawn), tuple(body.top)),
             size=len(body.labels),
             eligible=None if body.eligible is None else tuple(body.eligible),
-            log_ordered=nan if body.log_ordered_propensity is None else body.log_ordered_propensity,
+            n_labels=body.n_labels,
             log_set=nan if body.log_propensity is None else body.log_propensity,
             rule=body.rule,
             round=body.round,
@@ -247,15 +246,13 @@ def decision_event(time: float, id_: str, decision: Decision, context: bytes | N
     """Return the event of a new decision; ``fields`` are those that the Decision itself does not carry."""
     x, size = decision.x, decision.size
     labels = decision.label_set.decode(decision.sets)
-    ordered, unordered = decision.log_ordered_propensity, decision.log_propensity
     body = DecisionBody(
         labels=labels[:size],
         drawn=labels[size : 2 * size],
         top=labels[2 * size :],
         eligible=decision.eligible,
         rule=decision.rule,
-        log_propensity=None if isnan(unordered) else unordered,
-        log_ordered_propensity=None if isnan(ordered) else ordered,
+        log_propensity=None if isnan(decision.log_propensity) else decision.log_propensity,
         round=decision.round,
         row_layout=row_layout(x),
         **fields,

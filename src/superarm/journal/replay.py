@@ -33,7 +33,7 @@ OnProgress = Callable[[int], object]
 SAME, BITS, PROPENSITY, SETS = "same", "last bits only", "propensity differs", "set differs"
 ROUNDING = 1e-5
 NOT_IN_JOURNAL = {"format", "learner"}
-ROUNDING_FIELDS = {"log_propensity", "log_ordered_propensity", "rule"}  # may differ by rounding
+ROUNDING_FIELDS = {"log_propensity", "rule"}  # may differ by rounding
 
 
 @dataclass(slots=True, kw_only=True)

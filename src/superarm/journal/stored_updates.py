@@ -120,9 +120,7 @@ class StoredUpdates:
             np.array([self.number[label] for label in (*body.labels, *body.drawn, *body.top)], np.intp)
             for body in bodies
         ]
-        log_probs = [
-            (nan_if_none(body.log_ordered_propensity), nan_if_none(body.log_propensity)) for body in bodies
-        ]
+        log_probs = [nan_if_none(body.log_propensity) for body in bodies]
         logs = [answer.decision.draw_log(self.learner) for answer in self._answers]
         return DrawnSets.from_lists(sets, [len(body.labels) for body in bodies], log_probs, logs)
 

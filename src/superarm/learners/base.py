@@ -108,9 +108,6 @@ class LearnerBase(Parametrised):
         """Return whether it learns anything from a ``decision`` that another system made."""
         return self.learns_from_given
 
-    def prepare_given(self, decision: Decision, n: int) -> None:
-        """Prepare to learn from a ``decision`` among n eligible labels that another system made, one at a time."""
-
     def on_labels_added(self, before: int) -> None:
         """Set the arrays of the core that do not start at 0, for new labels from number ``before`` on."""
 

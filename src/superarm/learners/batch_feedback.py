@@ -12,7 +12,6 @@ from superarm.data.rows import AnyRow, Rows, stack
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.errors import Description, FeedbackError
-from superarm.learners.base import LearnerBase
 from superarm.learners.feedback import (
     CheckedAnswer,
     answered_before,
@@ -145,11 +144,6 @@ def _learn_from_list(learner: Learner, decisions: Sequence[Decision], answers: A
     triples = list(zip(answered, hits, labels, strict=True))
     checked = [checked_answer(learner, decision, hit, label) for decision, hit, label in triples]
     _check_distinct(learner, answered)
-    one_at_a_time = type(learner).prepare_given is not LearnerBase.prepare_given
-    if one_at_a_time and any(decision.round is None for decision in answered):
-        for decision, hit, label in triples:
-            learner.update(decision, hit=hit, label=label)
-        return len(answered)
     batch = _stack(learner, checked)
     each = AnswerColumns(np.arange(len(checked)), np.array([one.hit for one in checked]), answers.labels)
     done, status = learn_batch(learner, batch, each)
@@ -166,7 +160,7 @@ def _stack(learner: Learner, checked: Sequence[CheckedAnswer]) -> DecisionColumn
     draws = DrawnSets.from_lists(
         [one.sets for one in checked],
         [decision.size for decision in decisions],
-        [(decision.log_ordered_propensity, decision.log_propensity) for decision in decisions],
+        [decision.log_propensity for decision in decisions],
         [np.frombuffer(one.draw_log) for one in checked],
     )
     rows, eligible = [one.row for one in checked], [one.eligible for one in checked]

@@ -43,8 +43,6 @@ def checked_answer(
     if label is not None:
         number = _label_number(learner, decision, label, eligible)
         hit = number in sets[decision.size : 2 * decision.size].tolist()
-    if decision.round is None:
-        learner.prepare_given(decision, len(eligible))
     likelihood = None if likelihood is None else _likelihood(learner, likelihood)
     log = draw_log_of(learner, decision)
     return CheckedAnswer(decision, row, eligible, sets, log, bool(hit), number, likelihood)
@@ -100,12 +98,16 @@ def _core_inputs(learner: LearnerBase, decision: Decision) -> tuple[Any, Array, 
 def draw_log_of(learner: LearnerBase, decision: Decision) -> bytes:
     """Return what the rule wrote down at a decision; of a stored one, the part that moves the rule.
 
-    It is empty if the learner has another rule now: as for a set that another system chose.
+    It is empty if the learner has another rule now, and for a set that another system chose by a rule with a state.
     """
     rule: Any = decision._rule
     if rule is not None and (rule["name"] if isinstance(rule, dict) else rule.name) != learner.rule.name:
         return b""
-    if decision.label_set is not None or decision.round is None or decision.rule is None:
+    if (
+        decision.label_set is not None
+        or decision.rule is None
+        or (decision.round is None and decision.gamma is None)
+    ):
         log: bytes = decision.draw_log
         return log
     try:

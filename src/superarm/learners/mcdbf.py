@@ -93,6 +93,3 @@ class MCDBF(Learner):
 
     def learns_from(self, decision: Decision) -> bool:
         return decision.gamma is not None and len(decision.top) > 0
-
-    def prepare_given(self, decision: Decision, n: int) -> None:
-        self.core.prepare_given(n, decision.size, decision.gamma)  # the probabilities of its draw

@@ -50,7 +50,9 @@ class LogDiagnostics:
             wrong = comparable & (np.abs(np.log(batch.propensity / logged.by_rule)) > 0.01)
         self.contradicting += int(wrong.sum())
         for i in np.flatnonzero(wrong):
-            ordered = batch.records[i].decision.ordered_propensity
+            decision = batch.records[i].decision
+            decision.n_labels = batch.shown.shape[1]
+            ordered = decision.ordered_propensity
             self.ordered += ordered is not None and abs(ordered / batch.propensity[i] - 1.0) < 0.01
         counted = ~np.isnan(p) & drawn_from_several & ~sizes_vary
         ratio = np.exp(-np.log(p[counted]) - logged.log_n_sets[counted])

@@ -258,7 +258,7 @@ class Log:
                 raise BadRow.must(c.hit, where, wanted, row.get(c.hit))
             hit = label in labels
         eligible = parse_labels(row.get(c.eligible), c.eligible, where, self.separator) or None
-        drawn, top, ordered, rule = self._draw(row, labels, where)
+        drawn, top, rule = self._draw(row, labels, where)
         if eligible is not None and not {*labels, *(top or ())} <= set(eligible):
             raise BadRow.must(c.eligible, where, "a list that holds the shown labels", row.get(c.eligible))
         propensity = parse_probability(row.get(c.propensity), c.propensity, where)
@@ -268,7 +268,6 @@ class Log:
                 sets=(labels, drawn or labels, top or ()),
                 size=len(labels),
                 eligible=eligible,
-                log_ordered=nan if ordered is None else ln(ordered),
                 log_set=nan if propensity is None else ln(propensity),
                 rule=rule,
                 learner=None if row.get("learner") is None else str(row["learner"]),
@@ -282,22 +281,22 @@ class Log:
             extra_columns={name: row.get(name) for name in self._extra_columns} or None,
         )
 
-    def _draw(self, row: dict[str, Any], labels: tuple[Any, ...], where: str) -> tuple[Any, Any, Any, Any]:
-        """Return the order of the draw, the top set, the probability of the ordered draw, and the rule."""
+    def _draw(self, row: dict[str, Any], labels: tuple[Any, ...], where: str) -> tuple[Any, Any, Any]:
+        """Return the order of the draw, the top set, and the rule."""
         values = {
             name: None if name in self._unrelated else self._check_draw_column(name, row, labels, where)
             for name in DRAW_COLUMNS
         }
-        drawn, top, ordered, gamma = (values[key] for key in ("drawn", "top", "ordered_propensity", "gamma"))
+        drawn, top, gamma = (values[key] for key in ("drawn", "top", "gamma"))
         if self.uniform:
-            return drawn, None, ordered, UNIFORM
+            return drawn, None, UNIFORM
         rule = parse_rule(row.get("rule"), where)
         if rule is None and gamma is not None and (top is not None or gamma == 1.0):
             rule = {"name": "dilute", "gamma": gamma}
         dilute = rule is not None and rule["name"] == "dilute"  # other rules may show fewer or more
         if top is not None and dilute and len(top) != len(labels):
             raise BadRow.must("top", where, f"{len(labels)} distinct labels, as many as shown", list(top))
-        return drawn, None if rule is None else top, ordered, rule
+        return drawn, None if rule is None else top, rule
 
     def _check_draw_column(self, name: str, row: dict[str, Any], labels: tuple[Any, ...], where: str) -> Any:
         """Return the value of one of DRAW_COLUMNS; ``None`` if it is empty, BadRow if it does not fit the shown set."""

@@ -202,7 +202,7 @@ def relabel(record: Record, labels: Labels, names: Sequence[Label]) -> Decision:
         sets=(own(decision.labels), own(decision.drawn), top),
         size=decision.set_size,
         eligible=eligible,
-        log_ordered=decision.log_ordered_propensity,
+        n_labels=len(names),
         log_set=decision.log_propensity,
         rule=rule,
         learner=decision.learner,

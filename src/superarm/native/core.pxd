@@ -25,7 +25,8 @@ cdef class DecisionBase:
     cdef public object sets  # array: shown best first, shown as drawn, top; or a tuple of three tuples of labels
     cdef public Py_ssize_t size  # how many are shown
     cdef public object _eligible  # array of label numbers, a tuple of labels, or None for all
-    cdef public double log_ordered_propensity, log_propensity
+    cdef public double log_propensity
+    cdef public object n_labels  # how many there were, where sets hold labels and it is known; else None
     cdef public object draw_log  # bytes of float64
     cdef public object _rule  # the explore.Rule that chose, a dict (a record), or None
     cdef public object round  # an int, or None
@@ -74,7 +75,7 @@ cdef class Core(Stage):
     # ---- the two steps
     cdef int decide_step(self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, const double* draw_state, double* draw_log, Draw* draw) noexcept nogil
     cdef object _decision(self, row, x, eligible, int64_t round, const Draw* draw)
-    cdef int learn_step(self, Round* round, const Answer* answer, bint scores_ready, const double* draw_log, Py_ssize_t n_log) noexcept nogil
+    cdef int learn_step(self, Round* round, const Answer* answer, bint scores_ready) noexcept nogil
 
 
 cdef class LinearCore(Core):

@@ -160,9 +160,7 @@ cdef class Core(Stage):
                 draw.top[i] = eligible[draw.top[i]]
         return SCORE_FAILED if draw.size == 0 else 0  # a rule in plain Python has raised
 
-    cdef int learn_step(
-        self, Round* round, const Answer* answer, bint scores_ready, const double* draw_log, Py_ssize_t n_log
-    ) noexcept nogil:
+    cdef int learn_step(self, Round* round, const Answer* answer, bint scores_ready) noexcept nogil:
         round.x, round.s = &self.x, self.s
         if not scores_ready:
             self.scaling.scale(round.row, &self.x)
@@ -176,7 +174,7 @@ cdef class Core(Stage):
             return UPDATE_REFUSED
         self.n_updates += 1
         self.scaling.update_stats(round.row)
-        self.rule.on_feedback(draw_log, n_log, answer)
+        self.rule.on_feedback(round.draw_log, round.n_log, answer)
         return 0
 
     cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1:
@@ -257,7 +255,7 @@ cdef class Core(Stage):
         cdef DecisionBase decision = <DecisionBase>cls.__new__(cls)
         decision.x, decision.row, decision.sets, decision.size = x, row, sets, draw.size
         decision._eligible = None if eligible is self.all_labels else eligible
-        decision.log_ordered_propensity, decision.log_propensity = draw.logp_ordered, draw.logp_set
+        decision.log_propensity = draw.logp_set
         decision.draw_log = (<char*>self.draw_log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
         decision._rule, decision.round, decision.learner, decision.label_set = self.explore_rule, round, self.id, self.label_set
         decision.learnt_by = ()
@@ -336,14 +334,14 @@ cdef class Core(Stage):
         round.eligible, round.n = intp_data(eligible), np.PyArray_DIM(eligible, 0)
         round.drawn, round.m = intp_data(sets) + size, size
         round.top, round.top_size = intp_data(sets) + 2 * size, np.PyArray_DIM(sets, 0) - 2 * size
-        round.logp_ordered, round.logp_set = decision.log_ordered_propensity, decision.log_propensity
+        round.logp_set, round.draw_log, round.n_log = decision.log_propensity, <const double*>log, len(draw_log) // sizeof(double)
         round.given = decision.round is None
         answer.hit, answer.label = hit, label
         answer.likelihood = NULL if likelihood is None else double_data(likelihood)
         self.ensure_prepared(round.n, size)
         cdef bint scores_ready = decision is self.last_decision and decision.row is row
         self.last_decision = None
-        return self.learn_step(&round, &answer, scores_ready, <const double*>log, len(draw_log) // sizeof(double))
+        return self.learn_step(&round, &answer, scores_ready)
 
     # ------------------------------------------------------------ many
 

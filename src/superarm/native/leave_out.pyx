@@ -150,7 +150,7 @@ cdef class LeaveOutKernel(RuleKernel):
         for i in range(m):
             draw.top[i] = self.order[i]
         draw.size, draw.top_size = size, m
-        draw.logp_ordered = draw.logp_set = log(probability)
+        draw.logp_set = log(probability)
         return is_uniform
 
     cdef double interval_probability(self, Py_ssize_t first, Py_ssize_t second, bint two) noexcept nogil:

@@ -88,11 +88,11 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
             rows.at(following, &ahead)
             core.prefetch_weights(&ahead)
             round.m, round.top_size = draw.size, draw.top_size
-            round.logp_ordered, round.logp_set = draw.logp_ordered, draw.logp_set
+            round.logp_set, round.draw_log, round.n_log = draw.logp_set, core.draw_log, draw.n_log
             answer.hit = contains(core.drawn, draw.size, label[at])
             if core.sees_label:
                 answer.label = label[at]
-            status = core.learn_step(&round, &answer, True, core.draw_log, draw.n_log)
+            status = core.learn_step(&round, &answer, True)
             if status:
                 break
             core.round += 1
@@ -126,7 +126,7 @@ def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor)
     cdef Row row, ahead
     cdef Draw draw
     set_starts, log_starts, sizes = np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp), np.zeros(n, np.intp)
-    log_probs = np.empty((n, 2))
+    log_probs = np.empty(n)
     cdef Py_ssize_t* set_start = intp_data(set_starts)
     cdef Py_ssize_t* log_start = intp_data(log_starts)
     cdef Py_ssize_t* size = intp_data(sizes)
@@ -163,7 +163,7 @@ def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor)
             length = 2 * draw.size + draw.top_size
             sets.used += length
             logs.used += draw.n_log
-            log_prob[2 * i], log_prob[2 * i + 1], size[i] = draw.logp_ordered, draw.logp_set, draw.size
+            log_prob[i], size[i] = draw.logp_set, draw.size
             set_start[i + 1], log_start[i + 1] = set_start[i] + length, log_start[i] + draw.n_log
             i += 1
     return i, sets.whole(), set_starts, sizes, log_probs, logs.whole(), log_starts
@@ -219,7 +219,8 @@ def update_many(Core core, batch, answers, between=None):
             round.eligible, round.n = labels, n_eligible
             round.drawn, round.m = sets + begin + m, m
             round.top, round.top_size = sets + begin + 2 * m, set_start[at + 1] - begin - 2 * m
-            round.logp_ordered, round.logp_set = log_prob[2 * at], log_prob[2 * at + 1]
+            round.logp_set = log_prob[at]
+            round.draw_log, round.n_log = logs + log_start[at], log_start[at + 1] - log_start[at]
             round.given = round_number[at] < 0
             answer.hit, answer.label = hit[i], label[i]
             if i + 1 < n:
@@ -229,7 +230,7 @@ def update_many(Core core, batch, answers, between=None):
             if before != NULL:
                 advance(core.rule, decided_log, decided_end, counted, before[i])
                 counted = before[i]
-            status = core.learn_step(&round, &answer, False, logs + log_start[at], log_start[at + 1] - log_start[at])
+            status = core.learn_step(&round, &answer, False)
             if status:
                 break
             i += 1

@@ -11,6 +11,7 @@ from superarm.native.core cimport LinearCore
 from superarm.native.cpu cimport kernels
 from superarm.native.ranking cimport contains, position
 from superarm.native.rule cimport RuleKernel
+from superarm.native.sampling cimport log_dilute_order
 from superarm.native.scaling cimport Scaling
 from superarm.native.types cimport Answer, Round
 
@@ -28,13 +29,13 @@ cdef struct Estimate:  # e^ on S n Y^, S - Y^, Y^ - S, and the rest
     double rest
 
 
-cdef struct Table:  # of sets of m out of n labels that were drawn with some gamma
+cdef struct Table:  # of sets of m out of n labels that were drawn with this gamma
     const double* values  # e^ for [rho, j, f, group]; for "ordered" without the 1 / (Z tau1) part
     bint has_rho
+    Py_ssize_t n
     Py_ssize_t m
+    double gamma
     double log_tau1
-    double inside  # P(r) inside and outside of the top set
-    double outside
 
 
 cdef inline int rho_index(double rho) noexcept nogil:
@@ -69,9 +70,8 @@ cdef class MCDBFCore(LinearCore):
     cdef double new_squares  # |e^|^2 of the step at hand
     cdef int64_t* updates
     cdef Py_ssize_t* own  # the learner's own top set, where another system chose the set
-    cdef object table_values, given_values  # the arrays behind both tables
-    cdef Table table  # for the sets that were prepared last
-    cdef Table given_table  # and for sets that another system drew
+    cdef object table_values  # the array behind the table
+    cdef Table table  # for the sets of the last step
 
     def __init__(
         self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *,
@@ -89,56 +89,38 @@ cdef class MCDBFCore(LinearCore):
         self.own = self.scratch_intp("own", k)
 
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
-        self.table_values = self.fill(&self.table, n, min(n, m), self.gamma)
+        self.fill_table(n, min(n, m), self.gamma)
 
-    def prepare_given(self, Py_ssize_t n, Py_ssize_t m, double gamma):
-        """Prepare to learn from a set of m out of n labels that another system drew with this gamma."""
-        self.given_values = self.fill(&self.given_table, n, min(n, m), gamma)
-
-    cdef object fill(self, Table* table, Py_ssize_t n, Py_ssize_t m, double gamma):
-        """Return the array that ``table.values`` points into: it must live as long."""
+    cdef int fill_table(self, Py_ssize_t n, Py_ssize_t m, double gamma) except -1:
+        """Take the table of sets of m out of n labels that were drawn with this gamma."""
         exact = self.estimate_table(n, m, gamma, self.estimate)
-        values = np.ascontiguousarray(exact.values, np.float64)
-        table.log_tau1 = exact.log_tau1
-        table.values = double_data(values)
-        table.has_rho, table.m = len(values) > 1, m
-        table.outside = gamma / n
-        table.inside = (1.0 - gamma) / m + table.outside
-        return values
+        self.table_values = np.ascontiguousarray(exact.values, np.float64)
+        self.table.values, self.table.has_rho = double_data(self.table_values), len(self.table_values) > 1
+        self.table.n, self.table.m, self.table.gamma, self.table.log_tau1 = n, m, gamma, exact.log_tau1
+        return 0
 
     cdef bint reads_scores(self, const Round* round) noexcept nogil:
         """Not for the plain step: with every label eligible it follows from the sets alone."""
         return self.gate or round.given or round.n < self.k
 
-    cdef double logp_ordered(self, const Round* round, const Table* table) noexcept nogil:
-        """Return log Z; of a set that another system drew, from its top set and gamma."""
-        cdef Py_ssize_t i, inside = 0, m = round.m, n = round.n
-        cdef double total = 0.0, rest
-        if not round.given or m >= n:
-            return round.logp_ordered
-        for i in range(m):
-            rest = (m - inside) * table.inside + (n - m - (i - inside)) * table.outside
-            if contains(round.top, round.top_size, round.drawn[i]):
-                total += log(table.inside) - log(rest)
-                inside += 1
-            else:
-                total += log(table.outside) - log(rest)
-        return total
-
     cdef Estimate estimated(self, const Round* round, const Answer* answer, Py_ssize_t common) noexcept nogil:
         """Return what the answer says, where ``common`` labels of the top set were shown."""
         cdef Estimate e
-        cdef const Table* table = &self.given_table if round.given else &self.table
-        cdef const double* value = table.values
-        cdef double weight = 0.0
+        cdef const Table* table = &self.table
+        cdef const double* value
+        cdef double weight = 0.0, gamma = round.draw_log[0] if round.n_log > 0 else self.gamma
         if answer.label >= 0:  # the label itself is added later
             e.both = e.only_drawn = e.only_top = e.rest = 0.0
             return e
+        if round.n != table.n or round.m != table.m or gamma != table.gamma:
+            with gil:
+                self.fill_table(round.n, round.m, gamma)
+        value = table.values
         if table.has_rho:
             value += rho_index(self.rho[0] / self.rho[1]) * (table.m + 1) * 8
         value += (2 * common + (1 if answer.hit else 0)) * 4
         if self.ordered and answer.hit:
-            weight = exp(-self.logp_ordered(round, table) - table.log_tau1)
+            weight = exp(-log_dilute_order(round.drawn, round.top, round.m, round.n, gamma) - table.log_tau1)
         e.both, e.only_drawn, e.only_top, e.rest = value[0] + weight, value[1] + weight, value[2], value[3]
         return e
 

@@ -2,16 +2,16 @@
 
 from functools import lru_cache
 
-from libc.math cimport INFINITY, exp, lgamma, log
+from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport uint64_t
 
 import numpy as np
 
-from superarm.native.arrays cimport double_data
+from superarm.native.arrays cimport double_data, intp_data
 from superarm.native.cpu cimport kernels
 from superarm.native.randomness cimport uniform
 from superarm.native.rule cimport RuleKernel
-from superarm.native.sampling cimport draw_uniform_set, logp_uniform_set
+from superarm.native.sampling cimport draw_uniform_set, log_dilute_order, logp_uniform_set
 from superarm.native.types cimport Draw, DrawContext
 
 
@@ -23,7 +23,7 @@ cdef class GreedyKernel(RuleKernel):
             draw.drawn[i] = draw.top[i]
         draw.size = draw.top_size = context.m
         draw.n_log = 0
-        draw.logp_ordered = draw.logp_set = 0.0
+        draw.logp_set = 0.0
 
 
 cdef class UniformKernel(RuleKernel):
@@ -34,7 +34,6 @@ cdef class UniformKernel(RuleKernel):
         draw.size = draw.top_size = m
         draw.n_log = 0
         draw.logp_set = logp_uniform_set(n, m)
-        draw.logp_ordered = draw.logp_set - lgamma(m + 1.0)
 
 
 cdef class BoltzmannKernel(RuleKernel):
@@ -68,7 +67,7 @@ cdef class BoltzmannKernel(RuleKernel):
         draw.drawn[0] = chosen
         draw.size = draw.top_size = 1
         draw.n_log = n
-        draw.logp_ordered = draw.logp_set = log(P[chosen])
+        draw.logp_set = log(P[chosen])
 
 
 @lru_cache(maxsize=4096)
@@ -111,7 +110,15 @@ cdef inline void _insert_sorted(Py_ssize_t* values, Py_ssize_t n, Py_ssize_t val
     values[i] = value
 
 
+def log_order_probability(order, Py_ssize_t n, double gamma):
+    """Return log Z of an ordered dilute draw from n labels: ``order`` (intp) has each one's rank, from m on outside of Y^."""
+    ranks = np.arange(len(order))
+    return log_dilute_order(intp_data(order), intp_data(ranks), len(order), n, gamma)
+
+
 cdef class DiluteKernel(RuleKernel):
+    """Its draw_log has gamma."""
+
     cdef readonly double gamma
     cdef object table  # log_set_table of the n and m that were prepared last
     cdef const double* log_set  # its numbers
@@ -124,6 +131,9 @@ cdef class DiluteKernel(RuleKernel):
         self.pool = self.scratch_intp("pool", k)
         self.skip = self.scratch_intp("skip", 2 * k)
 
+    cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
+        return 1
+
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         self.table = log_set_table(n, min(n, m), self.gamma)
         self.log_set = double_data(self.table)
@@ -132,7 +142,7 @@ cdef class DiluteKernel(RuleKernel):
         """One uniform per position chooses the group and the member in it; nothing scans the n labels."""
         cdef Py_ssize_t i, l, at, n = context.n, m = context.m, inside = 0, outside = 0
         cdef double b = self.gamma / n, a = (1.0 - self.gamma) / m + b
-        cdef double weight_in, weight_out, rest, point, log_z = 0.0, product = 1.0
+        cdef double weight_in, weight_out, point
         cdef Py_ssize_t* pool = self.pool
         cdef Py_ssize_t* skip = self.skip
         self.best_positions(context, draw.top, m)
@@ -141,14 +151,12 @@ cdef class DiluteKernel(RuleKernel):
         for i in range(m):
             weight_in = (m - inside) * a
             weight_out = (n - m - outside) * b
-            rest = weight_in + weight_out
-            point = uniform(self.seed, <uint64_t>context.round, <uint64_t>i) * rest
+            point = uniform(self.seed, <uint64_t>context.round, <uint64_t>i) * (weight_in + weight_out)
             if point < weight_in or outside == n - m:
                 at = min(<Py_ssize_t>(point / a), m - inside - 1)
                 draw.drawn[i] = pool[at]
                 inside += 1
                 pool[at] = pool[m - inside]
-                product *= a / rest
             else:
                 if outside == 0:
                     for l in range(m):
@@ -160,10 +168,6 @@ cdef class DiluteKernel(RuleKernel):
                 _insert_sorted(skip, m + outside, at)
                 draw.drawn[i] = at
                 outside += 1
-                product *= b / rest
-            if product < 1e-200:
-                log_z += log(product)
-                product = 1.0
         draw.size = draw.top_size = m
-        draw.n_log = 0
-        draw.logp_ordered, draw.logp_set = log_z + log(product), self.log_set[inside]
+        draw.draw_log[0], draw.n_log = self.gamma, 1
+        draw.logp_set = self.log_set[inside]

@@ -47,7 +47,7 @@ cdef class RunnerUpKernel(LeaveOutKernel):
             for i in range(m):
                 draw.drawn[i] = draw.top[i]
             draw.size = draw.top_size = m
-            draw.logp_ordered = draw.logp_set = 0.0
+            draw.logp_set = 0.0
             draw.n_log = 0
             return
         if self.answers[0] > 0.0 and context.draw_state[2] > 0.0:
@@ -114,7 +114,7 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         probability = (1.0 - self.uniform) * probability + self.uniform / n
         draw.drawn[0] = shown
         draw.size = draw.top_size = 1
-        draw.logp_ordered = draw.logp_set = log(probability)
+        draw.logp_set = log(probability)
 
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
         if n_log > 0:  # else everything was shown

@@ -1,6 +1,6 @@
-"""Sets drawn uniformly."""
+"""Sets drawn uniformly, and the probability of a dilute draw in its order."""
 
-from libc.math cimport lgamma
+from libc.math cimport lgamma, log
 from libc.stdint cimport int64_t, uint64_t
 
 from superarm.native.randomness cimport uniform
@@ -18,3 +18,20 @@ cdef inline void draw_uniform_set(Py_ssize_t n, Py_ssize_t m, uint64_t seed, int
 cdef inline double logp_uniform_set(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
     """Return the log of the probability of each set of m out of n."""
     return lgamma(m + 1.0) + lgamma(n - m + 1.0) - lgamma(n + 1.0)
+
+
+cdef inline double log_dilute_order(const Py_ssize_t* drawn, const Py_ssize_t* top, Py_ssize_t m, Py_ssize_t n, double gamma) noexcept nogil:
+    """Return log Z: of the dilute draw of these m out of n labels, in this order, around ``top``."""
+    cdef Py_ssize_t i, inside = 0
+    cdef double b = gamma / n, a = (1.0 - gamma) / m + b, rest, total = 0.0, product = 1.0
+    for i in range(m):
+        rest = (m - inside) * a + (n - m - (i - inside)) * b
+        if contains(top, m, drawn[i]):
+            product *= a / rest
+            inside += 1
+        else:
+            product *= b / rest
+        if product < 1e-200:
+            total += log(product)
+            product = 1.0
+    return total + log(product)
