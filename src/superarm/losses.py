@@ -19,7 +19,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.errors import Description, InvalidInput
 
-__all__ = ["namespace", "posterior", "set_nll", "softmax"]
+__all__ = ["array_namespace", "posterior", "set_nll", "softmax"]
 
 LOG_ZERO = -1e30  # stands for the logarithm of 0; finite, so that no gradient becomes NaN
 
@@ -89,7 +89,7 @@ def softmax(scores: Array) -> Array:
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
-def namespace(array: Any, owner: str = "set_nll") -> Any:
+def array_namespace(array: Any, owner: str = "set_nll") -> Any:
     """Return the module whose functions take this ``array`` of ``owner``: by the array API, or by its package."""
     if hasattr(array, "__array_namespace__"):
         return array.__array_namespace__()
@@ -104,7 +104,7 @@ def _validate(
     owner: str, logits: Any, shown: Any, hit: Any, false_yes: float, false_no: float
 ) -> tuple[Any, Any, Any, Any]:
     """Return the array library, the logits, the mask of shown labels (n x k), and which answers were yes."""
-    xp = namespace(logits, owner)
+    xp = array_namespace(logits, owner)
     if not (0.0 <= false_yes < 1.0 and 0.0 <= false_no < 1.0 and false_yes + false_no < 1.0):
         raise InvalidInput.must(
             "false_yes and false_no", owner, "at least 0, and below 1 together", (false_yes, false_no)

@@ -21,7 +21,7 @@ from superarm.native.scaling import Unit
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
-OPSET, IR = 17, 8  # of 2022: what runtimes of the last years read
+OPSET, IR_VERSION = 17, 8  # of 2022: what runtimes of the last years read
 BEND_AT, BEND_LIMIT = 5.0, 7.5  # native/c/scaling.h: |v| > 5 becomes 7.5 - 12.5 / |v|
 CLIP = 5.0  # native/c/random_features.h: the largest random Fourier feature
 
@@ -68,7 +68,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
     model = helper.make_model(
         built,
         producer_name="superarm",
-        ir_version=IR,
+        ir_version=IR_VERSION,
         opset_imports=[helper.make_opsetid("", OPSET)],
     )
     onnx.checker.check_model(model)
@@ -105,7 +105,7 @@ class Graph:
         """Return the squared length of each row."""
         return self.node("ReduceSumSquare", rows, axes=[1], keepdims=1)
 
-    def divided(self, rows: str, length: str, total: str) -> str:
+    def divide_where_positive(self, rows: str, length: str, total: str) -> str:
         """Return rows divided by ``length``, except where ``total`` is 0."""
         is_positive = self.node("Greater", total, np.float32(0.0))
         return self.node("Div", rows, self.node("Where", is_positive, length, np.float32(1.0)))
@@ -131,7 +131,7 @@ def _scaled(graph: Graph, scaling: Any) -> str:
     """Return scaled rows, by native/scaling.pyx: Unit or Standard."""
     if isinstance(scaling, Unit):
         total = graph.squares("X")
-        return graph.divided("X", graph.node("Sqrt", total), total)
+        return graph.divide_where_positive("X", graph.node("Sqrt", total), total)
     state = scaling.state()
     v = graph.node("Mul", graph.node("Sub", "X", state["mean"]), state["inverse"])
     size = graph.node("Abs", v)
@@ -147,7 +147,7 @@ def _scale_to_length(graph: Graph, rows: str, typical: float, length: float) -> 
     root = graph.node("Sqrt", total)
     if typical > 0.0:
         root = graph.node("Sqrt", graph.node("Mul", root, float(typical) ** 0.5))
-    return graph.divided(graph.node("Mul", rows, float(length)), root, total)
+    return graph.divide_where_positive(graph.node("Mul", rows, float(length)), root, total)
 
 
 def _fourier_features(graph: Graph, lift: Any, x: str, d: int) -> str:

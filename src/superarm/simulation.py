@@ -41,7 +41,7 @@ class Trace:
         counts: errors, misses and shown misses up to each checkpoint.
         seconds: in the compiled loop.
         scaling: how rows reached the learner's weights.
-        sizes: labels shown up to each checkpoint.
+        labels_shown: how many, up to each checkpoint.
         warm_up: rounds at the start that do not count for a promised coverage.
         promised: the coverage that the learner promised, if it did.
         by_label, by_group: coverage and mean size after the warm-up for each label, and for each group of the stream,
@@ -56,7 +56,7 @@ class Trace:
     counts: Array  # errors, misses, shown misses up to each checkpoint
     seconds: float
     scaling: str
-    sizes: Array
+    labels_shown: Array
     warm_up: int = 0
     promised: float | None = None
     by_label: tuple[GroupCoverage, ...] = ()
@@ -88,7 +88,7 @@ class Trace:
     @property
     def mean_size(self) -> float:
         """How many labels were shown on average, after the warm-up; nan if there is no such round."""
-        return self._after_warm_up(self.sizes)
+        return self._after_warm_up(self.labels_shown)
 
     @property
     def is_warm(self) -> bool:
@@ -170,7 +170,7 @@ class Trace:
             for (name, value), meaning, curve in zip(self.rates.items(), meanings, curves, strict=True)
         ]
         if self.promised is not None:
-            meaning, coverage = "no round after the warm-up", None
+            meaning, coverage = NOT_WARM, None
             if self.is_warm:
                 promise = f"{self.mean_size:.2f} labels, {self.promised:g} promised"
                 meaning, coverage = f"label shown after {self.warm_up:,} rounds; {promise}", self.coverage
@@ -269,16 +269,16 @@ def simulate(
             if done == 0:
                 learner.run(chunk.rows, chunk.y, chunk.order[:0])  # make its arrays off the clock
             n = len(chunk.order)
-            sizes = np.empty(n, np.intp) if group_sums and done >= warm_up else None
+            signed_sizes = np.empty(n, np.intp) if group_sums and done >= warm_up else None
             began = perf_counter()
             if log is None:
-                total += learner.run(chunk.rows, chunk.y, chunk.order, sizes=sizes)
+                total += learner.run(chunk.rows, chunk.y, chunk.order, signed_sizes=signed_sizes)
             else:
-                total += _run_logged(learner, chunk, log, seed, done, sizes)
+                total += _run_logged(learner, chunk, log, seed, done, signed_sizes)
             seconds += perf_counter() - began
-            if sizes is not None:
+            if signed_sizes is not None:
                 for sums in group_sums:
-                    sums.add(chunk, sizes)
+                    sums.add(chunk, signed_sizes)
             done += n
             tick(n)
             counts[np.searchsorted(checkpoint_rounds, done)] = total  # the last one counts, at the checkpoint
@@ -294,7 +294,7 @@ def simulate(
         counts=counts[:, :3],
         seconds=seconds,
         scaling=learner.effective_scaling,
-        sizes=counts[:, 3],
+        labels_shown=counts[:, 3],
         warm_up=warm_up,
         promised=None if promise is None else promise.promised,
         **{sums.name: coverage_by(sums.groups, sums.sums) for sums in group_sums},
@@ -331,10 +331,10 @@ class _GroupSums:
         by_label = cls("by_label", labels, None)
         return [by_label] if groups is None else [by_label, cls("by_group", *groups)]
 
-    def add(self, chunk: Chunk, sizes: Array) -> None:
+    def add(self, chunk: Chunk, signed_sizes: Array) -> None:
         """Rounds, and for each how many labels it showed, less than 0 if the right one was not among them."""
         groups = (chunk.y if self.numbers is None else self.numbers)[chunk.order]
-        for column, weights in enumerate((None, sizes > 0, np.abs(sizes))):
+        for column, weights in enumerate((None, signed_sizes > 0, np.abs(signed_sizes))):
             self.sums[:, column] += np.bincount(groups, weights, len(self.groups))
 
 
@@ -344,7 +344,7 @@ def _run_logged(
     log: Writer,
     seed: int,
     done: int,
-    sizes: Array | None,
+    signed_sizes: Array | None,
 ) -> Array:
     """Do what `Learner.run` does, round by round, with a row in ``log`` for each.
 
@@ -359,6 +359,6 @@ def _run_logged(
         learner.update(decision, **({"label": label} if sees_label else {"hit": hit}))
         log.add(decision, hit=hit, label=label if sees_label else None, id=f"{seed}-{done + number}")
         counts += [decision.top[0] != label, label not in decision.top, not hit, len(decision.labels)]
-        if sizes is not None:
-            sizes[number] = len(decision.labels) if hit else -len(decision.labels)
+        if signed_sizes is not None:
+            signed_sizes[number] = len(decision.labels) if hit else -len(decision.labels)
     return counts

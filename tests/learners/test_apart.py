@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import superarm as sa
-from superarm.learners.registry import make, names
+from superarm.learners.registry import learners_by_name, make
 
 LINE = 64  # bytes
 
 
-@pytest.mark.parametrize("name", sorted(names()))
+@pytest.mark.parametrize("name", sorted(learners_by_name()))
 @pytest.mark.parametrize("kind", ["dense", "sparse", "mixed", "named"])
 def test_no_two_arrays_share_a_cache_line(name: str, kind: str) -> None:
     """Else what one stage writes would slow down, or change the way through, another."""

@@ -11,11 +11,11 @@ from learner_internals import INTERNALS, run_internal
 import superarm as sa
 from superarm.checks import CHECKS, check_learner, run_check
 from superarm.errors import InvalidInput
-from superarm.learners.registry import make, names, parse
+from superarm.learners.registry import learners_by_name, make, parse
 
 OWN = f"{Path(__file__).parent.with_name('own_learner.py')}:UpAndDown"
 SPECS = [
-    *names(),
+    *learners_by_name(),
     "pa:variant=PA",
     "pa:variant=PA-II",
     "mc-slp:gate=true",
@@ -172,7 +172,7 @@ def test_two_labels():
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 3)).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)
-    for name in names():
+    for name in learners_by_name():
         learner = make(name, n_labels=2, n_features=3)
         learner.run(X, y)
         assert (learner.predict(X) == y).mean() > 0.8, name
@@ -260,7 +260,7 @@ def test_dense_and_sparse_rows_may_be_mixed():
         assert learner.rank(x) == learner.rank(([1, 3], [1.5, -2.0]))
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", learners_by_name())
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_labels_can_be_added(name, sparse, tmp_path):
     """Old labels keep their weights; earlier decisions can be answered; a file knows all of it."""
@@ -337,10 +337,10 @@ def test_base_class_says_what_is_missing():
         sa.Learner(n_labels=3, n_features=2).decide([1.0, 2.0])
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", learners_by_name())
 def test_signatures_name_every_parameter(name):
     """What an IDE and help() show is what there is: no **common in built-in learners."""
-    cls, _ = names()[name]
+    cls, _ = learners_by_name()[name]
     parameters = inspect.signature(cls).parameters
     assert {"n_labels", "labels", "n_features", "set_size", "seed", "intercept"} <= set(parameters)
     assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
@@ -362,13 +362,15 @@ def test_an_intercept_of_1_is_shown():
 
 
 @pytest.mark.parametrize(
-    "sizes", [np.zeros(9, np.intp), np.zeros(10, np.int32), np.zeros(20, np.intp)[::2], [0] * 10]
+    "signed_sizes", [np.zeros(9, np.intp), np.zeros(10, np.int32), np.zeros(20, np.intp)[::2], [0] * 10]
 )
-def test_sizes_of_a_run_are_checked(sizes):
+def test_sizes_of_a_run_are_checked(signed_sizes):
     """They are written by compiled code."""
     learner = sa.SetLogit(n_labels=3, n_features=2)
-    with pytest.raises(InvalidInput, match="sizes of SetLogit must be a writable array of 10 intp numbers"):
-        learner.run(np.ones((10, 2), np.float32), np.zeros(10, int), sizes=sizes)
+    with pytest.raises(
+        InvalidInput, match="signed_sizes of SetLogit must be a writable array of 10 intp numbers"
+    ):
+        learner.run(np.ones((10, 2), np.float32), np.zeros(10, int), signed_sizes=signed_sizes)
     assert learner.round == 0
 
 

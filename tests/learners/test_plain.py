@@ -16,7 +16,7 @@ import superarm as sa
 from superarm.checks import CHECKS, run_check
 from superarm.errors import InvalidInput, WeightsOverflow
 from superarm.explore import Boltzmann, Dilute
-from superarm.learners.registry import names
+from superarm.learners.registry import learners_by_name
 
 FILE = Path(__file__).resolve().parents[1] / "plain_learner.py"
 
@@ -49,8 +49,8 @@ def test_by_its_file(tmp_path: Path) -> None:
     back = sa.load(tmp_path / "model.npz")
     assert back.memory["answers"] == 1
     assert np.array_equal(back.memory["W"], learner.memory["W"])
-    assert "PlainLearner" not in names()
-    assert "plain" not in names()
+    assert "PlainLearner" not in learners_by_name()
+    assert "plain" not in learners_by_name()
 
 
 def test_in_the_service(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ import superarm as sa
 from superarm.checks import CHECKS, run_check
 from superarm.errors import InvalidInput
 from superarm.explore import Cover, Dilute, RunnerUp, Uniform
-from superarm.learners.registry import make, names, parameters, parse
+from superarm.learners.registry import learners_by_name, make, parameters, parse
 
 TOLD = {"perceptron", "softmax", "pa", "softmax-averaged"}
 FREE = TOLD | {"set-logit"}
-BOUND = names().keys() - FREE
+BOUND = learners_by_name().keys() - FREE
 NAMES = ["ant", "bee", "cat", "dog", "emu", "fox"]
 
 
@@ -28,12 +28,14 @@ def rows(n: int, noise: float = 1.0) -> tuple[Any, Any]:
 
 
 def made(name: str, **parameters: Any) -> Any:
-    cls, fixed = names()[name]
+    cls, fixed = learners_by_name()[name]
     return cls(**{"labels": NAMES, "n_features": 4, "explore": Cover(coverage=0.9)} | fixed | parameters)
 
 
 def test_every_learner_is_of_one_kind() -> None:
-    assert {name for name in names() if "explore" in parameters(names()[name][0])} == FREE
+    assert {
+        name for name in learners_by_name() if "explore" in parameters(learners_by_name()[name][0])
+    } == FREE
 
 
 @pytest.mark.parametrize("name", sorted(FREE))
@@ -59,7 +61,7 @@ def test_the_promise_is_kept_with_sets_of_many_sizes(name: str) -> None:
 )  # it moves the top label, which at first is any
 def test_learners_that_are_told_the_label_learn_the_same_from_any_set(name: str) -> None:
     X, y = rows(500)
-    plain = names()[name][0](labels=NAMES, n_features=4, set_size=2)
+    plain = learners_by_name()[name][0](labels=NAMES, n_features=4, set_size=2)
     plain.run(X, y)
     for rule in (Cover(coverage=0.8), Uniform(), RunnerUp(), Dilute(gamma=0.3)):
         other = made(name, explore=rule, set_size=2)
@@ -74,13 +76,13 @@ def test_learners_that_are_told_the_label_learn_the_same_from_any_set(name: str)
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("name", sorted(TOLD))
 def test_check(name: str, check: str) -> None:
-    run_check(check, names()[name][0], explore=Cover(coverage=0.7, warm_up=20))
+    run_check(check, learners_by_name()[name][0], explore=Cover(coverage=0.7, warm_up=20))
 
 
 @pytest.mark.parametrize("internal", INTERNALS)
 @pytest.mark.parametrize("name", sorted(TOLD))
 def test_internals(name: str, internal: str) -> None:
-    run_internal(internal, names()[name][0], explore=Cover(coverage=0.7, warm_up=20))
+    run_internal(internal, learners_by_name()[name][0], explore=Cover(coverage=0.7, warm_up=20))
 
 
 @pytest.mark.parametrize("name", sorted(TOLD))
@@ -113,7 +115,7 @@ def test_a_promise_that_set_size_breaks_is_said() -> None:
 def test_those_that_are_bound_to_their_own_sets_refuse_in_one_sentence(name: str) -> None:
     size = {"n_labels": 6, "n_features": 4}
     wanted = "must be left out"
-    with pytest.raises(InvalidInput, match=f"coverage of .* {wanted}: its update needs the way in which"):
+    with pytest.raises(InvalidInput, match=f"coverage of .* {wanted}: its update needs its own top set"):
         make(f"{name}:coverage=0.9", **size)
     with pytest.raises(InvalidInput, match=f"explore of .* {wanted}"):
         make(name, explore=Cover(), **size)

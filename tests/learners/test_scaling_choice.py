@@ -9,9 +9,9 @@ import pytest
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.learners.registry import make, names
+from superarm.learners.registry import learners_by_name, make
 
-ALL = list(names())
+ALL = list(learners_by_name())
 
 
 def table(n: int, seed: int = 0) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.explore import Cover, Uniform, rule_from
 from superarm.learners import Scores
-from superarm.learners.registry import names, parse
+from superarm.learners.registry import learners_by_name, parse
 
 LABELS = ["ant", "bee", "cat", "dog", "eel"]
 
@@ -86,6 +86,6 @@ def test_what_it_refuses():
 
 
 def test_it_is_no_learner_of_tables():
-    assert "scores" not in names()
+    assert "scores" not in learners_by_name()
     assert parse("scores:uniform=0.1") == (Scores, {"uniform": 0.1})
     assert isinstance(Scores(labels=LABELS, coverage=0.9).rule, Cover)

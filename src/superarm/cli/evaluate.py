@@ -226,7 +226,7 @@ def _policies(
 def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[Rule | Literal["own"] | None]:
     """The rules that --rule, --gamma or --draw name; ``None`` shows the best labels."""
     from superarm.explore import Dilute, rule_from
-    from superarm.learners.registry import make_rule, names_file, parse_params
+    from superarm.learners.registry import is_file_spec, make_rule, parse_params
 
     given = {"--rule": text, "--gamma": gamma, "--draw": own or None}
     options = [option for option, value in given.items() if value is not None]
@@ -237,7 +237,7 @@ def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[R
     if text is None:
         shares = _values("--gamma", gamma, float, grid)
         return [None if share is None else Dilute(gamma=share) for share in shares]
-    if names_file(text):
+    if is_file_spec(text):
         return [make_rule(text, "--rule", "evaluate")]
     name, _, rest = text.partition(":")
     return [rule_from({"name": name} | parse_params(rest, "--rule", "evaluate", text), "evaluate")]

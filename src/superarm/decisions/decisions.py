@@ -32,20 +32,20 @@ class DrawnSets(NamedTuple):
     starts: Array
     sizes: Array  # how many each shows
     log_probs: Array  # logarithms of the probabilities of the sets
-    log: Array  # what the rule wrote down
-    log_starts: Array
+    draw_logs: Array  # what the rule wrote down
+    draw_log_starts: Array
 
     def take(self, rows: Array) -> DrawnSets:
         """Return some of the rows, by their numbers."""
         positions, starts = take_segments(self.starts, rows)
-        log_positions, log_starts = take_segments(self.log_starts, rows)
+        log_positions, draw_log_starts = take_segments(self.draw_log_starts, rows)
         return DrawnSets(
             self.flat[positions],
             starts,
             self.sizes[rows],
             self.log_probs[rows],
-            self.log[log_positions],
-            log_starts,
+            self.draw_logs[log_positions],
+            draw_log_starts,
         )
 
     @classmethod
@@ -54,8 +54,15 @@ class DrawnSets(NamedTuple):
     ) -> DrawnSets:
         """Return the columns of a list of sets and of draw logs, one for each row."""
         flat, starts = flatten(sets, np.intp)
-        log, log_starts = flatten(logs, np.float64)
-        return cls(flat, starts, np.array(sizes, np.intp), np.array(log_probs, np.float64), log, log_starts)
+        draw_logs, draw_log_starts = flatten(logs, np.float64)
+        return cls(
+            flat,
+            starts,
+            np.array(sizes, np.intp),
+            np.array(log_probs, np.float64),
+            draw_logs,
+            draw_log_starts,
+        )
 
 
 class EligibleLabels(NamedTuple):
@@ -163,7 +170,7 @@ class Decisions:
             eligible=None if self.eligible is None else self.eligible.of_row(i),
             log_set=float(drawn.log_probs[i]),
             rule=self.rule,
-            draw_log=drawn.log[drawn.log_starts[i] : drawn.log_starts[i + 1]].tobytes(),
+            draw_log=drawn.draw_logs[drawn.draw_log_starts[i] : drawn.draw_log_starts[i + 1]].tobytes(),
             round=None if round_ < 0 else round_,
             learner=self.learner,
             label_set=self.label_set,
@@ -241,7 +248,10 @@ class Decisions:
         columns["log_propensity"] = drawn.log_probs
         texts = [None] * n if self.rule is None else [json.dumps(d.rule) for d in self]
         columns["rule"] = pl.Series("rule", texts, dtype=pl.String)
-        logs = [drawn.log[a:b].tolist() for a, b in zip(drawn.log_starts, drawn.log_starts[1:], strict=False)]
+        logs = [
+            drawn.draw_logs[a:b].tolist()
+            for a, b in zip(drawn.draw_log_starts, drawn.draw_log_starts[1:], strict=False)
+        ]
         columns["draw_log"] = pl.Series("draw_log", logs, dtype=pl.List(pl.Float64))
         features = self.rows if rows else None
         if features is not None and features.dense is not None:

@@ -23,7 +23,7 @@ from typing import Any
 import superarm
 from superarm.errors import Description, InvalidInput
 from superarm.learners import Learner
-from superarm.learners.registry import make, names_file
+from superarm.learners.registry import is_file_spec, make
 from superarm.native import cpu_level
 from superarm.simulation import Trace, simulate
 from superarm.streams import Arrays, Stream, open_data, size_of
@@ -119,7 +119,7 @@ def code_digest(learner_spec: str, explore: Any = None) -> str:
     their files, the other Python files in their folders, and what these import from there, compiled or not. Imports
     are read in the files and not in `sys.modules`, so that every process finds the same.
     """
-    folders = {Path(spec.partition(":")[0]).parent for spec in (learner_spec, explore) if names_file(spec)}
+    folders = {Path(spec.partition(":")[0]).parent for spec in (learner_spec, explore) if is_file_spec(spec)}
     files = {path for folder in folders for path in _user_files(folder)}
     return _hash(superarm.__version__, _package_digest(), _digest(files))[:16]
 

@@ -16,7 +16,7 @@ from superarm.errors import SuperarmError, must
 from superarm.experiments.runs import Run, open_stream
 from superarm.experiments.toml import TomlFile
 from superarm.learners import Learner
-from superarm.learners.registry import names_file, parameters, parse
+from superarm.learners.registry import is_file_spec, parameters, parse
 from superarm.parameters import existing_file
 from superarm.simulation import RATES
 from superarm.streams import NAMES, Stream
@@ -254,7 +254,7 @@ def _learner(file: TomlFile, i: int, folder: Path, entry: LearnerEntry | str) ->
         entry = LearnerEntry(use=entry)
     use = entry.use
     name, _, arguments = use.partition(":")
-    if names_file(use):
+    if is_file_spec(use):
         use = _in_folder(folder, use)
         arguments = arguments.partition(":")[2]
     try:
@@ -268,7 +268,7 @@ def _learner(file: TomlFile, i: int, folder: Path, entry: LearnerEntry | str) ->
             message = must(name, cls.__name__, wanted, name, choices=names)
             raise file.error(("learners", i, "params", name), message)
     use = use.removesuffix(f":{arguments}") if arguments else use
-    if names_file(params.get("explore")):
+    if is_file_spec(params.get("explore")):
         params["explore"] = _in_folder(folder, params["explore"])
     return structs.replace(entry, use=use, name=entry.name or entry.use, params=params)
 

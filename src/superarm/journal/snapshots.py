@@ -11,7 +11,7 @@ from superarm.errors import Description, InvalidInput
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.store import Snapshot
 from superarm.learners import Learner, load
-from superarm.learners.registry import make_rule, names_file, parse
+from superarm.learners.registry import is_file_spec, make_rule, parse
 from superarm.native import cpu_level
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def is_user_class(spec: str) -> bool:
 def import_user_classes(spec: str) -> JsonObject:
     """Import the learner and the rule that a spec names; return its parameters but for such a rule."""
     _, params = parse(spec)
-    if names_file(params.get("explore")):
+    if is_file_spec(params.get("explore")):
         make_rule(params.pop("explore"))
     return params
 

@@ -49,7 +49,7 @@ class LearnerBase(Parametrised):
     learns_from_given: ClassVar[bool] = False  # whether it learns from sets that another system chose
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
     fixed_labels: bool = False  # no label can be added
-    own_scaling: ClassVar[str] = "unit"  # of rows without names, where ``scaling`` is None
+    default_scaling: ClassVar[str] = "unit"  # of rows without names, where ``scaling`` is None
     schema_class: ClassVar[type[InputSchema]] = InputSchema  # what rows and labels mean
     accepted_decisions: ClassVar[str] = "its own, not a given set"  # what a decision must be, for the message
 
@@ -164,7 +164,7 @@ class LearnerBase(Parametrised):
         """How rows reach the weights: the ``scaling`` that was chosen; else of rows with names, whose numbers have all
         kinds of units, standardised; else the learner's own: for the paper's of length 1, as its theory asks."""
         named = self.inputs.layout is not None and self.inputs.layout.n_numbers > 0
-        return self.scaling or ("standard" if named else self.own_scaling)
+        return self.scaling or ("standard" if named else self.default_scaling)
 
     # ------------------------------------------------------------ labels, rows, rounds
 
@@ -374,7 +374,9 @@ def check_params(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:
     own = parameters(cls)
     for name in (name for name in given if name not in own):
         if name in ("coverage", "explore"):
-            reason = "its update needs the way in which it chooses its sets"
+            reason = (
+                "its update needs its own top set of set_size labels, or the way in which its sets are drawn"
+            )
             if "explore" in own:
                 reason = "in Python, explore=Cover(coverage=...) is its promise"
             raise InvalidInput.must(name, owner, f"left out: {reason}", given[name])

@@ -67,8 +67,8 @@ class AnswerColumns(NamedTuple):
 class DecisionsBetween(NamedTuple):
     """Decisions that were made between answers: they move the rule, and nothing else."""
 
-    log: Array  # what the rule wrote down, one decision after the other
-    log_starts: Array
+    draw_logs: Array  # what the rule wrote down, one decision after the other
+    draw_log_starts: Array
     n_counted: int  # the first ones, which have moved the rule before
     before_answer: Array  # for each answer, how many of the decisions came before it
 
@@ -128,7 +128,9 @@ def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerC
         answers = answers._replace(hits=_hits(decisions, answers))
     draws = decisions.draws
     if decisions.rule is not None and decisions.rule.name != learner.rule.name:  # as `draw_log_of` does
-        draws = draws._replace(log=draws.log[:0], log_starts=np.zeros_like(draws.log_starts))
+        draws = draws._replace(
+            draw_logs=draws.draw_logs[:0], draw_log_starts=np.zeros_like(draws.draw_log_starts)
+        )
     batch = DecisionColumns(rows, eligible, draws, decisions.round)
     done, status = learn_batch(learner, batch, answers)
     _raise_if_stopped(learner, batch, answers, done, status)
@@ -273,8 +275,8 @@ def _whole_numbers(learner: Learner, parameter: str, wanted: str, values: Any) -
     return numbers
 
 
-def check_run(learner: Learner, n: int, y: Any, visit: Any, sizes: Any) -> tuple[Array, Array]:
-    """Return label and row numbers, checked for compiled code; check ``sizes``, which it fills."""
+def check_run(learner: Learner, n: int, y: Any, visit: Any, signed_sizes: Any) -> tuple[Array, Array]:
+    """Return label and row numbers, checked for compiled code; check ``signed_sizes``, which it fills."""
     y = _whole_numbers(learner, "y", "label numbers from 0 (run counts; it knows no names)", y)
     visit = np.arange(n) if visit is None else _whole_numbers(learner, "visit", "row numbers", visit)
     k = learner.n_labels
@@ -282,10 +284,10 @@ def check_run(learner: Learner, n: int, y: Any, visit: Any, sizes: Any) -> tuple
         raise learner.invalid("y", f"{n} label numbers below n_labels = {k}", y)
     if visit.ndim != 1 or (len(visit) and not 0 <= visit.min() <= visit.max() < n):
         raise learner.invalid("visit", f"row numbers below {n}", visit)
-    if sizes is not None and not (
-        isinstance(sizes, np.ndarray)
-        and (sizes.dtype, sizes.shape) == (np.intp, visit.shape)
-        and sizes.flags.carray
+    if signed_sizes is not None and not (
+        isinstance(signed_sizes, np.ndarray)
+        and (signed_sizes.dtype, signed_sizes.shape) == (np.intp, visit.shape)
+        and signed_sizes.flags.carray
     ):
-        raise learner.invalid("sizes", f"a writable array of {len(visit)} intp numbers", sizes)
+        raise learner.invalid("signed_sizes", f"a writable array of {len(visit)} intp numbers", signed_sizes)
     return y, visit

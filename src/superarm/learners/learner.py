@@ -251,7 +251,7 @@ class Learner(PersistentLearner):
             self.rule.warn_if_broken(self.core.rule)
         return count
 
-    def run(self, X: Any, y: Any, visit: Any = None, *, sizes: Array | None = None) -> Array:
+    def run(self, X: Any, y: Any, visit: Any = None, *, signed_sizes: Array | None = None) -> Array:
         """Run rounds over rows of X, answered from y, in one compiled loop.
 
         The same bits as `decide` and `update` round by round.
@@ -260,7 +260,7 @@ class Learner(PersistentLearner):
             X: a matrix, or a data frame.
             y: label numbers 0..k-1; they answer and count, and reach no learner of bits.
             visit: the rows to go through, in this order; all of them by default.
-            sizes: an array of intp that gets how many labels each round showed, less than 0 if the right one
+            signed_sizes: an array of intp that gets how many labels each round showed, less than 0 if the right one
                 was not among them.
 
         Returns:
@@ -269,10 +269,10 @@ class Learner(PersistentLearner):
         """
         with self._row_effects():
             rows = self.inputs.encode_rows(X)
-            y, visit = batch_feedback.check_run(self, len(rows), y, visit, sizes)
+            y, visit = batch_feedback.check_run(self, len(rows), y, visit, signed_sizes)
             core, counts = self.ensure_core(), np.zeros(4, np.int64)
             before = core.round
-            done, status = loops.run(core, rows, y, visit, counts, sizes)
+            done, status = loops.run(core, rows, y, visit, counts, signed_sizes)
             error = feedback.update_error(self, status, rows.row(visit[done]), core.round) if status else None
             if error is not None and done == 0:
                 raise error

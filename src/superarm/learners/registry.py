@@ -14,10 +14,10 @@ from superarm.explore.rule import Rule
 from superarm.learners import Learner, Scores
 from superarm.parameters import existing_file, parameters
 
-__all__ = ["make", "names", "parameters", "parse", "parse_value"]
+__all__ = ["learners_by_name", "make", "parameters", "parse", "parse_value"]
 
 
-def names() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
+def learners_by_name() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
     """Built-in learners by name, with the parameters that the name stands for; Scores, which learns nothing, is none.
 
     In the order of tables: those told the label, those of single labels, those of sets.
@@ -39,16 +39,16 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
     (<class 'superarm.learners.mcdbf.MCDBF'>, {'estimate': 'set', 'gamma': 0.2})
     """
     name, _, rest = spec.partition(":")
-    if names_file(spec):
+    if is_file_spec(spec):
         class_name, _, rest = rest.partition(":")
         cls, fixed = _from_file(Path(name), class_name, Learner), dict[str, Any]()
     elif name == Scores.name:
         cls, fixed = Scores, {}
-    elif name in names():
-        cls, fixed = names()[name]
+    elif name in learners_by_name():
+        cls, fixed = learners_by_name()[name]
     else:
-        wanted = f"one of {', '.join(names())}, or file.py:Class"
-        raise InvalidInput.must("learner", "superarm", wanted, name, choices=names())
+        wanted = f"one of {', '.join(learners_by_name())}, or file.py:Class"
+        raise InvalidInput.must("learner", "superarm", wanted, name, choices=learners_by_name())
     return cls, fixed | parse_params(rest, "learner", "superarm", spec)
 
 
@@ -67,12 +67,12 @@ def make(spec: str, **common: Any) -> Learner:
     """Return a learner from its spec; parameters in the spec win over ``common``."""
     cls, own = parse(spec)
     params = {**common, **own}
-    if names_file(params.get("explore")):
+    if is_file_spec(params.get("explore")):
         params["explore"] = make_rule(params["explore"])
     return cls(**params)
 
 
-def names_file(spec: Any) -> bool:
+def is_file_spec(spec: Any) -> bool:
     """Return whether a spec, or a parameter, names a class in a user's own file: ``file.py:Class``."""
     return isinstance(spec, str) and spec.partition(":")[0].endswith(".py")
 

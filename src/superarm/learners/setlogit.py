@@ -22,7 +22,7 @@ from superarm.native.core import Core
 from superarm.native.setlogit import SetLogitCore
 from superarm.parameters import check_int, check_number, check_share
 
-MIX_DENSE, MIX_SPARSE = 0.6, 0.5  # the average's share in post; rows with both parts: as dense ones
+AVERAGE_SHARE_DENSE, AVERAGE_SHARE_SPARSE = 0.6, 0.5  # in the posterior; rows with both parts: as dense ones
 REVIVE_DENSE, REVIVE_SPARSE, REVIVE_MIXED = 0.02, 0.2, 0.1  # (benchmarks/mixed.py)
 STEP_CURVED, STEP_DENSE, STEP_SPARSE = 3.0, 4.0, 0.67  # sparse: times sqrt(k)
 CURVES, CURVES_TRAINED = 1024, 4096  # curved features: of a learner, where several passes pay for more
@@ -52,7 +52,7 @@ class LikelihoodLearner(Learner):
     """
 
     state_version = 4
-    own_scaling = "standard"
+    default_scaling = "standard"
     step: float | None
     curves: int | None
     forget: float = 0.0
@@ -111,7 +111,7 @@ class LikelihoodLearner(Learner):
             seed=self.seed,
             step=self._step,
             sparse_step=sparse_step if d or not self.step else self.step,
-            share=MIX_DENSE if d else MIX_SPARSE,
+            share=AVERAGE_SHARE_DENSE if d else AVERAGE_SHARE_SPARSE,
             revive=REVIVE_MIXED if layout.mixed else REVIVE_SPARSE if width else REVIVE_DENSE,
             curves=self.n_curved,
             bias=self.intercepts[0],

@@ -288,9 +288,9 @@ cdef class Core(Stage):
         self.answered.restore(start, bytes.fromhex(bits))
         self.round, self.skipped = rounds["round"], [(first, end) for first, end in rounds["skipped_rounds"]]
 
-    def advance(self, np.ndarray log, np.ndarray log_starts, Py_ssize_t first, Py_ssize_t last):
-        """Move the rule as if it had made the decisions from ``first`` to before ``last``, for which it wrote ``log``."""
-        advance(self.rule, double_data(log), intp_data(log_starts), first, last)
+    def advance(self, np.ndarray draw_logs, np.ndarray draw_log_starts, Py_ssize_t first, Py_ssize_t last):
+        """Move the rule as if it had made the decisions from ``first`` to before ``last``, for which it wrote ``draw_logs``."""
+        advance(self.rule, double_data(draw_logs), intp_data(draw_log_starts), first, last)
 
     # ------------------------------------------------------------ one answer
 

@@ -45,7 +45,7 @@ cdef class GrowingArray:
         return np.concatenate([*self.chunks, self.chunk[: self.used]])
 
 
-def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts, sizes=None):
+def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts, signed_sizes=None):
     """Run rounds over rows[visit], answered from y. Return how many were done, and why it stopped (0: at the end).
 
     Args:
@@ -54,14 +54,14 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
         y: label numbers (intp).
         visit: row numbers (intp).
         counts: gets errors, misses, shown misses, and labels shown.
-        sizes: gets (intp) how many labels each round showed, less than 0 if the right one was not among them.
+        signed_sizes: gets (intp) how many labels each round showed, less than 0 if the right one was not among them.
     """
     cdef Py_ssize_t i, at, following, n = visit.shape[0], m = core.set_size, n_eligible
     cdef const Py_ssize_t* order = intp_data(visit)
     cdef const Py_ssize_t* label = intp_data(y)
     cdef const Py_ssize_t* eligible = intp_data(core.showable)
     cdef int64_t* count = int64_data(counts)
-    cdef Py_ssize_t* size = NULL if sizes is None else intp_data(sizes)
+    cdef Py_ssize_t* size = NULL if signed_sizes is None else intp_data(signed_sizes)
     cdef Row row, ahead
     cdef Draw draw
     cdef Round round
@@ -184,7 +184,7 @@ def update_many(Core core, batch, answers, between=None):
     cdef const Py_ssize_t* decided_end = NULL
     cdef const double* decided_log = NULL
     if between is not None:
-        decided_log, decided_end = double_data(between.log), intp_data(between.log_starts)
+        decided_log, decided_end = double_data(between.draw_logs), intp_data(between.draw_log_starts)
         counted, before = between.n_counted, intp_data(between.before_answer)
     cdef const Py_ssize_t* order = intp_data(answers.which)
     cdef const unsigned char* hit = <const unsigned char*>np.PyArray_DATA(answers.hits)
@@ -197,8 +197,8 @@ def update_many(Core core, batch, answers, between=None):
     cdef const Py_ssize_t* set_start = intp_data(batch.draws.starts)
     cdef const Py_ssize_t* size = intp_data(batch.draws.sizes)
     cdef const double* log_prob = double_data(batch.draws.log_probs)
-    cdef const double* logs = double_data(batch.draws.log)
-    cdef const Py_ssize_t* log_start = intp_data(batch.draws.log_starts)
+    cdef const double* logs = double_data(batch.draws.draw_logs)
+    cdef const Py_ssize_t* log_start = intp_data(batch.draws.draw_log_starts)
     cdef const int64_t* round_number = int64_data(batch.rounds)
     cdef Row row, ahead
     cdef Round round
