@@ -23,8 +23,11 @@ class Growing(PlainRule):
 
     n_draw_state = 1
     n_memory = 1
+    sizes_vary = True
 
-    def __init__(self, *, step: float = 0.5, set_size: int = 1, seed: int = 0, labels: Any = None) -> None:
+    def __init__(
+        self, *, step: float = 0.5, set_size: int | None = None, seed: int = 0, labels: Any = None
+    ) -> None:
         super().__init__(set_size=set_size, seed=seed, labels=labels)
         self.step = step
 
@@ -34,9 +37,6 @@ class Growing(PlainRule):
         if context.draw_state[0] % 10 == 9:
             size = min(len(order), size + 1)
         return Choice(order[:size], 1.0, draw_log=[size])
-
-    def largest(self, n: int, m: int) -> int:
-        return n
 
     def log_size(self, n: int, m: int) -> int:
         return 1
@@ -183,3 +183,56 @@ def test_any_set_can_be_asked_about() -> None:
     draw = distribution_of(rule.decide([2.0, 1.0, 0.0]))
     assert draw is not None
     assert draw.inclusion().tolist() == [0.5, 0.5, 0.0]
+
+
+class Failing(Growing):
+    """A rule that raises in one of its hooks."""
+
+    fails_in = ""
+
+    def on_decided(self, draw_state: Any, draw_log: Any) -> None:
+        if self.fails_in == "on_decided":
+            raise RuntimeError("no clock")
+        super().on_decided(draw_state, draw_log)
+
+    def on_feedback(self, draw_state: Any, memory: Any, draw_log: Any, hit: bool) -> None:
+        if self.fails_in == "on_feedback":
+            raise RuntimeError("no memory")
+        super().on_feedback(draw_state, memory, draw_log, hit)
+
+
+@pytest.mark.parametrize("way", ["alone", "single", "many", "run"])
+def test_an_error_in_on_feedback_arrives_with_that_answer(way: str) -> None:
+    rule, X = Failing(), np.ones((1, 2), np.float32)
+    rule.fails_in = "on_feedback"
+    learner = sa.SetLogit(n_labels=3, n_features=2, explore=rule)
+    alone, one, many = rule.decide([0.0, 0.0, 0.0]), learner.decide(X[0]), learner.decide_many(X)
+    calls: dict[str, Any] = {
+        "alone": lambda: rule.update(alone, hit=True),
+        "single": lambda: learner.update(one, hit=True),
+        "many": lambda: learner.update_many(many, [True]),
+        "run": lambda: learner.run(X, [0]),
+    }
+    with pytest.raises(RuntimeError, match="no memory"):
+        calls[way]()
+    rule.fails_in = ""
+    learner.decide([0.0, 0.0])  # it has not stuck
+
+
+@pytest.mark.parametrize("way", ["alone", "alone many", "single", "many", "run"])
+def test_an_error_in_on_decided_arrives_with_that_decision(way: str) -> None:
+    rule, X = Failing(), np.ones((1, 3), np.float32)
+    rule.fails_in = "on_decided"
+    learner = sa.SetLogit(n_labels=3, n_features=3, explore=rule)
+    calls: dict[str, Any] = {
+        "alone": lambda: rule.decide(X[0]),
+        "alone many": lambda: rule.decide_many(X),
+        "single": lambda: learner.decide(X[0]),
+        "many": lambda: learner.decide_many(X),
+        "run": lambda: learner.run(X, [0]),
+    }
+    with pytest.raises(RuntimeError, match="no clock"):
+        calls[way]()
+    assert (rule.round, learner.round) == (0, 0)
+    rule.fails_in = ""
+    calls[way]()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import superarm as sa
-from superarm.errors import InvalidInput
+from superarm.errors import InvalidInput, WeightsOverflow
 
 LABELS = ["ant", "bee", "cat", "dog", "eel"]
 
@@ -235,3 +235,16 @@ def test_a_decision_counts_once(tmp_path: Path) -> None:
         for number in range(6):
             with pytest.raises(InvalidInput, match="has not made or taken before"):
                 copied.advance(decisions[number])
+
+
+def test_a_refused_update_in_the_fused_loop_leaves_what_single_calls_leave():
+    X = np.array([[1.0, 2.0], [1e20, 1.0]], np.float32)
+    fused, single = (sa.SetLogit(n_labels=4, n_features=2, set_size=2) for _ in range(2))
+    with pytest.raises(WeightsOverflow, match="the update of round 1 would overflow"):
+        fused.run(X, [0, 1])
+    for x, y in zip(X, [0, 1], strict=True):
+        decision = single.decide(x)
+        if y == 0:
+            single.update(decision, hit=y in decision.labels)
+    assert fused.cursor() == single.cursor()
+    assert (fused.answered.count, fused.round) == (single.answered.count, single.round) == (1, 2)

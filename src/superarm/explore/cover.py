@@ -191,7 +191,7 @@ class Cover(Rule):
         reason = kernel.broken_promise(target)
         return replace(observed, trouble=_trouble(observed, asked, reason)) if reason else observed
 
-    def warn_if_broken(self, kernel: CoverKernel) -> None:
+    def report_problem(self, kernel: CoverKernel) -> None:
         """Warn once if a promise cannot be kept, by what ``kernel`` has counted."""
         if kernel.has_broken_promise and not kernel.warned:
             kernel.warned = True

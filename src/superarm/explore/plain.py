@@ -26,7 +26,7 @@ class DrawContext(NamedTuple):
 
     Attributes:
         scores: of the labels that may be shown.
-        set_size: how many to show; a rule may show as many as its `largest` says.
+        set_size: how many to show; with `sizes_vary`, the most.
         seed, round: what the randomness is a function of.
         draw_state: numbers that deciding moves (`PlainRule.on_decided`); not to be changed here.
         memory: numbers that answers move (`PlainRule.on_feedback`); not to be changed here.
@@ -75,10 +75,6 @@ class PlainRule(Rule):
     def choose(self, context: DrawContext) -> Choice:
         """Choose a set. It must be a pure function of ``context``: it moves nothing."""
 
-    def largest(self, n: int, m: int) -> int:
-        """Return the most labels that `choose` may show of n, where m are asked for."""
-        return m
-
     def log_size(self, n: int, m: int) -> int:
         """Return the most numbers that `choose` may write to its draw log, where m of n labels are asked for."""
         return 0
@@ -93,6 +89,10 @@ class PlainRule(Rule):
         """
 
     # ------------------------------------------------------------ for compiled code
+
+    def report_problem(self, kernel: PlainRuleKernel) -> None:
+        if kernel.failed:
+            raise kernel.take_error()
 
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         return PlainRuleKernel(k, seed, self)
@@ -121,10 +121,10 @@ class PlainRule(Rule):
         owner, n = f"{type(self).__name__}.choose", len(scores)
         top = np.argsort(-scores, kind="stable")[:m].tolist()
         shown, probability, written = self.choose(DrawContext(scores, m, seed, round_, draw_state, memory))
-        chosen, max_size = [int(i) for i in shown], self.largest(n, m)
-        if not 1 <= len(chosen) <= max_size or len({*chosen} & {*range(n)}) != len(chosen):
+        chosen = [int(i) for i in shown]
+        if not 1 <= len(chosen) <= m or len({*chosen} & {*range(n)}) != len(chosen):
             raise InvalidInput.must(
-                "shown", owner, f"at most {max_size} distinct positions of {n}, at least one", chosen
+                "shown", owner, f"at most {m} distinct positions of {n}, at least one", chosen
             )
         if not 0.0 < probability <= 1.0 + 1e-9:
             raise InvalidInput.must("probability", owner, "in (0, 1]", probability)

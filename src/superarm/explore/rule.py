@@ -71,7 +71,7 @@ class Rule(Parametrised, ABC):
     _hooks = Parametrised._hooks | {
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "use_coverage"),
-        *("coverage_at", "edge", "warn_if_broken", "unlabelled", "with_state_of"),
+        *("coverage_at", "edge", "report_problem", "unlabelled", "with_state_of"),
     }
 
     def __init__(
@@ -146,9 +146,9 @@ class Rule(Parametrised, ABC):
         """
         raise _no_promise(coverage, owner)
 
-    def warn_if_broken(self, kernel: Any) -> None:
-        """Warn if a promise of the rule cannot be kept, by what ``kernel`` has counted."""
-        return  # most promise nothing
+    def report_problem(self, kernel: Any) -> None:
+        """Warn of a promise that ``kernel`` cannot keep, or raise what the rule raised, after answers."""
+        return  # most rules have none
 
     # ------------------------------------------------------------ parameters
 
@@ -332,7 +332,7 @@ class Rule(Parametrised, ABC):
         row = np.zeros(core.k, np.float32)
         core.update(decision, row, core.all_labels, numbers, log, bit, -1, None)
         core.answered.add(decision.round)
-        self.warn_if_broken(core.rule)
+        self.report_problem(core.rule)
 
     def _decide(self, core: Any, s: Array, x: Any, eligible: Array, m: int, cursor: Cursor | None) -> Any:
         """Return a Decision; raise what a rule in plain Python has raised."""

@@ -143,15 +143,15 @@ class Learner(PersistentLearner):
         """
         core = self.core
         if label is None and likelihood is None and core is not None and core.update_fast(decision, hit) == 0:
-            if self.rule.sizes_vary:
-                self.rule.warn_if_broken(core.rule)
+            if self.rule.sizes_vary or core.rule.failed:
+                self.rule.report_problem(core.rule)
             return
         answer = feedback.checked_answer(self, decision, hit, label, likelihood)
         status = self.core.update(*answer)
         if status:
             raise feedback.update_error(self, status, answer.row, decision.round)
         feedback.mark_answered(self, decision)
-        self.rule.warn_if_broken(self.core.rule)
+        self.rule.report_problem(self.core.rule)
 
     def cursor(self) -> Cursor:
         """Return a copy of its position: the next round, and the part of its rule's state that deciding moves."""
@@ -248,7 +248,7 @@ class Learner(PersistentLearner):
         """
         count = batch_feedback.update_many(self, decisions, hits, labels)
         if count:
-            self.rule.warn_if_broken(self.core.rule)
+            self.rule.report_problem(self.core.rule)
         return count
 
     def run(self, X: Any, y: Any, visit: Any = None, *, signed_sizes: Array | None = None) -> Array:
@@ -273,13 +273,15 @@ class Learner(PersistentLearner):
             core, counts = self.ensure_core(), np.zeros(4, np.int64)
             before = core.round
             done, status = loops.run(core, rows, y, visit, counts, signed_sizes)
-            error = feedback.update_error(self, status, rows.row(visit[done]), core.round) if status else None
+            error = (
+                feedback.update_error(self, status, rows.row(visit[done]), before + done) if status else None
+            )
             if error is not None and done == 0:
                 raise error
         core.answered.add_many(np.arange(before, before + done))
         if error is not None:
             raise error
-        self.rule.warn_if_broken(core.rule)
+        self.rule.report_problem(core.rule)
         return counts
 
     # ------------------------------------------------------------ predictions

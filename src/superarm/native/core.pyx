@@ -160,6 +160,11 @@ cdef class Core(Stage):
                 draw.top[i] = eligible[draw.top[i]]
         return SCORE_FAILED if draw.size == 0 else 0  # a rule in plain Python has raised
 
+    cdef int move_rule(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
+        """Move ``draw_state`` after a decision, which comes to nothing if a rule in plain Python raises."""
+        self.rule.on_decided(draw_state, draw_log, n_log)
+        return SCORE_FAILED if self.rule.failed else 0
+
     cdef int learn_step(self, Round* round, const Answer* answer, bint scores_ready) noexcept nogil:
         round.x, round.s = &self.x, self.s
         if not scores_ready:
@@ -236,7 +241,8 @@ cdef class Core(Stage):
         self.last_decision = None
         if self.decide_step(&read, intp_data(eligible), n, m, round, draw_state, self.draw_log, &draw):
             return None
-        self.rule.on_decided(draw_state, self.draw_log, draw.n_log)
+        if self.move_rule(draw_state, self.draw_log, draw.n_log):
+            return None
         if cursor is None:
             self.round += 1
         else:

@@ -84,7 +84,10 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
             )
             if status:
                 break
-            core.rule.on_decided(core.rule.draw_state, core.draw_log, draw.n_log)
+            status = core.move_rule(core.rule.draw_state, core.draw_log, draw.n_log)
+            if status:
+                break
+            core.round += 1
             rows.at(following, &ahead)
             core.prefetch_weights(&ahead)
             round.m, round.top_size = draw.size, draw.top_size
@@ -95,7 +98,6 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
             status = core.learn_step(&round, &answer, True)
             if status:
                 break
-            core.round += 1
             count[0] += core.top[0] != label[at]
             count[1] += not contains(core.top, draw.top_size, label[at])
             count[2] += not answer.hit
@@ -142,9 +144,9 @@ def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor)
             if n_eligible != core.prepared_n or m != core.prepared_m:
                 with gil:
                     core.ensure_prepared(n_eligible, m)
-            if sets.used + 3 * core.rule.largest(n_eligible, m) > sets.capacity:
+            if sets.used + 3 * min(n_eligible, m) > sets.capacity:
                 with gil:
-                    sets.reserve(3 * core.rule.largest(n_eligible, m))
+                    sets.reserve(3 * min(n_eligible, m))
             if logs.used + core.rule.log_size(n_eligible, m) > logs.capacity:
                 with gil:
                     logs.reserve(core.rule.log_size(n_eligible, m))
@@ -152,7 +154,8 @@ def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor)
             rows.at(i, &row)
             if core.decide_step(&row, labels, n_eligible, m, cursor.round, cursor.draw_state_data, log, &draw):
                 break
-            core.rule.on_decided(cursor.draw_state_data, log, draw.n_log)
+            if core.move_rule(cursor.draw_state_data, log, draw.n_log):
+                break
             cursor.round += 1
             rows.at(min(i + 1, n - 1), &ahead)
             core.prefetch_weights(&ahead)

@@ -1,7 +1,7 @@
 """PlainRuleKernel: a rule in plain Python (explore/plain.py), as compiled code calls it: with the interpreter.
 
-What goes wrong there must wait until compiled code has come back: then no set is chosen (size 0), and
-``error`` says why.
+What goes wrong there must wait until compiled code has come back: then the kernel has ``failed``, chooses and moves
+nothing, and ``error`` says why.
 """
 
 from libc.string cimport memcpy
@@ -25,7 +25,7 @@ cdef class PlainRuleKernel(RuleKernel):
     cdef object rule
     cdef readonly object error
     cdef object memory
-    cdef Py_ssize_t max_size, max_log
+    cdef Py_ssize_t max_log
     cdef bint uses_feedback
 
     def __init__(self, k, seed, rule):
@@ -37,10 +37,7 @@ cdef class PlainRuleKernel(RuleKernel):
         self.uses_feedback = rule.uses_feedback
 
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
-        self.max_size, self.max_log = self.rule.largest(n, min(n, m)), self.rule.log_size(n, min(n, m))
-
-    cdef Py_ssize_t largest(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
-        return self.max_size
+        self.max_log = self.rule.log_size(n, min(n, m))
 
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         return self.max_log
@@ -49,12 +46,12 @@ cdef class PlainRuleKernel(RuleKernel):
         draw.size = draw.top_size = draw.n_log = 0
         draw.logp_set = 0.0
         with gil:
-            if self.error is not None:
+            if self.failed:
                 return
             try:
                 self._choose(context, draw)
             except BaseException as error:
-                self.error, draw.size = error, 0
+                self.error, self.failed, draw.size = error, True, 0
 
     cdef _choose(self, const DrawContext* context, Draw* draw):
         cdef Py_ssize_t i
@@ -72,7 +69,7 @@ cdef class PlainRuleKernel(RuleKernel):
         draw.top_size, draw.n_log, draw.size = len(top), len(log), len(shown)
 
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
-        if self.n_draw_state == 0:
+        if self.n_draw_state == 0 or self.failed:
             return
         with gil:
             try:
@@ -80,21 +77,21 @@ cdef class PlainRuleKernel(RuleKernel):
                 self.rule.on_decided(moved, _array(draw_log, n_log))
                 memcpy(draw_state, double_data(moved), self.n_draw_state * sizeof(double))
             except BaseException as error:
-                self.error = error
+                self.error, self.failed = error, True
 
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
-        if not self.uses_feedback:
+        if not self.uses_feedback or self.failed:
             return
         with gil:
             try:
                 draw_state = self.arrays["draw_state"][: self.n_draw_state]
                 self.rule.on_feedback(draw_state, self.memory, _array(draw_log, n_log), bool(answer.hit))
             except BaseException as error:
-                self.error = error
+                self.error, self.failed = error, True
 
     def take_error(self):
         """Return the error of the last call, and forget it."""
-        error, self.error = self.error, None
+        error, self.error, self.failed = self.error, None, False
         return error
 
 

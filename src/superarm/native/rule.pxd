@@ -9,13 +9,13 @@ cdef class RuleKernel(Stage):
 
     cdef readonly Py_ssize_t k  # labels it has room for
     cdef public uint64_t seed
-    cdef double* draw_state  # what deciding moves, and nothing else: a Cursor may stand in for it
+    cdef double* draw_state  # what deciding moves: a Cursor may stand in for it
     cdef readonly Py_ssize_t n_draw_state
+    cdef readonly bint failed  # a rule in plain Python has raised; its kernel has the exception
 
     # What must be known about sets of (at most) m out of n labels is made here, with the interpreter, before `choose`.
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m)
-    # The most labels that `choose` may show, and the most numbers that it may write to draw_log.
-    cdef Py_ssize_t largest(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil
+    # The most numbers that `choose` may write to draw_log.
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil
     # Fill in the draw; moves nothing.
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil

@@ -14,9 +14,6 @@ cdef class RuleKernel(Stage):
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         pass
 
-    cdef Py_ssize_t largest(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
-        return min(n, m)
-
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         return 0
 

@@ -45,9 +45,6 @@ cdef class BoltzmannKernel(RuleKernel):
         super().__init__(k, seed)
         self.gamma, self.alpha = gamma, alpha
 
-    cdef Py_ssize_t largest(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
-        return 1
-
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         return n
 
