@@ -99,6 +99,21 @@ def test_a_rate_below_one_a_second(tmp_path):
 
 
 @both_frameworks
+def test_a_service_that_cannot_open_is_no_fault_of_the_request(name, tmp_path, caplog):
+    arms = asgi(tmp_path / "e.db", set_size=2)  # a new journal needs labels
+    with TestClient(framework(name, arms), **LOCAL) as client:
+        response = client.get("/arms/health")
+    assert response.status_code == 503
+    assert response.headers["retry-after"] == "1"
+    error = response.json()["error"]
+    assert error["field"] is None
+    assert "labels" in error["message"]
+    assert [record.reason for record in caplog.records if record.msg == "not opened"] == [error["message"]]
+    with pytest.raises(InvalidInput, match="labels"), TestClient(arms, **LOCAL):
+        pass
+
+
+@both_frameworks
 def test_opened_and_closed_with_the_application(name, tmp_path):
     arms = asgi(tmp_path / "e.db", **NEW)
 

@@ -67,6 +67,17 @@ def test_anything_at_all_is_answered_with_2xx_or_4xx(live):
     tried()
 
 
+def test_an_unfinished_change_has_the_body_of_a_change(live):
+    web = live()
+    responses = web.get("/openapi.json")[1]["paths"]["/v1/changes"]["post"]["responses"]
+    schema_of = {
+        status: response["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        for status, response in responses.items()
+    }
+    assert schema_of.pop("200") == schema_of.pop("202") == "ChangeResponse"
+    assert set(schema_of.values()) == {"Error"}
+
+
 def test_bodies_have_names_of_their_own_in_code_and_document(live):
     """A body that has the name of another class is taken for it."""
     names = set(

@@ -14,9 +14,10 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from superarm.errors import InvalidInput
+from superarm.errors import InvalidInput, SuperarmError
 from superarm.parameters import check_int, check_number
 from superarm.service import Service
+from superarm.service.errors import HttpError, status_of
 from superarm.service.http.access import AccessControl, Tokens
 from superarm.service.http.metrics import RequestMetrics
 from superarm.service.http.request import Receive, Request, Send
@@ -84,6 +85,11 @@ class Application(Router):
         try:
             service = await asyncio.to_thread(self.open_service)
             await service.start()
+        except SuperarmError as error:
+            log.error("not opened", extra={"reason": str(error)})
+            if status_of(error) < 500:  # the options are at fault, and not the request
+                raise HttpError(str(error), status=503) from error
+            raise
         finally:
             self._opening = None
         self.loop = asyncio.get_running_loop()

@@ -25,6 +25,7 @@ OPEN_STATUSES = (403, 429, 503, 507)
 REFERENCE = "#/components/schemas/{name}"
 # of every route; some describe more
 STATUSES = {
+    200: "The result.",
     400: "The request is not HTTP/1.1 with one Host, or its body is not JSON, or not wanted.",
     401: "The token is missing or wrong.",
     403: "The token's role does not allow it; or there is no token, and it is not for this host name.",
@@ -74,7 +75,7 @@ def _is_type(kind: Any) -> bool:
 
 
 def _operation(route: Route, schema_of: dict[Any, Any], components: JsonObject) -> JsonObject:
-    statuses = {*(READ_STATUSES if route.roles else OPEN_STATUSES), *route.statuses}
+    statuses = {200, *(READ_STATUSES if route.roles else OPEN_STATUSES), *route.statuses}
     if route.method == "POST":
         statuses |= {*WRITE_STATUSES}
     elif route.request_type is not None or "{id}" in route.path:
@@ -84,13 +85,8 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: JsonObject) 
         "summary": (route.handler.__doc__ or "").strip(),
         "description": f"Roles: {', '.join(sorted(route.roles))}." if route.roles else "No token is needed.",
         "parameters": [],
-        "responses": {"200": _success_response(route, schema_of)},
+        "responses": {str(status): _response(route, status, schema_of) for status in sorted(statuses)},
     }
-    for status in sorted(statuses):
-        operation["responses"][str(status)] = {
-            "description": route.statuses.get(status) or STATUSES[status],
-            "content": {"application/json": {"schema": schema_of[messages.Error]}},
-        }
     if "{id}" in route.path:
         schema = {"type": "string", "pattern": ID_PATTERN}
         operation["parameters"].append({"name": "id", "in": "path", "required": True, "schema": schema})
@@ -108,11 +104,12 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: JsonObject) 
     return operation
 
 
-def _success_response(route: Route, schema_of: dict[Any, Any]) -> JsonObject:
-    if isinstance(route.response_type, str):
-        return {"description": "A file of that type.", "content": {route.response_type: {}}}
-    schema = schema_of[route.response_type] if route.response_type is not None else {"type": "object"}
-    return {"description": "The result.", "content": {"application/json": {"schema": schema}}}
+def _response(route: Route, status: int, schema_of: dict[Any, Any]) -> JsonObject:
+    kind = route.response_type if status < 300 else messages.Error
+    content: JsonObject = {"application/json": {"schema": schema_of.get(kind, {"type": "object"})}}
+    if isinstance(kind, str):
+        content = {kind: {}}
+    return {"description": route.statuses.get(status) or STATUSES[status], "content": content}
 
 
 # ---------------------------------------------------------------- as a page
@@ -170,11 +167,11 @@ def _operation_html(path: str, method: str, operation: JsonObject) -> Iterator[s
         yield f"<p>Takes {_type_html(body['schema'])}.</p>"
         for example in body.get("examples", {}).values():
             yield f"<pre>{escape(json.dumps(example['value']))}</pre>"
-    success, *errors = operation["responses"].items()
+    success, *others = operation["responses"].items()
     content_type, content = next(iter(success[1]["content"].items()))
     yield f"<p>Gives {_type_html(content['schema']) if 'schema' in content else escape(content_type)}.</p>"
-    rows = [(status, response["description"], "") for status, response in errors]
-    yield f"<details><summary>Errors</summary>{_table(rows)}</details>"
+    rows = [(status, response["description"], "") for status, response in others]
+    yield f"<details><summary>Other statuses</summary>{_table(rows)}</details>"
 
 
 def _table(rows: list[tuple[str, str, str]]) -> str:
