@@ -78,6 +78,18 @@ def test_given():
     assert sa.Decision.given([0.5], ["a"]).propensity is None
 
 
+def test_given_takes_no_text_for_a_list():
+    for arguments in (
+        {"labels": "ads"},
+        {"labels": ["a"], "top": "a", "gamma": 0.1},
+        {"labels": ["a"], "eligible": "ab"},
+    ):
+        with pytest.raises(
+            InvalidInput, match=r"(labels|top|eligible) of Decision.given must be a list of labels"
+        ):
+            sa.Decision.given([0.0], **arguments)
+
+
 @pytest.mark.parametrize("labels", [[], [1, 1], ["a", "b", "a"]])
 def test_given_wants_distinct_labels(labels):
     with pytest.raises(InvalidInput, match=r"labels of Decision.given must be distinct and at least one"):

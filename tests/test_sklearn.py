@@ -252,7 +252,34 @@ def test_pipeline_grid_search_and_pickle(digits):
         (
             lambda m, X, y: m.fit(X, y).partial_fit(X[:1], [True], shown=["d0|d1"]),
             InvalidInput,
-            r"shown of SetFeedbackClassifier must be a list of labels for each row, got 'd0\|d1'",
+            r"shown of SetFeedbackClassifier, row 1 must be a list of labels, got 'd0\|d1'",
+        ),
+        *(
+            (
+                lambda m, X, y, shown=shown: m.fit(X, y).partial_fit(X[:2], [True, True], shown=shown),
+                InvalidInput,
+                r"shown of SetFeedbackClassifier, row 2 must be distinct labels, at least one",
+            )
+            for shown in (
+                [["d0"], None],
+                np.array([["d0", "d1"], [np.nan, np.nan]], object),
+                [["d1"], ["d0", "d0"]],
+            )
+        ),
+        (
+            lambda m, X, y: m.fit(X, y).partial_fit(X, [True] * 50, shown=[["d0"]] * 49),
+            InvalidInput,
+            "shown of SetFeedbackClassifier must be one for each row of X, got 49 for 50 rows",
+        ),
+        (
+            lambda m, X, y: m.fit(X, y).score(X, [True] * 50, shown=[["d0"]] * 49),
+            InvalidInput,
+            "shown of SetFeedbackClassifier must be one for each row of X, got 49 for 50 rows",
+        ),
+        (
+            lambda m, X, y: m.fit(pd.DataFrame({"a": X[:, 0], "b": ["x"] * 50}), y).predict(X[:, :2]),
+            InvalidInput,
+            r"X of SetFeedbackClassifier must be rows with names \(a, b\), as it was fitted",
         ),
         (
             lambda m, X, y: SetPipeline([("scale", StandardScaler()), ("sets", m)]).partial_fit(
@@ -284,6 +311,31 @@ def test_what_is_refused(digits, call, error, message):
     X, y = digits
     with pytest.raises(error, match=message):
         call(SetFeedbackClassifier(passes=1, random_state=0), X[:50], y[:50])
+
+
+def test_answers_are_not_scored_as_labels(digits):
+    X, y = digits
+    y = np.array([int(name[1:]) for name in y[:300]])
+    shown = np.array([np.random.default_rng(i).permutation(10)[:4] for i in range(300)])
+    hit = (shown == y[:, None]).any(axis=1)
+    model = SetFeedbackClassifier(passes=1, random_state=0).fit(X[:300], hit, shown=shown)
+    for answers in (hit, hit.tolist(), pd.Series(hit), [None, *hit[1:]]):
+        with pytest.raises(InvalidInput, match="y are answers: pass shown="):
+            model.score(X[:300], answers)
+    with pytest.warns(UserWarning, match="y are 0 and 1, scored as labels"):
+        model.score(X[:300], hit.astype(int))
+    assert model.score(X[:300], y) > 0.3  # labels are labels
+    assert np.isnan(cross_val_score_quietly(model, X[:300], hit, shown)).all()
+    model.fit(X[:300], y)
+    few = y < 2
+    assert model.score(X[:300][few], y[few]) > 0.3  # no warning: it has learnt from labels
+
+
+def cross_val_score_quietly(model, X, hit, shown):
+    from sklearn.model_selection import cross_val_score
+
+    with pytest.warns(UserWarning, match="y are answers"):
+        return cross_val_score(model, X, hit, params={"shown": shown}, cv=3)
 
 
 # ---------------------------------------------------------------- data frames, and sets through a pipeline

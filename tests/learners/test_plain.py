@@ -13,7 +13,7 @@ from learner_internals import INTERNALS, run_internal
 from plain_learner import PlainSteps
 
 import superarm as sa
-from superarm.checks import CHECKS, run_check
+from superarm.checks import CHECKS, check_learner, run_check
 from superarm.errors import InvalidInput, WeightsOverflow
 from superarm.explore import Boltzmann, Dilute
 from superarm.learners.registry import learners_by_name
@@ -122,6 +122,14 @@ def test_what_is_missing_is_named() -> None:
         def begin(self) -> Any:
             return [1]
 
+    class Forgetful(PlainSteps):
+        def __init__(self, *, rate: float = 1.0, **common: Any) -> None:
+            super().__init__(**common)
+
+    class Counting(PlainSteps):
+        def begin(self) -> Any:
+            return {**super().begin(), "seen": np.int64(0)}
+
     with pytest.raises(TypeError, match=r"Empty must define begin\(\)"):
         Empty(n_labels=3).decide([1.0])
     with pytest.raises(InvalidInput, match="3 numbers, one for each label"):
@@ -132,6 +140,12 @@ def test_what_is_missing_is_named() -> None:
         PlainSteps(n_labels=3, explore="show")
     with pytest.raises(InvalidInput, match="its rule knows no larger sets"):
         PlainSteps(n_labels=3, set_size=2, explore=Boltzmann())
+    with pytest.raises(TypeError, match=r"__init__ of Forgetful must keep its parameter rate as self\.rate"):
+        assert Forgetful(n_labels=3).params
+    with pytest.raises(
+        AssertionError, match=r"memory\['seen'\] of Counting must be an array, or a value that JSON"
+    ):
+        check_learner(Counting)
     for method, arguments in (("score", (None,)), ("learn", (None, None, True))):
         with pytest.raises(TypeError, match="must define"):
             getattr(sa.PlainLearner(n_labels=3), method)(*arguments)

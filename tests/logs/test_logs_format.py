@@ -115,6 +115,12 @@ def test_lists_in_cells(tmp_path):
     assert records[0].decision.x.tolist() == [0.5, 1.0]
 
 
+@pytest.mark.parametrize(("text", "hit"), [("Y", True), ("n", False), ("YES", True), ("0.0", False)])
+def test_words_of_an_answer(text, hit):
+    frame = pl.DataFrame({"a": [1.0, 2.0], "labels": [["p"], ["q"]], "hit": [text, text]})
+    assert [record.hit for record in Log(frame)] == [hit, hit]
+
+
 def test_a_frame_written_by_hand(tmp_path):
     frame = pl.DataFrame(
         {
@@ -346,7 +352,7 @@ def test_recording_sparse_rows(tmp_path):
 
 def test_labels_must_differ_as_text():
     with pytest.raises(InvalidInput, match="labels of SetLogit must be distinct when written as text"):
-        sa.SetLogit(labels=["1", 1]).label_set.number_of_text(1)
+        sa.SetLogit(labels=["1", 1])
 
 
 def test_empty_lines_before_the_header_do_not_count(tmp_path):

@@ -69,11 +69,10 @@ class Labels:
     ([2, 0], ['bee'])
     """
 
-    __slots__ = ("_number", "_text", "count", "names", "owner")
+    __slots__ = ("_number", "_text", "count", "names")
 
     def __init__(self, names: int | Sequence[Label], owner: str = "Labels") -> None:
         self._text: dict[str, int] | None = None
-        self.owner = owner
         if isinstance(names, int):
             self.names: tuple[Label, ...] | None = None
             self.count = names
@@ -82,6 +81,8 @@ class Labels:
         known = tuple(to_python(name) for name in names)
         if not all(type(n) in (str, int) for n in known) or len(set(known)) != len(known):
             raise InvalidInput.must("labels", owner, "distinct strings or whole numbers", names)
+        if len({str(name) for name in known}) != len(known):  # a file cannot tell 1 from "1"
+            raise InvalidInput.must("labels", owner, "distinct when written as text", names)
         self.names, self.count = known, len(known)
         self._number = {name: i for i, name in enumerate(known)}
 
@@ -136,9 +137,6 @@ class Labels:
         """Return the number of the label with this spelling: 3 and "3" are the same; ``None`` if there is none."""
         if self._text is None:
             self._text = {str(name): i for i, name in enumerate(self.all())}
-            if len(self._text) != self.count:
-                wanted = "distinct when written as text"
-                raise InvalidInput.must("labels", self.owner, wanted, self.names)
         return self._text.get(str(label))
 
     def all(self) -> list[Label]:

@@ -121,6 +121,9 @@ class Decision(DecisionBase):
         [3, 7]
         """
         owner = "Decision.given"
+        for name, given in {"labels": labels, "top": top, "eligible": eligible}.items():
+            if isinstance(given, str):
+                raise InvalidInput.must(name, owner, "a list of labels", given)
         shown = tuple(labels)
         if not shown or len(set(shown)) != len(shown):
             raise InvalidInput.must("labels", owner, "distinct and at least one", shown)

@@ -157,7 +157,11 @@ class LearnerBase(Parametrised):
 
     def _param(self, name: str) -> Any:
         """Return a parameter as it was given (the property ``coverage`` is the observed coverage, too)."""
-        return vars(self).get("_coverage") if name == "coverage" else getattr(self, name)
+        if name == "coverage":
+            return vars(self).get("_coverage")
+        if not hasattr(self, name):
+            raise TypeError(f"__init__ of {self.owner} must keep its parameter {name} as self.{name}")
+        return getattr(self, name)
 
     @property
     def effective_scaling(self) -> str:

@@ -18,13 +18,14 @@ of. What you keep in ``memory`` must be arrays, or values that JSON knows: it is
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import numpy as np
 
 from superarm._types import Array
 from superarm.data.rows import Layout
-from superarm.errors import Description, WeightsOverflow
+from superarm.errors import Description, WeightsOverflow, must
 from superarm.explore.runner_up import RunnerUp
 from superarm.learners.families import AnyRuleLearner
 from superarm.native.core import Core
@@ -110,7 +111,14 @@ class PlainLearner(AnyRuleLearner):
         return core
 
     def memory_to_json(self) -> dict[str, Any] | None:
-        return None if self.core is None else _values(self.memory)
+        values = None if self.core is None else _values(self.memory)
+        for name, value in (values or {}).items():
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError):
+                wanted = "an array, or a value that JSON knows (int(…) of a NumPy number)"
+                raise TypeError(must(f"memory[{name!r}]", self.owner, wanted, value)) from None
+        return values
 
     def memory_from_json(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
         start = "memory."

@@ -13,7 +13,7 @@ from superarm.data.labels import Label
 from superarm.data.labels import parse_label as parse_cell
 from superarm.errors import InvalidInput
 
-HIT_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+HIT_WORDS = dict.fromkeys(("true", "yes", "y", "1"), True) | dict.fromkeys(("false", "no", "n", "0"), False)
 SEPARATOR = ";"
 LIKELY_SEPARATORS = ("|", ",", "\t")  # of other tools
 

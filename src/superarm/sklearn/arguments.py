@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,30 +11,55 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.cells import is_missing
 from superarm.data.tables import is_frame
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput, at_row
+
+OWNER = "SetFeedbackClassifier"
+PASS_SHOWN = "pass shown= (sklearn.set_config(enable_metadata_routing=True), set_score_request(shown=True))"
 
 
 def shown_sets(shown: Any) -> list[list[Any]]:
     """Return the shown labels of every row; a data frame has a column for each place, or one of lists."""
+    rows: Iterable[Any] = shown
     if is_frame(shown):
         columns = [shown[name].to_list() for name in shown.columns]
-        if len(columns) == 1 and any(np.ndim(cell) for cell in columns[0]):
-            return [list(labels) for labels in columns[0]]
-        return [[label for label in row if not is_missing(label)] for row in zip(*columns, strict=True)]
-    shown = list(shown)
-    if any(isinstance(labels, str) for labels in shown):
-        text = next(labels for labels in shown if isinstance(labels, str))
-        raise InvalidInput.must("shown", "SetFeedbackClassifier", "a list of labels for each row", text)
-    return [list(labels) for labels in shown]
+        of_lists = len(columns) == 1 and any(np.ndim(cell) for cell in columns[0])
+        rows = columns[0] if of_lists else zip(*columns, strict=True)
+    return [_labels(labels, number) for number, labels in enumerate(rows)]
+
+
+def _labels(labels: Any, number: int) -> list[Any]:
+    """Return the labels of a set without missing ones; none of a row that has no set."""
+    if isinstance(labels, str) or not (isinstance(labels, Iterable) or is_missing(labels)):
+        raise InvalidInput.must("shown", at_row(OWNER, number), "a list of labels", labels)
+    return [label for label in labels if not is_missing(label)] if isinstance(labels, Iterable) else []
+
+
+def answered_sets(
+    classes: Array, sets: Sequence[Sequence[Any]], hit: Any, propensity: Any, n_rows: int
+) -> tuple[list[int], list[Array], list[Any], list[Any]]:
+    """Return the rows that have an answer, the numbers of their labels, the answers, and the propensities if known."""
+    hits = one_column(hit)
+    propensities = [None] * n_rows if propensity is None else one_column(propensity)
+    for name, values in {"shown": sets, "y": hits, "propensity": propensities}.items():
+        if len(values) != n_rows:
+            got = Description(f"{len(values)} for {n_rows} rows")
+            raise InvalidInput.must(name, OWNER, "one for each row of X", got)
+    answered = [i for i, hit in enumerate(hits) if hit is not None]
+    codes = []
+    for i in answered:
+        labels = sets[i]
+        if not len(labels) or len(set(labels)) != len(labels):
+            wanted = "distinct labels, at least one where there is an answer"
+            raise InvalidInput.must("shown", at_row(OWNER, i), wanted, list(labels))
+        codes.append(class_codes(classes, np.asarray(labels), "shown"))
+    return answered, codes, [hits[i] for i in answered], [propensities[i] for i in answered]
 
 
 def one_column(values: Any) -> list[Any]:
     """Return a value for every row, ``None`` where it is missing; a data frame must have one column."""
     if is_frame(values):
         if len(values.columns) != 1:
-            raise InvalidInput.must(
-                "frame", "SetFeedbackClassifier", "one with a single column", list(values.columns)
-            )
+            raise InvalidInput.must("frame", OWNER, "one with a single column", list(values.columns))
         values = values[values.columns[0]]
     return [None if is_missing(value) else value for value in values]
 
@@ -43,5 +70,22 @@ def class_codes(classes: Array, y: Any, parameter: str) -> Array:
     known = classes[codes] == y
     if not np.all(known):
         unknown = np.asarray(y)[~known][0]
-        raise InvalidInput.must(parameter, "SetFeedbackClassifier", "made of its classes", unknown)
+        raise InvalidInput.must(parameter, OWNER, "made of its classes", unknown)
     return np.asarray(codes)
+
+
+def check_not_answers(classes: Array, y: Any, *, fitted_with_shown: bool) -> None:
+    """Refuse answers where labels are to be judged; warn of labels that look like answers.
+
+    Args:
+        classes: the labels of the classifier.
+        y: the labels that it is to be judged by.
+        fitted_with_shown: whether it learnt from answers about sets that were shown.
+    """
+    values = set(one_column(y))
+    known = set(classes.tolist())
+    bits = all(isinstance(value, bool | np.bool_) for value in values - {None})
+    if bits and values - {None} and classes.dtype != bool:
+        raise InvalidInput(f"y are answers: {PASS_SHOWN}")
+    if fitted_with_shown and values == {0, 1} < known:
+        warnings.warn(f"y are 0 and 1, scored as labels; if they are answers, {PASS_SHOWN}", stacklevel=3)

@@ -24,7 +24,7 @@ from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.learners.registry import make, parse
 from superarm.losses import softmax
 from superarm.parameters import check_int
-from superarm.sklearn.arguments import class_codes, one_column, shown_sets
+from superarm.sklearn.arguments import answered_sets, check_not_answers, class_codes, shown_sets
 from superarm.sklearn.scorer import log_loss, mean_log_loss
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         classes_: the labels.
         learner_: the learner inside, with everything that superarm's learners can do.
         passes_: how often `fit` went through the rows.
+        fitted_with_shown_: whether the last ``y`` it learnt from were answers about ``shown`` sets.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if self.passes < 1:
             raise InvalidInput.must("passes", "SetFeedbackClassifier", "at least 1", self.passes)
         random = check_random_state(self.random_state)
-        self.passes_ = self.passes
+        self.passes_, self.fitted_with_shown_ = self.passes, shown is not None
         if shown is None:
             X, y = self._validated(X, y, reset=True)
             self._make_learner(y, X, random)
@@ -177,7 +178,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         elif classes is not None and not np.array_equal(self.classes_, np.unique(np.asarray(classes))):
             wanted = f"those of the first call, {self.classes_}"
             raise InvalidInput.must("classes", "partial_fit", wanted, classes)
-        rows = self._learner_rows(X)
+        rows, self.fitted_with_shown_ = self._learner_rows(X), shown is not None
         if shown is None:
             self.learner_.run(rows, class_codes(self.classes_, y, "y"))
         else:
@@ -216,20 +217,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if not learner.learns_from_given:
             wanted = "one that learns from given sets, such as set-logit"
             raise FeedbackError.must("learner", "SetFeedbackClassifier", wanted, self.learner)
-        hits = one_column(hit)
-        propensities = [None] * len(sets) if propensity is None else one_column(propensity)
-        if not len(sets) == len(hits) == len(propensities) == len(rows):
-            got = Description(
-                f"{len(rows)} rows, {len(sets)} sets, {len(hits)} answers, {len(propensities)} propensities"
-            )
-            raise InvalidInput.must("shown and y", "SetFeedbackClassifier", "one for each row of X", got)
-        answered = [i for i, hit in enumerate(hits) if hit is not None]
-        return AnsweredSets(
-            rows.take(answered),
-            [class_codes(self.classes_, np.asarray(sets[i]), "shown") for i in answered],
-            [hits[i] for i in answered],
-            [propensities[i] for i in answered],
-        )
+        answered, *columns = answered_sets(self.classes_, sets, hit, propensity, len(rows))
+        return AnsweredSets(rows.take(answered), *columns)
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, shown: Iterable[Iterable[Any]] | None = None
@@ -243,6 +232,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             shown: the labels that were shown; scikit-learn routes it: ``model.set_score_request(shown=True)``.
         """
         if shown is None:
+            check_is_fitted(self, "learner_")
+            check_not_answers(self.classes_, y, fitted_with_shown=self.fitted_with_shown_)
             return float(super().score(X, y, sample_weight))
         return -log_loss(self, X, y, shown_sets(shown), sample_weight)
 
@@ -339,6 +330,14 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _has_named_columns(self, X: Any, *, reset: bool) -> bool:
         """Return whether column names matter: with words, dates or missing values, or rows that are dicts."""
         if not is_named_rows(X):
+            if not reset and self.learner_.columns is not None:
+                names = ", ".join(map(str, self.feature_names_in_[:6]))
+                wanted = (
+                    f"rows with names ({names}{', …' if self.n_features_in_ > 6 else ''}), as it was fitted"
+                )
+                raise InvalidInput.must(
+                    "X", "SetFeedbackClassifier", wanted, Description("rows without names")
+                )
             return False
         if reset:
             return not is_frame(X) or self.columns is not None or not is_matrix(X)

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from superarm._types import Array
 from superarm.errors import InvalidInput
 from superarm.losses import set_nll
-from superarm.sklearn.arguments import class_codes, one_column, shown_sets
+from superarm.sklearn.arguments import answered_sets, shown_sets
 
 MEASURES = ("log_loss", "hit_rate")
 
@@ -28,11 +28,9 @@ def mean_log_loss(logits: Array, sets: Sequence[Array], hits: Sequence[bool], we
 def log_loss(model: Any, X: Any, hit: Any, sets: list[list[Any]], sample_weight: Any = None) -> float:
     """Return the mean log loss of the answers; rows without one do not count."""
     logits = np.log(np.maximum(model.predict_proba(X), 1e-300))
-    hits = one_column(hit)
-    answered = [i for i, hit in enumerate(hits) if hit is not None]
-    codes = [class_codes(model.classes_, np.asarray(sets[i]), "shown") for i in answered]
+    answered, codes, hits, _ = answered_sets(model.classes_, sets, hit, None, len(logits))
     weights = None if sample_weight is None else np.asarray(sample_weight)[answered]
-    return mean_log_loss(logits[answered], codes, [hits[i] for i in answered], weights)
+    return mean_log_loss(logits[answered], codes, hits, weights)
 
 
 class SetScorer(BaseEstimator):  # type: ignore[misc]
@@ -73,26 +71,20 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
         sets = shown_sets(shown)
         if self.measure == "log_loss":
             return -log_loss(estimator, X, y, sets)
-        return self._hit_rate(estimator, X, one_column(y), sets, propensity)
+        return self._hit_rate(estimator, X, y, sets, propensity)
 
     __call__ = score
 
-    def _hit_rate(self, model: Any, X: Any, hits: list[Any], sets: list[list[Any]], propensity: Any) -> float:
+    def _hit_rate(self, model: Any, X: Any, hit: Any, sets: list[list[Any]], propensity: Any) -> float:
         from superarm.logs import Log, Policy, evaluate, summarize
 
         if propensity is None and not self.uniform:
             raise InvalidInput.must("propensity", "SetScorer", "given, or uniform=True", None)
-        propensities = [None] * len(sets) if propensity is None else one_column(propensity)
         p = model.predict_proba(X)
+        answered, *columns = answered_sets(model.classes_, sets, hit, propensity, len(p))
         rows = [
-            {
-                "x": [0.0],
-                "labels": class_codes(model.classes_, np.asarray(labels), "shown").tolist(),
-                "hit": hit,
-                "propensity": propensity,
-                "p": row.tolist(),
-            }
-            for labels, hit, propensity, row in zip(sets, hits, propensities, p, strict=True)
+            {"x": [0.0], "labels": codes.tolist(), "hit": hit, "propensity": propensity, "p": row.tolist()}
+            for row, codes, hit, propensity in zip(p[answered], *columns, strict=True)
         ]
         log = Log(rows, uniform=self.uniform)
         summary = summarize(log, labels=len(model.classes_))
