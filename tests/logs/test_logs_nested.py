@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import nan
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,13 +22,24 @@ def estimate(value: float, level: float, problem: str = "") -> Estimate:
 
 
 def together(
-    values: list[float], problems: tuple[str, ...] = ("",) * 5, expected: float = 0.9
+    values: list[float],
+    problems: tuple[str, ...] = ("",) * 5,
+    expected: float = 0.9,
+    propensities: Any = "",
 ) -> list[PolicyResult]:
     """What `nested` makes of estimates for 1 to 5 labels."""
     column = "scores"
     policies = [Policy("p", scores=column, set_size=m) for m in SIZES]
     results = [
-        PolicyResult("p", m, None, (estimate(value, 0.95, problem),), RequiredData(None, None), m, expected)
+        PolicyResult(
+            "p",
+            m,
+            None,
+            (estimate(value, 0.95, problem),),
+            RequiredData(None, None, propensities),
+            m,
+            expected,
+        )
         for m, value, problem in zip(SIZES, values, problems, strict=True)
     ]
     estimators = [
@@ -73,3 +85,10 @@ def test_what_the_log_cannot_answer_follows_from_fewer_labels() -> None:
     assert (many.best.name, many.best.value, many.best.high) == ("nested", 0.9, 1.0)
     assert many.best.low == few.best.low
     assert together([0.5, nan, nan, nan, nan], ("", "x", "x", "x", "x"))[4].best is None  # too low to say
+
+
+@pytest.mark.parametrize("propensities", ["doubtful", "wrong"])
+def test_nothing_follows_from_fewer_labels_where_propensities_may_be_wrong(propensities: str) -> None:
+    few, *others = together([0.8, nan, nan, nan, nan], ("", "x", "x", "x", "x"), propensities=propensities)
+    assert few.best is not None
+    assert [result.best for result in others] == [None] * 4

@@ -72,6 +72,13 @@ def evaluate(
         typer.Option(help="The share of rows to judge by: that of the models' training; else all rows."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides which rows.", min=0)] = 0,
+    with_propensity: Annotated[
+        bool,
+        typer.Option(
+            "--with-propensity",
+            help="Judge by rows with a propensity alone: right if it is chance which lack one.",
+        ),
+    ] = False,
     labels: opt.Labels = None,
     reading: opt.LogOptions = opt.LogOptions(),  # noqa: B008  (the options in its fields)
     as_json: AsJson = False,
@@ -129,13 +136,22 @@ def evaluate(
         rankings += [{"name": text, "probabilities": split_commas(text)} for text in probabilities or []]
         policies = _policies(rankings, fixed or [], sizes, summary.set_size, drawing_rules)
         held_out = {"holdout": None} if split is None else split._asdict()
-        evaluation = evaluate_policies(source, policies, summary, **held_out, group=group, progress=tick)
+        judged = {**held_out, "with_propensity": with_propensity, "group": group}
+        evaluation = evaluate_policies(source, policies, summary, **judged, progress=tick)
     if as_json:
-        print_json({"logs": [str(path) for path in log], **asdict(evaluation)})
+        print_json({"logs": [str(path) for path in log], **_as_json(evaluation)})
     else:
         _print_evaluation(evaluation, source, summary.answered, split, grid, group)
     if figure is not None:
         _save_figure(evaluation, figure, quiet=as_json)
+
+
+def _as_json(evaluation: Evaluation) -> dict[str, Any]:
+    """What an evaluation says, with the name of the estimate to read for each policy; ``None`` if there is none."""
+    content = asdict(evaluation)
+    for one, result in zip(content["results"], evaluation.results, strict=True):
+        one["best"] = None if result.best is None else result.best.name
+    return content
 
 
 def _labels(given: str | None, model: Learner | None) -> Any:
@@ -189,7 +205,7 @@ def _values(option: str, text: str | None, kind: type[T], grid: bool) -> list[T 
     except ValueError:
         raise InvalidInput.must(option, "evaluate", "numbers with commas between", text) from None
     if not values or (len(values) > 1 and not grid):
-        raise InvalidInput.must(option, "evaluate", "one number (several with --grid)", text)
+        raise InvalidInput.must(option, "evaluate", "one number; add --grid to compare several", text)
     return values
 
 
@@ -289,7 +305,7 @@ def _print_grid(evaluation: Evaluation, answered: int, split: _Split | None) -> 
     print_table("The sharpest sound estimate for each policy", columns, rows)
     for result in evaluation.results:
         if result.best is None:
-            why, remedy = result.estimates[-1].problem, _remedy(result, answered, split)
+            why, remedy = result.estimates[-1].problem, _remedy(result, answered, split, grid=True)
             print(f"{_name(result)}: the log cannot answer: {why}; {remedy}")
 
 
@@ -317,7 +333,7 @@ def _print_result(result: PolicyResult, answered: int, split: _Split | None) -> 
         print(f"{names}: {problem}")
     best = result.best
     if best is None:
-        remedy = _remedy(result, answered, split)
+        remedy = _remedy(result, answered, split, grid=False)
         print(f"WARNING: this log cannot answer for this policy; {remedy}.")
         return
     if best.name == "nested":
@@ -337,25 +353,32 @@ def _name(result: PolicyResult) -> str:
     return f"{result.policy}, {result.sizes}{explores}"
 
 
-def _remedy(result: PolicyResult, answered: int, split: _Split | None) -> str:
+def _remedy(result: PolicyResult, answered: int, split: _Split | None, *, grid: bool) -> str:
     """What it would take for a log with so many answered rows to answer: more rows, or uniform sets."""
-    rows, uniform = result.required.rows, result.required.uniform
-    if rows is None:
-        remedy = "no number of such rows would do"
-    else:
-        remedy = f"about {rows:,} such rows to judge by would"
-        share = ceil(20 * 1.1 * rows / max(answered, 1)) / 20  # some more than needed, in twentieths
+    required = result.required
+    if required.propensities == "missing" and not result.estimates[-1].rows:
+        return "it takes a propensity (or the rule) with every decision"
+    if required.propensities == "missing":
+        return "judge by the rows that have a propensity, if it is chance which lack one (--with-propensity)"
+    remedies = []
+    if required.rows is not None:
+        remedy = f"about {required.rows:,} such rows to judge by would"
+        share = ceil(20 * 1.1 * required.rows / max(answered, 1)) / 20  # some more than needed, in twentieths
         if split is not None and split.holdout < share <= 0.7:
             remedy += f" (train and evaluate with --holdout {share:g}: this log has {answered:,})"
-    if uniform is not None:
-        percent = f"{uniform:.0%}" if uniform > 0.01 else f"{max(uniform, 0.0001):.2%}"
-        would = (
-            "; {} of uniform sets in as many rows would"
-            if rows is None
-            else ", or {} of uniform sets in as many rows"
+        remedies.append(remedy)
+    else:
+        remedies.append("no number of such rows would do")
+    if required.uniform is not None:
+        percent = (
+            f"{required.uniform:.0%}" if required.uniform > 0.01 else f"{max(required.uniform, 0.0001):.2%}"
         )
-        remedy += would.format(percent)
-    return remedy
+        if_right = "if its propensities are right, " if required.propensities else ""
+        remedies.append(f"{if_right}{percent} of uniform sets in as many rows would")
+    if required.fewer_labels and not grid:
+        sizes = ",".join(map(str, range(1, result.set_size + 1)))
+        remedies.append(f"fewer labels may tell how often it hits at least: --set-size {sizes} --grid")
+    return "; ".join(remedies)
 
 
 def _grid_row(result: PolicyResult) -> list[str]:

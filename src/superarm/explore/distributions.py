@@ -111,7 +111,9 @@ class SetDistribution(ABC):
         """Return z with G z = pi, for a vector over the eligible labels; NaN where there is none."""
         if self.m == 1 and not self.sizes_vary:  # G is diagonal
             p, needed = self.inclusion(), pi > NEGLIGIBLE
-            return np.where(needed, pi, 0.0) / np.where(needed, np.where(p > NEGLIGIBLE, p, nan), 1.0)
+            if not (p[needed] > NEGLIGIBLE).all():
+                return np.full(len(pi), nan)
+            return np.where(needed, pi, 0.0) / np.where(needed, p, 1.0)
         return self._solve(pi)
 
     def _solve(self, pi: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,13 @@ from superarm.logs.parsing import BadRow, parse_numbers
 
 @dataclass(frozen=True, slots=True)
 class LogColumns:
-    """Which columns of a log hold what; the defaults are superarm's own names.
+    """Which columns of a log hold what; the defaults are superarm's own names, others must be there.
 
     Attributes:
         labels: one column with the whole set, or one column for each label of the slate.
         hit: whether the right label was among the shown ones.
         label: the right label, where it is known.
-        propensity: how probable the set was.
+        propensity: how probable the set was; ``None`` if the log does not say.
         eligible: the labels that could be shown.
         features: columns of numbers, words, text, dates, some of them missing; ``None`` takes ``x``, or
             ``x_indices`` and ``x_values``, or else every other column that is no id, index, constant, time of
@@ -39,7 +39,7 @@ class LogColumns:
     labels: tuple[str, ...] = ("labels",)
     hit: str = "hit"
     label: str = "label"
-    propensity: str = "propensity"
+    propensity: str | None = "propensity"
     eligible: str = "eligible"
     features: tuple[str, ...] | None = None
     kinds: ColumnKinds = field(default_factory=dict)
@@ -47,6 +47,13 @@ class LogColumns:
     def __post_init__(self) -> None:
         given: Any = self.labels
         object.__setattr__(self, "labels", (given,) if isinstance(given, str) else tuple(given))
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The columns that are not called as by default, by what they hold."""
+        defaults = {one.name: one.default for one in fields(LogColumns)}
+        names = {part: getattr(self, part) for part in ("hit", "label", "propensity", "eligible")}
+        return {part: name for part, name in names.items() if name not in (None, defaults[part])}
 
     @property
     def reserved(self) -> dict[str, str]:
@@ -59,8 +66,8 @@ class LogColumns:
             self.hit: "the outcome",
             self.label: "the outcome",
             **dict.fromkeys(self.labels, "the set"),
-            self.propensity: "how probable the set was",
             self.eligible: "what could be shown",
+            **({} if self.propensity is None else {self.propensity: "how probable the set was"}),
         }
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import sqrt
+from math import nan, sqrt
 
 import numpy as np
 
 from superarm._intervals import wilson
 from superarm._types import Array
 from superarm.logs.batches import LogBatch
-from superarm.logs.hit_rates import WARNING_Z
+from superarm.logs.hit_rates import MIN_ROWS, WARNING_Z
 from superarm.logs.weights import Propensities
 
 
@@ -26,18 +26,26 @@ class LogDiagnostics:
     certain: int = 0  # rows whose set had probability 1 though others were possible
     excess: float = 0.0  # labels of the top sets that were shown, less those that the rules imply
     excess_squares: float = 0.0
+    max_uniform: float = 1.0  # the share of uniform sets that the coverage of the log's rules allows
     unknown_rules: set[str] = field(default_factory=set)
     contradicting: int = 0  # rows whose propensity does not follow from their rule
     ordered: int = 0  # of these, rows with the probability of the ordered draw
     inverse: Array = field(default_factory=lambda: np.zeros(3))  # 1/(p C(n, m)): count, sum, squares
+    inverse_alone: Array = field(
+        default_factory=lambda: np.zeros(3)
+    )  # of rows that tell no rule, and p below 1
 
     def add(self, batch: LogBatch, logged: Propensities) -> None:
         """Count rows that have an outcome."""
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())
         for record, distribution in zip(batch.records, batch.distributions, strict=True):
-            if distribution is None and record is not None and record.decision.rule is not None:
-                self.unknown_rules.add(record.decision.rule["name"])
+            rule = None if record is None else record.decision.rule
+            if rule is not None:
+                if rule["name"] == "cover":
+                    self.max_uniform = min(self.max_uniform, 1.0 - rule["coverage"])
+                if distribution is None:
+                    self.unknown_rules.add(rule["name"])
         sizes_vary = np.array([logged is not None and logged.sizes_vary for logged in batch.distributions])
         p, drawn_from_several = logged.propensity, sizes_vary | (logged.m < logged.n)
         self.with_propensity += int((~np.isnan(p)).sum())
@@ -57,6 +65,8 @@ class LogDiagnostics:
         counted = ~np.isnan(p) & drawn_from_several & ~sizes_vary
         ratio = np.exp(-np.log(p[counted]) - logged.log_n_sets[counted])
         self.inverse += [len(ratio), ratio.sum(), (ratio**2).sum()]
+        alone = np.isnan(logged.by_rule[counted]) & (p[counted] < 1.0)
+        self.inverse_alone += [alone.sum(), ratio[alone].sum(), (ratio[alone] ** 2).sum()]
 
     def warnings(self) -> Iterator[str]:
         """Yield a sentence for each thing that is wrong."""
@@ -91,15 +101,18 @@ class LogDiagnostics:
                 f"{abs(self.excess) / self.rows:.3f} {'more' if self.excess > 0 else 'less'} often a row "
                 f"than the rule implies ({self.excess / error:+.1f} standard errors)."
             )
-        n, total, squares = self.inverse
-        if n > 1:
-            mean = total / n
-            error = sqrt(max(squares / n - mean**2, 0.0) / (n - 1))
-            if mean > 1.0 + WARNING_Z * error + 1e-3:  # propensities may be rounded
-                yield (
-                    f"The propensities are too small: they add up to {mean:.3g} times as many sets as there "
-                    "are. (Of a set drawn label by label, log the probability of the set, not of the order.)"
-                )
+        mean, margin, _ = _mean_and_margin(self.inverse)
+        if mean > 1.0 + margin:
+            yield (
+                f"The propensities are too small: they add up to {mean:.3g} times as many sets as there "
+                "are. (Of a set drawn label by label, log the probability of the set, not of the order.)"
+            )
+        mean, margin, n_eff = _mean_and_margin(self.inverse_alone)
+        if mean < 1.0 - margin and n_eff >= MIN_ROWS:
+            yield (
+                f"The propensities are too large, or some sets could not be shown: they add up to {mean:.3g} times "
+                "as many sets as there are. If they are too large, all estimates are wrong."
+            )
 
     @property
     def hit_rate(self) -> float:
@@ -110,3 +123,12 @@ class LogDiagnostics:
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the hit rate."""
         return wilson(self.hit_rate, self.rows)
+
+
+def _mean_and_margin(sums: Array) -> tuple[float, float, float]:
+    """Return the mean by (count, sum, sum of squares), how far off it may be by chance, and the effective count."""
+    n, total, squares = sums
+    if n < 2:
+        return nan, nan, 0.0
+    error = sqrt(max(squares / n - (total / n) ** 2, 0.0) / (n - 1))
+    return total / n, WARNING_Z * error + 1e-3, total**2 / squares  # propensities may be rounded

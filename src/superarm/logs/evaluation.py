@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from math import nan
 from typing import Any
 
@@ -34,6 +35,7 @@ def evaluate(
     *,
     holdout: float | None = 0.2,
     seed: int = 0,
+    with_propensity: bool = False,
     group: str | None = None,
     progress: Progress = None,
 ) -> Evaluation:
@@ -45,6 +47,7 @@ def evaluate(
         summary: what `summarize` gave for it.
         holdout: use this share of the rows, those that `train` keeps out with the same
             ``holdout`` and ``seed``; ``None`` uses all of them.
+        with_propensity: use only rows that say how probable their set was, which is right if it is chance which do.
         group: a column of the log; each result tells ``by_group`` what holds for its values.
         progress: True shows a bar; a function is called with the number of rows read since its last call.
     """
@@ -54,6 +57,8 @@ def evaluate(
     diagnostics = LogDiagnostics()
 
     def is_held_out(record: Record) -> bool:
+        if with_propensity and record.decision.propensity is None and record.decision.rule is None:
+            return False
         return holdout is None or is_held_out_row(record.row_number, holdout, seed)
 
     records = with_progress(log, progress, summary.rows, "rows")
@@ -61,7 +66,7 @@ def evaluate(
     if not diagnostics.rows:
         raise InvalidInput(f"{log.name} has no held-out rows that have an outcome")
     low, high = diagnostics.interval
-    results = [evaluator.result(diagnostics.hit_rate, log.name) for evaluator in evaluators]
+    results = [evaluator.result(diagnostics, log.name) for evaluator in evaluators]
     return Evaluation(
         rows=diagnostics.rows,
         unanswered=diagnostics.unanswered,
@@ -69,7 +74,7 @@ def evaluate(
         hit_rate=diagnostics.hit_rate,
         low=low,
         high=high,
-        warnings=tuple(diagnostics.warnings()),
+        warnings=tuple(diagnostics.warnings()) or tuple(weight_warnings(results)),
         results=tuple(nested(results, policies, [evaluator.whole.estimates for evaluator in evaluators])),
     )
 
@@ -106,6 +111,18 @@ def run_evaluators(
             names = model.label_set.all()
             for record in batch.records:
                 model.update(relabel(record, labels, names), hit=record.hit)
+
+
+def weight_warnings(results: Sequence[PolicyResult]) -> Iterator[str]:
+    """Yield a sentence if the weights of some policies say that the propensities are, or may be, wrong."""
+    found = {result.required.propensities: result for result in results}
+    for kind, what in (("wrong", "are wrong"), ("doubtful", "are wrong, or some sets could not be shown")):
+        if kind in found:
+            yield (
+                f"The log's propensities {what}: weights do not average 1 for {found[kind].title}, "
+                f"{found[kind].sizes}. Wrong ones make the numbers of other policies wrong, too."
+            )
+            return
 
 
 def _counted(
@@ -156,15 +173,19 @@ class PolicyEvaluator:
         """The log loss of the bit; NaN for policies without probabilities."""
         return self._log_loss / self.whole.rows if self.runner.has_probabilities else nan
 
-    def result(self, hit_rate: float, log: str) -> PolicyResult:
-        """Return what the rows say, which come from ``log`` and had this hit rate."""
+    def result(self, diagnostics: LogDiagnostics, log: str) -> PolicyResult:
+        """Return what the rows say, which come from ``log`` and have these diagnostics."""
         policy = self.runner.policy
+        max_uniform = min(diagnostics.max_uniform, 1.0 - (policy.target_coverage or 0.0))
+        required = self.whole.linear.required_data(diagnostics.hit_rate, max_uniform)
+        ranks = policy.rule is None and policy.target_coverage is None and policy.fixed is None
+        fewer_labels = ranks and self.runner.size > 1 and required.rows is None and not required.propensities
         return PolicyResult(
             policy=policy.name,
             set_size=self.runner.size,
             rule=policy.rule_text,
             estimates=self.whole.estimates(),
-            required=self.whole.linear.required_data(hit_rate),
+            required=replace(required, fewer_labels=fewer_labels),
             mean_size=self.whole.mean_size,
             expected=self.whole.linear.expected,
             coverage=policy.target_coverage,

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil, nan, sqrt
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class Estimate:
 
 
 def best_of(estimates: Sequence[Estimate]) -> Estimate | None:
-    """Return the sound estimate with the narrowest interval; ``None`` if there is none."""
+    """Return the sound estimate with the narrowest interval before cutting to [0, 1]; ``None`` if there is none."""
     sound = [estimate for estimate in estimates if not estimate.problem]
     return min(sound, key=lambda estimate: estimate.width, default=None)
 
@@ -94,11 +94,16 @@ class RequiredData:
 
     Attributes:
         rows: so many rows like these; ``None`` if no number of them is enough.
-        uniform: or this share of uniform sets in as many rows; ``None`` if it is more than all of them.
+        uniform: or this share of uniform sets in as many rows; ``None`` if there is no such share.
+        propensities: ``"missing"`` where too many rows have none; ``"wrong"`` or ``"doubtful"`` where weights do not
+            average 1: ``"doubtful"`` if sets that were never possible would explain it, too; else empty.
+        fewer_labels: whether an answer for fewer labels of the same ranking would tell the least hit rate.
     """
 
     rows: int | None
     uniform: float | None
+    propensities: Literal["", "missing", "doubtful", "wrong"] = ""
+    fewer_labels: bool = False
 
 
 # the Gram matrix of rows is the sum of v v' over their vectors v = (1, y, u, c):
@@ -148,6 +153,12 @@ class RowSums(NamedTuple):
         n = float(self.rows)
         error = sqrt(max(self.covariance[U, U], 0.0) / (n - 1)) if n > 1 else nan
         return float(self.means[U]), error
+
+    def weight_bias(self) -> int:
+        """Return -1 or 1 where weights average less or more than 1, and it is no accident; else 0."""
+        mean, error = self.mean_weight()
+        margin = WARNING_Z * error + 1e-6
+        return int(mean > 1.0 + margin) - int(mean < 1.0 - margin)
 
     def plain(self) -> tuple[float, float]:
         """Return the mean and the variance of w f: ips and pi."""
@@ -319,7 +330,7 @@ class HitRateSums:
     def _problem(self, s: RowSums, unsupported: float) -> str:
         """Return why the sums over the rows to use give no sound estimate; empty if they do."""
         n_eff, variance_rows = (float(min(s.rows, number)) for number in (s.n_eff, s.variance_rows))
-        mean, error = s.mean_weight()
+        mean, bias = s.mean_weight()[0], s.weight_bias()
         # by the log's own hit rate: a rule that looked at the weighted hits would pick lucky samples
         hits, row_count = n_eff * float(s.hits / s.rows), f"{self.rows:,}"
         if s.used == 0:
@@ -336,27 +347,31 @@ class HitRateSums:
         if hits < MIN_HITS:
             size = f"an effective sample size of {n_eff:.0f}, from {row_count} rows, with {hits:.0f} hits"
             return f"{size}: it takes {MIN_HITS}"
-        if mean < 1.0 - WARNING_Z * error - 1e-6:
+        if bias < 0:
             return f"weights average {mean:.3f}, not 1: the log lacks sets it would show, or its propensities are wrong"
-        if mean > 1.0 + WARNING_Z * error + 1e-6:
+        if bias > 0:
             return f"weights average {mean:.3f}, not 1: the log's propensities are wrong"
         return ""
 
-    def required_data(self, hit_rate: float) -> RequiredData:
-        """Return how many rows, or which share of uniform sets, an answer would take."""
+    def required_data(self, hit_rate: float, max_uniform: float = 1.0) -> RequiredData:
+        """Return how many rows, or which share of uniform sets below ``max_uniform``, an answer would take."""
         rows = uniform = None
+        propensities: Literal["", "missing", "doubtful", "wrong"] = ""
         if not hit_rate:  # rows without a hit do not tell
             return RequiredData(rows, uniform)
         min_n_eff = max(MIN_ROWS, MIN_HITS / hit_rate)
+        unsupported = 1.0
         if self.bins.rows.sum() >= 2:
             s, unsupported, _ = self._trimmed()
-            n_eff, variance_rows = float(s.n_eff), float(s.variance_rows)
-            mean, mean_error = s.mean_weight()
-            unbiased = not abs(mean - 1.0) > WARNING_Z * mean_error + 1e-6  # else more rows are of no use
-            if unsupported <= MAX_UNSUPPORTED and n_eff > 0 and unbiased:
+            n_eff, variance_rows, bias = float(s.n_eff), float(s.variance_rows), s.weight_bias()
+            if unsupported <= MAX_UNSUPPORTED and n_eff > 0 and not bias:  # else more rows are of no use
                 rows = ceil(self.rows * max(min_n_eff / n_eff, MIN_VARIANCE_ROWS / variance_rows, 1.0))
+            if bias and n_eff >= MIN_ROWS and variance_rows >= MIN_VARIANCE_ROWS:
+                propensities = "doubtful" if bias < 0 else "wrong"
+        if unsupported > MAX_UNSUPPORTED and self.unknown:
+            propensities = "missing"
         mean, square = self.uniform
-        if mean > 0:  # mixing in a share u of uniform sets makes E[w^2] at most 1/u of theirs
-            share = min_n_eff * square / mean**2
-            uniform = float(share) if share <= 1.0 else None
-        return RequiredData(rows, uniform)
+        if mean > 0 and propensities not in ("missing", "wrong"):
+            share = float(min_n_eff * square / mean**2)  # a share u makes E[w^2] at most 1/u of theirs
+            uniform = share if share < max_uniform else None
+        return RequiredData(rows, uniform, propensities)

@@ -229,9 +229,16 @@ class Log:
                 raise InvalidInput.must("labels column", owner, f"one of {listed}", name, choices=names)
         if c.hit not in names and c.label not in names:
             raise InvalidInput.must("hit column", owner, f"one of {listed}", c.hit, choices=names)
+        for part, name in c.named.items():
+            if name not in names and not any(name in row for row in self._dict_rows()):
+                raise InvalidInput.must(f"{part} column", owner, f"one of {listed}", name, choices=names)
         for name in c.features or ():
             if name not in names:
                 raise InvalidInput.must("features columns", owner, f"among {listed}", name, choices=names)
+
+    def _dict_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield all rows that can be read; of JSON lines, some have columns that the first do not."""
+        return (row for source in self.sources for row in _rows(source) if isinstance(row, dict))
 
     # ------------------------------------------------------------ one row
 
@@ -261,7 +268,9 @@ class Log:
         drawn, top, rule = self._draw(row, labels, where)
         if eligible is not None and not {*labels, *(top or ())} <= set(eligible):
             raise BadRow.must(c.eligible, where, "a list that holds the shown labels", row.get(c.eligible))
-        propensity = parse_probability(row.get(c.propensity), c.propensity, where)
+        propensity = None
+        if c.propensity is not None:
+            propensity = parse_probability(row.get(c.propensity), c.propensity, where)
         return Record(
             Decision.from_parts(
                 x=self._features.extract(row, where),

@@ -55,7 +55,7 @@ class PolicyResult:
 
     @property
     def best(self) -> Estimate | None:
-        """The sound estimate with the narrowest interval; ``None`` if the log cannot answer."""
+        """The sound estimate with the narrowest interval (before it is cut to [0, 1]); ``None`` if there is none."""
         return best_of(self.estimates)
 
     @property
@@ -151,6 +151,7 @@ def nested(
 
     A set that holds another hits whenever that one does. So where the log cannot answer for a set, the lower end of
     a smaller one's interval holds for it, too, and the value is what is expected of it, at least that of the smaller.
+    Not so where the weights of one of these sets do not average 1: the propensities may be wrong for all of them.
 
     An interval is also cut by those of the other sets of its ranking, but by wider ones, of a level at which all of
     these together miss with a probability of at most `NESTED_MISS`, independent of each other or not.
@@ -175,13 +176,14 @@ def nested(
             int, tuple[float, float]
         ] = {}  # of the sets that are smaller, and of those that are larger
         level = 1.0 - 2.0 * NESTED_MISS / max(len(members) - 1, 1)  # of each only one end can cut
+        doubtful = any(results[i].required.propensities in ("doubtful", "wrong") for i in members)
         smaller: Estimate | None = None
         for i in sorted(members, key=lambda i: results[i].set_size):
             estimate = results[i].best
             if estimate is not None:
                 wider = next(e for e in estimators[i](level) if e.name == estimate.name)
                 limits[i] = wider.low, wider.high
-            elif smaller is not None and smaller.value >= 1.0 - MAX_UNSUPPORTED:
+            elif smaller is not None and smaller.value >= 1.0 - MAX_UNSUPPORTED and not doubtful:
                 value = max(results[i].expected, smaller.value)
                 estimate = replace(smaller, name="nested", value=value, high=1.0)
                 tightened[i] = replace(results[i], estimates=(*results[i].estimates, estimate))
