@@ -314,14 +314,14 @@ def test_an_answer_counts_by_the_belief_that_the_truth_was_eligible(
     no = [0.4 * false_no, 0.25 * (1 - false_yes), 0.35 * (1 - false_yes)]  # shown, not shown, not eligible
     yes = [0.4 * (1 - false_no), 0.25 * false_yes, 0.35 * false_yes]
     assert stored is not None
-    assert stored["if_no"] == pytest.approx((no[0] + no[1]) / sum(no), abs=1e-6)
-    assert stored["if_yes"] == pytest.approx((yes[0] + yes[1]) / sum(yes), abs=1e-6)
+    assert stored["weight_of_no"] == pytest.approx((no[0] + no[1]) / sum(no), abs=1e-6)
+    assert stored["weight_of_yes"] == pytest.approx((yes[0] + yes[1]) / sum(yes), abs=1e-6)
     rule.update(decision, hit=False)
-    assert rule.observed_coverage().answers == pytest.approx(1 + stored["if_no"])
+    assert rule.observed_coverage().answers == pytest.approx(1 + stored["weight_of_no"])
     sure = rule.decide([0.0, 3000.0, 0.0], eligible=[0, 2])  # the weight of label 1 must stay finite
     assert sure.rule is not None
-    assert sure.rule["if_no"] == pytest.approx(0.0, abs=1e-9)
-    assert sure.rule["if_yes"] == pytest.approx(0.0 if false_yes else 1.0, abs=1e-9)
+    assert sure.rule["weight_of_no"] == pytest.approx(0.0, abs=1e-9)
+    assert sure.rule["weight_of_yes"] == pytest.approx(0.0 if false_yes else 1.0, abs=1e-9)
 
 
 def test_the_promise_is_about_rows_whose_truth_is_eligible() -> None:

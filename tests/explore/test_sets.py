@@ -18,7 +18,7 @@ from superarm.explore.dilute_probabilities import (
     overlap_probabilities,
 )
 from superarm.native.randomness import uniform_number as uniform
-from superarm.native.rules import log_order_probability
+from superarm.native.stateless_rules import log_order_probability
 from superarm.theory.label_estimates import inverse_order_sums, log_tau1, tau2
 
 # Seeds are fixed, so these tests never flicker; a correct draw fails each with this probability.

@@ -159,7 +159,8 @@ def test_a_bit_is_a_step_along_the_gradient_of_its_likelihood(hit: bool) -> None
 def test_a_naive_twin_computes_the_same(d: int, curves: int | None) -> None:
     X, y = rings(400, d=d)
     learner = made(X, 6, curves=curves, seed=3)
-    learner.scores(X[:1])
+    learner.inputs.encode_rows(X[:1])
+    learner.ensure_core()
     state = learner.core.state()
     twin = Curved(6, d, state["curves.random_features.sign"], features=curves or setlogit.CURVES)
     for i in range(400):

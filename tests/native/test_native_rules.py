@@ -14,7 +14,7 @@ from superarm.decisions import Decision
 from superarm.explore import Boltzmann, Dilute, Greedy, RunnerUp, Uniform
 from superarm.native.core import ScoresCore
 from superarm.native.randomness import uniform_number as uniform
-from superarm.native.rules import log_order_probability
+from superarm.native.stateless_rules import log_order_probability
 
 SEED = 7
 

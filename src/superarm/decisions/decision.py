@@ -19,7 +19,7 @@ from superarm.data.labels import Label, Labels
 from superarm.data.rows import Row, as_row, row_from_json, row_to_json
 from superarm.errors import InvalidInput
 from superarm.native.core import DecisionBase
-from superarm.native.rules import log_order_probability
+from superarm.native.stateless_rules import log_order_probability
 
 if TYPE_CHECKING:
     from superarm.explore import Rule

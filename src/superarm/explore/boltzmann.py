@@ -15,7 +15,7 @@ from superarm.data.labels import Label, Labels
 from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.rule import Rule, RuleParams, label_order
 from superarm.native.rule import RuleKernel
-from superarm.native.rules import BoltzmannKernel
+from superarm.native.stateless_rules import BoltzmannKernel
 from superarm.parameters import check_number
 
 

@@ -141,7 +141,7 @@ class Cover(Rule):
         record |= {
             "counts": bool(record["counts"]),
             "size": int(record["size"]),
-            "limit": int(record["limit"]),
+            "cut_by": int(record["cut_by"]),
         }
         written = leave_out_record(draw_log[len(LOG_KEYS) + 1 :].tolist(), labels)
         return record | {"threshold": threshold, "uniform": self.uniform} | written

@@ -20,7 +20,7 @@ from superarm.data.labels import Label, Labels
 from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.rule import Rule, RuleParams
 from superarm.native.rule import RuleKernel
-from superarm.native.rules import DiluteKernel
+from superarm.native.stateless_rules import DiluteKernel
 from superarm.parameters import check_number
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.native.rules import log_set_table
+from superarm.native.stateless_rules import log_set_table
 
 
 def log_comb(n: int, r: int) -> float:

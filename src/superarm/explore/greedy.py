@@ -9,7 +9,7 @@ from superarm.data.labels import Label
 from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.rule import Rule
 from superarm.native.rule import RuleKernel
-from superarm.native.rules import GreedyKernel
+from superarm.native.stateless_rules import GreedyKernel
 
 
 class Greedy(Rule):

@@ -9,7 +9,7 @@ from superarm.data.labels import Label
 from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.rule import Rule
 from superarm.native.rule import RuleKernel
-from superarm.native.rules import UniformKernel
+from superarm.native.stateless_rules import UniformKernel
 
 
 class Uniform(Rule):

@@ -69,11 +69,11 @@ cdef inline double _clip(double value, double high) noexcept nogil:
 
 cdef void epabf_multipliers(double* losses, Py_ssize_t n, Py_ssize_t at, double a, double high, double delta) noexcept nogil:
     """Replace losses / X by lambda; ``at`` is the position of y~, ``high`` the upper bound on lambda."""
-    cdef Py_ssize_t i, turn
+    cdef Py_ssize_t i, iteration
     cdef double own = losses[at], low_theta = -INFINITY, high_theta = INFINITY, theta = 0.0, v = 0.0
     cdef double cross = a * a - a, diagonal = (a - 1.0) * (a - 1.0) + delta
     cdef double S, slope, value, free, gap, slope_v, new
-    for turn in range(200):
+    for iteration in range(200):
         S = slope = 0.0
         for i in range(n):
             if i != at:

@@ -26,14 +26,14 @@ cpdef enum:
     MAX_TARGETS = 16  # coverages that a kernel keeps a threshold for
 
 # the head of the draw log: what moves the rule, by the keys of its record, and as places
-LOG_KEYS = ("coverage", "counts", "cost", "size", "limit", "if_no", "if_yes", "certainty")
+LOG_KEYS = ("coverage", "counts", "cost", "size", "cut_by", "weight_of_no", "weight_of_yes", "certainty")
 
 cdef enum:
     LOG_TARGET  # the coverage that was asked for
     LOG_COUNTS  # whether the promise counts; 0 in the warm-up
     LOG_COST  # what it adds to M
     LOG_SIZE  # labels shown
-    LOG_LIMIT  # 1: set_size made the set smaller; 2: a uniform set
+    LOG_CUT_BY  # 1: set_size made the set smaller; 2: a uniform set
     LOG_WEIGHT_OF_NO  # how much a no, and a yes, is about rows whose truth can be shown
     LOG_WEIGHT_OF_YES
     LOG_CERTAINTY  # sum_r p_r^2
@@ -149,17 +149,17 @@ cdef class CoverKernel(LeaveOutKernel):
 
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i, n = context.n, size, n_above
-        cdef double q = self.q(self.target), cost = 0.0, limit = 0.0, certainty = 0.0
+        cdef double q = self.q(self.target), cost = 0.0, cut_by = 0.0, certainty = 0.0
         cdef double inside = 0.0, outside, ineligible
         cdef double* draw_log = draw.draw_log
         cdef bint counts = context.round >= self.warm_up[0]
         self.best_positions(context, self.order, 1)
-        self.weigh(context)
+        self.fill_softmax(context)
         ineligible = self.weigh_ineligible(context)
         if counts:
             n_above = n if q >= self.max_threshold() else self.count_above(n, exp(-q) / self.scale)
             size = min(context.m, n_above)
-            limit = 1.0 if n_above > size else 0.0
+            cut_by = 1.0 if n_above > size else 0.0
         else:
             size = self.half_size(context)
         self.best_positions(context, self.order, min(n, size + 1))
@@ -170,17 +170,17 @@ cdef class CoverKernel(LeaveOutKernel):
         if counts and not self.full_information and q < self.max_threshold():  # else a miss is impossible, as the bound needs it
             cost = self.fill_sums(context, size, certainty)
         if self.draw_set(context, size, draw):
-            limit = 2.0
+            cut_by = 2.0
         # what an answer will say about rows whose truth can be shown
         for i in range(draw.size):
             inside += self.p[draw.drawn[i]] * self.scale
         outside = max(0.0, 1.0 - inside) if draw.size < n else 0.0
         draw_log[LOG_TARGET], draw_log[LOG_COUNTS], draw_log[LOG_COST] = self.target, counts, cost
-        draw_log[LOG_SIZE], draw_log[LOG_LIMIT], draw_log[LOG_CERTAINTY] = draw.size, limit, certainty
+        draw_log[LOG_SIZE], draw_log[LOG_CUT_BY], draw_log[LOG_CERTAINTY] = draw.size, cut_by, certainty
         draw_log[LOG_WEIGHT_OF_NO] = _share(outside * (1.0 - self.false_yes) + inside * self.false_no, ineligible * (1.0 - self.false_yes))
         draw_log[LOG_WEIGHT_OF_YES] = _share(inside * (1.0 - self.false_no) + outside * self.false_yes, ineligible * self.false_yes)
         draw_log[LOG_HEAD] = q
-        draw.n_log = self.write(context, size, draw_log, LOG_HEAD + 1)
+        draw.n_log = self.write_log(context, size, draw_log, LOG_HEAD + 1)
 
     cdef double weigh_ineligible(self, const DrawContext* context) noexcept nogil:
         """Return p of the labels that cannot be shown, on the scale on which p of the eligible ones sum up to 1."""
@@ -280,7 +280,7 @@ cdef class CoverKernel(LeaveOutKernel):
             self.add_target(at, draw_log[LOG_TARGET])
         self.recent_misses[at] += weight * (missed - self.recent_misses[at]) / SMOOTHING
         q, step = self.thresholds[at], self.eta * weight * clear * (missed - alpha)
-        if step > 0.0 and (draw_log[LOG_LIMIT] > 0.0 or draw_log[LOG_SIZE] == self.k):
+        if step > 0.0 and (draw_log[LOG_CUT_BY] > 0.0 or draw_log[LOG_SIZE] == self.k):
             # a higher q would not have helped: do not wind it up. Noes to all labels that are wrong at the known
             # rate move it up and down by eta false_no / (2 alpha) or so, and need room
             most = self.max_threshold() + self.eta * (1.0 + 2.0 * self.false_no / alpha)
@@ -291,7 +291,7 @@ cdef class CoverKernel(LeaveOutKernel):
         tally[ANSWERS] += weight
         tally[MISSES] += weight * missed
         tally[LABELS_SHOWN] += weight * draw_log[LOG_SIZE]
-        if draw_log[LOG_LIMIT] == 1.0:
+        if draw_log[LOG_CUT_BY] == 1.0:
             tally[CAPPED_MISSES] += weight * missed
         if answer.label < 0 and self.none_label < 0 and draw_log[LOG_SIZE] == self.k:  # beyond false_no
             tally[NOES_TO_ALL] += -self.false_no / (1.0 - self.false_no) if answer.hit else 1.0

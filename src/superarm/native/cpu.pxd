@@ -13,9 +13,9 @@ cdef extern from "kernels.h":
         float (*sum_squares)(const float* x, Py_ssize_t d) noexcept nogil
         float (*standardise)(const float* x, const float* mean, const float* inverse, float* z, Py_ssize_t d, Py_ssize_t* huge) noexcept nogil
         void (*multiply)(float* z, float c, Py_ssize_t d) noexcept nogil
-        void (*count_clipped)(const float* x, float* mean, float* var, float* count, const float* usual, float* other, float* outside, const float* limit, float forget, Py_ssize_t d) noexcept nogil
-        void (*count_fast)(const float* x, const float* mean, const float* usual, const float* limit, float* fast_mean, float* fast_var, float* fast_other, float rate, Py_ssize_t d) noexcept nogil
-        Py_ssize_t (*refresh_limits)(float* mean, float* var, float* count, float* other, const float* outside, float* fast_mean, float* fast_var, float* fast_other, float* limit, Py_ssize_t d) noexcept nogil
+        void (*count_clipped)(const float* x, float* mean, float* var, float* n_values, const float* mode, float* nonmode_share, float* outlier_rate, const float* limit, float forget, Py_ssize_t d) noexcept nogil
+        void (*count_fast)(const float* x, const float* mean, const float* mode, const float* limit, float* fast_mean, float* fast_var, float* fast_nonmode_share, float rate, Py_ssize_t d) noexcept nogil
+        Py_ssize_t (*refresh_limits)(float* mean, float* var, float* n_values, float* nonmode_share, const float* outlier_rate, float* fast_mean, float* fast_var, float* fast_nonmode_share, float* limit, Py_ssize_t d) noexcept nogil
         void (*inverse_root)(const float* var, float* inverse, Py_ssize_t d) noexcept nogil
         # averaging.h: W += g x and A += rate (W - A) at once
         void (*step_and_average)(float* w, float* a, float g, const float* x, float rate, Py_ssize_t d) noexcept nogil

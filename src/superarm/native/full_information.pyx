@@ -70,7 +70,7 @@ cdef class MCSLPCore(LinearCore):
 cdef class PACore(LinearCore):
     """W'_y = W_y + Lambda x,   W'_r = W_r - lambda_r x,   lambda_r = max(l_r - bound, 0) / X,   l_r = 1 - s_y + s_r
 
-    `_threshold` finds Lambda and the bound, exactly.
+    `pa_threshold` finds Lambda and the bound, exactly.
     """
 
     cdef readonly double C

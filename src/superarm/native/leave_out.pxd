@@ -29,13 +29,13 @@ cdef class LeaveOutKernel(RuleKernel):
     cdef Py_ssize_t* group_count  # scratch space, while a set is compared with ranks
     cdef Py_ssize_t* member  # scratch space, of positions
 
-    cdef void weigh(self, const DrawContext* context) noexcept nogil
+    cdef void fill_softmax(self, const DrawContext* context) noexcept nogil
     cdef void break_ties(self, const DrawContext* context, Py_ssize_t n_ranks, float tolerance, Py_ssize_t m) noexcept nogil
     cdef bint draw_set(self, const DrawContext* context, Py_ssize_t m, Draw* draw) noexcept nogil
-    cdef Py_ssize_t write(self, const DrawContext* context, Py_ssize_t m, double* draw_log, Py_ssize_t at) noexcept nogil
+    cdef Py_ssize_t write_log(self, const DrawContext* context, Py_ssize_t m, double* draw_log, Py_ssize_t at) noexcept nogil
     cdef bint in_group(self, Py_ssize_t g, float score) noexcept nogil
     cdef Py_ssize_t group_of(self, float score) noexcept nogil
-    cdef double interval_probability(self, Py_ssize_t first, Py_ssize_t second, bint two) noexcept nogil
+    cdef double interval_probability(self, Py_ssize_t first, Py_ssize_t second, bint may_leave_out_two) noexcept nogil
     cdef double set_probability(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size, Py_ssize_t m) noexcept nogil
     cdef void find_groups(self, const float* s, Py_ssize_t n, float tolerance) noexcept nogil
     cdef void order_group(self, const float* s, Py_ssize_t n, Py_ssize_t g, Py_ssize_t start, int64_t round, uint64_t* draw) noexcept nogil

@@ -38,12 +38,12 @@ cdef class LeaveOutKernel(RuleKernel):
         self.group_count = self.scratch_intp("group_count", k + 1)
         self.member = self.scratch_intp("member", k + 1)
 
-    cdef void weigh(self, const DrawContext* context) noexcept nogil:
+    cdef void fill_softmax(self, const DrawContext* context) noexcept nogil:
         """Fill p with the softmax of the scores, but for ``scale``; ``order[0]`` is the best position."""
         self.scale = 1.0 / kernels.exp_sum(context.scores, context.scores[self.order[0]], 1.0, self.p, context.n)
 
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
-        """Return room for what `write` writes; a rule adds its own numbers."""
+        """Return room for what `write_log` writes; a rule adds its own numbers."""
         return 6 + 2 * n
 
     # ------------------------------------------------------------ ties
@@ -122,7 +122,7 @@ cdef class LeaveOutKernel(RuleKernel):
         """Draw a set around the m best ranks, and fill in its probability. Returns whether it is a uniform one."""
         cdef Py_ssize_t i, size = 0, first = -1, second = -1
         cdef double u, probability
-        cdef bint two = self.n_ranks == m or self.n_ranks > m + 1
+        cdef bint may_leave_out_two = self.n_ranks == m or self.n_ranks > m + 1
         cdef bint is_uniform = self.uniform > 0.0 and uniform(self.seed, <uint64_t>context.round, 1) < self.uniform
         if is_uniform:
             draw_uniform_set(context.n, m, self.seed, context.round, 2, draw.drawn)
@@ -130,7 +130,7 @@ cdef class LeaveOutKernel(RuleKernel):
         else:
             u = uniform(self.seed, <uint64_t>context.round, 0)
             first = interval(u, self.sums, self.n_sums)
-            if two:
+            if may_leave_out_two:
                 second = interval(u + 1.0, self.sums, self.n_sums)
                 second = -1 if second == first else second
             for i in range(self.n_ranks):
@@ -140,9 +140,9 @@ cdef class LeaveOutKernel(RuleKernel):
         if is_uniform or self.has_ties:
             probability = self.set_probability(context.scores, draw.drawn, size, m)
         else:  # it is known which ranks are missing
-            probability = self.interval_probability(first, second, two)
+            probability = self.interval_probability(first, second, may_leave_out_two)
             if second >= 0:
-                probability += self.interval_probability(second, first, two)
+                probability += self.interval_probability(second, first, may_leave_out_two)
         if self.uniform > 0.0:
             probability *= 1.0 - self.uniform
             if size == m:
@@ -153,11 +153,11 @@ cdef class LeaveOutKernel(RuleKernel):
         draw.logp_set = log(probability)
         return is_uniform
 
-    cdef double interval_probability(self, Py_ssize_t first, Py_ssize_t second, bint two) noexcept nogil:
+    cdef double interval_probability(self, Py_ssize_t first, Py_ssize_t second, bint may_leave_out_two) noexcept nogil:
         """Return the probability, over u in [0, 1), that u falls into interval ``first``, and u + 1 into ``second`` (-1: none)."""
         cdef const double* sums = self.sums
         cdef double total = sums[self.n_sums], high
-        cdef double limit = max(0.0, total - 1.0) if two else 0.0  # below this u, two are left out
+        cdef double limit = max(0.0, total - 1.0) if may_leave_out_two else 0.0  # below this u, two are left out
         if first < 0:
             return max(0.0, 1.0 - total)
         if second < 0:
@@ -221,7 +221,7 @@ cdef class LeaveOutKernel(RuleKernel):
 
     # ------------------------------------------------------------ records
 
-    cdef Py_ssize_t write(self, const DrawContext* context, Py_ssize_t m, double* draw_log, Py_ssize_t at) noexcept nogil:
+    cdef Py_ssize_t write_log(self, const DrawContext* context, Py_ssize_t m, double* draw_log, Py_ssize_t at) noexcept nogil:
         """Write down what explore/leave_out.py needs, from ``draw_log[at]`` on. Returns where it ends.
 
         How many sums there are, and they; how many ranks fill up, and their positions; how many groups there are (0: no

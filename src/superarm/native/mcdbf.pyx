@@ -69,7 +69,7 @@ cdef class MCDBFCore(LinearCore):
     cdef double* squares  # the sum of |e^|^2
     cdef double new_squares  # |e^|^2 of the step at hand
     cdef int64_t* updates
-    cdef Py_ssize_t* own  # the learner's own top set, where another system chose the set
+    cdef Py_ssize_t* own_top  # the learner's own top set, where another system chose the set
     cdef object table_values  # the array behind the table
     cdef Table table  # for the sets of the last step
 
@@ -86,7 +86,7 @@ cdef class MCDBFCore(LinearCore):
         self.rho[0], self.rho[1] = 20.0 * rho, 20.0
         self.squares = self.doubles("squares", 1)
         self.updates = self.integers("updates", 1)
-        self.own = self.scratch_intp("own", k)
+        self.own_top = self.scratch_intp("own_top", k)
 
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         self.fill_table(n, min(n, m), self.gamma)
@@ -124,7 +124,7 @@ cdef class MCDBFCore(LinearCore):
         e.both, e.only_drawn, e.only_top, e.rest = value[0] + weight, value[1] + weight, value[2], value[3]
         return e
 
-    cdef Py_ssize_t plain_step(self, const Round* round, const Answer* answer, const Estimate* e, Py_ssize_t common) noexcept nogil:
+    cdef Py_ssize_t step_touched(self, const Round* round, const Answer* answer, const Estimate* e, Py_ssize_t common) noexcept nogil:
         """Set c to the step e^ - 1_{Y^} / m, less ``rest`` everywhere: a vector added to every row of W changes no ranking.
         So only the labels of Y^ and S move; return how many."""
         cdef Py_ssize_t i, m = round.top_size, n = m
@@ -141,7 +141,7 @@ cdef class MCDBFCore(LinearCore):
             n += 1
         return n
 
-    cdef Py_ssize_t full_step(self, const Round* round, const Answer* answer, const Estimate* e) noexcept nogil:
+    cdef Py_ssize_t step_eligible(self, const Round* round, const Answer* answer, const Estimate* e) noexcept nogil:
         """Set c to the step on every eligible label, and return how many these are: with the gate, among a part of the
         labels, or for the set of another system (e^ then follows its top set, the rest of the step the learner's own)."""
         cdef const float* s = round.s
@@ -152,10 +152,10 @@ cdef class MCDBFCore(LinearCore):
         if round.given:
             for i in range(n):
                 self.eligible_scores[i] = s[eligible[i]]
-            kernels.top_positions(self.eligible_scores, n, self.own, m)
+            kernels.top_positions(self.eligible_scores, n, self.own_top, m)
         for i in range(m):
-            self.own[i] = eligible[self.own[i]] if round.given else round.top[i]
-            mean_top += <double>s[self.own[i]] / m
+            self.own_top[i] = eligible[self.own_top[i]] if round.given else round.top[i]
+            mean_top += <double>s[self.own_top[i]] / m
         for i in range(n):
             c[i] = e.rest
         for i in range(m):
@@ -174,7 +174,7 @@ cdef class MCDBFCore(LinearCore):
                 else:
                     c[i] = 0.0
         for i in range(m):
-            c[position(eligible, n, self.own[i])] -= total / m
+            c[position(eligible, n, self.own_top[i])] -= total / m
         return n
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
@@ -189,9 +189,9 @@ cdef class MCDBFCore(LinearCore):
         e = self.estimated(round, answer, common)
         self.new_squares = 0.0
         if self.reads_scores(round):
-            moved, labels = self.full_step(round, answer, &e), round.eligible
+            moved, labels = self.step_eligible(round, answer, &e), round.eligible
         else:
-            moved = self.plain_step(round, answer, &e, common)
+            moved = self.step_touched(round, answer, &e, common)
         if not self.weights.add_outer(labels, self.c, moved, round.x):
             return False
         self.updates[0] += 1

@@ -53,10 +53,10 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         if self.answers[0] > 0.0 and context.draw_state[2] > 0.0:
             tolerance += log(1.0 + context.draw_state[2] / self.answers[0])
         self.best_positions(context, self.order, min(n, n_ranks + 1))
-        self.weigh(context)
+        self.fill_softmax(context)
         self.break_ties(context, n_ranks, <float>tolerance, m)
         draw.draw_log[0] = self.fill_sums(context)
-        draw.n_log = self.write(context, m, draw.draw_log, 1)
+        draw.n_log = self.write_log(context, m, draw.draw_log, 1)
         if m == 1:
             self.draw_label(context, draw)
         else:
