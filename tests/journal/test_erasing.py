@@ -271,6 +271,26 @@ def test_a_clock_that_is_far_from_the_last_event_neither_erases_nor_expires(driv
         assert (found["state"], found["erased"], trouble) == ("expired", True, ())
 
 
+@pytest.mark.parametrize("jump", [400 * 86_400.0, -400 * 86_400.0])
+def test_a_wrong_clock_is_not_used_by_the_starts_after_the_first_either(drive, jump):
+    """Its time is in no event, so each start finds it as far from the last one."""
+    clock = Clock()
+    clock.now = 1e9
+    session = drive(clock=clock)
+    session.decide(DecisionRequest(SECRET, "person"))
+    session.close()
+    clock.now += jump
+    for name in ("first", "second", "third"):
+        session = drive(clock=clock, timeout=3_600.0, default_outcome=False, retain=7_200.0)
+        assert session.service.model.clock_problem is not None
+        session.decide(DecisionRequest(SECRET, name))
+        assert (session.expire(), session.find("person").erased) == (0, False)
+        assert 0.0 <= session.find(name).record.event.time - 1e9 < 60.0
+        session.close()
+    clock.now = 1e9 + 60.0
+    assert drive(clock=clock).service.model.clock_problem is None
+
+
 def test_a_snapshot_that_an_erasure_has_overtaken_is_not_kept(drive, monkeypatch):
     """Beside the snapshot that the erasure keeps it would reveal what lies between the two."""
     session = drive()

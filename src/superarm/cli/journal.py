@@ -267,7 +267,7 @@ def erase(
     if bool(id_) == (older is not None):
         raise InvalidInput("superarm erase needs --id or --older, and not both")
     before = None if older is None else time.time() - parse_duration(older, "--older", "superarm erase")
-    service = Service.open(journal, create=False, learner=learner, trust_clock=True)
+    service = Service.open(journal, create=False, learner=learner, trust_clock=older is not None)
     try:
         if service.outage is not None:
             raise service.outage

@@ -76,6 +76,7 @@ def clock_problem(now: float, last: float) -> str | None:
     distance = f"{hours:.0f} hours" if hours < 48.0 else f"{hours / 24.0:.0f} days"
     direction = "after" if now > last else "before"
     return (
-        f"the clock is {distance} {direction} the last event: nothing expires and nothing is erased by age until "
+        f"the clock is {distance} {direction} the last event: nothing expires and nothing is erased by age, "
+        "and events are timed from the last one on, until "
         "the service is started with the right time, or with --trust-clock"
     )

@@ -46,15 +46,18 @@ class Model:
         projector: of the journal; one thread at a time may move it.
         replayed: how many events the start has projected.
         broken_snapshots: those that could not be read.
+        clock: the time of new events.
         clock_problem: why nothing may expire or be erased by the clock; None if it may.
         erasure_problem: why an erasure is not finished; None if all are.
     """
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store, self.settings = store, settings
-        self.clock: Callable[[], float] = settings.clock or store.clock()
-        last = store.head().time
-        self.clock_problem = None if settings.trust_clock else clock_problem(self.clock(), last)
+        self._journal_clock: Callable[[], float] = settings.clock or store.clock()
+        self.clock = self._journal_clock
+        self.clock_problem: str | None = None
+        if not settings.trust_clock:
+            self._check_clock()
         self.erasure_problem: str | None = None
         self._erased_counts: dict[int, int] = {}  # decisions, by the erasures that this process has made
         self._retain_at = 0.0
@@ -110,6 +113,8 @@ class Model:
         """Project what other processes have written meanwhile."""
         if self.store.shared:
             self._move(self.projector.catch_up)
+            if self.clock_problem is not None:  # an event of a process that may use the clock ends that
+                self._check_clock()
 
     def apply(self, events: Sequence[Event]) -> None:
         """Project events that this process has written, after those that others wrote before them."""
@@ -134,6 +139,16 @@ class Model:
             self.load()
 
     # ------------------------------------------------------------ what only time brings
+
+    def _check_clock(self) -> None:
+        """Use the journal's clock, or count on from the last event: its time must not get into events unnoticed."""
+        last, began = self.store.head().time, monotonic()
+        problem = clock_problem(self._journal_clock(), last)
+        if problem is None:
+            self.clock = self._journal_clock
+        elif self.clock_problem is None:
+            self.clock = lambda: last + monotonic() - began
+        self.clock_problem = problem
 
     def upkeep(self) -> bool:
         """Write timeouts and erasures that are due, finish erasing; return whether there is more to do at once."""
