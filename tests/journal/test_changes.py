@@ -9,6 +9,7 @@ from service_kit import LABELS, rows
 
 from superarm.data.rows import Row
 from superarm.errors import InvalidInput
+from superarm.explore import RunnerUp
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 
@@ -159,10 +160,23 @@ def test_exploration_can_be_changed_while_it_runs(drive):
 
 
 def test_a_learner_without_exploration_refuses(drive):
-    session = drive(learner="perceptron")
+    session = drive(learner="mc-slp")
     with pytest.raises(InvalidInput, match="explore"):
         session.set_explore("show")
     assert session.seq == 0
+
+
+def test_a_learner_that_showed_the_best_labels_explores(drive):
+    session = drive(learner="perceptron")
+    for i, x in enumerate(rows(5)):
+        session.decide(DecisionRequest(x, f"before{i}"))
+    session.set_explore("rank")
+    for i, x in enumerate(rows(30, 1)):
+        session.decide(DecisionRequest(x, f"after{i}"))
+    session.outcome(OutcomeRequest("before0", label=LABELS[0]))
+    session.outcome(OutcomeRequest("after0", label=LABELS[1]))
+    assert session.learner.rule == RunnerUp(explore="rank")
+    same_after_a_restart(session, drive, learner="perceptron")
 
 
 def test_going_back_takes_the_weights_and_undoes_nothing_else(drive):

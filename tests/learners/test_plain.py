@@ -136,8 +136,8 @@ def test_what_is_missing_is_named() -> None:
         Wrong(n_labels=3).decide([1.0])
     with pytest.raises(TypeError, match="must return a dict"):
         Strange(n_labels=3).decide([1.0])
-    with pytest.raises(InvalidInput, match="explore of PlainSteps must be a rule"):
-        PlainSteps(n_labels=3, explore="show")
+    with pytest.raises(InvalidInput, match="explore of PlainSteps must be 'show', "):
+        PlainSteps(n_labels=3, explore="most")
     with pytest.raises(InvalidInput, match="its rule knows no larger sets"):
         PlainSteps(n_labels=3, set_size=2, explore=Boltzmann())
     with pytest.raises(TypeError, match=r"__init__ of Forgetful must keep its parameter rate as self\.rate"):

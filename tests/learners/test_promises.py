@@ -126,17 +126,28 @@ def test_those_that_are_bound_to_their_own_sets_refuse_in_one_sentence(name: str
         make(name, **size).decide(np.zeros(4), coverage=0.9)
 
 
+@pytest.mark.parametrize("name", sorted(FREE))
+def test_words_and_a_coverage_stand_for_rules(name: str) -> None:
+    """On the command line, too."""
+    X, y = rows(300)
+    for spec, rule in (("coverage=0.9", Cover(coverage=0.9)), ("explore=rank", RunnerUp(explore="rank"))):
+        by_word, by_rule = make(f"{name}:{spec}", labels=NAMES, n_features=4), made(name, explore=rule)
+        assert by_word.rule == rule
+        assert by_word.set_size == by_rule.set_size
+        assert by_word.run(X, y).tolist() == by_rule.run(X, y).tolist()
+
+
 @pytest.mark.parametrize("name", sorted(TOLD))
 def test_what_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match=r"explore of .* must be a rule of superarm.explore, got 'rank'"):
-        made(name, explore="rank")
+    with pytest.raises(InvalidInput, match=r"explore of .* must be .*, got 'most'"):
+        made(name, explore="most")
+    with pytest.raises(InvalidInput, match=r"explore of .* must be left out with coverage"):
+        made(name, coverage=0.9)
+    with pytest.raises(InvalidInput, match=r"uniform of .* must be left to the rule"):
+        made(name, uniform=0.1)
     with pytest.raises(InvalidInput, match=r"set_size of .* must be 1 \(its theory or its rule"):
         made(name, explore=sa.explore.Boltzmann(), set_size=2)
-    with pytest.raises(InvalidInput, match=r"coverage of .* must be left out: in Python, explore=Cover"):
-        make(f"{name}:coverage=0.9", n_labels=6)
     cls = parse(name)[0]
-    with pytest.raises(InvalidInput, match=f"coverage of {cls.__name__} must be left out"):
-        cls(coverage=0.9, n_labels=6)
     with pytest.raises(InvalidInput, match=f"sed of {cls.__name__} must be one of .* did you mean 'seed'"):
         cls(sed=1, n_labels=6)
     with pytest.raises(InvalidInput, match=f"{cls.__name__} takes parameters by name, as in .* got 6"):

@@ -5,11 +5,8 @@ W += step (e_y - p) x~,   predictions by the running average of W
 
 from __future__ import annotations
 
-from typing import Any, Unpack
-
-from superarm.explore.rule import Rule
 from superarm.learners.families import LabelLearner
-from superarm.learners.setlogit import LikelihoodLearner, LikelihoodParams
+from superarm.learners.setlogit import LikelihoodLearner
 
 
 class AveragedSoftmax(LikelihoodLearner, LabelLearner):
@@ -20,8 +17,3 @@ class AveragedSoftmax(LikelihoodLearner, LabelLearner):
     """
 
     name = "softmax-averaged"
-
-    def __init__(
-        self, *, explore: Rule | dict[str, Any] | None = None, **common: Unpack[LikelihoodParams]
-    ) -> None:
-        super().__init__(explore=explore, **common)  # type: ignore[call-arg]  # AnyRuleLearner takes explore

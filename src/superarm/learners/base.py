@@ -14,7 +14,6 @@ from superarm.data.rows import Layout
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput
 from superarm.explore.coverage import Coverage
-from superarm.explore.registry import rule_from
 from superarm.explore.rule import LearnerTraits, Rule
 from superarm.learners.inputs import InputSchema
 from superarm.native.answered_rounds import AnsweredRounds
@@ -244,17 +243,13 @@ class LearnerBase(Parametrised):
         """The rule that chooses its sets."""
         return self.make_rule()
 
-    def _use_rule(self, explore: Rule | dict[str, Any], set_size: int | None) -> Rule:
-        """Return the rule of ``explore``, checked; its sets have this size, or the default one."""
-        rule = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
-        if not isinstance(rule, Rule):
-            raise self.invalid("explore", "a rule of superarm.explore", explore)
-        self.inputs.sizes_vary = rule.sizes_vary
-        self.inputs.single_label = self.single_label or rule.single_label
+    def _use_rule(self, set_size: int | None) -> None:
+        """Show sets of this size, or the default one, by the rule."""
+        self.inputs.sizes_vary = self.rule.sizes_vary
+        self.inputs.single_label = self.single_label or self.rule.single_label
         self._set_size = self.inputs.check_set_size(
             self.inputs.default_set_size if set_size is None else set_size
         )
-        return rule
 
     def _make_kernel(self) -> RuleKernel:
         """Return its rule in compiled code, before the first round."""
@@ -381,8 +376,6 @@ def check_params(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:
             reason = (
                 "its update needs its own top set of set_size labels, or the way in which its sets are drawn"
             )
-            if "explore" in own:
-                reason = "in Python, explore=Cover(coverage=...) is its promise"
             raise InvalidInput.must(name, owner, f"left out: {reason}", given[name])
         wanted = f"one of its parameters {', '.join(own)}"
         raise InvalidInput.must(name, owner, wanted, name, choices=own)

@@ -1,14 +1,13 @@
 """The families of learners, by what they are told and by how their sets are chosen.
 
-AnyRuleLearner      any rule of superarm.explore may choose its sets
+ExploringLearner    its sets by a word or a number, by a promised coverage, or by any rule of superarm.explore
 LabelLearner        the same, and it is told the label of every row
 BanditLearner       one bit about one label, drawn around its best one
-ExploringLearner    its sets by a word or a number, by a promised coverage, or by any rule
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 from superarm.explore.cover import Cover, check_coverage
 from superarm.explore.dilute import Dilute
@@ -20,40 +19,85 @@ from superarm.learners.base import CommonParams
 from superarm.learners.learner import Learner
 from superarm.parameters import check_number, check_share
 
-
-class AnyRuleParams(CommonParams, total=False):
-    """The parameters that a learner passes on to `AnyRuleLearner`."""
-
-    explore: Rule | dict[str, Any] | None
+Explore = str | float | Rule | dict[str, Any] | None
 
 
-class AnyRuleLearner(Learner):
+class SetParams(CommonParams, total=False):
+    """The parameters that a learner passes on to `LabelLearner`, beside ``explore``."""
+
+    coverage: float | None
+    uniform: float
+
+
+class ExploringParams(SetParams, total=False):
+    """The parameters that a learner passes on to `ExploringLearner`."""
+
+    explore: Explore
+
+
+class ExploringLearner(Learner):
     """A learner whose update does not depend on which rule chose the set.
 
     Args:
-        set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most that
-            are shown, and all of them by default.
-        explore: the rule that chooses the sets, of `superarm.explore`; by default the best labels are shown.
+        set_size: how many labels to show, 1 <= m < k; 1 by default. With ``coverage`` the most that are shown, and
+            all of them by default.
+        coverage: show as few labels as needed so that the right one is among them so often, 0.95 say (after
+            a warm-up; docs/coverage.md). ``learner.coverage`` tells what was kept.
+        explore: what the sets are for: ``"show"`` the right label as often as possible, learn to
+            ``"rank"`` all labels, ``"balanced"`` between them; a number from 0 (show) to 1 (rank);
+            any rule of `superarm.explore`; or ``None``, the best labels are shown.
+        uniform: the share of sets drawn uniformly, so that logs can answer any later question.
     """
 
-    default_rule: ClassVar[type[Rule]] = Greedy
+    answer_noise: tuple[float, float] = (0.0, 0.0)  # false_no and false_yes, where the learner has them
 
     def __init__(
-        self, *, explore: Rule | dict[str, Any] | None = None, **common: Unpack[CommonParams]
+        self,
+        *,
+        coverage: float | None = None,
+        explore: Explore = "balanced",
+        uniform: float = 0.0,
+        **common: Unpack[CommonParams],
     ) -> None:
         set_size = common.pop("set_size", None)
         super().__init__(**common)
-        rule = self._use_rule(self.default_rule() if explore is None else explore, set_size)
-        self.explore = None if explore is None else rule
+        self.explore = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
+        self._coverage = None if coverage is None else check_coverage(coverage, self.owner)
+        self.uniform = check_share("uniform", self.owner, uniform)
+        if coverage is not None and explore not in (None, "balanced"):
+            raise self.invalid("explore", "left out with coverage, which has a way of its own", explore)
+        if self.explore is not None and not isinstance(self.explore, Rule):
+            check_explore(self.explore, self.owner)
+        elif uniform and coverage is None:
+            raise self.invalid("uniform", "left to the rule that explore names", uniform)
+        self._use_rule(set_size)
 
     def make_rule(self) -> Rule:
-        return self.default_rule() if self.explore is None else self.explore
+        if self._coverage is not None:
+            false_no, false_yes = self.answer_noise
+            return Cover(
+                coverage=self._coverage, uniform=self.uniform, false_no=false_no, false_yes=false_yes
+            )
+        if self.explore is None:
+            return Greedy()
+        if isinstance(self.explore, Rule):
+            return self.explore
+        return RunnerUp(explore=self.explore, uniform=self.uniform, forget=self.scaling_forget)
 
 
-class LabelLearner(AnyRuleLearner):
-    """A learner with full information: it is told the label of every row."""
+class LabelLearner(ExploringLearner):
+    """A learner with full information: it is told the label of every row.
+
+    Args:
+        coverage: show as few labels as needed so that the right one is among them so often, 0.95 say
+            (docs/coverage.md). ``learner.coverage`` tells what was kept.
+        explore: by default the best labels are shown; else as `SetLogit` has it: a word, a number, or a rule.
+    """
 
     feedback = ("label",)
+
+    def __init__(self, *, explore: Explore = None, **common: Unpack[SetParams]) -> None:
+        super().__init__(explore=explore, **common)
 
 
 class BanditParams(CommonParams, total=False):
@@ -78,44 +122,3 @@ class BanditLearner(Learner):
 
     def make_rule(self) -> Rule:
         return Dilute(gamma=self.gamma)
-
-
-class ExploringLearner(Learner):
-    """A learner with the parameters ``explore``, ``coverage`` and ``uniform``; `set_exploration` takes them."""
-
-    explore: str | float | Rule
-    uniform: float
-    forget: float = 0.0
-    false_no: float = 0.0
-    false_yes: float = 0.0
-
-    def set_exploration(
-        self,
-        explore: str | float | Rule | dict[str, Any],
-        coverage: float | None,
-        uniform: float,
-        set_size: int | None,
-    ) -> None:
-        """Check and keep how sets are chosen; ``forget``, ``false_no`` and ``false_yes`` have been set before."""
-        self.explore = rule_from(explore, self.owner) if isinstance(explore, dict) else explore
-        self._coverage = coverage
-        self.uniform = check_share("uniform", self.owner, uniform)
-        if coverage is not None and explore != "balanced":
-            raise self.invalid("explore", "left out with coverage, which has a way of its own", explore)
-        if not isinstance(self.explore, Rule):
-            check_explore(self.explore, self.owner)
-        elif uniform:
-            raise self.invalid("uniform", "left to the rule that explore names", uniform)
-        self._use_rule(self.rule, set_size)
-
-    def make_rule(self) -> Rule:
-        if isinstance(self.explore, Rule):
-            return self.explore
-        if self._coverage is None:
-            return RunnerUp(explore=self.explore, uniform=self.uniform, forget=self.forget)
-        return Cover(
-            coverage=check_coverage(self._coverage, self.owner),
-            uniform=self.uniform,
-            false_no=self.false_no,
-            false_yes=self.false_yes,
-        )

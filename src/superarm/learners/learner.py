@@ -59,7 +59,7 @@ class Learner(PersistentLearner):
     kept as attributes of the same name (docs/extend.md). ``core`` is ``None`` before the first row.
     """
 
-    _hooks = Parametrised._hooks | HOOKS | {"core", "inputs", "default_rule"}
+    _hooks = Parametrised._hooks | HOOKS | {"core", "inputs", "answer_noise"}
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from superarm.data.rows import Layout
-from superarm.learners.families import AnyRuleParams, LabelLearner
+from superarm.learners.families import ExploringParams, LabelLearner
 from superarm.native.core import Core
 from superarm.native.full_information import PACore
 from superarm.parameters import check_choice, check_number
@@ -41,7 +41,7 @@ class PA(LabelLearner):
         *,
         variant: str = "PA-I",
         C: float = 1.0,
-        **common: Unpack[AnyRuleParams],
+        **common: Unpack[ExploringParams],
     ) -> None:
         super().__init__(**common)
         self.variant = check_choice("variant", self.owner, variant, VARIANTS)

@@ -26,29 +26,24 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import Layout
 from superarm.errors import Description, WeightsOverflow, must
-from superarm.explore.runner_up import RunnerUp
-from superarm.learners.families import AnyRuleLearner
+from superarm.learners.families import ExploringLearner
 from superarm.native.core import Core
 from superarm.native.plain_core import PlainCore
 
 
-class PlainLearner(AnyRuleLearner):
+class PlainLearner(ExploringLearner):
     """The base class of learners in plain Python: define `begin`, `score` and `learn`.
 
     Args:
-        set_size: how many labels to show, 1 <= m < k; 1 by default. With `superarm.explore.Cover` the most
-            that are shown, and all of them by default.
         intercept: kept as it is; what it means is up to you.
         scaling: ``None``, rows as they are; ``"standard"``, each column by its own mean and spread, learnt online;
             ``"unit"``, of length 1.
-        explore: the rule that chooses the sets, of `superarm.explore`; RunnerUp() by default.
 
     Parameters of your own are keyword-only, and kept as attributes of the same name.
     """
 
     feedback = ("hit",)
     learns_from_given = True
-    default_rule = RunnerUp
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -17,9 +17,7 @@ from superarm.data.labels import Label, Labels
 from superarm.data.rows import FLOAT32_MAX, Layout, Rows
 from superarm.data.tables import is_named_rows, named_row, records
 from superarm.decisions import Decision
-from superarm.explore.rule import Rule
-from superarm.learners.base import CommonParams
-from superarm.learners.families import ExploringLearner
+from superarm.learners.families import ExploringLearner, ExploringParams
 from superarm.learners.inputs import InputSchema
 from superarm.native.core import Core, Cursor, ScoresCore
 
@@ -69,13 +67,8 @@ class Scores(ExploringLearner):
 
     Args:
         n_features: left out, or k.
-        set_size: how many labels to show, 1 <= m < k; 1 by default. With ``coverage`` the most that are shown, and
-            all of them by default.
-        coverage: show as few labels as needed so that the right one is among them so often.
         intercept: as every learner has it; scores are taken as they are.
         scaling: the same.
-        explore: ``"show"``, ``"balanced"``, ``"rank"``, a number from 0 to 1, or any rule of `superarm.explore`.
-        uniform: the share of sets drawn uniformly, so that logs can answer any later question.
 
     >>> learner = Scores(labels=["ant", "bee", "cat", "dog"], set_size=2)
     >>> decision = learner.decide({"ant": 0.1, "bee": 2.0, "dog": 1.2})
@@ -87,20 +80,12 @@ class Scores(ExploringLearner):
     name = "scores"
     schema_class = ScoreSchema
 
-    def __init__(
-        self,
-        *,
-        coverage: float | None = None,
-        explore: str | float | Rule | dict[str, Any] = "balanced",
-        uniform: float = 0.0,
-        **common: Unpack[CommonParams],
-    ) -> None:
-        set_size, n_features = common.pop("set_size", None), common.pop("n_features", None)
+    def __init__(self, **common: Unpack[ExploringParams]) -> None:
+        n_features = common.pop("n_features", None)
         super().__init__(**common)
         if n_features not in (None, self.n_labels):
             wanted = f"left out, or {self.n_labels}: a score for each label"
             raise self.invalid("n_features", wanted, n_features)
-        self.set_exploration(explore, coverage, uniform, set_size)
         self.ensure_core()  # how long a row is, is known
 
     def make_core(self, layout: Layout) -> Core:

@@ -13,10 +13,7 @@ from superarm._types import Array
 from superarm.data.cells import to_python
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
-from superarm.explore.rule import Rule
-from superarm.learners.base import CommonParams
-from superarm.learners.families import ExploringLearner
-from superarm.learners.learner import Learner
+from superarm.learners.families import ExploringLearner, ExploringParams
 from superarm.losses import softmax
 from superarm.native.core import Core
 from superarm.native.setlogit import SetLogitCore
@@ -30,14 +27,14 @@ MAX_CURVED_LABELS = 32_768  # labels that may have them: 256 MiB
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
 
 
-class LikelihoodParams(CommonParams, total=False):
+class LikelihoodParams(ExploringParams, total=False):
     """What a learner passes on to `LikelihoodLearner`."""
 
     step: float | None
     curves: int | None
 
 
-class LikelihoodLearner(Learner):
+class LikelihoodLearner(ExploringLearner):
     """What SetLogit and its twin with labels share: the core.
 
     Args:
@@ -60,7 +57,7 @@ class LikelihoodLearner(Learner):
     false_yes: float = 0.0
 
     def __init__(
-        self, *, step: float | None = None, curves: int | None = None, **common: Unpack[CommonParams]
+        self, *, step: float | None = None, curves: int | None = None, **common: Unpack[ExploringParams]
     ) -> None:
         super().__init__(**common)
         self.step = None if step is None else check_number("step", self.owner, step, 0.0)
@@ -92,6 +89,10 @@ class LikelihoodLearner(Learner):
     @property
     def scaling_forget(self) -> float:  # type: ignore[override]
         return self.forget
+
+    @property
+    def answer_noise(self) -> tuple[float, float]:  # type: ignore[override]
+        return self.false_no, self.false_yes
 
     @property
     def intercepts(self) -> tuple[float, float]:
@@ -147,24 +148,16 @@ class LikelihoodLearner(Learner):
         export(self, path)
 
 
-class SetLogit(LikelihoodLearner, ExploringLearner):
+class SetLogit(LikelihoodLearner):
     """Maximum likelihood from bits about sets: the learner to start with. Nothing needs tuning.
 
     Args:
-        set_size: how many labels to show, 1 <= m < k; 1 by default. With ``coverage`` the most that are
-            shown, and all of them by default.
-        coverage: show as few labels as needed so that the right one is among them so often, 0.95 say (after
-            a warm-up; docs/coverage.md). ``learner.coverage`` tells what was kept.
-        explore: what the sets are for: ``"show"`` the right label as often as possible, learn to
-            ``"rank"`` all labels, ``"balanced"`` between them; a number from 0 (show) to 1 (rank); or
-            any rule of `superarm.explore`.
         forget: the least weight of a new round, for streams that drift (0.001 remembers about 1000
             rounds); 0 never forgets.
         false_no: the probability of a "no" although the right label was shown.
         false_yes: the probability of a "yes" although it was not.
         none_label: a label that is never shown and never predicted, but may be the truth: most people
             click nothing, or none of the labels fits. One of ``labels``, or its number.
-        uniform: the share of sets drawn uniformly, so that logs can answer any later question.
 
     >>> import superarm as sa
     >>> learner = sa.SetLogit(labels=["ant", "bee", "cat", "dog"], n_features=2, set_size=2)
@@ -181,26 +174,21 @@ class SetLogit(LikelihoodLearner, ExploringLearner):
     def __init__(
         self,
         *,
-        coverage: float | None = None,
-        explore: str | float | Rule | dict[str, Any] = "balanced",
         forget: float = 0.0,
         false_no: float = 0.0,
         false_yes: float = 0.0,
         none_label: Label | None = None,
-        uniform: float = 0.0,
         **common: Unpack[LikelihoodParams],
     ) -> None:
-        set_size = common.pop("set_size", None)
-        super().__init__(**common)
         self.forget = check_share("forget", self.owner, forget, 0.5)
         self.false_no = check_share("false_no", self.owner, false_no, 0.99)
         self.false_yes = check_share("false_yes", self.owner, false_yes, 0.99)
         if self.false_no + self.false_yes >= 1.0:
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
+        super().__init__(**common)
         self.none_label = to_python(none_label)
         if none_label is not None:
             number = self.label_set.number(none_label)
             if number is None:
                 raise self.invalid("none_label", "one of the labels", none_label)
             self.inputs.use_labels(self.label_set, number)
-        self.set_exploration(explore, coverage, uniform, set_size)

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from superarm._types import Array
 from superarm.data.rows import Layout
-from superarm.learners.families import AnyRuleParams, LabelLearner
+from superarm.learners.families import ExploringParams, LabelLearner
 from superarm.losses import softmax
 from superarm.native.core import Core
 from superarm.native.full_information import SoftmaxCore
@@ -29,7 +29,7 @@ class Softmax(LabelLearner):
         self,
         *,
         step: float = 1.0,
-        **common: Unpack[AnyRuleParams],
+        **common: Unpack[ExploringParams],
     ) -> None:
         super().__init__(**common)
         self.step = check_number("step", self.owner, step, 0.0)
