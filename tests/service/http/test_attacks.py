@@ -250,6 +250,9 @@ def test_lines_are_dropped_counted_and_told(monkeypatch):
         found += os.read(reading, 1 << 16)
         handler.handle(logging.makeLogRecord({"msg": "again", "levelname": "INFO"}))
     assert all(json.loads(line)["message"] for line in found.splitlines()[:20])
+    dropped = handler.dropped_total
+    handler.handle(logging.makeLogRecord({"msg": "%d", "args": ("no number",)}))  # never onto standard error
+    assert handler.dropped_total == dropped + 1
     os.close(reading)
     for _ in range(5):  # nobody will ever read it
         handler.handle(logging.makeLogRecord({"msg": "into the void", "levelname": "INFO"}))

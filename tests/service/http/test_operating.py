@@ -21,8 +21,8 @@ from service_kit import soon
 from superarm.errors import InvalidInput
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
-from superarm.service.http import access, views
 from superarm.service.http import server as server_module
+from superarm.service.http import views, watched_files
 from superarm.service.http.access import Tokens
 from superarm.service.http.server import Listener
 
@@ -58,7 +58,7 @@ def shown_certificate(port: int) -> str:
 def test_a_certificate_was_renewed(live, tmp_path, caplog, monkeypatch):
     """docs/operations.md: a certificate was renewed."""
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(server_module, "RELOAD_SECONDS", 0.05)
+    monkeypatch.setattr(server_module, "REFRESH_SECONDS", 0.05)
     first, second = certificate(tmp_path, "first"), certificate(tmp_path, "second")
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     cert.write_bytes(first[0].read_bytes())
@@ -69,7 +69,7 @@ def test_a_certificate_was_renewed(live, tmp_path, caplog, monkeypatch):
         assert shown_certificate(web.port) == first[0].read_text().strip()
         # half of it is there: what is in use stays in use
         cert.write_bytes(second[0].read_bytes())
-        soon(lambda: "the certificate stays as it was" in caplog.text)
+        soon(lambda: "certificate refused" in caplog.text)
         assert shown_certificate(web.port) == first[0].read_text().strip()
         key.write_bytes(second[1].read_bytes())
         soon(lambda: shown_certificate(web.port) == second[0].read_text().strip())
@@ -88,7 +88,7 @@ def test_a_handshake_that_never_comes_is_let_go(live, tmp_path):
 
 def test_a_token_leaked(live, tmp_path, monkeypatch):
     """docs/operations.md: a token leaked."""
-    monkeypatch.setattr(access, "REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr(watched_files, "REFRESH_SECONDS", 0.02)
     file = tmp_path / "tokens"
     file.write_text("decide the-old-token-of-the-shop\noperate the-token-of-the-team\n")
     web = live(tokens=Tokens(file))
@@ -124,13 +124,14 @@ def test_a_token_leaked(live, tmp_path, monkeypatch):
 
 
 def test_sighup_reads_tokens_and_certificate_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(access, "REFRESH_SECONDS", 1e6)
+    monkeypatch.setattr(watched_files, "REFRESH_SECONDS", 1e6)
     file, read_again = tmp_path / "tokens", []
     file.write_text("decide the-old-token-of-the-shop")
     tokens = Tokens(file)
 
     async def hang_up() -> None:
-        server = SimpleNamespace(reload_certificate=lambda: read_again.append("certificate"))
+        certificate = SimpleNamespace(refresh=lambda at_once: read_again.append(at_once))
+        server = SimpleNamespace(certificate=certificate)
         server_module._handle_signals(SimpleNamespace(tokens=tokens), server)
         file.write_text("decide the-new-token-of-the-shop")
         assert tokens.name(b"Bearer the-new-token-of-the-shop") is None

@@ -12,7 +12,7 @@ from service_kit import soon
 
 from superarm.errors import InvalidInput
 from superarm.service import commit_queue
-from superarm.service.http import access
+from superarm.service.http import access, watched_files
 from superarm.service.http.access import Tokens
 from superarm.service.http.json_logging import JsonFormatter
 from superarm.service.http.server import Listener, check_exposure
@@ -82,7 +82,7 @@ def test_tokens_by_role(live, tmp_path):
 
 
 def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(access, "REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr(watched_files, "REFRESH_SECONDS", 0.02)
     file = tmp_path / "tokens"
     file.write_text(TOKENS)
     web = live(tokens=Tokens(file))
@@ -122,7 +122,7 @@ def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, ca
 
 
 def test_a_pipe_in_place_of_the_token_file_blocks_nobody(live, tmp_path, monkeypatch):
-    monkeypatch.setattr(access, "REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr(watched_files, "REFRESH_SECONDS", 0.02)
     file = tmp_path / "tokens"
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidInput, match="--token-file of superarm serve must be a regular file"):
@@ -136,6 +136,27 @@ def test_a_pipe_in_place_of_the_token_file_blocks_nobody(live, tmp_path, monkeyp
     soon(lambda: web.get("/v1/stats")[0] == 401)
     status, answer = web.get("/ready")
     assert (status, "must be a regular file" in answer["error"]["message"]) == (503, True)
+
+
+def test_a_failed_read_is_tried_again(tmp_path, caplog):
+    """A file whose permissions were put right has the same time, number and size as before."""
+    file, reads = tmp_path / "tokens", []
+
+    def read(path):
+        reads.append(path)
+        if len(reads) in (2, 3):
+            raise PermissionError("not for you")
+
+    file.write_text("1")
+    watched = watched_files.WatchedFiles("words", {"--file": file}, "test", read)
+    file.write_text("22")
+    problems = []
+    for _ in range(4):
+        watched.refresh(at_once=True)
+        problems.append(watched.problem)
+    assert problems == ["not for you", "not for you", None, None]
+    assert reads == [file] * 4
+    assert caplog.text.count("words refused") == 1
 
 
 def test_a_token_file_must_be_usable(tmp_path):

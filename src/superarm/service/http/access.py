@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from hashlib import sha256
 from pathlib import Path
-from stat import S_ISREG
 from time import monotonic
 
 from superarm.errors import Description, InvalidInput
 from superarm.service.errors import HttpError
 from superarm.service.http.request import Request
-
-log = logging.getLogger("superarm.service")
+from superarm.service.http.watched_files import WatchedFiles
 
 # the roles that may use a route
 OPEN = frozenset[str]()  # no token is needed
@@ -23,10 +20,6 @@ ANY_ROLE = DECIDE | READ
 OPERATE = frozenset({"operate"})
 PERSON = frozenset({"person"})  # any token of a person
 
-FileStamp = tuple[int, int, int]
-
-MAX_FILE_BYTES = 1 << 20  # of a file that is read while the service runs
-REFRESH_SECONDS = 1.0  # a file is checked for changes at most so often
 LOOPBACK_HOST = re.compile(rb"(127(\.\d{1,3}){3}|localhost|\[::1\]|)(:\d{1,5})?", re.IGNORECASE)
 MAX_ADDRESSES = 10_000
 MAX_FAILED_AUTH_RATE = 10.0  # a second and address
@@ -54,15 +47,12 @@ class Tokens:
 
     def __init__(self, file: Path | None = None, master_token: str | None = None) -> None:
         self.file = file
-        self._problem: str | None = None
         self._names: dict[bytes, str] = {}  # by digest: a lookup takes the same time for every wrong token
-        self._stamp: FileStamp | None = None
-        self._checked_at = monotonic()
-        if file is not None:
-            self._stamp = file_stamp(file, "--token-file", self.owner)
-            self._names = self._read(file)
-        elif master_token is not None:
+        if file is None and master_token is not None:
             self._names = {self._digest(master_token): "operate"}
+        self.watched = WatchedFiles(
+            "tokens", {} if file is None else {"--token-file": file}, self.owner, self._read
+        )
 
     @property
     def required(self) -> bool:
@@ -72,46 +62,27 @@ class Tokens:
     @property
     def count(self) -> int:
         """How many tokens are accepted."""
-        return len(self._names)
+        return len(self._names) if self.problem is None else 0
 
     @property
     def problem(self) -> str | None:
         """What is wrong with the file."""
-        self.refresh()
-        return self._problem
+        self.watched.refresh()
+        reason = self.watched.problem
+        return None if reason is None else f"no token is accepted: {reason}"
 
     def name(self, header: bytes) -> str | None:
         """Return the word before a token in the file, for an Authorization header; None if it is not accepted."""
-        self.refresh()
         scheme, _, token = header.partition(b" ")
-        return self._names.get(sha256(token).digest()) if scheme.lower() == b"bearer" else None
+        if scheme.lower() != b"bearer" or self.problem is not None:
+            return None
+        return self._names.get(sha256(token).digest())
 
     def role(self, name: str) -> str | None:
         """Return the role of a token by the word before it in the file; None for a word that is not valid there."""
         return name if name in ANY_ROLE else None
 
-    def refresh(self, *, at_once: bool = False) -> None:
-        """Read the file again if it has changed; without ``at_once``, that is checked once a second."""
-        now = monotonic()
-        if self.file is None or (now < self._checked_at + REFRESH_SECONDS and not at_once):
-            return
-        self._checked_at, stamp = now, None
-        try:
-            stamp = file_stamp(self.file, "--token-file", self.owner)
-            if stamp == self._stamp:
-                return
-            self._names = self._read(self.file)
-            self._problem = None
-            log.info("tokens read", extra={"count": self.count})
-        except InvalidInput as error:
-            self._names = {}
-            sentence = f"no token is accepted: {error}"
-            if sentence != self._problem:
-                log.error("tokens refused", extra={"reason": str(error)})
-            self._problem = sentence
-        self._stamp = stamp
-
-    def _read(self, file: Path) -> dict[bytes, str]:
+    def _read(self, file: Path) -> None:
         try:
             lines = file.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
@@ -129,26 +100,13 @@ class Tokens:
             names[self._digest(words[1])] = words[0]
         if not names:
             raise InvalidInput.must("--token-file", self.owner, "a file with a token", str(file))
-        return names
+        self._names = names
 
     def _digest(self, token: str) -> bytes:
         if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
             wanted = "at least 16 visible ASCII characters"
             raise InvalidInput.must("token", self.owner, wanted, Description("a weaker one"))
         return sha256(token.encode()).digest()
-
-
-def file_stamp(file: Path, option: str, owner: str) -> FileStamp:
-    """Return what changes when a file is replaced; a pipe or a device, which might block, is refused."""
-    try:
-        stat = file.stat()
-    except OSError as error:
-        raise InvalidInput.must(option, owner, "a file", str(file)) from error
-    if not S_ISREG(stat.st_mode) or stat.st_size > MAX_FILE_BYTES:
-        raise InvalidInput.must(
-            option, owner, f"a regular file of at most {MAX_FILE_BYTES:,} bytes", str(file)
-        )
-    return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
 
 class RateLimiter:

@@ -7,8 +7,10 @@ import logging
 import os
 import time
 from datetime import UTC, datetime
-from queue import Full, Queue
+from logging.handlers import QueueHandler
+from queue import Queue
 from threading import Thread
+from typing import Any
 
 from superarm._types import JsonObject
 
@@ -33,52 +35,52 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-class NonBlockingHandler(logging.Handler):
+class NonBlockingHandler(QueueHandler):
     """A thread writes the lines; those that find no room are dropped, and the next line says how many.
 
     Args:
         descriptor: the file to write to: 2 is standard error.
     """
 
+    queue: Queue[Any]
+
     def __init__(self, descriptor: int = 2) -> None:
-        super().__init__()
+        super().__init__(Queue(MAX_LINES))
         self.setFormatter(JsonFormatter())
         self.descriptor = descriptor
         self.dropped = 0  # since the last line that was written
         self.dropped_total = 0
-        self._lines: Queue[bytes] = Queue(MAX_LINES)
         Thread(target=self._write, name="superarm-log", daemon=True).start()
 
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            line = self.format(record)
-            if self.dropped:
-                line = f'{line[:-1]}, "lines_dropped_before": {self.dropped}}}'
-            self._lines.put_nowait(f"{line}\n".encode())
-            self.dropped = 0
-        except Full:
-            self._drop()
-        except Exception:
-            self.handleError(record)
+    def prepare(self, record: logging.LogRecord) -> bytes:
+        line = self.format(record)
+        if self.dropped:
+            line = f'{line[:-1]}, "lines_dropped_before": {self.dropped}}}'
+        return f"{line}\n".encode()
 
-    def _drop(self) -> None:
+    def enqueue(self, record: Any) -> None:
+        super().enqueue(record)
+        self.dropped = 0
+
+    def handleError(self, record: logging.LogRecord | None = None) -> None:
+        """Count a line that was dropped: the queue is full, the reader is gone, or the line has no text."""
         self.dropped += 1
         self.dropped_total += 1
 
     def _write(self) -> None:
         while True:
-            line = self._lines.get()
+            line = self.queue.get()
             try:
                 while line:
                     line = line[os.write(self.descriptor, line) :]
-            except OSError:  # the reader is gone
-                self._drop()
-            self._lines.task_done()
+            except OSError:
+                self.handleError()
+            self.queue.task_done()
 
     def flush(self) -> None:
         """Wait until all lines are written, for `FLUSH_TIMEOUT` at most."""
         until = time.monotonic() + FLUSH_TIMEOUT
-        while self._lines.unfinished_tasks and time.monotonic() < until:
+        while self.queue.unfinished_tasks and time.monotonic() < until:
             time.sleep(0.005)
 
 

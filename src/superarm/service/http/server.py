@@ -32,17 +32,17 @@ from uvicorn.loops.auto import auto_loop_factory
 from superarm._types import JsonObject
 from superarm.errors import InvalidInput
 from superarm.service import Service
-from superarm.service.http.access import AccessControl, FileStamp, Tokens, file_stamp
+from superarm.service.http.access import AccessControl, Tokens
 from superarm.service.http.asgi import Application
 from superarm.service.http.connection_limits import ConnectionTracker, LimitedProtocol, Limits
 from superarm.service.http.json_logging import log_to
 from superarm.service.http.router import Route, Router
+from superarm.service.http.watched_files import REFRESH_SECONDS, WatchedFiles, check_files
 
 log = logging.getLogger("superarm.service")
 
 GRACE_SECONDS = 30  # for requests under way, at the end
 SPARE_FILES = 100  # beside the connections
-RELOAD_SECONDS = 1.0  # certificates are checked for changes so often
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +65,18 @@ class Listener:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            self.tls_stamps()
+            check_files(self.tls_files, self.owner)
             context.load_cert_chain(self.tls_cert, self.tls_key)
         except (OSError, ssl.SSLError) as error:
             wanted = "PEM files of a certificate and its key"
             raise InvalidInput.must("--tls-cert", self.owner, wanted, error) from error
         return context
 
-    def tls_stamps(self) -> list[FileStamp]:
-        """Return the stamps of the files of certificate and key."""
+    @property
+    def tls_files(self) -> dict[str, Path]:
+        """The files of certificate and key, by option; empty without TLS."""
         options = {"--tls-cert": self.tls_cert, "--tls-key": self.tls_key}
-        return [file_stamp(path, option, self.owner) for option, path in options.items() if path is not None]
+        return {option: path for option, path in options.items() if path is not None}
 
     @contextmanager
     def bind(self) -> Iterator[socket.socket]:
@@ -159,6 +160,7 @@ class Server(uvicorn.Server):
     Attributes:
         port: the port it listens on; 0 for a socket in the file system.
         on_ready: called when it listens.
+        certificate: the files of certificate and key, which new connections use.
     """
 
     def __init__(self, application: Router, listener: Listener, limits: Limits) -> None:
@@ -181,7 +183,9 @@ class Server(uvicorn.Server):
         self.listener, self.limits = listener, limits
         self.tracker = ConnectionTracker(limits)
         self.tls = listener.tls_context()
-        self._tls_stamps, self._tls_problem = listener.tls_stamps(), ""
+        self.certificate = WatchedFiles(
+            "certificate", listener.tls_files, listener.owner, self._load_certificate
+        )
         self._tasks: list[asyncio.Task[None]] = []
         self.port = 0
         self.on_ready: Callable[[], object] = lambda: None
@@ -219,28 +223,15 @@ class Server(uvicorn.Server):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def reload_certificate(self) -> None:
-        """Use the certificate for new connections, if its files have changed."""
-        if self.tls is None:
-            return
-        try:
-            stamps = self.listener.tls_stamps()
-            if stamps == self._tls_stamps:
-                return
-            self._tls_stamps = stamps
-            self.listener.tls_context()  # a certificate without its key must not get into the one in use
-            self.tls.load_cert_chain(self.listener.tls_cert or "", self.listener.tls_key)
-            self._tls_problem = ""
-            log.info("certificate read")
-        except (InvalidInput, OSError) as error:
-            if str(error) != self._tls_problem:
-                log.error("the certificate stays as it was", extra={"reason": str(error)})
-            self._tls_problem = str(error)
+    def _load_certificate(self, certificate: Path, key: Path) -> None:
+        self.listener.tls_context()  # a certificate without its key must not get into the context in use
+        assert self.tls is not None
+        self.tls.load_cert_chain(certificate, key)
 
     async def _watch_certificate(self) -> None:
         while True:
-            await asyncio.sleep(RELOAD_SECONDS)
-            self.reload_certificate()
+            await asyncio.sleep(REFRESH_SECONDS)
+            self.certificate.refresh(at_once=True)
 
 
 def notify_systemd(state: str) -> None:
@@ -357,8 +348,8 @@ def _handle_signals(application: Application, server: Server) -> None:
     """On SIGHUP read tokens and certificate again at once; on SIGUSR1 take a snapshot."""
 
     def reload() -> None:
-        application.tokens.refresh(at_once=True)
-        server.reload_certificate()
+        application.tokens.watched.refresh(at_once=True)
+        server.certificate.refresh(at_once=True)
         log.info("tokens and certificate checked", extra={"because": "SIGHUP"})
 
     async def snapshot() -> None:
