@@ -3,6 +3,7 @@
 import json
 import pickle
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -195,7 +196,7 @@ def test_a_failing_replacement_leaves_the_old_file(model, monkeypatch):
     def refuse(*_):
         raise PermissionError("no")
 
-    monkeypatch.setattr("pathlib.Path.replace", refuse)
+    monkeypatch.setattr("os.replace", refuse)
     with pytest.raises(PermissionError):
         learner.save(model)
     monkeypatch.undo()
@@ -223,4 +224,16 @@ def test_the_name_is_kept_as_given(tmp_path):
 def test_errors_are_ours(model):
     model.write_bytes(b"")
     with pytest.raises(SuperarmError):
+        sa.load(model)
+
+
+def test_what_cannot_be_read_is_no_truncated_file(tmp_path, model, monkeypatch):
+    with pytest.raises(ModelFileError, match="Is a directory"):
+        sa.load(tmp_path)
+
+    def forbidden(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", forbidden)
+    with pytest.raises(ModelFileError, match="cannot be read: Permission denied"):
         sa.load(model)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import zipfile
 import zlib
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from glob import escape
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -30,18 +32,38 @@ VERSION = 3  # 1 and 2 were 0.1 and 0.2, which were never released
 
 def write_atomically(path: str | PathLike[str], write: Callable[[BinaryIO], object]) -> None:
     """Let ``write(file)`` fill a new file, make it durable, and only then put it in place."""
-    target = Path(path)
+    with part_of(Path(path)) as part, part.open("wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def part_of(target: Path) -> Iterator[Path]:
+    """Yield the path for a new file; after the block, which makes it durable, it gets its name or is deleted."""
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    files = [Path(f"{part}{ending}") for ending in ("", "-journal", *JOURNAL_SIDECARS)]
+    discard(*files)
     try:
-        with part.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
+        yield part
+        os.replace(part, target)  # noqa: PTH105  (os.*: tests make each of these calls fail in turn)
         if os.name != "nt":
             sync(target.parent)
     finally:
-        part.unlink(missing_ok=True)
+        discard(*files)
+
+
+def clear_parts(target: Path) -> None:
+    """Delete what a crash has left of new files that had not got their name yet."""
+    is_part = re.compile(rf"\.{re.escape(target.name)}\.\d+\.part").match
+    discard(*(file for file in target.parent.glob(f".{escape(target.name)}.*") if is_part(file.name)))
+
+
+def discard(*paths: Path) -> None:
+    """Delete files, as far as that can be done."""
+    for path in paths:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:
@@ -83,6 +105,8 @@ def read_model(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], di
         version = int(header["version"])
     except FileNotFoundError:
         raise MissingModel(f"no such file: {name}") from None
+    except OSError as error:
+        raise ModelFileError(f"{name} cannot be read: {error.strerror or error}") from error
     except UNREADABLE as error:
         wanted = "a whole superarm model"
         raise ModelFileError.must(

@@ -514,3 +514,39 @@ def test_a_journal_that_another_process_has_made_meanwhile_is_not_called_new(tmp
     service.close()
     assert not service.created
     assert "new journal created" not in caplog.text
+
+
+def test_two_snapshots_at_once_are_both_whole(drive, tmp_path):
+    """The end of the first used to delete the pieces of the second."""
+    session = drive(n_features=100_000)
+    service, wide = session.service, np.zeros(100_000, np.float32)
+
+    async def main():
+        await service.start()
+        await service.decide(DecisionRequest(wide, "a"))
+        first = asyncio.create_task(service.upkeep.snapshot())
+        while not service.store._select("SELECT 1 FROM parts WHERE seq = 1"):
+            await asyncio.sleep(0)
+        await service.decide(DecisionRequest(wide, "b"))
+        await asyncio.gather(first, service.upkeep.snapshot())
+        await service.stop()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+    found = verify(tmp_path / "events.db", with_replay=False)
+    assert (found.problems, found.snapshots) == ([], 3)
+
+
+def test_time_goes_on_while_the_machine_is_suspended(monkeypatch):
+    """CLOCK_MONOTONIC stands still meanwhile."""
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        pytest.skip("this system has no clock that counts suspended time")
+    asleep = 0.0
+    monkeypatch.setattr(time, "time", lambda: 1e9 + asleep)
+    monkeypatch.setattr(
+        time, "clock_gettime", lambda clock: 5.0 + (asleep if clock == time.CLOCK_BOOTTIME else 0)
+    )
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
+    clock = SystemClock(lambda: 1e9 + asleep)
+    assert clock() == 1e9
+    asleep = 8 * 3600.0
+    assert clock() == 1e9 + 8 * 3600.0

@@ -7,6 +7,7 @@ import json
 import sqlite3
 import threading
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ from service_kit import Clock, rows
 from typer.testing import CliRunner
 
 from superarm.cli.app import app
-from superarm.journal.changes import Erase
+from superarm.journal import sqlite
+from superarm.journal.changes import Erase, Freeze
+from superarm.journal.errors import JournalDamaged
 from superarm.journal.export import export
 from superarm.journal.snapshots import take_snapshot
 from superarm.journal.verify import verify
@@ -317,3 +320,89 @@ def test_a_snapshot_that_an_erasure_has_overtaken_is_not_kept(drive, monkeypatch
     asyncio.run(asyncio.wait_for(main(), 30))
     assert session.kept() == [0, before + 1]
     assert session.store._select("SELECT DISTINCT seq FROM parts ORDER BY seq") == [(0,), (before + 1,)]
+
+
+def test_a_change_beside_an_unfinished_erasure_is_finished(drive, tmp_path):
+    session = drive()
+    fill(session, 120)
+    with closing(sqlite3.connect(tmp_path / "events.db")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM events").fetchone()
+
+        async def main():
+            await session.service.start()
+            erased = await session.service.change(Erase(ids=["0.1"]))
+            frozen = await session.service.change(Freeze())
+            assert (erased["finished"], frozen["finished"]) == (False, True)
+            await session.service.stop()
+
+        asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_an_erasure_is_finished_after_an_outage_at_the_start(drive, tmp_path):
+    """The connection of the read-only start used to stay open, in the midst of reading."""
+    session = drive()
+    fill(session, 3)
+    session.close()
+    lock = tmp_path / "events.db.lock"
+    lock.unlink()
+    lock.mkdir()
+    session = drive()
+    assert session.service.outage is not None
+    lock.rmdir()
+    session.recover()
+    session.decide(DecisionRequest(SECRET, "person"))
+    session.erase(ids=["person"])
+    assert session.service.model.erasure_problem is None
+
+
+def test_a_damaged_log_is_found_when_an_outage_at_the_start_ends(drive, tmp_path, monkeypatch):
+    session = drive()
+    fill(session, 3)
+    session.close()
+    lock = tmp_path / "events.db.lock"
+    lock.unlink()
+    lock.mkdir()
+    session, checked = drive(), []
+    monkeypatch.setattr(sqlite, "check_log", checked.append)
+    lock.rmdir()
+    session.recover()
+    assert checked == [session.store]
+
+
+def test_of_two_near_snapshots_the_pinned_one_stays(drive):
+    session = drive()
+    fill(session, 100)
+    session.snapshot()
+    near = session.seq
+    session.decide(DecisionRequest(SECRET, "person"))
+    session.outcome(OutcomeRequest("person", hit=True))
+    session.snapshot()
+    pinned = session.seq
+    fill(session, 200, 1)
+    session.rollback(pinned)
+    session.erase(ids=["person"])
+    assert pinned in session.kept()
+    assert near not in session.kept()
+
+
+def test_an_erasure_that_erased_nothing_is_not_counted_in_the_journal(drive, monkeypatch):
+    session = drive()
+    fill(session, 3)
+    session.erase(ids=["0.1"])
+    monkeypatch.setattr(session.store, "count_erased", None)
+    assert session.erase(ids=["0.1"]) == 0
+
+
+def test_a_damaged_decision_that_is_to_be_erased_is_not_unknown(drive, tmp_path):
+    session = drive()
+    fill(session, 3)
+    session.close()
+    with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
+        connection.execute("UPDATE events SET x = x'00' WHERE seq = 2")
+        connection.commit()
+    session = drive()
+    with pytest.raises(JournalDamaged, match="event 2 of journal"):
+        session.erase(ids=["0.1"])
+    with pytest.raises(UnknownDecision, match="ids of erase must be those of decisions"):
+        session.erase(ids=["nobody"])

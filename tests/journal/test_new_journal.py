@@ -127,3 +127,20 @@ def test_labels_that_are_numbers_become_names(drive, tmp_path):
     assert drive("named.db", model=tmp_path / "numbers.npz", labels=names).learner.labels == tuple(names)
     with pytest.raises(JournalMismatch, match=r"left out or \['0', '1', '2', '3'\], which"):
         drive("other.db", model=tmp_path / "numbers.npz", labels=["a", "b", "c", "d"])
+
+
+def test_labels_may_be_an_array(drive):
+    drive(labels=np.array(LABELS)).close()
+    assert drive(labels=np.array(LABELS)).labels == tuple(LABELS)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("model", ".model.npz.77.part"), ("a[0-9].db", ".a1.db.77.part")]
+)
+def test_parts_of_other_files_are_left_alone(drive, tmp_path, name, other):
+    (tmp_path / other).write_text("of another process")
+    own = tmp_path / f".{name}.77.part-wal"
+    own.write_text("left by a crash")
+    drive(name)
+    assert (tmp_path / other).exists()
+    assert not own.exists()

@@ -393,3 +393,18 @@ def test_a_copy_of_a_journal_without_events_has_its_mark(drive, tmp_path):
     assert backup(tmp_path / "events.db", tmp_path / "copy.db").ok
     assert read_mark(tmp_path / "copy.db").seq == 0
     assert verify(tmp_path / "copy.db").warnings == []
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("x = NULL, context = NULL", "event 2 is not what was written"),
+        ("x = NULL, context = NULL, erased = 1", "event 2 was erased by event 1, which is no erasure"),
+    ],
+)
+def test_content_that_was_taken_out_without_an_erasure_is_damage(drive, tmp_path, change, problem):
+    session = drive()
+    session.together(session.service.handler.decide, [DecisionRequest(x) for x in rows(3)])
+    sql(session, f"UPDATE events SET {change} WHERE seq = 2")
+    found = verify(tmp_path / "events.db")
+    assert (found.problems, found.damaged) == ([problem], [2])

@@ -136,7 +136,7 @@ def two_first_rows(service, first, second):
     handler.begin([])
     events = []
     for x, id_ in ((first, "n1"), (second, "n2")):
-        events.append(handler._decide(request(x, id_), None))
+        events.append(handler._decide(request(x, id_), None)[0])
         handler._staged.clear()
     service.store.append(events)
 

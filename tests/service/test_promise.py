@@ -12,6 +12,7 @@ from superarm import SetLogit
 from superarm.errors import SuperarmError
 from superarm.explore import Cover
 from superarm.journal.backends import open_store
+from superarm.journal.changes import DisableLabels
 from superarm.journal.replay import replay
 from superarm.service import Service
 from superarm.service.client.client import Client
@@ -167,3 +168,13 @@ def test_http_without_a_promise(live):
     status, told = web.post("/v1/decisions", {"features": [0.1] * D, "coverage": 0.5})
     assert (status, told["error"]["field"]) == (422, "coverage")
     assert web.get("/v1/info")[1]["coverage"] is None
+
+
+def test_labels_can_be_disabled_while_a_promise_is_kept(tmp_path):
+    """Its set size is the number of labels: none could be disabled."""
+    service = Service.open(tmp_path / "events.db", labels=LABELS, n_features=D, coverage=0.9)
+    service.call(service.handler.change, DisableLabels(labels=LABELS[1:]))
+    assert {tuple(made.labels) for made in rounds(service, 0, 5)} == {(LABELS[0],)}
+    with pytest.raises(SuperarmError, match="so few that more than 0 are left"):
+        service.call(service.handler.change, DisableLabels(labels=LABELS[:1]))
+    service.close()

@@ -12,10 +12,10 @@ from contextlib import closing
 from pathlib import Path
 from secrets import randbits
 
-from superarm._files import JOURNAL_SIDECARS, sync
+from superarm._files import part_of, sync
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
-from superarm.journal.journal_files import PRIVATE_FILE, discard, real_path, sibling
+from superarm.journal.journal_files import PRIVATE_FILE, real_path, sibling
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.sqlite_mark import COPY_ID, write_mark
 from superarm.journal.sqlite_schema import connect
@@ -28,25 +28,19 @@ def backup(path: str | Path, to: str | Path) -> VerifyResult:
     if target.exists():
         raise InvalidInput.must("TO", "superarm backup", "a new file", str(target))
     SqliteStore(source, read_only=True).close()  # it is a journal, and has lost nothing
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    beside = [sibling(part, end) for end in ("", "-journal", *JOURNAL_SIDECARS)]
     try:
-        discard(*beside)
-        _copy(source, part)
-        verified = verify(part, with_replay=False)
-        if not verified.ok:
-            raise JournalDamaged(f"the copy of {source} is damaged: {verified.problems[0]}")
-        # the database last: what is there under its name is whole
-        os.replace(sibling(part, "-mark"), sibling(target, "-mark"))  # noqa: PTH105
-        os.replace(part, target)  # noqa: PTH105
-        sync(target.parent)
+        with part_of(target) as part:
+            _copy(source, part)
+            verified = verify(part, with_replay=False)
+            if not verified.ok:
+                raise JournalDamaged(f"the copy of {source} is damaged: {verified.problems[0]}")
+            # the database last: what is there under its name is whole
+            os.replace(sibling(part, "-mark"), sibling(target, "-mark"))  # noqa: PTH105
         return verified
     except (sqlite3.Error, OSError) as error:
         if isinstance(error, JournalDamaged):
             raise
         raise JournalUnavailable(f"journal {source} cannot be copied to {target}: {error}") from error
-    finally:
-        discard(*beside)
 
 
 def _copy(source: Path, part: Path) -> None:

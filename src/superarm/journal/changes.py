@@ -89,8 +89,11 @@ class DisableLabels(Change, tag="disable_labels"):
         for label in self.labels:
             if label not in (learner.labels or ()) or label in settings.disabled:
                 raise InvalidInput.must("labels", "change", "known, and not disabled yet", label)
-        if learner.n_labels - len(settings.disabled) - len(self.labels) <= learner.set_size:
-            wanted = f"so few that more than {learner.set_size} are left, as many as are shown"
+        shown = (
+            learner.set_size if learner.coverage is None else 0
+        )  # a promise chooses among those that are left
+        if learner.n_labels - len(settings.disabled) - len(self.labels) <= shown:
+            wanted = f"so few that more than {shown} are left" + (", as many as are shown" if shown else "")
             raise InvalidInput.must("labels", "change", wanted, self.labels)
         settings.disabled = (*settings.disabled, *self.labels)
         return learner

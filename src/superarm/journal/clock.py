@@ -6,12 +6,17 @@ off nor expires everything at once.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from time import monotonic, time
 
 SLEW = 0.1  # seconds by which the time follows a system clock that was set, in each second
 SLOW = 0.5  # seconds; a query for the time that took longer is too inexact
 AHEAD, BEHIND = 30 * 86_400.0, 3_600.0  # seconds that a start may come after, or before, the last event
+
+
+def steady_seconds() -> float:
+    """Return seconds that only ever grow, and go on while the machine is suspended, where the system can tell."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class SystemClock:
@@ -22,7 +27,9 @@ class SystemClock:
         steady: seconds that only ever grow.
     """
 
-    def __init__(self, system: Callable[[], float] = time, steady: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, system: Callable[[], float] = time.time, steady: Callable[[], float] = steady_seconds
+    ) -> None:
         self._system, self._steady = system, steady
         self._read_at = steady()
         self._offset = system() - self._read_at
@@ -52,13 +59,13 @@ class DatabaseClock:
 
     def __call__(self) -> float:
         assert self._offset is not None
-        return monotonic() + self._offset
+        return steady_seconds() + self._offset
 
     def update(self) -> None:
         """Ask the database for the time; an answer that took long is not used."""
-        sent = monotonic()
+        sent = steady_seconds()
         answer = self._ask()
-        received = monotonic()
+        received = steady_seconds()
         if self._offset is None or received - sent < SLOW:
             self._offset = answer - (sent + received) / 2.0
 

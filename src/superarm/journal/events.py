@@ -148,11 +148,11 @@ class Event(Struct, eq=False):
         x = self.x
         if x is not None and digest_content(x, self.context) != self.content_digest:
             return False
-        if x is None and self.context is not None:
+        if x is None and (self.context is not None or (self.content_digest and self.erased is None)):
             return False
         try:
             return next_chain_digest(previous, self.seq, self.own_digest()) == self.chain_digest
-        except (TypeError, ValueError, AttributeError, struct_error):  # of a kind that it never had
+        except (TypeError, ValueError, AttributeError, struct_error):  # a column of another type
             return False
 
     # ------------------------------------------------------------ of a decision

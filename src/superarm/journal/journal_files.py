@@ -1,4 +1,4 @@
-"""Files of a journal: paths, parts that a crash has left, and the lock of the one process that may write."""
+"""Files of a journal: paths, and the lock of the one process that may write."""
 
 from __future__ import annotations
 
@@ -26,18 +26,6 @@ def real_path(path: str | Path) -> Path:
 def sibling(journal: Path, ending: str) -> Path:
     """Return the file beside a journal whose name has this ending."""
     return journal.with_name(journal.name + ending)
-
-
-def discard(*paths: Path) -> None:
-    """Delete files if that can be done; `clear_parts` finds those that are left."""
-    for path in paths:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-
-
-def clear_parts(path: Path) -> None:
-    """Delete what a crash has left of files that had not got their name yet."""
-    discard(*path.parent.glob(f".{path.name}.*.part*"))
 
 
 class FileLock:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from orjson import dumps
 
-from superarm._files import sync
+from superarm._files import clear_parts, sync
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, next_chain_digest
-from superarm.journal.journal_files import FileLock, clear_parts, real_path, sibling
+from superarm.journal.journal_files import FileLock, real_path, sibling
 from superarm.journal.sqlite_mark import (
     COPY_ID,
     Marker,
@@ -30,6 +31,14 @@ from superarm.journal.sqlite_mark import (
 from superarm.journal.sqlite_schema import check_format, connect, unavailable_error
 from superarm.journal.statements import Statement, drop_statements
 from superarm.journal.store import Head, Snapshot, Store
+
+
+class Files(NamedTuple):
+    """What the names of a journal's files stand for."""
+
+    ids: tuple[tuple[int, int], ...]  # device and inode of the journal, its log and its lock
+    time: int  # of the journal itself: only commits and `purge_erased` change these two
+    size: int
 
 
 class SqliteStore(Store):
@@ -59,10 +68,8 @@ class SqliteStore(Store):
         self._marker: Marker | None = None
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
-        self._closing: list[sqlite3.Connection] = []
         self._reader_lock = Lock()
-        self._files: list[tuple[int, int]] = []  # log and lock, when it was opened
-        self._stamp: tuple[int, ...] = ()  # the file after our last write
+        self._files: Files | None = None  # as this process has left them
         if not self.path.is_file():
             wanted = "a regular file" if self.path.exists() else "an existing file"
             raise JournalMismatch.must("journal", "superarm", wanted, str(path))
@@ -95,7 +102,7 @@ class SqliteStore(Store):
     # ------------------------------------------------------------ opening and closing
 
     def _begin_writing(self) -> None:
-        self._writer = connect(self.path, write=True, max_mb=self.max_mb)
+        self._connect_writer()
         try:
             self._marker = Marker(self.path)
         except OSError as error:
@@ -104,32 +111,31 @@ class SqliteStore(Store):
         clear_parts(self.path)
         # parts of snapshots that were never finished; (and the log is there now)
         self._execute_all(drop_statements(()))
-        self._files = self._file_ids()
 
-    def _file_ids(self) -> list[tuple[int, int]]:
-        """Return the files under the names of the log and the lock."""
-        stats = [os.stat(f"{self.name}{end}") for end in ("-wal", ".lock")]  # noqa: PTH116
-        return [(file.st_dev, file.st_ino) for file in stats]
+    def _connect_writer(self) -> None:
+        writer = connect(self.path, write=True, max_mb=self.max_mb)
+        if self._writer is not None:
+            self._writer.close()
+        self._writer = writer
 
-    def _file_stamp(self) -> tuple[int, ...]:
-        """Return the file under the journal's name: only commits and `purge_erased` change it, or it is not ours."""
-        try:
-            stat = os.stat(self.path)  # noqa: PTH116
-        except OSError:
-            return ()
-        return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
+    def _files_now(self) -> Files:
+        """Return the files under the names of the journal, its log and its lock."""
+        journal, log, lock = (os.stat(f"{self.name}{end}") for end in ("", "-wal", ".lock"))  # noqa: PTH116
+        ids = tuple((file.st_dev, file.st_ino) for file in (journal, log, lock))
+        return Files(ids, journal.st_mtime_ns, journal.st_size)
 
-    def _update_stamp(self) -> None:
-        """Remember the file as this process has left it, unless it was replaced or deleted: `check` finds that."""
-        now = self._file_stamp()
-        if not self._stamp or now[:2] == self._stamp[:2]:
-            self._stamp = now
+    def _update_files(self) -> None:
+        """Remember the files as this process has left them, unless one was replaced or deleted: `check` finds that."""
+        with suppress(OSError):
+            files = self._files_now()
+            if self._files is None or files.ids == self._files.ids:
+                self._files = files
 
     def check(self) -> None:
-        if not self._files:
+        if self._files is None:
             return
         try:
-            same = self._file_ids() == self._files and self._file_stamp() == self._stamp
+            same = self._files_now() == self._files
         except FileNotFoundError:
             same = False
         except OSError as error:
@@ -145,28 +151,28 @@ class SqliteStore(Store):
         self.check()
         if self._lock is None:
             self._lock = FileLock(self.path)
-        old = [connection for connection in (self._reader, self._writer) if connection is not None]
         reader = connect(self.path, write=False)
-        try:
-            self._writer, self._reader = connect(self.path, write=True, max_mb=self.max_mb), reader
-        except BaseException:
-            reader.close()
-            raise
-        # another thread may still read through the old ones: they close next time
-        for connection in self._closing:
-            connection.close()
-        self._closing, self.read_only = old, False
+        with self._reader_lock:  # another thread may be reading
+            if self._reader is not None:
+                self._reader.close()
+            self._reader = reader
         self._head = self.last_event()
         if self._marker is None:
+            check_mark(self.path, self._head)
+            check_log(self)
             self._begin_writing()
+        else:
+            self._connect_writer()
+        self.read_only = False
         for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
             self._execute_all([(sql, ())])
 
     def close(self) -> None:
-        for connection in (self._reader, self._writer, *self._closing):
-            if connection is not None:
-                connection.close()
-        self._reader, self._writer, self._closing = None, None, []
+        with self._reader_lock:
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    connection.close()
+            self._reader, self._writer = None, None
         if self._marker is not None:
             self._marker.sync()
             self._marker.close()
@@ -182,8 +188,7 @@ class SqliteStore(Store):
         writer = self._writer
         if writer is None:
             raise self._not_writable()
-        if self._stamp and self._file_stamp() != self._stamp:
-            self.check()
+        self.check()
         try:
             writer.execute("BEGIN IMMEDIATE")
             result = work(writer)
@@ -197,7 +202,7 @@ class SqliteStore(Store):
                 pass  # reopen() begins anew
             raise unavailable_error(self.path, error) from error
         finally:
-            self._update_stamp()
+            self._update_files()
 
     def head(self) -> Head:
         return self._head
@@ -248,7 +253,7 @@ class SqliteStore(Store):
         except (sqlite3.Error, OSError) as error:
             raise unavailable_error(self.path, error) from error
         finally:
-            self._update_stamp()
+            self._update_files()
         if busy:
             raise JournalUnavailable(
                 f"the log of journal {self.path} cannot be emptied while another process reads it"
@@ -263,10 +268,10 @@ class SqliteStore(Store):
     # ------------------------------------------------------------ reading
 
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        if self._reader is None:
-            raise JournalUnavailable(f"journal {self.path} is closed")
         try:
             with self._reader_lock:  # views run in other threads than the writer
+                if self._reader is None:
+                    raise JournalUnavailable(f"journal {self.path} is closed")
                 return self._reader.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise self._unreadable(error) from error

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
-from superarm._files import sync
+from superarm._files import clear_parts, part_of
 from superarm._types import JsonObject
 from superarm.journal.errors import JournalFull, JournalMismatch, JournalUnavailable
 from superarm.journal.events import chain_start
-from superarm.journal.journal_files import PRIVATE_FILE, FileLock, clear_parts, real_path, sibling
+from superarm.journal.journal_files import PRIVATE_FILE, FileLock, real_path, sibling
 from superarm.journal.sqlite_mark import log_damaged, read_mark, write_mark
 from superarm.journal.statements import FORMAT, TABLES, check_format_number, new_journal_statements
 from superarm.journal.store import Snapshot
@@ -81,26 +81,22 @@ def create(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
     """Make a journal with its first snapshot, whole and on the disk, or none at all; return False if there is one."""
     path = real_path(journal)
     lock = FileLock(path)
-    part, chain = path.with_name(f".{path.name}.{os.getpid()}.part"), chain_start(meta)
+    chain = chain_start(meta)
     try:
         if path.exists():
             return False
         clear_parts(path)
-        os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
-        connection = sqlite3.connect(part, isolation_level=None)
-        try:
-            connection.execute("PRAGMA synchronous = FULL")
-            tables = TABLES.format(**TYPES) + "CREATE TABLE probe (filler BLOB);"
-            connection.executescript(f"BEGIN;{tables}PRAGMA user_version = {FORMAT};")
-            for sql, values in new_journal_statements(meta, chain, first):
-                connection.execute(sql, values)
-            connection.execute("COMMIT")
-            # now, under a name that nobody reads: a crash in it would leave something to roll back
-            connection.execute("PRAGMA journal_mode = WAL")
-        finally:
-            connection.close()
-        os.replace(part, path)  # noqa: PTH105  (os.*: tests make each of these calls fail in turn)
-        sync(path.parent)
+        with part_of(path) as part:
+            os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
+            with closing(sqlite3.connect(part, isolation_level=None)) as connection:
+                connection.execute("PRAGMA synchronous = FULL")
+                tables = TABLES.format(**TYPES) + "CREATE TABLE probe (filler BLOB);"
+                connection.executescript(f"BEGIN;{tables}PRAGMA user_version = {FORMAT};")
+                for sql, values in new_journal_statements(meta, chain, first):
+                    connection.execute(sql, values)
+                connection.execute("COMMIT")
+                # now, under a name that nobody reads: a crash in it would leave something to roll back
+                connection.execute("PRAGMA journal_mode = WAL")
         if read_mark(path) is None:  # (one that is left over shows that a journal was lost here)
             with suppress(OSError):  # without a mark there is a warning
                 write_mark(path, 0, chain)
@@ -108,5 +104,4 @@ def create(journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
     except (sqlite3.Error, OSError) as error:
         raise JournalUnavailable(f"journal {path} cannot be made: {error}") from error
     finally:
-        clear_parts(path)
         lock.close()

@@ -275,10 +275,11 @@ class Store(ABC):
         return self._execute_all(statements())[0]
 
     def _snapshots_to_drop(self, newest: int) -> list[int]:
-        """Return snapshots to drop: of two with few events between them, the later; of the newest, the one before."""
-        seqs = [info.seq for info in self.snapshots()]
-        near = [(a, b) for a, b in pairwise(seqs) if b - a < MIN_SNAPSHOT_GAP]
-        return sorted({b if b != newest else a for a, b in near} - {0})
+        """Return snapshots to drop: of two with few events between them the later, or the other if that is needed."""
+        infos = self.snapshots()
+        needed = {newest, *(info.seq for info in infos if info.pinned)}
+        near = [(a.seq, b.seq) for a, b in pairwise(infos) if b.seq - a.seq < MIN_SNAPSHOT_GAP]
+        return sorted({a if b in needed else b for a, b in near} - needed)
 
     def count_erased(self, erasure: int) -> int:
         """Return how many decisions an erasure has erased."""
@@ -357,7 +358,7 @@ class Store(ABC):
             names = loads(description) if same else ()
             parts = {part: b"".join(row[0] for row in self._select(sql, (seq, part))) for part in names}
             same = same and describe(parts) == names
-        except (TypeError, ValueError, AttributeError):  # of a kind that it never had
+        except (TypeError, ValueError, AttributeError):  # a column of another type
             same = False
         if not same:
             raise JournalDamaged(f"{name} is not what was written")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from superarm.journal.backends import open_store
 from superarm.journal.errors import JournalDamaged
-from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event
+from superarm.journal.events import DECISION, ERASURE, OUTCOME, TIMEOUT, Event
 from superarm.journal.journal_files import real_path
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.sqlite_mark import read_mark
@@ -94,18 +94,30 @@ def verify_store(
 
 
 def _verify_events(store: Store, result: VerifyResult, pending: dict[int, str]) -> None:
+    erasures, erased = set[int](), dict[int, int]()  # and a decision that each has erased
     for event, number, problem in store.checked_events(0, result.events):
         if event is not None and not _has_body(event):
             problem = problem or "cannot be read, though it is what was written"
+        if event is not None and event.kind == ERASURE:
+            erasures.add(number)
         if event is None or problem is not None:
-            result.damaged.append(number)
-            if len(result.damaged) <= MAX_LISTED:
-                result.problems.append(f"event {number} {problem}")
+            _note_damaged(result, number, problem)
         elif event.kind == DECISION:
             result.erased += event.x is None
+            if event.erased is not None:
+                erased.setdefault(event.erased, number)
             pending[event.seq] = event.id
         elif event.kind in (OUTCOME, TIMEOUT):
             pending.pop(event.body.target_seq, None)
+    for erasure, number in erased.items():
+        if erasure not in erasures:
+            _note_damaged(result, number, f"was erased by event {erasure}, which is no erasure")
+
+
+def _note_damaged(result: VerifyResult, number: int, problem: str | None) -> None:
+    result.damaged.append(number)
+    if len(result.damaged) <= MAX_LISTED:
+        result.problems.append(f"event {number} {problem}")
 
 
 def _has_body(event: Event) -> bool:

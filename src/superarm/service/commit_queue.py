@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic, perf_counter
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from superarm.service.errors import Overloaded
-
-Result = TypeVar("Result")
 
 MAX_BATCH = 256  # so that a batch never takes long
 MAX_WAITING = 10_000
@@ -28,7 +25,11 @@ MIN_TIMER_SECONDS = 0.0005  # seconds; the loop's timers round to a millisecond
 
 
 class Call(NamedTuple):
-    """``method(argument)``, to be made in a batch."""
+    """``method(argument)``, to be made in a batch.
+
+    What it returns is its result; if that can be called, the result is what it gives when all that the batch has
+    written is durable and projected.
+    """
 
     method: Callable[[Any], Any]
     argument: Any
@@ -38,13 +39,6 @@ class Call(NamedTuple):
     def id(self) -> str | None:
         """The id that a request gives to its decision, or is about."""
         return getattr(self.argument, "id", None)
-
-
-@dataclass(frozen=True, slots=True)
-class AfterCommit(Generic[Result]):
-    """The result of a call, to be computed when all that its batch has written is durable and projected."""
-
-    compute: Callable[[], Result]
 
 
 class CallResult(NamedTuple):

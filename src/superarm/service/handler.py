@@ -7,7 +7,7 @@ the requests. Its events are decisions first, then outcomes, then what operators
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from secrets import token_hex
@@ -34,7 +34,7 @@ from superarm.journal.events import (
 )
 from superarm.journal.records import DecisionRecord
 from superarm.learners import Scores
-from superarm.service.commit_queue import AfterCommit, Call
+from superarm.service.commit_queue import Call
 from superarm.service.errors import Conflict, DecisionErased, InvalidRequest, UnknownDecision
 from superarm.service.responses import decision_response, outcome_response
 
@@ -80,10 +80,7 @@ class RequestHandler:
         self._staged_changes: list[Event] = []
         self._now: float | None = None
         self._outage: JournalUnavailable | None = None
-        self.row_warnings: dict[str, str] = {}  # of the last decision: columns that are not what was declared
-        self.warnings_by_column: dict[
-            str, str
-        ] = {}  # the same of all decisions, each column once, the first ones
+        self.warnings_by_column: dict[str, str] = {}  # of columns that are not as declared, the first ones
         self.n_warned = 0  # decisions with such columns
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
@@ -140,17 +137,22 @@ class RequestHandler:
 
     def decide(self, request: DecisionRequest) -> JsonObject:
         """Choose a set; the same request with the same id gives the same set again."""
-        self.row_warnings = {}
-        response = decision_response(DecisionRecord(self._decide(request, context_bytes(request.context))))
-        return response | {"warnings": list(self.row_warnings.values())} if self.row_warnings else response
+        event, warnings = self._decide(request, context_bytes(request.context))
+        response = decision_response(DecisionRecord(event))
+        return response | {"warnings": list(warnings.values())} if warnings else response
 
-    def _decide(self, request: DecisionRequest, context: bytes | None) -> Event:
+    def _decide(self, request: DecisionRequest, context: bytes | None) -> tuple[Event, dict[str, str]]:
+        """Return the event of a new decision, or of the earlier one, and the columns that are not as declared."""
         if request.id is not None:
             self._check_readable(request.id)
             record, earlier = self.records.get(request.id), self._staged.get((DECISION, request.id))
             earlier = earlier if record is None else record.event
             if earlier is not None:
-                return self._check_same_request(earlier, request, context)
+                self._check_same_request(earlier, request, context)
+                if self._awaits_first_row or not isinstance(request.x, dict):
+                    return earlier, {}
+                self.serving.learner.inputs.encode_row(request.x, grow=False)
+                return earlier, self.serving.learner.column_warnings
             if not IS_ID(request.id):
                 raise InvalidRequest.must("id", "decision", ID_DESCRIPTION, request.id)
         serving, cursor, drawn_at = self.serving, self.cursor, None
@@ -177,12 +179,10 @@ class RequestHandler:
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
             raise InvalidRequest.must("features", "decision", wanted, Description("an overflow")) from error
-        if isinstance(request.x, dict) and serving.learner.column_warnings:
-            self.row_warnings = serving.learner.column_warnings
+        warnings = serving.learner.column_warnings if isinstance(request.x, dict) else {}
+        if warnings:
             if len(self.warnings_by_column) < MAX_WARNINGS:  # names come from callers
-                self.warnings_by_column = dict(
-                    [*(self.warnings_by_column | self.row_warnings).items()][:MAX_WARNINGS]
-                )
+                self.warnings_by_column = dict([*(self.warnings_by_column | warnings).items()][:MAX_WARNINGS])
             self.n_warned += 1
         now = self.now()
         id_ = request.id or self._new_id(now)
@@ -199,10 +199,10 @@ class RequestHandler:
             coverage=request.coverage,
             cursor=drawn_at,
         )
-        return event
+        return event, warnings
 
-    def outcome(self, request: OutcomeRequest) -> AfterCommit[JsonObject]:
-        """Take an outcome, once; return the response."""
+    def outcome(self, request: OutcomeRequest) -> Callable[[], JsonObject]:
+        """Take an outcome, once; return what gives the response after the commit."""
         id_ = request.id
         self._stage_outcome(id_, request)
 
@@ -213,7 +213,7 @@ class RequestHandler:
             assert record is not None
             return {"id": id_, "outcome": outcome_response(record, self.model.was_learnt(record))}
 
-        return AfterCommit(response)
+        return response
 
     def _stage_outcome(self, id_: str, request: OutcomeRequest) -> None:
         self._check_readable(id_)
@@ -248,19 +248,22 @@ class RequestHandler:
 
     # ------------------------------------------------------------ what operators change
 
-    def change(self, request: AnyOperatorRequest) -> AfterCommit[int | None]:
-        """Stage a change or an erasure, or refuse it; return its number, or None if there is nothing to do."""
+    def change(self, request: AnyOperatorRequest) -> Callable[[], int] | None:
+        """Stage a change or an erasure, or refuse it; return what gives its number after the commit.
+
+        None if there is nothing to do.
+        """
         if isinstance(request, Erase):
             request = self._check_erasure(request)
         elif not self._has_effect(request):
-            return AfterCommit(lambda: None)
+            return None
         self._check_writable()
         if isinstance(request, Rollback) and not self.store.pin_snapshot(request.to):
             raise request.no_snapshot()
         kind = ERASURE if isinstance(request, Erase) else CHANGE
         event = Event.new(self.now(), kind, request.to_dict())
         self._staged_changes.append(event)
-        return AfterCommit(lambda: event.seq)
+        return lambda: event.seq
 
     def _has_effect(self, change: Change) -> bool:
         """Try a change on a copy, or refuse it; return whether there is anything to do."""
@@ -281,8 +284,9 @@ class RequestHandler:
         names = list(dict.fromkeys(ids))
         self.load_records(names)
         for id_ in names:
+            self._check_readable(id_)
             if id_ not in self.records:
-                raise UnknownDecision.must("id", "erase", "that of a decision", id_)
+                raise UnknownDecision.must("ids", "erase", "those of decisions", id_)
         return Erase(ids=names)
 
     # ------------------------------------------------------------ inside
@@ -316,7 +320,7 @@ class RequestHandler:
             )
             raise InvalidRequest.must("features", "decision", wanted, error) from error
 
-    def _check_same_request(self, event: Event, request: DecisionRequest, context: bytes | None) -> Event:
+    def _check_same_request(self, event: Event, request: DecisionRequest, context: bytes | None) -> None:
         if event.x is None:
             raise DecisionErased.must("id", "decision", "one whose features were not erased", request.id)
         eligible = None if request.eligible is None else sorted(request.eligible)
@@ -334,7 +338,6 @@ class RequestHandler:
             if not same:
                 message = f"{field} of decision must be as in the first request with the id {event.id!r}"
                 raise Conflict(message, field=field)
-        return event
 
     def _has_same_row(self, x: Any, event: Event) -> bool:
         width, layout = event.body.row_layout, self.serving.learner.inputs.layout

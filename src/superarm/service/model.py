@@ -226,4 +226,5 @@ class Model:
 
     def n_erased(self, erasure: int) -> int:
         """Return how many decisions an erasure was about."""
-        return self._erased_counts.get(erasure) or self.store.count_erased(erasure)
+        count = self._erased_counts.get(erasure)
+        return self.store.count_erased(erasure) if count is None else count

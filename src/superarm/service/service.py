@@ -26,7 +26,7 @@ from superarm.journal.changes import AnyOperatorRequest, Erase
 from superarm.journal.create import JournalOptions
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst
 from superarm.journal.snapshots import model_bytes
-from superarm.service.commit_queue import AfterCommit, Call, CallResult, CommitQueue
+from superarm.service.commit_queue import Call, CallResult, CommitQueue
 from superarm.service.errors import InvalidRequest
 from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryAfterCommit
 from superarm.service.model import Model
@@ -101,7 +101,7 @@ class Service:
         began, run_settings = time.perf_counter(), Settings.parse(**settings)
         options = JournalOptions(
             learner=learner,
-            labels=labels,
+            labels=None if labels is None else list(labels),
             n_features=n_features,
             set_size=set_size,
             coverage=coverage,
@@ -175,9 +175,7 @@ class Service:
             results = [(call, result) for call, result in results if call.id not in duplicates]
         for call, result in results:
             try:
-                done.append(
-                    CallResult(call.future, result.compute() if isinstance(result, AfterCommit) else result)
-                )
+                done.append(CallResult(call.future, result() if callable(result) else result))
             except Exception as error:  # what the batch itself wrote is durable
                 done.append(CallResult(call.future, None, error))
                 if isinstance(error, JournalUnavailable):
@@ -284,7 +282,7 @@ class Service:
             "disabled": sorted(settings.disabled),
             "frozen": settings.frozen,
             "erased": await self.read(lambda service: service.model.n_erased(seq)) if erases else 0,
-            "finished": self.model.erasure_problem is None,
+            "finished": not erases or self.model.erasure_problem is None,
         }
 
     # ------------------------------------------------------------ for people on call

@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from superarm.journal.errors import JournalUnavailable
-from superarm.service.commit_queue import AfterCommit
 from superarm.service.settings import UPKEEP_EVERY
 
 if TYPE_CHECKING:
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from superarm.service.service import Service
 
 log = logging.getLogger("superarm.service")
+
+DONE = object()  # after the last piece
 
 
 class Upkeep:
@@ -26,6 +27,7 @@ class Upkeep:
         self.failures = 0
         self.error: str | None = None
         self._task: asyncio.Task[None] | None = None
+        self._writing_snapshot = asyncio.Lock()  # the pieces of two at once would be taken for loose ones
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -60,11 +62,11 @@ class Upkeep:
         while await self.service.submit(call):
             pass
 
-    def check(self, _: object = None) -> AfterCommit[bool]:
+    def check(self, _: object = None) -> Callable[[], bool]:
         """Check, also without requests, whether the journal can be written and is in its place; the rest follows."""
         self.service.check_writable()
         self.store.check()
-        return AfterCommit(self.model.upkeep)
+        return self.model.upkeep
 
     async def snapshot(self, *, only_if_due: bool = False) -> None:
         """Keep a snapshot: copy in a batch, make bytes of it in another thread, write it piece by piece in batches."""
@@ -76,10 +78,11 @@ class Upkeep:
 
         def write_piece(_: object) -> bool:
             self.service.check_writable()
-            return next(pieces, "written") is None
+            return next(pieces, DONE) is not DONE
 
-        frozen = await self.service.submit(copy)
-        if frozen is not None:
-            pieces = await asyncio.to_thread(model.write_snapshot, frozen)
-            await self._in_batches(write_piece)
-            log.info("snapshot", extra={"event_no": frozen.seq})
+        async with self._writing_snapshot:
+            copied = await self.service.submit(copy)
+            if copied is not None:
+                pieces = await asyncio.to_thread(model.write_snapshot, copied)
+                await self._in_batches(write_piece)
+                log.info("snapshot", extra={"event_no": copied.seq})

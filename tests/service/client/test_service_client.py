@@ -10,6 +10,7 @@ import pytest
 from ports import free_port
 from service_kit import LABELS, D, rows
 
+from superarm.errors import InvalidInput
 from superarm.service.client import client as client_module
 from superarm.service.client.client import Client, ServiceError
 from superarm.service.client.traffic import Behaviour, simulate_users
@@ -218,3 +219,50 @@ def test_retry_after_is_honoured(monkeypatch):
     with Client(server.url) as client:
         client.info()
     assert slept[2] == client_module.MAX_PAUSE
+
+
+def test_a_change_is_not_sent_again_when_its_answer_was_lost(live):
+    """The second used to be refused, since the first was made."""
+    web = live()
+    leaky = Leaky(web.port, 1)
+    with Client(f"http://127.0.0.1:{leaky.port}", timeout=5) as client:
+        with pytest.raises(ServiceError, match="the change may have been made"):
+            client.add_labels(["new"])
+        assert [change["labels"] for change in web.get("/v1/changes")[1]["changes"]] == [["new"]]
+        assert client.freeze()["frozen"]
+    leaky.listener.close()
+
+
+def test_a_change_is_tried_again_while_nobody_can_be_reached(live, monkeypatch):
+    web = live()
+    with Client(web.url) as client:
+        connect, refused = client._connection.connect, [ConnectionRefusedError("not yet")]
+
+        def late():
+            if refused:
+                raise refused.pop()
+            connect()
+
+        monkeypatch.setattr(client._connection, "connect", late)
+        assert client.freeze()["frozen"]
+
+
+@pytest.mark.parametrize("url", ["http://h:abc", "http://[::1", "https://h:99999"])
+def test_an_address_with_a_wrong_port(url):
+    with pytest.raises(ServiceError, match="url of Client must have a host and a port"):
+        Client(url)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_number_that_json_does_not_have_is_refused_with_its_field(value):
+    client = Client("http://127.0.0.1:9", retries=0)
+    for call, field in (
+        (lambda: client.decide([1.0, value]), "features"),
+        (lambda: client.decide(np.array([1.0, value])), "features"),
+        (lambda: client.set_explore(explore=value), "explore"),
+    ):
+        with pytest.raises(
+            InvalidInput, match=f"{field} of request must be JSON, with finite numbers"
+        ) as caught:
+            call()
+        assert caught.value.field == field

@@ -93,7 +93,9 @@ def test_three_forms_of_features(live, open_service):
         assert "features of decision must be names, as in the first row, got numbers" in message
     message = web.post("/v1/decisions", {"features": {"age": [1.0]}})[1]["error"]["message"]
     assert "features.age of decision must be numbers, as declared or seen before" in message
-    shown = web.post("/v1/decisions", {"features": {"age": "forty", "text": "a new card please"}})[1]
+    unusual = {"features": {"age": "forty", "text": "a new card please"}, "id": "unusual"}
+    shown = web.post("/v1/decisions", unusual)[1]
+    assert web.post("/v1/decisions", unusual)[1] == shown  # with its warnings
     assert shown["warnings"] == [
         "column 'age' holds numbers, got 'forty': the number counts as missing, and this as a word"
     ]

@@ -19,12 +19,13 @@ from msgspec import convert
 from superarm._types import JsonObject
 from superarm.data.cells import json_row
 from superarm.data.tables import named_row
-from superarm.errors import SuperarmError
+from superarm.errors import InvalidInput, SuperarmError
 from superarm.service.messages import DecisionResponse, Outcome
 
 __all__ = ["Client", "ServiceError"]
 
 RETRY_STATUSES = frozenset({408, 429, 503, 507})
+CHANGES = "/v1/changes"
 MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
 
 
@@ -74,16 +75,20 @@ class Client:
         timeout: float = 10.0,
         ca_file: str | Path | None = None,
     ) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise ServiceError(f"url of Client must have a host and a port, got {url!r}: {error}") from error
         self._connection: HTTPConnection
         self._base = parts.path.rstrip("/")
         if parts.scheme == "unix" and parts.path and not parts.netloc:
             self._connection, self._base = UnixConnection(parts.path, timeout=timeout), ""
         elif parts.scheme == "https" and parts.hostname:
             trust = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
-            self._connection = HTTPSConnection(parts.hostname, parts.port, timeout=timeout, context=trust)
+            self._connection = HTTPSConnection(parts.hostname, port, timeout=timeout, context=trust)
         elif parts.scheme == "http" and parts.hostname:
-            self._connection = HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+            self._connection = HTTPConnection(parts.hostname, port, timeout=timeout)
         else:
             raise ServiceError(f"url of Client must be http://…, https://… or unix:/path, got {url!r}")
         self._headers = {"Content-Type": "application/json"}
@@ -188,7 +193,7 @@ class Client:
 
     def changes(self) -> list[JsonObject]:
         """Return the changes by operators, oldest first."""
-        return self._call("GET", "/v1/changes")["changes"]  # type: ignore[no-any-return]
+        return self._call("GET", CHANGES)["changes"]  # type: ignore[no-any-return]
 
     def snapshots(self) -> list[JsonObject]:
         """Return the kept snapshots, oldest first."""
@@ -199,7 +204,7 @@ class Client:
         return self._call("GET", "/v1/shadows")["shadows"]  # type: ignore[no-any-return]
 
     def _change(self, **change: Any) -> JsonObject:
-        return self._call("POST", "/v1/changes", _without_none(change))
+        return self._call("POST", CHANGES, _without_none(change))
 
     def close(self) -> None:
         self._connection.close()
@@ -211,7 +216,7 @@ class Client:
         self.close()
 
     def _call(self, method: str, path: str, data: Any = None) -> JsonObject:
-        body = None if data is None else json.dumps(data, allow_nan=False).encode()
+        body = None if data is None else _encode(data)
         failure: ServiceError | None = None
         pause = 0.0
         for attempt in range(self.retries + 1):
@@ -233,19 +238,41 @@ class Client:
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
         """Send one request; return the status, the content, and the seconds of Retry-After.
 
-        The service may have closed a connection that was used before: then it is sent once more, on a new one.
+        The service may have closed a connection that was used before: then it is sent once more, on a new one. A
+        change gets a new one, and is never sent twice: the first may have been made.
         """
-        connection = self._connection
+        connection, is_change = self._connection, method == "POST" and path == CHANGES
+        if is_change:
+            connection.close()
         while True:
-            is_new = connection.sock is None
+            is_new, is_connected = connection.sock is None, False
             try:
+                if is_new:
+                    connection.connect()
+                is_connected = True
                 connection.request(method, self._base + path, body, self._headers)
                 response = connection.getresponse()
                 return response.status, response.read(), _retry_seconds(response.headers.get("retry-after"))
             except (OSError, HTTPException) as error:
                 connection.close()
+                if is_change and is_connected:
+                    message = f"{self.url} has not answered: the change may have been made (see `changes`)"
+                    raise ServiceError(message) from error
                 if is_new or isinstance(error, TimeoutError):
                     raise
+
+
+def _encode(data: JsonObject) -> bytes:
+    """Return a body as JSON; a field that JSON cannot have is named."""
+    try:
+        return json.dumps(data, allow_nan=False).encode()
+    except (TypeError, ValueError):
+        for field, value in data.items():
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise InvalidInput.must(field, "request", "JSON, with finite numbers", value) from error
+        raise
 
 
 def _retry_seconds(retry_after: str | None) -> float:
