@@ -1,4 +1,4 @@
-"""Who may send which request: bearer tokens and their roles, host names, requests a second."""
+"""Access control: bearer tokens and their roles, host names, requests a second."""
 
 from __future__ import annotations
 
@@ -114,19 +114,21 @@ class RateLimiter:
 
     def __init__(self, rate: float) -> None:
         self.rate, self.capacity = rate, max(1.0, rate)
-        self._buckets: dict[str, tuple[float, float]] = {}  # what is left, and when that was
+        self._buckets: dict[str, tuple[float, float]] = {}  # requests left, and the time of that count
 
     def allows(self, address: str) -> bool:
         """Return whether one more request from an address is within the rate, and count it then."""
         now = monotonic()
-        left, then = self._buckets.get(address, (self.capacity, now))
-        left = min(self.capacity, left + (now - then) * self.rate)
+        left, counted_at = self._buckets.get(address, (self.capacity, now))
+        left = min(self.capacity, left + (now - counted_at) * self.rate)
         if left < 1.0:
             return False
         self._buckets[address] = left - 1.0, now
         if len(self._buckets) > MAX_ADDRESSES:  # a bucket that is full again is as good as a new one
-            full = self.capacity / self.rate
-            self._buckets = {key: bucket for key, bucket in self._buckets.items() if now - bucket[1] < full}
+            fill_seconds = self.capacity / self.rate
+            self._buckets = {
+                address: bucket for address, bucket in self._buckets.items() if now - bucket[1] < fill_seconds
+            }
             if len(self._buckets) > MAX_ADDRESSES:  # sorting them at every request would be the attack
                 self._buckets.clear()
         return True
@@ -144,7 +146,7 @@ class AccessControl:
 
     def __init__(self, tokens: Tokens, rate: float, *, any_host: bool = False) -> None:
         self.tokens, self.any_host = tokens, any_host
-        self._requests, self._wrong_tokens = RateLimiter(rate), RateLimiter(MAX_FAILED_AUTH_RATE)
+        self._requests, self._failed_auths = RateLimiter(rate), RateLimiter(MAX_FAILED_AUTH_RATE)
 
     def check(self, request: Request, roles: frozenset[str]) -> str:
         """Refuse a request that may not use a route of these roles; without roles, no token is needed.
@@ -167,7 +169,7 @@ class AccessControl:
             return ""
         name = self.tokens.name(request.headers.get(b"authorization", b""))
         if name is None:
-            if not self._wrong_tokens.allows(request.address):
+            if not self._failed_auths.allows(request.address):
                 wanted = f"at most {MAX_FAILED_AUTH_RATE:g} a second without a valid token"
                 raise HttpError.must("authorization", "requests", wanted, Description("more"), status=429)
             message = "authorization of request must be 'Bearer' and a token of this service"

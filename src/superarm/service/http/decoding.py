@@ -28,7 +28,7 @@ from superarm.service.errors import HttpError, InvalidRequest
 from superarm.service.handler import DecisionRequest
 from superarm.service.messages import Id
 
-MAX_SHOWN = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
+MAX_SET_SIZE = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
 MAX_NAMES = 5_000  # named features of a row
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ def decode_body(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> 
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise _refusal(error, body) from None
+        raise _invalid_request(error, body) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         _check_finite(bytes(body))
         raise HttpError.must("body", "request", "JSON", error, status=400) from None
@@ -56,10 +56,12 @@ def decode_query(kind: type[T], query: dict[str, str]) -> T:
     try:
         return msgspec.convert(query, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _refusal(error, query) from None
+        raise _invalid_request(error, query) from None
 
 
-def _refusal(error: msgspec.ValidationError, source: bytes | msgspec.Raw | dict[str, str]) -> InvalidRequest:
+def _invalid_request(
+    error: msgspec.ValidationError, source: bytes | msgspec.Raw | dict[str, str]
+) -> InvalidRequest:
     """Return the error for a body or a query that msgspec refuses: which field, what it must be, what it is."""
     fault = parse_fault(error)
     field, value = _locate(fault.keys, source)
@@ -132,16 +134,16 @@ def _check_finite(body: bytes) -> None:
 # ---------------------------------------------------------------- from a message to a request of the service
 
 
-def to_decision(request: m.DecisionRequestBody, learner: Learner) -> DecisionRequest:
+def to_decision_request(request: m.DecisionRequestBody, learner: Learner) -> DecisionRequest:
     """Return a request for a decision, checked as far as the learner of the service does not check it itself."""
     x = _features(request, learner)
     eligible, size = request.eligible, request.set_size
     if eligible is not None:
         _check_eligible(eligible, learner, request.scores)
     if size is not None:
-        most = min(learner.n_labels, max(MAX_SHOWN, learner.set_size))
-        if size > most:
-            raise InvalidRequest.must("set_size", "decision", f"at most {most}", size)
+        max_size = min(learner.n_labels, max(MAX_SET_SIZE, learner.set_size))
+        if size > max_size:
+            raise InvalidRequest.must("set_size", "decision", f"at most {max_size}", size)
     labels = None if eligible is None else tuple(eligible)
     return DecisionRequest(x, request.id, labels, size, request.context, request.coverage)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from superarm._types import JsonObject
 
-STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 MAX_LINES = 10_000  # that wait to be written
 FLUSH_TIMEOUT = 1.0  # seconds
 
@@ -29,7 +29,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "message": record.getMessage(),
         }
-        line |= {key: value for key, value in vars(record).items() if key not in STANDARD}
+        line |= {key: value for key, value in vars(record).items() if key not in STANDARD_FIELDS}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from superarm.service.http.json_logging import NonBlockingHandler
     from superarm.service.service import Service
 
-LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
+LATENCY_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
 
 
 def gauge(name: str, help_: str, value: float | None) -> Metric:
@@ -40,7 +40,7 @@ def counter(name: str, help_: str, value: float) -> Metric:
     return CounterMetricFamily(f"superarm_{name}", help_, value)
 
 
-def buckets(edges: Iterable[float], counts: Iterable[int]) -> list[tuple[str, float]]:
+def cumulative_buckets(edges: Iterable[float], counts: Iterable[int]) -> list[tuple[str, float]]:
     """Return the buckets of a histogram: each edge with the count of all values below it."""
     return list(zip(map(str, (*edges, "+Inf")), map(float, accumulate(counts)), strict=True))
 
@@ -75,7 +75,7 @@ class RequestMetrics(Collector):
             "Time to answer a request.",
             ["route"],
             registry=self._registry,
-            buckets=LATENCIES,
+            buckets=LATENCY_BUCKETS,
         )
         for route in (*routes, "other"):
             self._requests.labels(route, 500)
@@ -110,8 +110,10 @@ class RequestMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._service_metrics
         if self.tokens.file is not None:
-            is_fine = self.tokens.problem is None
-            yield gauge("token_file_ok", "0: it is missing or wrong, and no token is accepted.", is_fine)
+            token_file_ok = self.tokens.problem is None
+            yield gauge(
+                "token_file_ok", "0: it is missing or wrong, and no token is accepted.", token_file_ok
+            )
         if self.tokens.required:
             yield gauge("tokens", "Tokens that are accepted.", self.tokens.count)
         if self.logs is not None:
@@ -141,12 +143,12 @@ def _connection_metrics(tracker: ConnectionTracker) -> Iterator[Metric]:
 def service_metrics(service: Service) -> list[Metric]:
     """Return all metrics of a service."""
     model = service.model
-    serving, oldest = model.projector, service.store.pending(1)
-    age = max(0.0, model.clock() - oldest[0].time) if oldest else 0.0
+    projector, oldest = model.projector, service.store.pending(1)
+    oldest_pending_seconds = max(0.0, model.clock() - oldest[0].time) if oldest else 0.0
     return [
-        *_model_metrics(serving.totals, model.reports()),
-        *_promise_metrics(serving.learner),
-        *_journal_metrics(service, age),
+        *_model_metrics(projector.totals, model.reports()),
+        *_promise_metrics(projector.learner),
+        *_journal_metrics(service, oldest_pending_seconds),
         *_storage_metrics(service),
         *_queue_metrics(service),
     ]
@@ -165,9 +167,9 @@ def _model_metrics(totals: Totals, reports: list[JsonObject]) -> Iterator[Metric
     outcomes = stats.outcomes + stats.late
     yield gauge("hit_rate_recent", "Hits among about the last 300.", stats.recent_rate if outcomes else None)
     yield gauge(
-        "hit_rate_usual", "Hits among about the last 20,000.", stats.long_run_rate if outcomes else None
+        "hit_rate_long_run", "Hits among about the last 20,000.", stats.long_run_rate if outcomes else None
     )
-    yield gauge("hit_rate_falling", "Whether recent is below usual beyond chance.", stats.falling)
+    yield gauge("hit_rate_falling", "Whether recent is significantly below long_run.", stats.falling)
     yield gauge("propensity_floor", "The least probability of a shown set.", stats.min_propensity)
     yield gauge("pending", "Decisions without an outcome.", stats.pending)
     yield gauge("frozen", "Whether learning is frozen.", totals.settings.frozen)
@@ -185,7 +187,7 @@ def _model_metrics(totals: Totals, reports: list[JsonObject]) -> Iterator[Metric
                 rates.add_metric([report["learner"], bound], report[bound])
     yield rates
     ages = HistogramMetricFamily("superarm_outcome_age_seconds", "From a decision to its outcome.", labels=[])
-    ages.add_metric([], buckets(AGE_BUCKETS, stats.ages), stats.age_sum)
+    ages.add_metric([], cumulative_buckets(AGE_BUCKETS, stats.ages), stats.age_sum)
     yield ages
 
 
@@ -199,10 +201,10 @@ def _promise_metrics(learner: Learner) -> Iterator[Metric]:
         yield gauge("coverage_broken", "Whether it cannot be kept.", promise.trouble is not None)
 
 
-def _journal_metrics(service: Service, oldest: float) -> Iterator[Metric]:
-    """Of any journal; for each kind there are a few more."""
+def _journal_metrics(service: Service, oldest_pending_seconds: float) -> Iterator[Metric]:
+    """Yield the metrics that every journal has."""
     model = service.model
-    yield gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest)
+    yield gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest_pending_seconds)
     yield gauge("journal_events", "Events written since the journal was made.", model.seq)
     yield gauge("journal_bytes", "The journal on disk.", service.store.size())
     yield gauge("journal_up", "Whether the journal can be written.", service.outage is None)
@@ -220,6 +222,7 @@ def _journal_metrics(service: Service, oldest: float) -> Iterator[Metric]:
 
 
 def _storage_metrics(service: Service) -> Iterator[Metric]:
+    """Yield the metrics of snapshots, and those that only SQLite or only PostgreSQL has."""
     yield gauge("broken_snapshots", "Snapshots that could not be read.", len(service.model.broken_snapshots))
     processes = service.store.processes()
     if processes is None:
@@ -232,6 +235,6 @@ def _queue_metrics(service: Service) -> Iterator[Metric]:
     warned = "Decisions for rows whose columns differ from the declared ones."
     yield counter("column_warnings", warned, service.handler.n_warned)
     if service.queue is not None:
-        yield gauge("queue_depth", "Requests that wait for their turn.", service.queue.waiting)
-        yield counter("turns", "Batches of requests, each with one commit at most.", service.queue.count)
-        yield counter("turn_seconds", "Time that they took.", service.queue.seconds)
+        yield gauge("queue_depth", "Requests that wait for the next batch.", service.queue.waiting)
+        yield counter("batches", "Batches of requests, each with one commit at most.", service.queue.count)
+        yield counter("batch_seconds", "Time that the batches took.", service.queue.seconds)

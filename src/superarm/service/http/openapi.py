@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 WRITE_STATUSES = (400, 401, 403, 408, 413, 415, 422, 429, 503, 507)
 READ_STATUSES = (401, 403, 429, 503)
 OPEN_STATUSES = (403, 429, 503, 507)
-REFERENCE = "#/components/schemas/{name}"
+REFERENCE_TEMPLATE = "#/components/schemas/{name}"
 # of every route; some describe more
-STATUSES = {
+STATUS_DESCRIPTIONS = {
     200: "The result.",
     400: "The request is not HTTP/1.1 with one Host, or its body is not JSON, or not wanted.",
     401: "The token is missing or wrong.",
@@ -41,15 +41,17 @@ STATUSES = {
 }
 
 
-def document(routes: Sequence[Route]) -> JsonObject:
+def openapi_document(routes: Sequence[Route]) -> JsonObject:
     """Return the OpenAPI document of all documented routes."""
-    types = [kind for route in routes for kind in (route.request_type, route.response_type) if _is_type(kind)]
-    extra = [messages.OutcomeItem, messages.Error]  # named inside of batches
-    wanted = list(dict.fromkeys([*types, *extra]))
-    schemas, components = msgspec.json.schema_components(wanted, ref_template=REFERENCE)
+    named_types = [kind for route in routes for kind in (route.request_type, route.response_type)]
+    named_types += [messages.OutcomeItem, messages.Error]  # items of batches
+    body_types = [
+        kind for kind in dict.fromkeys(named_types) if kind is not None and not isinstance(kind, str)
+    ]
+    schemas, components = msgspec.json.schema_components(body_types, ref_template=REFERENCE_TEMPLATE)
     # what a Struct cannot say
     components["DecisionRequestBody"]["oneOf"] = [{"required": ["features"]}, {"required": ["scores"]}]
-    schema_of = dict(zip(wanted, schemas, strict=True))
+    schema_of = dict(zip(body_types, schemas, strict=True))
     paths: dict[str, JsonObject] = {}
     for route in routes:
         if route.documented:
@@ -68,10 +70,6 @@ def document(routes: Sequence[Route]) -> JsonObject:
         },
         "security": [{}, {"token": []}],
     }
-
-
-def _is_type(kind: Any) -> bool:
-    return kind is not None and not isinstance(kind, str)
 
 
 def _operation(route: Route, schema_of: dict[Any, Any], components: JsonObject) -> JsonObject:
@@ -109,7 +107,7 @@ def _response(route: Route, status: int, schema_of: dict[Any, Any]) -> JsonObjec
     content: JsonObject = {"application/json": {"schema": schema_of.get(kind, {"type": "object"})}}
     if isinstance(kind, str):
         content = {kind: {}}
-    return {"description": route.statuses.get(status) or STATUSES[status], "content": content}
+    return {"description": route.statuses.get(status) or STATUS_DESCRIPTIONS[status], "content": content}
 
 
 # ---------------------------------------------------------------- as a page

@@ -20,7 +20,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 Header = tuple[bytes, bytes]
 
-CHUNK = 1 << 18  # bytes: a longer body (a model) is sent in chunks, each when the one before has been read
+CHUNK_BYTES = 1 << 18  # a longer body (a model) is sent in chunks, each when the one before has been read
 # no page may frame a response, run it, embed it or guess its type, and no cache keeps it
 SECURITY_HEADERS: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
@@ -145,7 +145,9 @@ async def send_response(request: Request, response: Response, send: Send) -> Non
     ]
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     start = 0
-    while len(body) - start > CHUNK:
-        await send({"type": "http.response.body", "body": body[start : start + CHUNK], "more_body": True})
-        start += CHUNK
+    while len(body) - start > CHUNK_BYTES:
+        await send(
+            {"type": "http.response.body", "body": body[start : start + CHUNK_BYTES], "more_body": True}
+        )
+        start += CHUNK_BYTES
     await send({"type": "http.response.body", "body": body[start:]})

@@ -33,7 +33,7 @@ encode = msgspec.json.Encoder().encode
 Handler = Callable[..., Any]
 
 RETRY_SOON = ((b"retry-after", b"1"),)
-HEADERS = {401: ((b"www-authenticate", b"Bearer"),), 429: RETRY_SOON, 503: RETRY_SOON, 507: RETRY_SOON}
+ERROR_HEADERS = {401: ((b"www-authenticate", b"Bearer"),), 429: RETRY_SOON, 503: RETRY_SOON, 507: RETRY_SOON}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class Router:
         if status == 500:
             where = {"request": request.id, "path": request.path, **request.trace}
             log.error("unexpected error", exc_info=error, extra=where)
-        headers = HEADERS.get(status, ())
+        headers = ERROR_HEADERS.get(status, ())
         if isinstance(error, HttpError) and error.allowed:
             headers = ((b"allow", error.allowed.encode()),)
         return Response(status, encode(body), headers=headers)

@@ -24,9 +24,9 @@ from superarm.service.errors import HttpError, UnknownDecision, error_body, stat
 from superarm.service.handler import OutcomeRequest
 from superarm.service.http import views
 from superarm.service.http.access import ANY_ROLE, DECIDE, OPEN, OPERATE, READ, Tokens
-from superarm.service.http.decoding import decode_body, to_decision
+from superarm.service.http.decoding import decode_body, to_decision_request
 from superarm.service.http.metrics import RequestMetrics, service_metrics
-from superarm.service.http.openapi import document, documentation_page
+from superarm.service.http.openapi import documentation_page, openapi_document
 from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
 from superarm.service.http.router import Handler, Route
@@ -60,9 +60,9 @@ class Context:
         return self.service.model.projector.learner
 
     def problems(self) -> list[str]:
-        """Return what is wrong, worst first."""
-        own = [] if self.tokens.problem is None else [self.tokens.problem]
-        return own + list(self.service.trouble())
+        """Return what is wrong, worst first, one sentence each."""
+        token_problems = [] if self.tokens.problem is None else [self.tokens.problem]
+        return [*token_problems, *self.service.trouble()]
 
 
 # ---------------------------------------------------------------- decisions and outcomes
@@ -91,7 +91,7 @@ class Context:
 )
 def decisions(context: Context, request: m.DecisionRequestBody) -> Awaitable[JsonObject]:
     """Choose a set of labels to show."""
-    return context.service.decide(to_decision(request, context.learner))
+    return context.service.decide(to_decision_request(request, context.learner))
 
 
 @route(
@@ -108,7 +108,8 @@ def outcomes(context: Context, id_: str, request: m.OutcomeRequestBody) -> Await
     return context.service.outcome(OutcomeRequest(id_, request.hit, request.label))
 
 
-DECISION, OUTCOME = msgspec.json.Decoder(m.DecisionRequestBody), msgspec.json.Decoder(m.OutcomeItem)
+DECISION_DECODER = msgspec.json.Decoder(m.DecisionRequestBody)
+OUTCOME_DECODER = msgspec.json.Decoder(m.OutcomeItem)
 
 
 @route(
@@ -124,7 +125,7 @@ async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.Decis
     service = context.service
 
     def submit(item: msgspec.Raw) -> asyncio.Future[JsonObject]:
-        return service.decide(to_decision(decode_body(DECISION, item), context.learner))
+        return service.decide(to_decision_request(decode_body(DECISION_DECODER, item), context.learner))
 
     return m.DecisionResults(await _submit_each(submit, request.decisions))
 
@@ -142,7 +143,7 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
     service = context.service
 
     def submit(item: msgspec.Raw) -> asyncio.Future[JsonObject]:
-        request = decode_body(OUTCOME, item)
+        request = decode_body(OUTCOME_DECODER, item)
         return service.outcome(OutcomeRequest(request.id, request.hit, request.label))
 
     return m.OutcomeResults(await _submit_each(submit, request.outcomes))
@@ -251,8 +252,8 @@ async def changes(context: Context) -> JsonObject:
 )
 async def change(context: Context, request: AnyOperatorRequest) -> Any:
     """Change something while it runs; each change is an event of the journal."""
-    done = await context.service.change(request)
-    return done if done.get("finished", True) else Response(202, msgspec.json.encode(done))
+    body = await context.service.change(request)
+    return body if body["finished"] else Response(202, msgspec.json.encode(body))
 
 
 # ---------------------------------------------------------------- monitoring
@@ -283,12 +284,12 @@ async def metrics(context: Context) -> Response:
 
 
 def token_file_metrics(context: Context) -> Response:
-    """That the token file is missing or wrong: no token is accepted, so that all other metrics are secret."""
+    """Return the one metric that needs no token: the token file is missing or wrong, so that none is accepted."""
     text = b"# TYPE superarm_token_file_ok gauge\nsuperarm_token_file_ok 0.0\n"
     return Response(200, text, METRICS_TYPE)
 
 
-TOKEN_FILE_METRICS = Route("GET", "/metrics", OPEN, token_file_metrics)  # while that is so
+TOKEN_FILE_METRICS = Route("GET", "/metrics", OPEN, token_file_metrics)  # in place of the route of that path
 
 
 # ---------------------------------------------------------------- pages
@@ -317,7 +318,7 @@ route("GET", "/favicon.ico", OPEN, documented=False)(favicon)
 
 @cache
 def _openapi_document() -> JsonObject:
-    return document(ROUTES)
+    return openapi_document(ROUTES)
 
 
 @cache

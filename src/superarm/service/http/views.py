@@ -27,8 +27,8 @@ def info(service: Service) -> JsonObject:
     """Return the learner, labels and options of the service."""
     from superarm import __version__
 
-    serving = service.model.projector
-    learner, totals = serving.learner, serving.totals
+    projector = service.model.projector
+    learner, totals = projector.learner, projector.totals
     return {
         "learner": service.meta["learner"],
         "learner_id": learner.id,
@@ -57,8 +57,8 @@ def pending(service: Service, limit: int, after: int = 0) -> JsonObject:
     """Return decisions without an outcome, oldest first."""
     waiting, now = service.store.pending(limit + 1, after), service.model.clock()
     listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in waiting[:limit]]
-    following = waiting[limit - 1].seq if len(waiting) > limit else None
-    return {"pending": listed, "count": service.model.projector.totals.stats.pending, "next": following}
+    next_after = waiting[limit - 1].seq if len(waiting) > limit else None
+    return {"pending": listed, "count": service.model.projector.totals.stats.pending, "next": next_after}
 
 
 def snapshots(service: Service) -> list[JsonObject]:
@@ -81,8 +81,8 @@ def changes(service: Service) -> list[JsonObject]:
 
 def stats(service: Service) -> JsonObject:
     """Return all that the dashboard shows."""
-    model, serving, now = service.model, service.model.projector, service.model.clock()
-    stats, settings = serving.totals.stats, serving.totals.settings
+    model, projector, now = service.model, service.model.projector, service.model.clock()
+    stats, settings = projector.totals.stats, projector.totals.settings
     oldest = service.store.pending(1)
     recent = [event.id for event in service.store.recent_decisions(12)]
     by_id = service.store.events_by_id(recent)
@@ -101,7 +101,7 @@ def stats(service: Service) -> JsonObject:
         },
         "curve": {"start": stats.start, "width": stats.width, "slots": stats.slots},
         "sizes": stats.set_size_counts,
-        "promise": _promised_coverage(serving.learner),
+        "promise": _promised_coverage(projector.learner),
         "by_label": {
             "unnamed": stats.unnamed,
             "parts": _coverage_parts(stats.labels, stats.coverage_by_label),
