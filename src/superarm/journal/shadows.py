@@ -53,7 +53,13 @@ class HitRateEstimate:
             self._waiting.clear()
 
     def report(self, spec: str, learnt: int, stop_reason: str = "") -> JsonObject:
-        """Return what `GET /v1/shadows` gives; ``stop_reason`` is why the learner has stopped."""
+        """Return the estimated hit rate of a learner, had it shown its top sets, for `GET /v1/stats`.
+
+        Args:
+            spec: the learner.
+            learnt: outcomes that it has learnt; ``rows`` are those that the estimate rests on.
+            stop_reason: why the learner has stopped; empty if it has not.
+        """
         # of a copy: reading may run in another thread than adding
         current = HitRateEstimate.from_dict(self._sums.to_dict())
         current._waiting = list(self._waiting)

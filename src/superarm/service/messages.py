@@ -208,22 +208,6 @@ class Snapshots(Struct):
     snapshots: Annotated[list[SnapshotItem], doc("Oldest first: where `rollback` can go to.")]
 
 
-class ShadowItem(Struct):
-    """The estimated hit rate of a learner, had it shown its top sets."""
-
-    learner: str
-    rate: Annotated[float | None, doc("Its estimated hit rate; null before there is an estimate.")]
-    low: Annotated[float | None, doc("Of an interval of 95 %.")]
-    high: float | None
-    rows: Annotated[int, doc("Outcomes that the estimate rests on.")]
-    learnt: Annotated[int, doc("Outcomes that it has learnt.")]
-    problem: Annotated[str, doc("Why the estimate cannot be trusted; empty if it can.")]
-
-
-class Shadows(Struct):
-    shadows: Annotated[list[ShadowItem], doc("The model itself, then its shadows.")]
-
-
 # ---------------------------------------------------------------- changes (journal/changes.py has their requests)
 
 

@@ -111,11 +111,11 @@ def test_people_are_forgotten(live, open_service):
 def test_shadows_over_http(live, open_service):
     web = live(open_service(shadows=["set-logit:explore=show"]))
     with Client(web.url) as client:
-        assert soon(lambda: len(client.shadows()) == 2)
-        assert client.shadows()[1]["rate"] is None
+        assert soon(lambda: len(client.stats()["shadows"]) == 2)
+        assert client.stats()["shadows"][1]["rate"] is None
         for x in rows(80):
             client.outcome(client.decide(x.tolist()).id, hit=bool(x[0] > 0))
-        own, shadow = soon(lambda: [one for one in [client.shadows()] if one[0]["learnt"] == 80])[0]
+        own, shadow = soon(lambda: [one for one in [client.stats()["shadows"]] if one[0]["learnt"] == 80])[0]
         assert (own["learner"], shadow["learner"]) == ("set-logit", "set-logit:explore=show")
         for one in (own, shadow):
             assert one["low"] <= one["rate"] <= one["high"]

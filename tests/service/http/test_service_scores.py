@@ -156,7 +156,7 @@ def test_a_shadow_learns_from_scores(open_service, live):
     url = live(service).url
     answer_all(url, worlds)
     with Client(url) as client:
-        own, shadow = client.shadows()
+        own, shadow = client.stats()["shadows"]
     assert (own["learnt"], shadow["learnt"]) == (400, 400)
     (learner,) = service.model.projector.shadows.values()
     asked = {name: 2.0 * (name == wrong[3]) for name in LABELS}

@@ -199,10 +199,6 @@ class Client:
         """Return the kept snapshots, oldest first."""
         return self._call("GET", "/v1/snapshots")["snapshots"]  # type: ignore[no-any-return]
 
-    def shadows(self) -> list[JsonObject]:
-        """Return the estimated hit rates: of the model itself, then of each shadow."""
-        return self._call("GET", "/v1/shadows")["shadows"]  # type: ignore[no-any-return]
-
     def _change(self, **change: Any) -> JsonObject:
         return self._call("POST", CHANGES, _without_none(change))
 

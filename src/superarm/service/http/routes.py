@@ -220,12 +220,6 @@ async def stats(context: Context) -> JsonObject:
     return {**totals, "trouble": context.problems(), "latency": context.metrics.quantiles()}
 
 
-@route("GET", "/v1/shadows", READ, response_type=m.Shadows)
-async def shadows(context: Context) -> JsonObject:
-    """Estimated hit rates: of the model itself, then of each shadow."""
-    return {"shadows": await context.service.read(lambda service: service.model.reports())}
-
-
 @route("GET", "/v1/snapshots", READ, response_type=m.Snapshots)
 async def snapshots(context: Context) -> JsonObject:
     """The kept snapshots, oldest first."""
