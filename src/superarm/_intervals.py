@@ -24,7 +24,7 @@ def student_margin(error: float, freedom: float, level: float = 0.95) -> float:
     >>> round(student_margin(10**-0.5, 9), 3)
     0.715
     """
-    require_extra("logs")
+    require_extra("logs", "scipy")
     from scipy.special import stdtrit
 
     return float(stdtrit(max(freedom, 1.0), 0.5 + level / 2)) * error

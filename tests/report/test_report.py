@@ -96,11 +96,34 @@ def test_differences_are_paired_by_seed():
             "error_rate": [0.2, 0.4, 0.5, 0.3, 0.9, 0.2, 0.4, 0.9],
         }
     )
-    table = differences(runs, "a")
+    table, omitted = differences(runs, "a")
+    assert omitted == {}
     assert table["set_size"].to_list() == [2, 3]
     assert table["difference"].to_list() == pytest.approx([0.1, 0.0])  # seed by seed, not by position
     assert table["pairs"].to_list() == [2, 2]
     assert table["half_interval"].to_list() == pytest.approx([0.0, 0.0], abs=1e-12)
+
+
+def test_what_cannot_be_compared_is_told_with_the_reason():
+    names = ("data", "learner", "set_size", "gamma", "seed")
+    rows = [("d", "a", 1, 0.1, 0), ("d", "a", 1, 0.2, 0), ("d", "b", 1, 0.3, 0), ("d", "b", 1, 0.2, 0)]
+    rows += [("e", "b", 1, None, 0), ("f", "a", 1, None, 0), ("f", "b", 1, None, 1)]
+    runs = polars.DataFrame([dict(zip(names, row, strict=True)) | {"error_rate": 0.5} for row in rows])
+    table, omitted = differences(runs, "a")
+    assert table.select("data", "gamma").rows() == [("d", 0.2)]
+    assert omitted == {
+        "d, b, m = 1, γ = 0.3": "a has several m or γ, none of them the same",
+        "e, b, m = 1": "no run of a",
+        "f, b, m = 1": "no seed in common with a",
+    }
+    sentences = findings(Figure("rounds", finding="gap"), runs.with_columns(rounds=10), "a")
+    assert any("1 cannot be compared with a" in sentence for sentence in sentences)
+
+
+def test_what_cannot_be_compared_stands_below_the_table(page):
+    note = "Not compared: digits, Perceptron, m = 1: SOBA has several m or γ, none of them the same."
+    assert note in page.read_text(encoding="utf-8")
+    assert note in (page.parent / "tables" / "grid-differences.md").read_text(encoding="utf-8")
 
 
 def test_summary_and_series(store):
@@ -286,9 +309,16 @@ def test_the_best_gammas_in_words():
     rows = [("a", 2, g, e) for g, e in ((0.1, 0.3), (0.2, 0.1), (0.2, 0.3), (0.4, 0.2), (0.4, 0.5))]
     rows += [("a", 4, 0.1, 0.004), ("a", 4, 0.4, 0.1), ("b", 1, 0.4, 0.25), ("c", 3, None, 0.05)]
     names = ("learner", "set_size", "gamma", "error_rate")
-    runs = polars.DataFrame([{"data": "d"} | dict(zip(names, row, strict=True)) for row in rows])
+    seeds = [0, 0, 1, 0, 1, 0, 0, 0, 0]
+    runs = polars.DataFrame(
+        [
+            {"data": "d", "seed": seed} | dict(zip(names, row, strict=True))
+            for seed, row in zip(seeds, rows, strict=True)
+        ]
+    )
     assert findings(Figure("gamma"), runs, None) == [
-        "d: of 3 values of γ from 0.1 to 0.4 the best is 0.2 for a with m = 2 (error 0.200); "
+        "d: of 3 values of γ from 0.1 to 0.4 the best is 0.2 for a with m = 2 (error 0.200; "
+        "no difference beyond the 95 % interval from 0.4); "
         "0.1 for a with m = 4 (error 0.004); 0.4 for b (error 0.250).",
         "d: a best γ at an end of the range that was tried may lie beyond it.",
         "d: without a γ, c with m = 3 has error 0.050.",
@@ -327,16 +357,61 @@ def test_findings_are_about_what_the_figure_shows(store, finding):
     assert all("miss rate of the shown set" in one for one in shown)
 
 
-def test_a_rise_and_a_fall_with_m_are_told_apart_for_each_learner():
-    rows = [("a", m, error) for m, error in zip((1, 2, 3), (0.1, 0.2, 0.3), strict=True)]
-    rows += [("b", m, error) for m, error in zip((1, 2, 3), (0.1, 0.4, 0.2), strict=True)]
-    runs = polars.DataFrame(
-        [{"data": "d", "learner": l, "set_size": m, "gamma": None, "error_rate": e} for l, m, e in rows]
-    )
-    assert findings(Figure("set-size", finding="monotone"), runs, None) == [
-        "d: the error of a grows with every step of m: from 0.100 with m = 1 to 0.300 with m = 3.",
-        "d: the error of b does not grow at m = 3: from 0.100 with m = 1 to 0.200 with m = 3.",
+def runs_of(errors, noise):
+    """Runs of three seeds whose errors differ by ``noise``, not in the same way for each m."""
+    rows = [
+        {
+            "data": "d",
+            "learner": learner,
+            "set_size": m,
+            "gamma": None,
+            "seed": seed,
+            "rounds": 100,
+            "error_rate": error + noise * ((seed * m) % 3),
+        }
+        for learner, by_size in errors.items()
+        for m, error in enumerate(by_size, 1)
+        for seed in range(3)
     ]
+    return polars.DataFrame(rows, infer_schema_length=None)
+
+
+def test_a_rise_and_a_fall_with_m_are_told_apart_for_each_learner():
+    runs = runs_of({"a": (0.125, 0.25, 0.375), "b": (0.125, 0.5, 0.25), "c": (0.375, 0.25, 0.125)}, 0.0)
+    assert findings(Figure("set-size", finding="monotone"), runs, None) == [
+        "d: the error of a grows with every step of m: from 0.125 with m = 1 to 0.375 with m = 3, +0.250 ± 0.",
+        "d: the error of b grows at m = 2, falls at m = 3: from 0.125 with m = 1 to 0.250 with m = 3, +0.125 ± 0.",
+        "d: the error of c falls with every step of m: from 0.375 with m = 1 to 0.125 with m = 3, -0.250 ± 0.",
+    ]
+
+
+def test_noise_is_no_finding():
+    runs = runs_of({"a": (0.014, 0.0145, 0.015)}, 0.002)
+    (sentence,) = findings(Figure("set-size", finding="monotone"), runs, None)
+    assert sentence.startswith(
+        "d: the error of a has no difference beyond the 95 % interval at any step of m: "
+    )
+    runs = runs_of({"a": (0.1, 0.101), "b": (0.1, 0.3)}, 0.01)
+    first, second = findings(Figure("rounds", finding="final"), runs, None)
+    assert "least first: " in first
+    assert second.startswith("d: error: no difference beyond the 95 % interval between ")
+    assert "b, m = 2" not in second
+    close = runs_of({"a": (0.209,), "twin": (0.2,)}, 0.0).with_columns(
+        error_rate=polars.col("error_rate")
+        + polars.when(polars.col("learner") == "a").then("seed").otherwise(0) * 0.004
+    )
+    (sentence,) = findings(Figure("rounds", finding="gap"), close, "twin")
+    assert sentence.endswith("it is open whether all gaps are below 0.01.")
+    (sentence,) = findings(Figure("rounds", finding="ratio"), close.with_columns(set_size=1), "twin")
+    assert "times that (no difference beyond the 95 % interval)" not in sentence
+    wide = close.with_columns(
+        error_rate=polars.col("error_rate") + (polars.col("learner") == "a") * (1 - polars.col("seed")) * 0.1
+    )
+    (sentence,) = findings(Figure("rounds", finding="ratio"), wide, "twin")
+    assert "times that (no difference beyond the 95 % interval)" in sentence
+    one = runs.filter(polars.col("seed") == 0)
+    sentences = findings(Figure("set-size", finding="monotone"), one, None)
+    assert sentences[-1] == "all data: one seed, so no interval: differences may be chance."
 
 
 # ---------------------------------------------------------------- tables and charts

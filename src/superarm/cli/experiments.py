@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import mean, stdev
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -177,6 +176,8 @@ def demo(
     """
     require_extra("experiments")
     from superarm.experiments import DEMO, Store, read_spec
+    from superarm.report.stats import with_interval
+    from superarm.report.tables import mean_and_half
     from superarm.simulation import RATES
 
     spec = read_spec(DEMO).with_axes(rounds=rounds, seeds=seeds)
@@ -186,12 +187,11 @@ def demo(
     for (data,), of_data in runs.group_by("data", maintain_order=True):
         rows = []
         for (learner,), of_learner in of_data.group_by("learner", maintain_order=True):
-            several = of_learner.height > 1
-            spreads = [stdev(of_learner[rate]) if several else 0.0 for rate in RATES]
-            means = [mean(of_learner[rate]) for rate in RATES]
-            cells = [f"{m:.4f} ± {spread:.4f}" for m, spread in zip(means, spreads, strict=True)]
+            means = [with_interval(of_learner, ["learner"], rate) for rate in RATES]
+            cells = [mean_and_half(one["mean"].item(), one["half"].item()) for one in means]
             rows.append([str(learner), str(of_learner["set_size"][0]), *cells])
-        title = f"{data}: {of_data['rounds'][0]:,} rounds, mean ± spread of {of_learner.height} seeds"
+        title = f"{data}: {of_data['rounds'][0]:,} rounds, {of_learner.height} seed(s)"
+        title += ", mean ± half of the 95 % interval"
         print_table(title, ["learner", "m", "error", "miss", "shown miss"], rows)
         print()
     finish(store, failures, report=True)

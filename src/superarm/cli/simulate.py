@@ -13,7 +13,7 @@ import typer
 from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force
 from superarm.cli.output import check_output, print_group_coverage, print_json, print_note, print_table
-from superarm.errors import InvalidInput
+from superarm.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     from superarm.logs import Writer
@@ -106,7 +106,8 @@ def simulate(
         results = [_as_json(spec, data, runs) for spec, runs in traces.items()]
         print_json(results[0] if len(results) == 1 else {"results": results})
         return
-    _print_table(f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)", traces)
+    title = f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)"
+    _print_table(title, traces, intervals=seeds > 1 and _can_give_intervals())
     for spec, runs in traces.items():
         print_group_coverage(
             spec, pooled(run.by_label for run in runs), pooled(run.by_group for run in runs), group
@@ -121,8 +122,21 @@ def _log_writer(path: Path | None) -> AbstractContextManager[Writer | None]:
     return Writer(path)
 
 
-def _print_table(title: str, traces: dict[str, tuple[Trace, ...]]) -> None:
-    """A row for each learner: means over its runs."""
+def _can_give_intervals() -> bool:
+    """Whether Student's intervals can be computed; a note says what it takes."""
+    from superarm._extras import require_extra
+
+    try:
+        require_extra("logs", "scipy")
+    except MissingExtra as error:
+        print_note(f"no intervals: {error}")
+        return False
+    return True
+
+
+def _print_table(title: str, traces: dict[str, tuple[Trace, ...]], *, intervals: bool) -> None:
+    """A row for each learner: means over its runs, with half of their 95 % intervals."""
+    from superarm._intervals import student_margin
     from superarm.simulation import NOT_WARM, RATES
 
     rows = []
@@ -131,8 +145,8 @@ def _print_table(title: str, traces: dict[str, tuple[Trace, ...]]) -> None:
         cells = [spec, str(runs[0].set_size), runs[0].scaling]
         for name in RATES:
             values = [run.rates[name] for run in runs]
-            spread = f" ± {stdev(values):.4f}" if len(values) > 1 else ""
-            cells.append(f"{mean(values):.4f}{spread}")
+            half = student_margin(stdev(values) / len(values) ** 0.5, len(values) - 1) if intervals else None
+            cells.append(f"{mean(values):.4f}" + ("" if half is None else f" ± {half:.4f}"))
         if promised and runs[0].is_warm:
             cells += [
                 f"{mean(run.coverage for run in runs):.4f}",
@@ -142,6 +156,7 @@ def _print_table(title: str, traces: dict[str, tuple[Trace, ...]]) -> None:
             cells += [NOT_WARM, ""]
         rows.append([*cells, f"{mean(run.rounds_per_second for run in runs):,.0f}"])
     sizes = ["coverage", "mean size"] if promised else []
+    title += ", mean ± half of the 95 % interval" if intervals else ""
     print_table(title, ["learner", "m", "scaling", "error", "miss", "shown miss", *sizes, "rounds/s"], rows)
 
 

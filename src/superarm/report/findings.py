@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import polars as pl
 
 from superarm.experiments.spec import Figure
 from superarm.report.figures import select_runs
-from superarm.report.stats import differences, with_interval, with_series
+from superarm.report.stats import differences, paired_difference, with_interval, with_series
 from superarm.report.theory_charts import bound_floor
 
 NOUNS = {
@@ -20,6 +21,7 @@ NOUNS = {
 
 DEFAULT_FINDINGS = {"rounds": "final", "gamma": "best-gamma", "set-size": "monotone", "bound": "bound"}
 CLOSED_GAP = 0.01
+NO_DIFFERENCE = "no difference beyond the 95 % interval"
 
 
 def findings(figure: Figure, runs: pl.DataFrame, reference: str | None) -> list[str]:
@@ -37,6 +39,8 @@ def findings(figure: Figure, runs: pl.DataFrame, reference: str | None) -> list[
         return []
     parts = select_runs(figure, runs).group_by("data", maintain_order=True)
     sentences = [(data, writers[finding](part, figure.y, reference)) for (data,), part in parts]
+    if finding != "bound" and runs["seed"].n_unique() == 1:
+        sentences.append(("all data", iter(["one seed, so no interval: differences may be chance"])))
     return [f"{data}: {sentence}." for data, several in sentences for sentence in several]
 
 
@@ -63,8 +67,16 @@ def _best_gamma(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterato
         name = learner if m == 1 else f"{learner} with m = {m}"
         if gamma is None:
             without_gamma.append(f"{name} has {NOUNS[rate]} {_number(mean)}")
-        else:
-            with_gamma.append(f"{gamma:g} for {name} ({NOUNS[rate]} {_number(mean)})")
+            continue
+        own = runs.filter(pl.col("learner") == learner, pl.col("set_size") == m)
+        of_best = own.filter(pl.col("gamma") == gamma)
+        ties = [
+            f"{other:g}"
+            for (other,), group in own.drop_nulls("gamma").group_by("gamma", maintain_order=True)
+            if other != gamma and not paired_difference(group, of_best, rate).sign
+        ]
+        tied = f"; {NO_DIFFERENCE} from {', '.join(ties)}" if ties else ""
+        with_gamma.append(f"{gamma:g} for {name} ({NOUNS[rate]} {_number(mean)}{tied})")
     if with_gamma:
         tried = sorted(runs["gamma"].drop_nulls().unique().to_list())
         yield f"of {len(tried)} values of γ from {tried[0]:g} to {tried[-1]:g} the best is {'; '.join(with_gamma)}"
@@ -76,49 +88,81 @@ def _best_gamma(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterato
 
 
 def _final(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
-    """Rank the curves by their means at the end."""
-    table = with_interval(with_series(runs), ["series"], rate).sort("mean")
+    """Rank the curves by their means at the end, and tell which neighbours are not told apart."""
+    named = with_series(runs)
+    table = with_interval(named, ["series"], rate).sort("mean")
     ranked = "; ".join(
         f"{series}: {_number(mean)}" for series, mean in table.select("series", "mean").iter_rows()
     )
     yield f"{NOUNS[rate]} {_at_the_end(runs)}, least first: {ranked}"
+    curves = {name: named.filter(pl.col("series") == name) for name in table["series"]}
+    ties = [
+        f"{better} and {worse}"
+        for better, worse in pairwise(curves)
+        if not paired_difference(curves[worse], curves[better], rate).sign
+    ]
+    if ties:
+        yield f"{NOUNS[rate]}: {NO_DIFFERENCE} between {'; '.join(ties)}"
 
 
 def _gap(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
     """Tell how far each learner is above the reference, and whether it has come close."""
-    table = pl.DataFrame() if reference is None else differences(runs, reference, rate)
+    if reference is None:
+        return
+    table, omitted = differences(runs, reference, rate)
     gaps = []
     for row in table.iter_rows(named=True):
         margin = "" if row["half_interval"] is None else f" ± {_number(row['half_interval'])}"
         gaps.append(f"{row['learner']}, m = {row['set_size']}: {_signed(row['difference'])}{margin}")
     if gaps:
-        closed = "all gaps are" if max(table["difference"]) < CLOSED_GAP else "not all gaps are"
+        half = table["half_interval"].fill_null(0.0)
+        closed = "it is open whether all gaps are"
+        if (table["difference"] + half < CLOSED_GAP).all():
+            closed = "all gaps are"
+        elif (table["difference"] - half >= CLOSED_GAP).any():
+            closed = "not all gaps are"
         minus = f"{NOUNS[rate]} minus that of {reference} {_at_the_end(runs)}"
         yield f"{minus}: {'; '.join(gaps)}; {closed} below {CLOSED_GAP}"
+    if omitted:
+        yield f"{NOUNS[rate]}: {len(omitted)} cannot be compared with {reference} (below the table of differences)"
 
 
 def _monotone(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
-    """Say of each curve over m whether it grows with every step."""
+    """Say of each curve over m at which steps it grows or falls by more than the interval."""
     curves = with_series(runs, axis="set_size").group_by("series", maintain_order=True)
     for (name,), curve in curves:
         table = with_interval(curve, ["set_size"], rate).sort("set_size")
         means, sizes = table["mean"].to_list(), table["set_size"].to_list()
         if len(sizes) == 1:
             continue
-        falls = [str(m) for m, a, b in zip(sizes[1:], means, means[1:], strict=False) if b < a]
-        grows = f"does not grow at m = {', '.join(falls)}" if falls else "grows with every step of m"
+        groups = [curve.filter(pl.col("set_size") == m) for m in sizes]
+        signs = [paired_difference(more, fewer, rate).sign for fewer, more in pairwise(groups)]
+        steps = {
+            verb: [str(m) for m, sign in zip(sizes[1:], signs, strict=True) if sign == wanted]
+            for verb, wanted in {"grows at": 1, "falls at": -1, f"has {NO_DIFFERENCE} at": 0}.items()
+        }
+        said = ", ".join(f"{verb} m = {', '.join(where)}" for verb, where in steps.items() if where)
+        if len(set(signs)) == 1:
+            every = {1: "grows with every step of m", -1: "falls with every step of m"}
+            said = every.get(signs[0], f"has {NO_DIFFERENCE} at any step of m")
         ends = f"from {_number(means[0])} with m = {sizes[0]} to {_number(means[-1])} with m = {sizes[-1]}"
-        yield f"the {NOUNS[rate]} of {name} {grows}: {ends}"
+        whole = paired_difference(groups[-1], groups[0], rate)
+        margin = "" if whole.half_interval is None else f" ± {_number(whole.half_interval)}"
+        yield f"the {NOUNS[rate]} of {name} {said}: {ends}, {_signed(whole.mean)}{margin}"
 
 
 def _ratio(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
     """Compare each curve's mean with that of the reference."""
-    table = with_interval(with_series(runs), ["series"], rate).sort("mean")
+    named = with_series(runs)
+    table = with_interval(named, ["series"], rate).sort("mean")
     means = dict(table.select("series", "mean").iter_rows())
     base = means.pop(reference or "", 0.0)
     if base:
-        ratios = "; ".join(f"{series}: {mean / base:.2g} times that" for series, mean in means.items())
-        yield f"{reference} has {NOUNS[rate]} {_number(base)}; {ratios}"
+        of_reference, ratios = named.filter(pl.col("series") == reference), []
+        for series, mean in means.items():
+            sign = paired_difference(named.filter(pl.col("series") == series), of_reference, rate).sign
+            ratios.append(f"{series}: {mean / base:.2g} times that{'' if sign else f' ({NO_DIFFERENCE})'}")
+        yield f"{reference} has {NOUNS[rate]} {_number(base)}; {'; '.join(ratios)}"
 
 
 def _bound(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:

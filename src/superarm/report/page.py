@@ -80,9 +80,10 @@ def _section(section: Section, *, alone: bool) -> str:
         parts.append(f'<div class="charts">{"".join(_chart(chart) for chart in view.charts)}</div>')
     for i, table in enumerate(section.tables):
         shown = " open" if i == 0 and len(table.frame) <= 12 else ""
+        notes = "".join(f"<p>{_escape(note)}</p>" for note in table.notes)
         links = f'<a href="tables/{table.name}.csv">CSV</a> <a href="tables/{table.name}.md">Markdown</a>'
         parts.append(
-            f"<details{shown}><summary>{_escape(table.title)}</summary>{to_html(table.frame)}"
+            f"<details{shown}><summary>{_escape(table.title)}</summary>{to_html(table.frame)}{notes}"
             f'<span class="quiet">{links}</span></details>'
         )
     parts.append(f"<details><summary>The spec</summary><pre>{_escape(experiment.spec)}</pre></details>")

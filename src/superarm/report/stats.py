@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from math import nan
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -62,12 +63,20 @@ def summary(runs: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(groups.agg(speed)["rounds_per_second"])
 
 
-def differences(runs: pl.DataFrame, reference: str, rate: str = "error_rate") -> pl.DataFrame:
+class Differences(NamedTuple):
+    """Rates of learners minus those of a reference; and which learners were not compared, with the reason."""
+
+    table: pl.DataFrame
+    omitted: dict[str, str]
+
+
+def differences(runs: pl.DataFrame, reference: str, rate: str = "error_rate") -> Differences:
     """Each learner's rate minus the reference's, seed by seed, with the interval of the mean.
 
     The reference is taken with the same m and gamma where it has them, else with the only ones it has.
     """
     rows: list[dict[str, Any]] = []
+    omitted: dict[str, str] = {}
     for (data,), part in runs.group_by(["data"], maintain_order=True):
         references = part.filter(pl.col("learner") == reference)
         others = part.filter(pl.col("learner") != reference)
@@ -76,26 +85,46 @@ def differences(runs: pl.DataFrame, reference: str, rate: str = "error_rate") ->
             baseline = references
             for condition in (pl.col("set_size") == m, pl.col("gamma").eq_missing(gamma)):
                 baseline = baseline.filter(condition) if len(baseline.filter(condition)) else baseline
-            if baseline["seed"].n_unique() != len(baseline):
-                continue  # several to compare with, and no telling which
-            pairs = group.join(baseline.select("seed", pl.col(rate).alias("baseline")), on="seed")
-            if not len(pairs):
+            reason = ""
+            if not len(references):
+                reason = f"no run of {reference}"
+            elif baseline["seed"].n_unique() != len(baseline):
+                reason = f"{reference} has several m or γ, none of them the same"
+            elif not set(group["seed"]) & set(baseline["seed"]):
+                reason = f"no seed in common with {reference}"
+            if reason:
+                which = f"{data}, {learner}, m = {m}" + ("" if gamma is None else f", γ = {gamma:g}")
+                omitted[which] = reason
                 continue
-            gap = pairs[rate] - pairs["baseline"]
-            spread: Any = gap.std()
+            gap = paired_difference(group, baseline, rate)
+            row = {"data": data, "learner": learner, "set_size": m, "gamma": gamma, "minus": reference}
             rows.append(
-                {
-                    "data": data,
-                    "learner": learner,
-                    "set_size": m,
-                    "gamma": gamma,
-                    "minus": reference,
-                    "difference": gap.mean(),
-                    "half_interval": half_width(spread, len(gap)),
-                    "pairs": len(gap),
-                }
+                row | {"difference": gap.mean, "half_interval": gap.half_interval, "pairs": gap.pairs}
             )
-    return pl.DataFrame(rows, infer_schema_length=None)
+    return Differences(pl.DataFrame(rows, infer_schema_length=None), omitted)
+
+
+class PairedDifference(NamedTuple):
+    """The mean difference of two groups of runs, seed by seed, and half of its 95 % interval."""
+
+    mean: float
+    half_interval: float | None  # of less than two pairs there is none
+    pairs: int
+
+    @property
+    def sign(self) -> int:
+        """-1 or 1 where the difference is beyond its interval, 0 where it is not; of one pair, its sign."""
+        margin = self.half_interval or 0.0
+        return int(self.mean > margin) - int(self.mean < -margin)
+
+
+def paired_difference(runs: pl.DataFrame, others: pl.DataFrame, rate: str) -> PairedDifference:
+    """Return the rate of some runs minus that of others with the same seeds."""
+    pairs = runs.join(others.select("seed", pl.col(rate).alias("other")), on="seed")
+    gap = pairs[rate] - pairs["other"]
+    mean: Any = gap.mean()
+    spread: Any = gap.std()
+    return PairedDifference(nan if mean is None else mean, half_width(spread, len(gap)), len(gap))
 
 
 def runs_frame(runs: Mapping[str, Sequence[Trace]]) -> pl.DataFrame:

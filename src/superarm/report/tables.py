@@ -33,30 +33,33 @@ SHORT = {
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table with the name of its files."""
+    """A table with the name of its files, and notes that stand below it."""
 
     name: str
     title: str
     frame: pl.DataFrame
+    notes: tuple[str, ...] = ()
 
 
 def tables(experiment: Experiment, figures: Sequence[Figure], runs: pl.DataFrame) -> list[TableView]:
     """Return the best gammas where a figure is about them, differences from the reference, and all rates."""
     if not len(runs):
         return []
-    frames: list[tuple[str, str, pl.DataFrame]] = []
+    frames: list[tuple[str, str, pl.DataFrame, tuple[str, ...]]] = []
     if any(figure.kind == "gamma" for figure in figures):
         title = "The best γ of each learner, by its error (the paper's Table 1)"
-        frames.append(("best-gammas", title, _best_gammas(runs)))
+        frames.append(("best-gammas", title, _best_gammas(runs), ()))
     reference = experiment.spec_file.reference
     if reference is not None:
         title = f"Error minus that of {reference}, seed by seed, with 95 % intervals"
-        frames.append(("differences", title, differences(runs, reference)))
-    frames.append(("rates", "All rates: mean and half of the 95 % interval", summary(runs)))
+        frame, omitted = differences(runs, reference)
+        notes = tuple(f"Not compared: {which}: {reason}." for which, reason in omitted.items())
+        frames.append(("differences", title, frame, notes))
+    frames.append(("rates", "All rates: mean ± half of the 95 % interval", summary(runs), ()))
     return [
-        TableView(f"{experiment.name}-{suffix}", title, frame)
-        for suffix, title, frame in frames
-        if len(frame)
+        TableView(f"{experiment.name}-{suffix}", title, frame, notes)
+        for suffix, title, frame, notes in frames
+        if len(frame) or notes
     ]
 
 
@@ -101,12 +104,15 @@ def _cell(column: str, value: Any, half: float | None) -> str:
     if column == "mean_size":
         return f"{value:.2f}" + ("" if half is None else f" ± {half:.2f}")
     if column.endswith("rate") or column in ("difference", "coverage"):
-        sign = "+" if column == "difference" and value > 0.0 else ""
-        margin = "" if half is None else f" ± {_rate(half, value)}"
-        return f"{sign}{_rate(value, half)}{margin}"
+        return ("+" if column == "difference" and value > 0.0 else "") + mean_and_half(value, half)
     if isinstance(value, float):
         return f"{value:,.0f}" if column == "rounds_per_second" else f"{value:g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def mean_and_half(value: float, half: float | None) -> str:
+    """Return a mean as text, with half of its interval if there is one."""
+    return _rate(value, half) + ("" if half is None else f" ± {_rate(half, value)}")
 
 
 def _rate(value: float, other: float | None) -> str:

@@ -111,7 +111,8 @@ def _write_files(section: Section, output: Path) -> None:
         (output / folder).mkdir(exist_ok=True)
     for table in section.tables:
         (output / "tables" / f"{table.name}.csv").write_text(table.frame.write_csv(), encoding="utf-8")
-        text = f"**{table.title}**\n\n{to_markdown(table.frame)}"
+        notes = "".join(f"\n{note}\n" for note in table.notes)
+        text = f"**{table.title}**\n\n{to_markdown(table.frame)}{notes}"
         (output / "tables" / f"{table.name}.md").write_text(text, encoding="utf-8")
     for figure_view in section.figures:
         for chart in figure_view.charts:
