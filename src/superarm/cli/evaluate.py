@@ -189,7 +189,9 @@ def _split(
         new_logs = [file for sha, file in logs.items() if sha not in trained_logs]
         if new_logs and not quiet:
             unseen = f"{name} was not trained on {', '.join(new_logs)} by superarm train"
-            print(f"{unseen}: make sure that it never saw its rows")
+            answers = model.answered.count
+            own = f", and has learnt from {answers:,} answers to its own decisions" if answers else ""
+            print(f"{unseen}{own}: make sure that it never saw these rows, else its hit rate is too high")
     if len(splits) > 1 or (wanted is not None and splits - {wanted}):
         got = [tuple(split) for split in sorted(splits)]
         raise InvalidInput.must("models", "evaluate", "trained with the same --holdout and --seed", got)
