@@ -150,7 +150,7 @@ def test_a_model_that_saw_other_rows(slates, tmp_path):
     for name, holdout in (("whole", 0.0), ("part", 0.2), ("half", 0.5)):
         run("train", slates, *MAPPED, "--output", tmp_path / f"{name}.npz", "--holdout", holdout)
     told = run("evaluate", other, *MAPPED, "--model", tmp_path / "part.npz")
-    assert "make sure that it never saw its rows" in told
+    assert "make sure that it never saw these rows" in told
     assert "judged by 4,000 rows" in told
     with pytest.raises(InvalidInput, match="must be trained with rows kept out"):
         run("evaluate", slates, *MAPPED, "--model", tmp_path / "whole.npz")

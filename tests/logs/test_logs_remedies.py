@@ -144,6 +144,7 @@ def test_fewer_labels_tell_what_more_hit_at_least(tmp_path: Path) -> None:
         "; 5% of uniform sets in as many rows would; fewer labels may tell how often it hits at least" in told
     )
     assert "at least: --set-size 1,2,3,4 --grid" in told
+    assert "by superarm train, and has learnt from 3,000 answers to its own decisions: make sure" in told
     told = run("evaluate", log, "--model", model, "--set-size", "1,2,3,4", "--grid")
     assert "nested" in told  # of two labels and more
     with pytest.raises(

@@ -141,14 +141,14 @@ def _monotone(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[
             verb: [str(m) for m, sign in zip(sizes[1:], signs, strict=True) if sign == wanted]
             for verb, wanted in {"grows at": 1, "falls at": -1, f"has {NO_DIFFERENCE} at": 0}.items()
         }
-        said = ", ".join(f"{verb} m = {', '.join(where)}" for verb, where in steps.items() if where)
+        trend = ", ".join(f"{verb} m = {', '.join(where)}" for verb, where in steps.items() if where)
         if len(set(signs)) == 1:
             every = {1: "grows with every step of m", -1: "falls with every step of m"}
-            said = every.get(signs[0], f"has {NO_DIFFERENCE} at any step of m")
+            trend = every.get(signs[0], f"has {NO_DIFFERENCE} at any step of m")
         ends = f"from {_number(means[0])} with m = {sizes[0]} to {_number(means[-1])} with m = {sizes[-1]}"
         whole = paired_difference(groups[-1], groups[0], rate)
         margin = "" if whole.half_interval is None else f" ± {_number(whole.half_interval)}"
-        yield f"the {NOUNS[rate]} of {name} {said}: {ends}, {_signed(whole.mean)}{margin}"
+        yield f"the {NOUNS[rate]} of {name} {trend}: {ends}, {_signed(whole.mean)}{margin}"
 
 
 def _ratio(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
