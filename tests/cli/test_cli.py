@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import superarm as sa
 from superarm.cli.app import app
-from superarm.errors import InvalidInput
+from superarm.errors import InvalidInput, MissingExtra
 
 ROOT = Path(__file__).parents[2]
 
@@ -497,3 +497,15 @@ def test_declared_columns_are_told_as_such(tmp_path: Path) -> None:
     )
     assert f"features: age (numbers) (as {declared} says)" in " ".join(told.output.split())
     assert "left out" not in told.output
+
+
+def test_simulate_without_scipy_has_means_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(extra: str, *needed: str) -> None:
+        raise MissingExtra("no scipy")
+
+    monkeypatch.setattr("superarm._extras.require_extra", missing)
+    printed = superarm(
+        *("simulate", "--data", "digits", "--learner", "perceptron", "--rounds", "100", "--seeds", "2")
+    )
+    assert "±" not in printed
+    assert "2 seed(s)" in printed
