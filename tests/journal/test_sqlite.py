@@ -252,11 +252,11 @@ def test_what_is_not_under_its_name_is_not_acknowledged(drive, tmp_path, what, h
     (tmp_path / what).rename(tmp_path / "away")
     if how == "replaced":
         (tmp_path / what).write_bytes((tmp_path / "away").read_bytes())
-    with pytest.raises(JournalUnavailable, match="replaced, overwritten or deleted"):
+    with pytest.raises(JournalUnavailable, match="replaced, written by another process or deleted"):
         session.decide(DecisionRequest(rows(1)[0], "b"))
     assert not session.ready
-    assert "replaced, overwritten or deleted" in session.trouble()[0]
-    with pytest.raises(JournalUnavailable, match="replaced, overwritten or deleted"):
+    assert "replaced, written by another process or deleted" in session.trouble()[0]
+    with pytest.raises(JournalUnavailable, match="replaced, written by another process or deleted"):
         session.recover()
     (tmp_path / "away").replace(tmp_path / what)
     session.recover()
@@ -290,11 +290,11 @@ def test_a_journal_that_is_overwritten_in_place_is_not_written_any_more(drive, t
         session.decide(DecisionRequest(x, f"b{i}"))
     (tmp_path / "events.db").write_bytes((tmp_path / "copy.db").read_bytes())
     log = (tmp_path / "events.db-wal").read_bytes()
-    with pytest.raises(JournalUnavailable, match="replaced, overwritten or deleted"):
+    with pytest.raises(JournalUnavailable, match="replaced, written by another process or deleted"):
         session.decide(DecisionRequest(rows(1)[0], "c"))
     assert not session.ready
     assert (tmp_path / "events.db-wal").read_bytes() == log
-    with pytest.raises(JournalUnavailable, match="replaced, overwritten or deleted"):
+    with pytest.raises(JournalUnavailable, match="replaced, written by another process or deleted"):
         session.recover()
 
 
@@ -308,7 +308,7 @@ def test_a_journal_that_is_deleted_during_a_commit_is_not_acknowledged(drive, tm
 
     session.store._transaction(delete)
     for _ in range(2):
-        with pytest.raises(JournalUnavailable, match="replaced, overwritten or deleted"):
+        with pytest.raises(JournalUnavailable, match="replaced, written by another process or deleted"):
             session.store.check()
 
 

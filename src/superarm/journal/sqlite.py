@@ -70,6 +70,7 @@ class SqliteStore(Store):
         self._writer: sqlite3.Connection | None = None
         self._reader_lock = Lock()
         self._files: Files | None = None  # as this process has left them
+        self._data_version: int | None = None  # changes when another connection writes; None: not known
         if not self.path.is_file():
             wanted = "a regular file" if self.path.exists() else "an existing file"
             raise JournalMismatch.must("journal", "superarm", wanted, str(path))
@@ -88,7 +89,7 @@ class SqliteStore(Store):
                     "its last events were lost cannot be known",
                 )
             if not accept_loss:
-                check_mark(self.path, self._head)
+                check_mark(self)
             if not read_only:
                 check_log(self, any_copy=accept_loss)
                 self._begin_writing()
@@ -117,6 +118,10 @@ class SqliteStore(Store):
         if self._writer is not None:
             self._writer.close()
         self._writer = writer
+        try:
+            self._data_version = self._read_data_version()
+        except sqlite3.Error as error:
+            raise unavailable_error(self.path, error) from error
 
     def _files_now(self) -> Files:
         """Return the files under the names of the journal, its log and its lock."""
@@ -131,19 +136,26 @@ class SqliteStore(Store):
             if self._files is None or files.ids == self._files.ids:
                 self._files = files
 
+    def _read_data_version(self) -> int:
+        assert self._writer is not None
+        return int(self._writer.execute("PRAGMA data_version").fetchone()[0])
+
     def check(self) -> None:
         if self._files is None:
             return
         try:
             same = self._files_now() == self._files
+            if same and self._data_version is not None:
+                same = self._read_data_version() == self._data_version
         except FileNotFoundError:
             same = False
-        except OSError as error:
+        except (OSError, sqlite3.Error) as error:
+            self._data_version = None
             raise unavailable_error(self.path, error) from error
         if not same:
             raise JournalUnavailable(
-                f"journal {self.path}, its log or its lock was replaced, overwritten or deleted while the service "
-                "runs: stop it, put the file in its place, and start it"
+                f"journal {self.path}, its log or its lock was replaced, written by another process or deleted while "
+                "the service runs: stop it, put the file in its place, and start it"
             )
 
     def reopen(self) -> None:
@@ -158,7 +170,7 @@ class SqliteStore(Store):
             self._reader = reader
         self._head = self.last_event()
         if self._marker is None:
-            check_mark(self.path, self._head)
+            check_mark(self)
             check_log(self)
             self._begin_writing()
         else:
@@ -172,7 +184,7 @@ class SqliteStore(Store):
             for connection in (self._reader, self._writer):
                 if connection is not None:
                     connection.close()
-            self._reader, self._writer = None, None
+            self._reader, self._writer, self._data_version = None, None, None
         if self._marker is not None:
             self._marker.sync()
             self._marker.close()
@@ -195,6 +207,8 @@ class SqliteStore(Store):
             writer.execute("COMMIT")
             return result
         except sqlite3.Error as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # else the failure itself may change it
+                self._data_version = None
             try:
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import ANSWER, digest
 from superarm.journal.journal_files import PRIVATE_FILE, sibling
-from superarm.journal.store import Head
 
 if TYPE_CHECKING:
     from superarm.journal.sqlite import SqliteStore
@@ -96,9 +95,9 @@ def write_mark(journal: Path, seq: int, chain: bytes, copy: int = 0) -> None:
     marker.close()
 
 
-def check_mark(path: Path, head: Head) -> None:
-    """Refuse a journal that is shorter than it has been."""
-    mark, seq = read_mark(path), head.seq
+def check_mark(store: SqliteStore) -> None:
+    """Refuse a journal that is shorter than it has been, or does not have the event that was durable."""
+    path, mark, seq = store.path, read_mark(store.path), store.head().seq
     if mark is None:
         return
     ending = "Go back to a backup, or accept it: superarm verify --accept-loss"
@@ -106,9 +105,9 @@ def check_mark(path: Path, head: Head) -> None:
         raise JournalDamaged(
             f"journal {path} has lost its last events: {mark.seq:,} were durable, it ends after {seq:,}. {ending}"
         )
-    if mark.seq == seq and mark.digest != head.digest:
+    if store.digest_at(mark.seq) != mark.digest:
         raise JournalDamaged(
-            f"journal {path} ends with another event {seq:,} than the one that was durable. {ending}"
+            f"journal {path} has another event {mark.seq:,} than the one that was durable. {ending}"
         )
 
 

@@ -36,6 +36,7 @@ from superarm.journal.statements import (
 
 READ_BATCH = 4_000  # events
 MIN_SNAPSHOT_GAP = 100  # events: two snapshots with fewer between them may reveal a single row
+MAX_DAMAGE = 10  # sentences
 MAX_SEQ = 1 << 62  # above every number of an event
 
 
@@ -83,6 +84,7 @@ class Store(ABC):
     warnings: tuple[
         str, ...
     ] = ()  # what may mean a loss, and is no damage by itself; known since it was opened
+    damage: tuple[str, ...] = ()  # the first events that were read and are not what was written
     shared = False  # whether other processes may write it at the same time
     ID_IN: str  # the condition of a statement for some ids
 
@@ -226,7 +228,10 @@ class Store(ABC):
         return events
 
     def _damaged(self, seq: int, how: str) -> JournalDamaged:
-        return JournalDamaged(f"event {seq} of journal {self.name} {how}", event=seq)
+        error = JournalDamaged(f"event {seq} of journal {self.name} {how}", event=seq)
+        if len(self.damage) < MAX_DAMAGE and str(error) not in self.damage:
+            self.damage = (*self.damage, str(error))
+        return error
 
     def recent_decisions(self, limit: int) -> list[Event]:
         """Return the newest decisions, newest first."""

@@ -320,5 +320,5 @@ class Service:
             sentences.append(f"upkeep fails: {self.upkeep.error}")
         if promise is not None:
             sentences.append(promise.trouble)
-        sentences += [model.clock_problem, *self.store.warnings]
+        sentences += [*self.store.damage, model.clock_problem, *self.store.warnings]
         return tuple(sentence for sentence in sentences if sentence is not None)

@@ -1,0 +1,77 @@
+"""What another process writes into a SQLite journal, while a service runs or between two starts."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from service_kit import rows
+
+from superarm.journal.backup import backup
+from superarm.journal.errors import JournalDamaged, JournalUnavailable
+from superarm.journal.sqlite import SqliteStore
+from superarm.service.handler import DecisionRequest
+
+
+def write_foreign(folder, statement):
+    with closing(sqlite3.connect(folder / "events.db", isolation_level=None)) as connection:
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize("noticed_by", ["upkeep", "decide"])
+def test_a_write_through_sqlite_by_another_process_is_noticed(drive, tmp_path, noticed_by):
+    """It is in the log, and leaves all files in their places."""
+    session = drive()
+    for i, x in enumerate(rows(5)):
+        session.decide(DecisionRequest(x, f"a{i}"))
+    SqliteStore(tmp_path / "events.db", read_only=True).close()
+    backup(tmp_path / "events.db", tmp_path / "copy.db")
+    session.store.check()  # these only read
+    write_foreign(tmp_path, "DELETE FROM events WHERE seq = 5")
+    with pytest.raises(JournalUnavailable, match="written by another process"):
+        session.expire() if noticed_by == "upkeep" else session.decide(DecisionRequest(rows(1)[0], "b"))
+    assert not session.ready
+    with pytest.raises(JournalUnavailable, match="written by another process"):
+        session.recover()
+
+
+def test_a_write_of_another_process_that_keeps_ours_waiting_is_noticed(drive, tmp_path):
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(JournalUnavailable, match="locked"):
+            session.decide(DecisionRequest(rows(1)[0], "b"))
+        other.execute("DELETE FROM pending")
+        other.execute("COMMIT")
+    with pytest.raises(JournalUnavailable, match="written by another process"):
+        session.recover()
+
+
+@pytest.mark.parametrize("length", [2, 5, 9])
+def test_another_journal_under_the_mark_of_this_one_is_refused(drive, tmp_path, length):
+    """Also a longer one: it does not have the event that was durable here."""
+    for name, n in (("events.db", 5), ("other.db", length)):
+        session = drive(name)
+        for i, x in enumerate(rows(n)):
+            session.decide(DecisionRequest(x, f"{name}-{i}"))
+        session.close()
+    (tmp_path / "events.db").write_bytes((tmp_path / "other.db").read_bytes())
+    with pytest.raises(JournalDamaged, match=r"lost its last events|another event 5 than"):
+        drive()
+
+
+def test_a_damaged_event_that_was_read_is_told_on_call(drive, tmp_path):
+    session = drive()
+    for name in ("a", "b"):
+        session.decide(DecisionRequest(rows(1)[0], name))
+    session.close()
+    write_foreign(tmp_path, "UPDATE events SET body = '{}' WHERE seq = 1")
+    session = drive()
+    assert session.trouble() == ()
+    for _ in range(2):
+        with pytest.raises(JournalDamaged):
+            session.decide(DecisionRequest(rows(1)[0], "a"))
+    assert [sentence[:7] for sentence in session.trouble()] == ["event 1"]
+    assert session.ready
