@@ -46,9 +46,9 @@ def test_the_dashboard_lives_and_escapes(live, open_service, browser, tmp_path):
     browser.open(web.url + "/")
     browser.wait("document.getElementById('state').textContent == 'live'")
     assert "nothing yet" in browser.eval("document.body.innerText")
-    simulate_users(web.url, users(), 600, behaviour=Behaviour(users=4, delay=0.05))
+    simulate_users(web.url, users(), 2000, behaviour=Behaviour(users=4, delay=0.05))
     decisions = "document.querySelectorAll('.tile .number')[1].textContent"
-    browser.wait(f"{decisions} == '600'")  # without reloading
+    browser.wait(f"{decisions} == '2,000'")  # without reloading
     stats = web.get("/v1/stats")[1]
     text = browser.eval("document.body.innerText")
     for name in NAMES:
@@ -76,7 +76,7 @@ def test_the_dashboard_lives_and_escapes(live, open_service, browser, tmp_path):
             browser.screenshot(shots / f"dashboard-{width}-{'dark' if dark else 'light'}.png")
     assert browser.complaints() == []
     simulate_users(web.url, users(), 50, behaviour=Behaviour(users=2, delay=0.0, seed=1))
-    browser.wait(f"{decisions} == '650'")
+    browser.wait(f"{decisions} == '2,050'")
 
 
 def test_it_says_when_the_service_is_gone_and_comes_back_by_itself(live, open_service, browser):

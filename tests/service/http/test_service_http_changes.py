@@ -113,13 +113,13 @@ def test_shadows_over_http(live, open_service):
     with Client(web.url) as client:
         assert soon(lambda: len(client.stats()["shadows"]) == 2)
         assert client.stats()["shadows"][1]["rate"] is None
-        for x in rows(80):
+        for x in rows(600):
             client.outcome(client.decide(x.tolist()).id, hit=bool(x[0] > 0))
-        own, shadow = soon(lambda: [one for one in [client.stats()["shadows"]] if one[0]["learnt"] == 80])[0]
+        own, shadow = soon(lambda: [one for one in [client.stats()["shadows"]] if one[0]["learnt"] == 600])[0]
         assert (own["learner"], shadow["learner"]) == ("set-logit", "set-logit:explore=show")
         for one in (own, shadow):
             assert one["low"] <= one["rate"] <= one["high"]
-            assert one["learnt"] == one["rows"] == 80
+            assert one["learnt"] == one["rows"] == 600
 
 
 def test_only_operators_change(live, tmp_path):
