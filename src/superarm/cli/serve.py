@@ -167,7 +167,7 @@ def serve(
         open_service,
         tokens,
         listener=server.Listener(host, port, unix_socket, tls_cert, tls_key),
-        limits=Limits(connections=max_connections),
+        limits=Limits(max_connections=max_connections),
         rate_limit=rate_limit,
         max_body=max_body,
         log_requests=log_requests,

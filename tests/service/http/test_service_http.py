@@ -315,7 +315,7 @@ def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypat
     assert web.get("/ready")[0] == 507
     assert web.get("/health")[0] == 200
     assert web.get(f"/v1/decisions/{ids[0]}")[0] == 200
-    assert web.get("/v1/stats")[1]["journal"]["down"]
+    assert "full" in web.get("/v1/stats")[1]["trouble"][0]
     assert b"superarm_journal_up 0" in web.get("/metrics")[1]
     assert web.post("/v1/batch/outcomes", {"outcomes": [{"id": ids[0], "hit": True}]})[0] == 507
     session.store.max_mb = 50

@@ -179,7 +179,7 @@ def test_an_answer_that_nobody_fetches_is_dropped(live, quick_sweeps, monkeypatc
 
 
 def test_connections_are_limited(live):
-    web = live(connections=4, reserved=2)
+    web = live(max_connections=4, reserved_connections=2)
     tracker = web.server.tracker
     ask = b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n"
     held = []
@@ -199,7 +199,7 @@ def test_connections_are_limited(live):
 
 
 def test_strangers_make_room_for_whoever_comes(live):
-    web = live(connections=20, reserved=4, token="a-very-secret-token")
+    web = live(max_connections=20, reserved_connections=4, token="a-very-secret-token")
     tracker = web.server.tracker
     with Client(web.url, token=web.token) as client:
         client.info()
@@ -217,7 +217,7 @@ def test_strangers_make_room_for_whoever_comes(live):
 
 def test_an_address_has_its_share(live, monkeypatch):
     monkeypatch.setattr(connection_limits, "BURST_SECONDS", 0.2)
-    web = live(unauthenticated_per_address=5)
+    web = live(max_unauthenticated_per_address=5)
     tracker = web.server.tracker
     first = [Plain(web) for _ in range(12)]  # so many at once may be somebody who starts
     soon(lambda: tracker.n_refused == 2)

@@ -41,9 +41,11 @@ class Limits:
     """Limits of one connection, and of all of them together."""
 
     max_head: int = 1 << 14  # bytes of the request line and the headers; of trailers as well
-    connections: int = 1_000
-    reserved: int = 50  # beyond these, for new connections: to show a token, or to ask for /health
-    unauthenticated_per_address: int = 250
+    max_connections: int = 1_000
+    reserved_connections: int = (
+        50  # beyond these, for new connections: to show a token, or to ask for /health
+    )
+    max_unauthenticated_per_address: int = 250
     # from the first byte to the end of the head; the idle time of the unauthenticated
     head_seconds: float = 10.0
     body_seconds: float = 30.0  # from there to the end of the body
@@ -79,17 +81,17 @@ class ConnectionTracker:
     def add(self, new: LimitedProtocol) -> bool:
         """Return whether there is room for a connection, which is then tracked."""
         limits, address = self.limits, new.address
-        if address and self._by_address[address] >= limits.unauthenticated_per_address:
+        if address and self._by_address[address] >= limits.max_unauthenticated_per_address:
             oldest = next(other for other in self.unauthenticated if other.address == address)
             if new.opened - oldest.opened >= BURST_SECONDS:
                 self._close(oldest)
-            elif self._by_address[address] >= 2 * limits.unauthenticated_per_address:
+            elif self._by_address[address] >= 2 * limits.max_unauthenticated_per_address:
                 self.n_refused += 1
                 return False
-        if len(self.connections) >= limits.connections:
-            if len(self.unauthenticated) > limits.reserved:
+        if len(self.connections) >= limits.max_connections:
+            if len(self.unauthenticated) > limits.reserved_connections:
                 self._close(next(iter(self.unauthenticated)))
-            elif len(self.connections) >= limits.connections + limits.reserved:
+            elif len(self.connections) >= limits.max_connections + limits.reserved_connections:
                 self.n_refused += 1
                 return False
         self.connections.add(new)

@@ -175,9 +175,9 @@ class Router:
         """Refuse a request whose token may not use the route; return the token's name. The body has not been read."""
         name = self.access.check(request, route.roles)
         if route.roles or not self.access.tokens.required:
-            server = request.scope.get("extensions")
-            if server is not None and "superarm" in server:
-                server["superarm"].mark_authenticated()  # our own server keeps room for these
+            extensions = request.scope.get("extensions")
+            if extensions is not None and "superarm" in extensions:
+                extensions["superarm"].mark_authenticated()  # our own server keeps room for these
         if request.method == "POST":
             request.check_encoding()
             kind = request.headers.get(b"content-type", b"")

@@ -117,14 +117,14 @@ class Listener:
                 raise InvalidInput.must("--unix-socket", self.owner, "used by no other process", str(path))
             path.unlink(missing_ok=True)  # left over by a process that was killed
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        before = os.umask(0o117)  # for this user and this group
+        old_umask = os.umask(0o117)  # for this user and this group
         try:
             bound.bind(str(path))
         except OSError as error:
             bound.close()
             raise InvalidInput.must("--unix-socket", self.owner, "a path to bind", error) from error
         finally:
-            os.umask(before)
+            os.umask(old_umask)
         return bound
 
 
@@ -197,15 +197,15 @@ class Server(uvicorn.Server):
         tls: JsonObject = {}
         if self.tls is not None:  # uvicorn's own startup has no limit for handshakes
             tls = {"ssl": self.tls, "ssl_handshake_timeout": self.limits.head_seconds}
-        connect = partial(LimitedProtocol, self.tracker, self.config, self.server_state)
-        self.servers = [await create(connect, sock=bound, backlog=self.config.backlog, **tls)]
+        make_protocol = partial(LimitedProtocol, self.tracker, self.config, self.server_state)
+        self.servers = [await create(make_protocol, sock=bound, backlog=self.config.backlog, **tls)]
         for work in (self.tracker.sweep(), self._watch_certificate(), _notify_watchdog()):
             self.start_task(work)
-        where: JsonObject = {"unix_socket": str(self.listener.unix_socket)}
+        address: JsonObject = {"unix_socket": str(self.listener.unix_socket)}
         if self.listener.unix_socket is None:
             self.port = bound.getsockname()[1]
-            where = {"host": self.listener.host, "port": self.port, "tls": self.tls is not None}
-        log.info("listening", extra=where)
+            address = {"host": self.listener.host, "port": self.port, "tls": self.tls is not None}
+        log.info("listening", extra=address)
         self.started = True
         self.on_ready()
         notify_systemd("READY=1")
@@ -252,18 +252,18 @@ def notify_systemd(state: str) -> None:
 
 def watchdog_seconds() -> float | None:
     """Return the interval of the watchdog notifications: half of its timeout; None without a watchdog."""
-    span, process = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID")
-    if not span.isdecimal() or (process is not None and process != str(os.getpid())):
+    microseconds, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID")
+    if not microseconds.isdecimal() or (pid is not None and pid != str(os.getpid())):
         return None
-    return int(span) / 2e6
+    return int(microseconds) / 2e6
 
 
 async def _notify_watchdog() -> None:
     """Notify systemd's watchdog, from the event loop itself: while that hangs, no request is served."""
-    every = watchdog_seconds()
-    while every is not None:
+    interval = watchdog_seconds()
+    while interval is not None:
         notify_systemd("WATCHDOG=1")
-        await asyncio.sleep(every)
+        await asyncio.sleep(interval)
 
 
 async def serve_page(
@@ -276,7 +276,7 @@ async def serve_page(
     """Serve a page and the routes behind it until cancelled; ``on_ready`` gets its address."""
     router = Router(routes, AccessControl(Tokens() if tokens is None else tokens, rate=1_000.0))
     router.context = context
-    server = Server(router, listener, Limits(connections=500))
+    server = Server(router, listener, Limits(max_connections=500))
     host = f"[{listener.host}]" if ":" in listener.host else listener.host
     server.on_ready = lambda: on_ready(f"http://{host}:{server.port}/")
     with listener.bind() as bound:
@@ -373,7 +373,7 @@ def _fit_file_limit(limits: Limits) -> Limits:
     with suppress(OSError, ValueError):  # macOS says that there is no limit, and has one
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if files == resource.RLIM_INFINITY or files >= limits.connections + SPARE_FILES:
+    if files == resource.RLIM_INFINITY or files >= limits.max_connections + SPARE_FILES:
         return limits
     log.warning("fewer connections than --max-connections", extra={"open_files": files})
-    return replace(limits, connections=max(1, files - SPARE_FILES))
+    return replace(limits, max_connections=max(1, files - SPARE_FILES))

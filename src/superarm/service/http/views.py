@@ -81,7 +81,7 @@ def changes(service: Service) -> list[JsonObject]:
 
 def stats(service: Service) -> JsonObject:
     """Return all that the dashboard shows."""
-    model, projector, now = service.model, service.model.projector, service.model.clock()
+    projector, now = service.model.projector, service.model.clock()
     stats, settings = projector.totals.stats, projector.totals.settings
     oldest = service.store.pending(1)
     recent = [event.id for event in service.store.recent_decisions(12)]
@@ -118,11 +118,6 @@ def stats(service: Service) -> JsonObject:
         "frozen": settings.frozen,
         "shadows": service.model.reports(),
         "warnings": list(service.handler.warnings_by_column.values()),
-        "journal": {
-            "events": model.seq,
-            "down": None if service.outage is None else str(service.outage),
-            "snapshot_lag": model.seq - model.snapshot_seq,
-        },
         "processes": service.store.processes(),
     }
     return copy.deepcopy(totals)  # the running lists are in it
