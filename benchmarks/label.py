@@ -51,7 +51,7 @@ def sampled(path: Path, seed: int) -> LabelRows:
     if len(rows) <= ROWS:
         return rows
     drawn = np.random.default_rng(seed).permutation(len(rows))[:ROWS]
-    content = read_data(path, None)
+    content = read_data(path)
     return read_arrays(content["X"][drawn], content["y"][drawn])
 
 

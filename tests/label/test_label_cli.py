@@ -67,8 +67,8 @@ def tickets(tmp_path: Path) -> Path:
 def test_how_many_clicks_would_it_take(tickets: Path) -> None:
     told = json.loads(run("label", tickets, "--answers", "team", "--target", 1, "--json").stdout)
     assert set(told) == {
-        "rows", "n_labels", "target", "clicks", "audits", "clicks_per_row", "labelled", "wrong", "wrong_rate",
-        "estimated_wrong_rate", "interval", "by_tenth",
+        "rows", "n_labels", "target", "clicks", "audits", "clicks_per_row", "labelled", "none_fits", "wrong",
+        "wrong_rate", "estimated_wrong_rate", "interval", "by_tenth",
     }  # fmt: skip
     assert (told["rows"], told["n_labels"], told["labelled"], told["wrong"]) == (180, 3, 180, 0)
     assert not list(tickets.parent.glob("*.db"))
@@ -169,7 +169,7 @@ def test_answers_move_to_another_journal(
     assert code == 0, message
     assert f"{n_answers:,} answers taken over; new labels: ads" in message
     assert "180 of 180 labelled" in message
-    assert "0 answers taken over 180 of 180 labelled" in run_here(*command)[1]
+    assert "0 answers taken over; 180 that were known before 180 of 180 labelled" in run_here(*command)[1]
 
 
 def test_what_is_wrong_is_said(tickets: Path, tmp_path: Path, run_here: Run) -> None:

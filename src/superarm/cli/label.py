@@ -241,6 +241,7 @@ def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
             ["clicks", f"{outcome['clicks']:,}"],
             ["of them audits", f"{outcome['audits']:,}"],
             ["labelled", f"{outcome['labelled']:,}"],
+            *([["no label fits", f"{outcome['none_fits']:,}"]] if outcome["none_fits"] else []),
             ["wrong, estimated", wrong],
             ["wrong, in truth", f"{100 * outcome['wrong_rate']:.2f} %"],
             ["clicks a row asked, by tenth", " ".join(f"{rate:.2f}" for rate in outcome["by_tenth"])],

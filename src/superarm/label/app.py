@@ -29,6 +29,7 @@ MAX_DISAGREEMENTS = 100  # that a page shows
 PROGRESS = (
     "rows",
     "labelled",
+    "none_fits",
     "clicks",
     "target",
     "wrong",

@@ -10,6 +10,10 @@ A person is wrong with probability e, and then gives each of the a other possibl
 e is the one under which all of a person's answers are most probable. Of one item, with J answers,
 
     Pr(answers | e)  =  sum over f of  w_f e^f (1 - e)^(J - f)        w_f = sum of p_r Π 1 / a  where f are wrong
+
+Where every label was denied, either a share pi of rows, which no label fits, has one more, or a denial was wrong:
+
+    Pr(none fits)  =  pi Π (1 - e_j)  /  (pi Π (1 - e_j) + (1 - pi) sum of p_r Π_j L_j(r))
 """
 
 from __future__ import annotations
@@ -22,6 +26,10 @@ from superarm.label.answers import Answer
 PRIOR_WRONG, PRIOR_ANSWERS = 0.1, 100.0
 RATES = np.geomspace(1e-4, 0.3, 16)
 EM_STEPS = 4
+UPPER_RATES, UPPER_SHARE = (
+    np.geomspace(1e-4, 0.4, 48),
+    0.975,
+)  # among which upper limits of rates are, and their share
 MAX_WRONG = 3  # of the answers about one item: more are as good as impossible
 FLOOR = 0.02  # the share of a model's probabilities that is spread over all labels: no label is impossible
 
@@ -65,6 +73,15 @@ def posterior(prior: Array, answers: list[Answer], error_rates: dict[str, float]
     return belief
 
 
+def none_fits_probability(
+    prior: Array, answers: list[Answer], error_rates: dict[str, float], yes_no: bool, share: float
+) -> float:
+    """Return the probability that no label fits, after answers that deny every label; ``share``: of all rows."""
+    none_fits = share * float(np.prod([1.0 - error_rates[answer.by] for answer in answers]))
+    a_slip = _with_floor(prior) @ likelihoods(answers, len(prior), error_rates, yes_no).prod(axis=0)
+    return none_fits / (none_fits + (1.0 - share) * float(a_slip))
+
+
 def _with_floor(prior: Array) -> Array:
     floored: Array = (1.0 - FLOOR) * prior + FLOOR * (prior > 0.0) / max(1, int(np.count_nonzero(prior)))
     return floored
@@ -81,12 +98,12 @@ class AnnotatorErrorRates:
     def __init__(self, n: int, yes_no: bool) -> None:
         self.n, self.yes_no = n, yes_no
         self._rates: dict[str, float] = {}
-        self._expected_wrong: dict[str, float] = {}
+        self._upper_rates: dict[str, float] = {}
         self._weights: dict[str, Array] = {}  # w_0 ... of each item
         self._n_answers: dict[str, Array] = {}  # J of each item
 
-    def set_answers(self, item: int, prior: Array, answers: list[Answer]) -> None:
-        """Set the answers about an item that count."""
+    def set_answers(self, item: int, prior: Array, answers: list[Answer], none_share: float = 0.0) -> None:
+        """Set the answers about an item that count; ``none_share``: of rows that no label fits, if all were denied."""
         for counts in self._n_answers.values():
             counts[item] = 0
         people = dict.fromkeys(answer.by for answer in answers if not answer.final)
@@ -103,6 +120,8 @@ class AnnotatorErrorRates:
             if by not in self._weights:
                 self._weights[by] = np.zeros((self.n, MAX_WRONG + 1))
                 self._n_answers[by] = np.zeros(self.n, np.int32)
+            if none_share:
+                weights, wrong = np.append((1.0 - none_share) * weights, none_share), np.append(wrong, 0)
             few = wrong <= MAX_WRONG
             if weights[few].sum() > 0.0:
                 self._weights[by][item] = np.bincount(wrong[few], weights[few], MAX_WRONG + 1)
@@ -111,7 +130,8 @@ class AnnotatorErrorRates:
     def fit(self) -> None:
         """Estimate the rates of all people."""
         for by in self._n_answers:
-            self._rates[by], self._expected_wrong[by] = self._estimate(by)
+            self._rates[by] = self._estimate(by)[0]
+            self._upper_rates[by] = self._upper_rate(by)
 
     def _estimate(self, by: str) -> tuple[float, float]:
         """Return a person's error rate, and how many of their answers are expected to be wrong."""
@@ -124,14 +144,28 @@ class AnnotatorErrorRates:
             rate = (PRIOR_WRONG + wrong) / (PRIOR_ANSWERS + float(n.sum()))
         return rate, wrong
 
+    def _upper_rate(self, by: str) -> float:
+        """Return what a person's error rate is below with a probability of 97.5 %, by the answers alone.
+
+        They say little while the model does: until then the limit is high. The prior is that of Jeffreys.
+        """
+        items = np.flatnonzero(self._n_answers[by])
+        w, n = self._weights[by][items], self._n_answers[by][items]
+        log_likelihoods = np.array([_log_likelihood(e, w, n) for e in UPPER_RATES])
+        below = np.cumsum(np.exp(log_likelihoods - log_likelihoods.max()) * UPPER_RATES**0.5)
+        return float(np.interp(UPPER_SHARE * below[-1], below, UPPER_RATES))
+
+    def upper_rates(self) -> Array:
+        """Return for each item the upper limit of the error rates of people who answered; 0 if there are none."""
+        rates = np.zeros(self.n)
+        for by, counts in self._n_answers.items():
+            rates = np.maximum(rates, np.where(counts > 0, self._upper_rates.get(by, UPPER_RATES[-1]), 0.0))
+        return rates
+
     def wrong_share(self, by: str) -> float:
         """Return the share of a person's answers that is wrong, estimated now and without the prior."""
         n_answers = self._n_answers[by].sum() if by in self._n_answers else 0
         return self._estimate(by)[1] / float(n_answers) if n_answers else 0.0
-
-    def expected_wrong_answers(self) -> float:
-        """Return how many answers of all people are expected to be wrong."""
-        return sum(self._expected_wrong.values())
 
     def rate(self, by: str) -> float:
         """Return the estimated probability that an answer of a person is wrong."""
@@ -147,5 +181,9 @@ def _powers(e: float, n: Array) -> Array:
 
 def _log_probability(e: float, w: Array, n: Array) -> float:
     """Return the log-probability of all answers of a person with the error rate e, and of that rate."""
-    prior = PRIOR_WRONG * np.log(e) + PRIOR_ANSWERS * np.log1p(-e)
-    return float(np.log((w * _powers(e, n)).sum(axis=1)).sum() + prior)
+    return _log_likelihood(e, w, n) + float(PRIOR_WRONG * np.log(e) + PRIOR_ANSWERS * np.log1p(-e))
+
+
+def _log_likelihood(e: float, w: Array, n: Array) -> float:
+    """Return the log-probability of all answers of a person with the error rate e."""
+    return float(np.log((w * _powers(e, n)).sum(axis=1)).sum())

@@ -8,7 +8,8 @@ together count as much as a quarter of the audits, within limits. Then
 
     wrong labels  W = sum of rows × Pr(wrong) of items nobody was asked about + sum of rows × doubt of the others
 
-with an interval from the posterior of that curve, and the error probability of each item.
+with an interval from the posterior of that curve, and the error probability of each item. Its upper end takes people to
+be wrong as often as their answers allow: at first, when a model knows too little to contradict them, that is often.
 """
 
 from __future__ import annotations
@@ -19,14 +20,12 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.label.calibration import ErrorCurve, logit, recency_weights
-from superarm.label.state import LabellingState
+from superarm.label.state import HIGH_ERROR_RATE, LabellingState
 
 # what all trials that are no audits count as, together: so many times the audits, within limits
 OTHERS_PER_AUDIT, OTHER_TRIALS = 0.25, (20.0, 100.0)
 MIN_AUDITS = 100  # before any label is accepted
 Z_OF_SHARE = {0.8: 0.8416, 0.975: 1.96}  # quantiles of the normal distribution
-# for the interval: for each wrong answer that was noticed UNNOTICED more; half of that after FEW_ANSWERS
-UNNOTICED, FEW_ANSWERS = 0.5, 1_000.0
 BATCH = 4096  # items that are scored at once
 
 
@@ -93,6 +92,17 @@ class ErrorEstimator:
         """Return how many labels of items that were asked about are expected to be wrong."""
         return float((self.rows_per_item * self._state.doubt)[self._state.done].sum())
 
+    def expected_wrong_at_upper_rates(self) -> float:
+        """Return how many labels of items that were asked about are expected to be wrong, at upper error rates.
+
+        After one answer the odds of a wrong label are a multiple of those that it is wrong; after several they rise
+        faster, but are small.
+        """
+        state, rate = self._state, self._state.error_rates.upper_rates()
+        odds = state.doubt_at_high_rate / np.maximum(1e-12, 1.0 - state.doubt_at_high_rate)
+        odds *= rate / (1.0 - rate) * (1.0 - HIGH_ERROR_RATE) / HIGH_ERROR_RATE
+        return float((self.rows_per_item * odds / (1.0 + odds))[state.done].sum())
+
     def expected_wrong_labels(self, accepted: Array) -> float:
         """Return how many labels are expected to be wrong, of items that were asked about and of accepted ones."""
         errors = self.error_probabilities(accepted) * self.rows_per_item[accepted]
@@ -100,16 +110,16 @@ class ErrorEstimator:
 
     def interval(self, accepted: Array) -> tuple[float, float]:
         """Return the 95 % interval of wrong labels, of items that were asked about and of accepted ones."""
-        few = FEW_ANSWERS / (FEW_ANSWERS + float(self._state.clicks.sum()))
         low, high = self._bounds(accepted, 0.975)
-        high += UNNOTICED * self._state.error_rates.expected_wrong_answers() * few
+        z, asked = Z_OF_SHARE[0.975], self.expected_wrong_asked()
+        at_upper_rates = max(asked, self.expected_wrong_at_upper_rates())
+        high += at_upper_rates - asked + _spread(at_upper_rates, asked, z) - _spread(asked, asked, z)
         return (low if low >= 1.0 else 0.0), high  # less than one label is none
 
     def _bounds(self, accepted: Array, share: float) -> tuple[float, float]:
         """Return the bounds that wrong labels are below, and above, with this probability each."""
         z, asked = Z_OF_SHARE[share], self.expected_wrong_asked()
-        # doubts stand on rates of wrong answers that are hardly known themselves: within a half of it, say
-        spread = z * (asked + (asked / 2.0) ** 2) ** 0.5
+        spread = _spread(asked, asked, z)
         logits, w = logit(self.model_doubt[accepted]), self.rows_per_item[accepted]
         e = self.error_probabilities(accepted)
         n_wrong, noise = float((w * e).sum()), z**2 * float((w**2 * e * (1.0 - e)).sum())
@@ -166,3 +176,9 @@ class ErrorEstimator:
         # the bound comes down with what it bounds
         enough = (errors + wrong_asked) * upper_80 <= self._max_wrong * (errors[0] + wrong_asked)
         return int(np.flatnonzero(enough)[0]) if enough.any() else None
+
+
+def _spread(n_wrong: float, asked: float, z: float) -> float:
+    """Return z standard deviations of a number of wrong labels; ``asked``: what is expected at the estimated rates."""
+    # doubts stand on rates of wrong answers that are hardly known themselves: within a half of it, say
+    return z * float(np.sqrt(n_wrong + (asked / 2.0) ** 2))

@@ -35,6 +35,7 @@ SOURCE, ANSWERS = "superarm", "answers"
 PRODIGY_KEYS = {
     "label", "options", "accept", "answer", "score", "priority", "spans", "tokens", "meta", "config", "style",
 }  # fmt: skip
+TABLE_HINT = "labels that a table has in a column: superarm label TABLE --labels COLUMN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,13 +234,14 @@ def _read_tasks(path: Path) -> list[object]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput.must("file", "superarm labels import", "a UTF-8 text file", str(path)) from error
+        wanted = f"a UTF-8 text file ({TABLE_HINT})"
+        raise InvalidInput.must("file", "superarm labels import", wanted, str(path)) from error
     try:
         if text.lstrip().startswith("["):
             return list(json.loads(text))
         return [json.loads(line) for line in text.splitlines() if line.strip()]
     except ValueError as error:
-        wanted = "a JSON list, or one JSON object a line"
+        wanted = f"a JSON list, or one JSON object a line ({TABLE_HINT})"
         raise InvalidInput.must("content", str(path), wanted, error) from error
 
 

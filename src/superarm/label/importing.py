@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from superarm._types import Cell
 from superarm.data.cells import is_missing
-from superarm.journal.events import AnswerBody
+from superarm.journal.events import AnswerBody, encode
 from superarm.label.formats import ImportedAnswer, plain_values, values_text
 from superarm.label.label_set import list_labels
 from superarm.label.pictures import MEDIA_TYPES
@@ -29,6 +31,8 @@ class ImportCounts:
         empty: how many say nothing: skipped, discarded, drafts; or none of all the labels that there are.
         unknown: how many are about rows that are not in the table.
         unchanged: how many are labels of our own export, as they were written.
+        repeated: how many say what another one in the file does: the same person, about the same or an equal row.
+        known: how many the labelling had before.
         new_labels: labels that were not there before.
     """
 
@@ -36,6 +40,8 @@ class ImportCounts:
     empty: int
     unknown: int
     unchanged: int
+    repeated: int
+    known: int
     new_labels: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -46,18 +52,22 @@ class ImportCounts:
             parts.append(f"{self.unknown:,} about rows that are not in the table")
         if self.unchanged:
             parts.append(f"{self.unchanged:,} as superarm exported them, which are no new answers")
+        if self.repeated:
+            parts.append(f"{self.repeated:,} that say the same as another about the same or an equal row")
+        if self.known:
+            parts.append(f"{self.known:,} that were known before")
         if self.new_labels:
             parts.append(f"new labels: {list_labels(self.new_labels)}")
         return "; ".join(parts)
 
 
 def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportCounts:
-    """Put answers into a labelling, oldest first; labels that are new are added."""
+    """Put answers into a labelling, oldest first; labels that are new are added, old names mean what they are now."""
     finder, names = RowFinder(job), dict.fromkeys(job.label_names)
-    accepted: list[tuple[int, AnswerBody]] = []
-    empty = unknown = unchanged = 0
+    accepted: dict[tuple[int, bytes], tuple[int, AnswerBody]] = {}  # by item and content
+    empty = unknown = unchanged = repeated = 0
     for answer in sorted(answers, key=lambda answer: answer.time):
-        row, body = finder.find(answer.values, answer.row), answer.body
+        row, body = finder.find(answer.values, answer.row), _in_current_names(job, answer.body)
         mentioned = [*(body.labels or ()), *([] if body.label is None else [body.label])]
         if answer.unchanged:
             unchanged += 1
@@ -66,14 +76,27 @@ def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportC
         else:
             names |= dict.fromkeys(mentioned)
             is_none = body.label is None and body.hit is None
-            if is_none and (not mentioned or names.keys() <= set(mentioned)):
+            key = int(job.rows.item_of_row[row]), encode(body)
+            if not mentioned or (is_none and names.keys() <= set(mentioned)):
                 empty += 1  # nothing, or none of all labels
+            elif key in accepted:
+                repeated += 1
             else:
-                accepted.append((row, body))
+                accepted[key] = row, body
     new_labels = tuple(name for name in names if name not in job.label_names)
     for name in new_labels:
         job.add_label(name)
-    return ImportCounts(job.add_answers(accepted), empty, unknown, unchanged, new_labels)
+    n_new = job.add_answers(accepted.values())
+    known = len(accepted) - n_new
+    return ImportCounts(n_new, empty, unknown, unchanged, repeated, known, new_labels)
+
+
+def _in_current_names(job: Labelling, body: AnswerBody) -> AnswerBody:
+    """Return an answer in the names that labels have now: some were renamed or merged."""
+    label_set, shown = job.state.label_set, body.labels or []
+    hit = (body.label in shown if shown else body.label is not None) if body.hit is None else body.hit
+    label = None if body.label is None else label_set.current_names([body.label], denied=False)[0]
+    return replace(body, labels=label_set.current_names(shown, denied=not hit), label=label)
 
 
 class RowFinder:

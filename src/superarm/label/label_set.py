@@ -115,6 +115,19 @@ class LabelSet:
         p /= p.sum(axis=1, keepdims=True)
         return p
 
+    def current_names(self, names: Iterable[str], *, denied: bool) -> list[str]:
+        """Return what labels are called now, some of which were renamed or merged; unknown names stay as they are.
+
+        A "no" about a label that was merged says nothing about the other: such labels are left out if ``denied``.
+        """
+        current: dict[str, None] = {}
+        for name in names:
+            number = self.numbers.get(name)
+            into = None if number is None else self.merged_into[number]
+            if into == number or not denied:
+                current[name if into is None else self.names[into]] = None
+        return list(current)
+
     def current_answer(self, answer: Answer) -> Answer | None:
         """Return an answer in the labels of now; None if none of the labels in it is live."""
         if self.live.all():

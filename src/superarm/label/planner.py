@@ -18,7 +18,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.label.error_estimator import ErrorEstimator
-from superarm.label.state import NOBODY, LabellingState
+from superarm.label.state import MIN_DOUBT, NOBODY, LabellingState
 
 AUDIT_SHARE, LATER_AUDIT_SHARE, MANY_AUDITS = 0.25, 0.1, 1_500
 EARLY_AUDITS = 0.15  # the share of audits that are asked while no item may be accepted yet
@@ -26,7 +26,6 @@ SAMPLE = 64  # items among which the next is chosen
 FIRST_ITEMS = 50  # that are drawn at random before anything is estimated
 MIN_ROUND, MAX_SCORED = 10, 200  # clicks; items that are scored again at each click, in longer rounds
 MAX_WRONG_AT_1 = 1 / 1_000  # the share of wrong labels with a target of 1
-MIN_DOUBT = 0.01  # a doubt below it is no reason to ask a second time
 # how a recheck is scheduled: doubt at a high error rate, clicks for each, how many, clicks between two searches
 MIN_DOUBT_TO_SCHEDULE, CLICKS_PER_RECHECK, MAX_RECHECKS, CLICKS_BETWEEN_SEARCHES = 0.2, 50, 40, 10
 UNCLEAR = 0.02, 0.98  # an audit that leaves such a probability that the model was wrong is asked again
@@ -101,7 +100,7 @@ class QuestionPlanner:
 
     def is_finished(self) -> bool:
         """Return whether enough labels are right."""
-        if self._second_opinions().any():
+        if self.n_second_opinions():
             return False
         if not self.state.done.all():
             return self._is_enough
@@ -135,7 +134,9 @@ class QuestionPlanner:
         priorities = np.where(is_free, self._recheck_priorities(), 0.0)
         second = self._second_opinions(by) & is_free
         share = max(self._settings.second_opinion_share, MIN_SECOND_OPINIONS)
-        if second.any() and (random.random() < share or not len(items)):
+        if self._is_enough and not second.any() and not state.done.all():
+            return None  # only second opinions are missing, of others
+        if second.any() and (self._is_enough or random.random() < share or not len(items)):
             priorities[second] = np.inf
         recheck = int(priorities.argmax())
         if priorities[recheck] == np.inf or not len(items):
@@ -191,6 +192,10 @@ class QuestionPlanner:
         item = int(doubts.argmax())
         if doubts[item] >= MIN_DOUBT_TO_SCHEDULE:
             self._scheduled[item] = int(state.clicks[item])
+
+    def n_second_opinions(self) -> int:
+        """Return how many second opinions about items that are done are wanted."""
+        return int(np.count_nonzero(self._second_opinions()))
 
     def _second_opinions(self, by: str | None = None) -> Array:
         """Return for each item whether a second opinion is wanted; of ``by``, who must not have given the first.

@@ -14,6 +14,7 @@ from superarm.errors import Description, InvalidInput
 from superarm.label.answers import TABLE_AS_PERSON, Answer
 from superarm.label.belief import possible_labels
 from superarm.label.error_estimator import ErrorEstimator
+from superarm.label.model import NO_LABEL
 from superarm.label.planner import QuestionPlanner
 from superarm.label.rows import LabelRows
 from superarm.label.settings import LabelSettings
@@ -32,6 +33,7 @@ class LabellingProgress:
     Attributes:
         rows: of the table.
         labelled: rows that have a label: asked about, or accepted (none before there were enough audits).
+        none_fits: rows of which people have denied every label.
         rows_asked: rows that people were asked about.
         clicks: answers so far; those that were taken back do not count.
         audits: how many rows were asked about that would have been accepted unasked.
@@ -45,6 +47,7 @@ class LabellingProgress:
 
     rows: int
     labelled: int
+    none_fits: int
     rows_asked: int
     clicks: int
     audits: int
@@ -59,12 +62,14 @@ class LabellingProgress:
     def sentence(self) -> str:
         """All of it in one line."""
         parts = [f"{self.labelled:,} of {self.rows:,} labelled"]
+        if self.none_fits:
+            parts.append(f"{self.none_fits:,} that no label fits")
         if self.wrong is not None and self.interval is not None:
             low, high = (100 * end for end in self.interval)
             parts.append(f"{100 * self.wrong:.1f} % wrong [{low:.1f}, {high:.1f}]")
         audits = f", {self.audits:,} of them audits" if self.audits else ""
         text = ", ".join([*parts, f"{self.clicks:,} clicks{audits}"])
-        rest = self.rows - self.labelled
+        rest = self.rows - self.labelled - self.none_fits
         if self.finished or (self.clicks_left is None and self.clicks < FIRST_CLICKS):
             return text
         if self.clicks_left is None or not rest:
@@ -110,6 +115,7 @@ class LabellingResults:
         state, rows_per_item = self.state, self.rows.rows_per_item
         clicks, finished = int(state.clicks.sum()), self.planner.is_finished()
         rows_asked = int(rows_per_item[state.done & (state.label >= 0)].sum())
+        none_fits = int(rows_per_item[state.done & (state.label == NO_LABEL)].sum())
         accepted = self.planner.accepted_items()
         labelled = rows_asked + int(rows_per_item[accepted].sum())
         wrong, interval, clicks_left = None, None, None
@@ -122,6 +128,7 @@ class LabellingResults:
         return LabellingProgress(
             rows=len(self.rows),
             labelled=labelled,
+            none_fits=none_fits,
             rows_asked=rows_asked,
             clicks=clicks,
             audits=state.n_audits,
@@ -144,12 +151,14 @@ class LabellingResults:
         def clicks_for(items: float) -> float:
             return items + extra * learnt * float(np.log1p(items / learnt))  # fewer and fewer, like 1 / items
 
-        clicks = clicks_for(int(np.count_nonzero(~state.done)))
+        items = float(np.count_nonzero(~state.done))
         if self.settings.target < 1.0:
             if items_left is None:
                 return None
-            needed = clicks_for(items_left / (1.0 - audit_share))
-            clicks = min(clicks, max(needed, self.estimator.n_audits_needed() / audit_share))
+            needed = items_left / (1.0 - audit_share)
+            items = min(items, max(needed, self.estimator.n_audits_needed() / audit_share))
+        second_opinions = self.planner.n_second_opinions() + self.settings.second_opinion_share * items
+        clicks = clicks_for(items) + second_opinions
         return max(1, round(clicks)) if clicks > 0.0 else None
 
     def people(self) -> dict[str, dict[str, float]]:

@@ -32,9 +32,11 @@ def simulate_labeller(
         job.answer(question, **simulated_answer(question, truth[question.row], wrong, random))
         on_progress(job.state.n_done - n_done)
     progress = job.progress()
-    labels = [result["label"] for result in job.results()]
-    n_labelled = len(labels) - labels.count(None)
-    n_wrong = sum(label not in (None, right) for label, right in zip(labels, truth, strict=True))
+    results = job.results()
+    settled = [
+        (result["label"], right) for result, right in zip(results, truth, strict=True) if result["how"]
+    ]
+    n_wrong = sum(label != right for label, right in settled)  # that none fits may be wrong, too
     return {
         "rows": progress.rows,
         "n_labels": len(job.label_names),
@@ -42,9 +44,10 @@ def simulate_labeller(
         "clicks": progress.clicks,
         "audits": progress.audits,
         "clicks_per_row": round(progress.clicks / progress.rows, 4),
-        "labelled": n_labelled,
+        "labelled": progress.labelled,
+        "none_fits": progress.none_fits,
         "wrong": n_wrong,
-        "wrong_rate": round(n_wrong / max(1, n_labelled), 5),
+        "wrong_rate": round(n_wrong / max(1, len(settled)), 5),
         "estimated_wrong_rate": None if progress.wrong is None else round(progress.wrong, 5),
         "interval": None if progress.interval is None else [round(end, 5) for end in progress.interval],
         "by_tenth": [rate for _, rate in job.curve(10)],

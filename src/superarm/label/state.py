@@ -16,7 +16,13 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import Rows
 from superarm.label.answers import TABLE_AS_PERSON, Answer
-from superarm.label.belief import AnnotatorErrorRates, possible_labels, posterior
+from superarm.label.belief import (
+    AnnotatorErrorRates,
+    none_fits_probability,
+    possible_labels,
+    posterior,
+    truth_table,
+)
 from superarm.label.calibration import ErrorCurve, logit, recency_weights
 from superarm.label.label_set import LabelSet
 from superarm.label.model import NO_LABEL, LabelModel, ModelTrial
@@ -27,6 +33,8 @@ MIN_DOUBT_FOR_PRIOR = 0.005  # a prior is kept while the doubt at the high error
 REFIT_AFTER = 25, 250  # after a quarter more answers, within these limits, doubtful items are looked at again
 MAX_SLIP = 0.1  # labels that were denied are shown again where the probability of a slip is above this
 MAX_TRIALS = 8_000
+MIN_DOUBT = 0.01  # a doubt below it is no reason to ask a second time
+PRIOR_NONE_FITS, PRIOR_ROWS = 0.1, 100.0  # rows that no label fits, of so many, before there are any answers
 NOBODY = None  # in `LabellingState.sole_person`
 
 
@@ -43,7 +51,7 @@ class LabellingState:
         doubt: of each item that was asked about, the probability that its label is wrong.
         doubt_at_high_rate: what the doubt would be if all answers came from people with a high error rate.
         done: whether the item needs no further question: its label was named, all others were excluded, it is sure
-            enough for the target, or none fits.
+            enough for the target, or none fits: all labels were denied, which is credible, or some of them twice.
         clicks: how many answers to questions there are about each item; those that were taken back do not count.
         skips: how often each item was skipped.
         sole_person: of each item, who gave the only answer to a question that counts; NOBODY if it is not one.
@@ -75,6 +83,7 @@ class LabellingState:
         self.model_error = np.zeros(n)
         self.audited = np.zeros(n, bool)
         self._done_order: dict[int, None] = {}  # a set that keeps its order
+        self._n_none_fits = 0.0  # the expected number of items that no label fits
         self._until_refit = REFIT_AFTER[0]
         # the model's probabilities to this power are right, but for this share of rows, which have any label
         self._inverse_temperature, self._floor = 1.0, 0.0
@@ -90,6 +99,11 @@ class LabellingState:
     def n_done(self) -> int:
         """How many items have been done at any time."""
         return len(self._done_order)
+
+    @property
+    def none_fits_share(self) -> float:
+        """The estimated share of rows that no label fits."""
+        return (PRIOR_NONE_FITS + self._n_none_fits) / (PRIOR_ROWS + self.n_done)
 
     def items_by_time(self) -> Array:
         """Return the items in the order in which they were done first."""
@@ -169,9 +183,7 @@ class LabellingState:
         if disabled is None:
             self.model.add_label()
             labels.add(name)
-            self.update_items(
-                item for item in self.answers if self.done[item] and self.label[item] == NO_LABEL
-            )
+            self.update_items(item for item in self.answers if self.label[item] == NO_LABEL)
             return
         labels.live[disabled] = True
         for trial in self.trials.values():
@@ -235,6 +247,8 @@ class LabellingState:
         self.skips[item] = sum(answer.hit is None for answer in every)
         self.sole_person[item] = clicks[0].by if len(clicks) == 1 else NOBODY
         self.audited[item] = trial is not None and trial.is_audit and bool(clicks)
+        if self.done[item] and self.label[item] == NO_LABEL:
+            self._n_none_fits -= 1.0 - self.doubt[item]
         if not answers:
             self.label[item], self.doubt[item], self.done[item] = NO_LABEL, 1.0, False
             self.error_rates.set_answers(item, np.ones(1), [])
@@ -242,36 +256,50 @@ class LabellingState:
         prior = self._prior(item)
         tempered = self._tempered(prior)
         belief = self._posterior(tempered, answers)
-        none_fits = self._none_fits(answers)
-        self.error_rates.set_answers(
-            item, tempered, [] if none_fits else answers
-        )  # none fits: nobody was wrong
-        label = NO_LABEL if none_fits else int(belief.argmax())
-        self.label[item], self.doubt[item] = label, 0.0 if none_fits else 1.0 - belief[label]
+        all_denied = self._all_denied(answers)
+        none_share = self.none_fits_share if all_denied else 0.0
+        self.error_rates.set_answers(item, tempered, answers, none_share)
+        label = NO_LABEL if all_denied else int(belief.argmax())
+        self.label[item] = label
+        rates = {answer.by: self.error_rates.rate(answer.by) for answer in answers}
+        self.doubt[item] = self._doubt(label, tempered, answers, rates)
+        high_rates = dict.fromkeys(rates, HIGH_ERROR_RATE)
+        self.doubt_at_high_rate[item] = self._doubt(label, tempered, answers, high_rates)
         if trial is not None:
             predicted = self.label_set.merged_into[trial.label]
-            self.model_error[item] = 1.0 if none_fits else 1.0 - belief[predicted]
+            one_fits = self.doubt[item] if all_denied else 1.0
+            self.model_error[item] = 1.0 - one_fits * belief[predicted]
         self.done[item] = self._is_done(label, answers, float(self.doubt[item]))
         if not self.done[item]:
             return
         self._done_order.setdefault(item)
         if label == NO_LABEL:
+            self._n_none_fits += 1.0 - self.doubt[item]
             return
         if self.doubt[item] < 0.5:
             self.model.learn(item, label)
-        rates = dict.fromkeys((answer.by for answer in answers), HIGH_ERROR_RATE)
-        self.doubt_at_high_rate[item] = 1.0 - posterior(tempered, answers, rates, self.settings.yes_no)[label]
         if trial is not None:
             trial.prior = prior if self.doubt_at_high_rate[item] > MIN_DOUBT_FOR_PRIOR else None
 
-    def _none_fits(self, answers: list[Answer]) -> bool:
+    def _doubt(self, label: int, prior: Array, answers: list[Answer], rates: dict[str, float]) -> float:
+        """Return the probability that a label is wrong, or, of NO_LABEL, that one fits; ``rates``: of wrong answers."""
+        yes_no = self.settings.yes_no
+        if label == NO_LABEL:
+            return 1.0 - none_fits_probability(prior, answers, rates, yes_no, self.none_fits_share)
+        return 1.0 - float(posterior(prior, answers, rates, yes_no)[label])
+
+    def _all_denied(self, answers: list[Answer]) -> bool:
         """Return whether people have denied every label."""
         affirmed = any(answer.hit or answer.label >= 0 for answer in answers)
         return not affirmed and not possible_labels(answers, self.label_set.live).any()
 
     def _is_done(self, label: int, answers: list[Answer], doubt: float) -> bool:
         """Return whether no further question is needed: it was named, all others are excluded, or it is sure enough."""
-        if label == NO_LABEL or any(a.label >= 0 or (a.hit and len(a.shown) == 1) for a in answers):
+        live = self.label_set.live
+        if label == NO_LABEL:
+            denied_twice = np.count_nonzero(~truth_table(answers, len(live)), axis=0)[live] > 1
+            return bool(doubt < MIN_DOUBT or denied_twice.all() or (doubt < 0.5 and denied_twice.any()))
+        if any(a.label >= 0 or (a.hit and len(a.shown) == 1) for a in answers):
             return True
-        possible = possible_labels(answers, self.label_set.live)
+        possible = possible_labels(answers, live)
         return bool(possible.sum() == 1 and possible[label]) or doubt <= (1.0 - self.settings.target) / 2.0

@@ -1,0 +1,149 @@
+"""Wrong clicks: "none of these" by a slip, second opinions, and an error interval that holds from the beginning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from label_jobs import DIGITS, add_answers, digit_rows, small_job
+
+import superarm as sa
+from superarm.label.answers import Answer
+from superarm.label.belief import AnnotatorErrorRates, none_fits_probability
+from superarm.label.simulation import simulate_labeller, simulated_answer
+
+
+@pytest.mark.parametrize("yes_no", [False, True])
+def test_a_row_whose_right_label_was_denied_by_a_slip_gets_it(yes_no: bool) -> None:
+    rows = digit_rows(400)
+    job, n_clicks, slip = sa.Labelling(rows, labels=DIGITS, target=0.97, yes_no=yes_no), 0, -1
+    while (question := job.ask()) is not None:
+        n_clicks += 1
+        right = rows.truth[question.row]
+        if n_clicks > 150 and slip < 0 and question.labels[0] == right:
+            slip = question.row
+            job.answer(question, **({"yes": False} if yes_no else {"none": True}))
+        else:
+            job.answer(question, **simulated_answer(question, right, 0.0, np.random.default_rng(0)))
+    assert slip >= 0
+    assert job.results()[slip]["label"] == rows.truth[slip]
+
+
+def test_a_row_that_no_label_fits_is_asked_about_once_more_until_there_were_others() -> None:
+    n, names = 120, list("abcdefgh")
+    job = sa.Labelling([{"n": float(i)} for i in range(n)], labels=names, target=1.0, max_labels=4)
+    questions: dict[int, list[list[str]]] = {}
+    while (question := job.ask()) is not None:
+        questions.setdefault(question.row, []).append(question.labels)
+        fits = question.row % 4
+        job.answer(question, **({"none": True} if not fits else {"label": names[fits]}))
+    nones = [asked for row, asked in questions.items() if row % 4 == 0]
+    assert sorted(nones[0][0] + nones[0][1]) == names  # each label, and then
+    assert len(nones[0]) == 3  # the most believed of them again
+    assert all(len(asked) == 2 for asked in nones[-10:])  # it is known by then that there are such rows
+    told = job.progress()
+    assert (told.none_fits, told.labelled) == (n // 4, n - n // 4)
+    assert f"{n - n // 4} of {n} labelled, {n // 4} that no label fits, " in told.sentence
+    assert job.state.none_fits_share == pytest.approx(n / 4 / (n + 100), abs=0.01)
+
+
+def test_a_doubt_that_none_fits_counts_as_an_error() -> None:
+    job = small_job(max_labels=9)
+    add_answers(
+        job, [{"row": 0, "labels": ["a", "b"], "by": "ann"}, {"row": 0, "labels": ["b", "c"], "by": "bob"}]
+    )
+    assert job.results()[0]["how"] == "none fits"
+    assert job.results()[0]["belief"] < 0.999
+    assert 0.001 < job.estimator.expected_wrong_asked() < 0.5
+
+
+def test_the_probability_that_none_fits_is_that_of_bayes() -> None:
+    prior, e, share = np.full(2, 0.5), 0.1, 0.02
+    answers = [Answer(1, "ann", (0,), False), Answer(2, "ann", (1,), False)]
+    none, one = share * (1 - e) ** 2, (1 - share) * e * (1 - e)  # one label was shown: one other answer
+    found = none_fits_probability(prior, answers, {"ann": e}, False, share)
+    assert found == pytest.approx(none / (none + one))
+
+
+def test_a_simulated_labeller_counts_rows_that_were_lost_as_wrong() -> None:
+    rows = digit_rows(100)
+    job = sa.Labelling(rows, labels=DIGITS, target=1.0)
+    for _ in range(2):
+        add_answers(
+            job, [{"row": row, "labels": DIGITS, "by": by} for row in range(3) for by in ("ann", "bob")]
+        )
+    told = simulate_labeller(job, rows.truth)
+    assert told["none_fits"] + told["labelled"] == 100
+    assert told["wrong"] == told["none_fits"]
+
+
+def test_a_row_of_which_all_labels_were_denied_takes_a_new_one() -> None:
+    job = small_job(max_labels=9)
+    question = job.ask()
+    job.answer(question, none=True)
+    assert job.progress().none_fits == 0  # not yet: it is asked about again
+    job.add_label("d")
+    assert job.results()[question.row]["label"] == "d"
+
+
+@pytest.mark.parametrize("people", [("ann",), ("ann", "bob")])
+def test_second_opinions_do_not_keep_the_work_from_its_end(people: tuple[str, ...]) -> None:
+    rows = digit_rows(900)
+
+    def n_clicks(share: float) -> int:
+        job, clicks = sa.Labelling(rows, labels=DIGITS, target=0.97, second_opinion_share=share), 0
+        while any((question := job.ask(by)) is not None for by in np.roll(people, clicks)):
+            by = next(by for by in people if job.ask(by) is question)
+            job.answer(question, by=by, label=rows.truth[question.row])
+            clicks += 1
+        assert job.progress().finished
+        assert job.progress().labelled == 900
+        return clicks
+
+    assert n_clicks(0.2) < 1.5 * n_clicks(0.0)
+
+
+def test_second_opinions_are_clicks_that_are_left() -> None:
+    few, many = (small_job(second_opinion_share=share) for share in (0.0, 1.0))
+    for job in (few, many):
+        add_answers(job, [{"row": row, "label": "a", "by": "ann"} for row in range(20)])
+        add_answers(job, [{"row": row, "label": "a", "by": "bob"} for row in range(20) if row >= 10])
+        job.planner.begin_round(0)
+    assert many.planner.n_second_opinions() == 10
+    assert many._clicks_left() == few._clicks_left() + 10 + 20
+
+
+def test_the_upper_rate_is_high_until_answers_say_something() -> None:
+    """With a model that knows nothing, wrong answers cannot be noticed; with one that is sure they would be."""
+    stats = pytest.importorskip("scipy.stats")
+    n = 200
+    for sure, few, many in ((0.0, 0.3, 0.4), (1.0, 0.005, 0.02)):
+        rates = AnnotatorErrorRates(n, yes_no=False)
+        prior = (1.0 - sure) * np.full(4, 0.25) + sure * np.eye(4)[0]
+        for item in range(n):
+            rates.set_answers(item, prior, [Answer(1, "ann", (0, 1, 2), True, 0)])
+        assert (rates.upper_rates() == rates.upper_rates()[0]).all()
+        rates.fit()
+        assert few < rates.upper_rates()[0] < many
+    assert rates.upper_rates()[0] == pytest.approx(stats.beta.ppf(0.975, 0.5, n + 0.5), rel=0.15)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.1])
+def test_the_interval_holds_from_the_beginning(wrong: float) -> None:
+    held = []
+    for seed in range(4):
+        rows = digit_rows(1_000)
+        job = sa.Labelling(rows, labels=DIGITS, target=0.97, seed=seed)
+        random = np.random.default_rng((seed, 5))
+        for n_clicks in range(1, 401):
+            question = job.ask()
+            if question is None:
+                break
+            job.answer(question, **simulated_answer(question, rows.truth[question.row], wrong, random))
+            if n_clicks % 100 == 0:
+                settled = [(one["label"], rows.truth[one["row"]]) for one in job.results() if one["how"]]
+                share = np.mean([label != right for label, right in settled])
+                low, high = job.progress().interval
+                held.append(low <= share <= high)
+                assert high < 0.5
+    assert len(held) >= 12
+    assert np.mean(held) >= 0.9
