@@ -95,13 +95,13 @@ class ErrorEstimator:
     def expected_wrong_at_upper_rates(self) -> float:
         """Return how many labels of items that were asked about are expected to be wrong, at upper error rates.
 
-        After one answer the odds of a wrong label are a multiple of those that it is wrong; after several they rise
-        faster, but are small.
+        After one answer, doubt / (1 - doubt) is a multiple of rate / (1 - rate); after several it rises faster, but is
+        small.
         """
-        state, rate = self._state, self._state.error_rates.upper_rates()
-        odds = state.doubt_at_high_rate / np.maximum(1e-12, 1.0 - state.doubt_at_high_rate)
-        odds *= rate / (1.0 - rate) * (1.0 - HIGH_ERROR_RATE) / HIGH_ERROR_RATE
-        return float((self.rows_per_item * odds / (1.0 + odds))[state.done].sum())
+        state, rate, high = self._state, self._state.error_rates.upper_rates(), HIGH_ERROR_RATE
+        ratio = state.doubt_at_high_rate / np.maximum(1e-12, 1.0 - state.doubt_at_high_rate)
+        ratio *= rate / (1.0 - rate) * (1.0 - high) / high
+        return float((self.rows_per_item * ratio / (1.0 + ratio))[state.done].sum())
 
     def expected_wrong_labels(self, accepted: Array) -> float:
         """Return how many labels are expected to be wrong, of items that were asked about and of accepted ones."""
