@@ -10,6 +10,7 @@ from service_kit import LABELS, Clock, D, rows
 import superarm as sa
 from superarm.data.rows import Row
 from superarm.errors import InvalidInput
+from superarm.explore import Cover
 from superarm.journal.projector import Projector
 from superarm.learners.registry import make
 from superarm.service.handler import DecisionRequest, OutcomeRequest
@@ -137,4 +138,86 @@ def test_blocks_of_events_give_the_bits_of_single_ones(drive, kind):
         single.project([event])
     assert bits(whole.learner) == bits(single.learner) == live
     assert whole.totals.stats == single.totals.stats == session.stats
+    assert replayed(session, from_start=True).same
+
+
+def promise_of(session):
+    """What moves the promise, and what is counted of it, but for decisions."""
+    names = ("targets", "thresholds", "recent_misses", "tally", "warm_up")
+    return {name: session.learner.core.state()[f"rule.{name}"].tobytes() for name in names}
+
+
+def save_trained_promise(path):
+    """Save a model that promises a coverage, and has learnt to show few labels; it has counted 0 answers."""
+    learner = sa.SetLogit(labels=LABELS, n_features=D, set_size=2)
+    for x in rows(500, 7):
+        decision = learner.decide(x)
+        learner.update(decision, label=LABELS[int(x.argmax())])
+    learner.with_new_rule(explore=Cover(coverage=0.5, warm_up=0), set_size=None).save(path)
+    return path
+
+
+@pytest.mark.parametrize("late", ["hit", "miss", "label", "missed label"])
+@pytest.mark.parametrize("default", [False, True, None])
+def test_a_default_moves_no_promise_and_the_late_answer_moves_it_as_one_in_time(
+    drive, tmp_path, default, late
+):
+    """Of two services, one hears every answer in time, the other after the timeout."""
+    model, clock = save_trained_promise(tmp_path / "promise.npz"), Clock()
+    prompt = drive("prompt.db", model=model, group="g")
+    slow = drive("slow.db", model=model, group="g", timeout=10.0, default_outcome=default, clock=clock)
+    before = promise_of(slow)
+    for i, x in enumerate(rows(4)):
+        request = DecisionRequest(x, f"d{i}", context={"g": "one"})
+        shown, later = prompt.decide(request), slow.decide(request)
+        assert i > 0 or shown.labels == later.labels
+        assert len(later.labels) < len(LABELS)
+        wanted = late in ("hit", "label")
+        if i == 0:  # the decisions are the same, so the promise must be, too
+            clock.now += 11.0
+            assert slow.expire() == 1
+            assert promise_of(slow) == before
+            assert slow.learner.coverage.answers == 0
+        for session, made in ((prompt, shown), (slow, later)):
+            label = next(name for name in LABELS if (name in made.labels) == wanted)
+            answer = {"label": label} if late.endswith("label") else {"hit": wanted}
+            session.outcome(OutcomeRequest(f"d{i}", **answer))
+        if i == 0:
+            assert promise_of(slow) == promise_of(prompt) != before
+    coverage = slow.learner.coverage
+    assert coverage.answers == 4
+    ((answers, hits, _),) = slow.stats.coverage_by_group.values()
+    assert (answers, hits / answers) == (4, pytest.approx(coverage.kept))
+    assert replayed(slow, from_start=True).same
+    whole, single = (Projector(slow.store, slow.store.snapshot(0)) for _ in range(2))
+    whole.catch_up()
+    for event in slow.store.events():
+        single.project([event])
+    live = bits(slow.learner)
+    assert bits(whole.learner) == bits(single.learner) == live
+    slow.store.close()  # killed
+    assert bits(drive("slow.db").learner) == live
+
+
+def test_a_late_answer_does_not_shorten_the_warm_up(drive):
+    clock = Clock()
+    session = drive(set_size=None, coverage=0.9, timeout=10.0, default_outcome=False, clock=clock)
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    before = promise_of(session)
+    clock.now += 11.0
+    assert session.expire() == 1
+    session.outcome(OutcomeRequest("a", hit=True))
+    assert session.stats.learnt == 2
+    assert promise_of(session) == before
+
+
+def test_a_promise_goes_on_after_a_rollback(drive, tmp_path):
+    session = drive(model=save_trained_promise(tmp_path / "promise.npz"))
+    for i, x in enumerate(rows(10)):
+        session.decide(DecisionRequest(x, f"d{i}"))
+        session.outcome(OutcomeRequest(f"d{i}", hit=True))
+    before = promise_of(session)
+    session.rollback(0)
+    assert promise_of(session) == before
+    assert session.learner.coverage.answers == 10
     assert replayed(session, from_start=True).same

@@ -149,6 +149,15 @@ class Cover(Rule):
     def draw_log_from(self, record: dict[str, Any]) -> Array:
         return np.array([record[name] for name in LOG_KEYS], np.float64)
 
+    def without_promise(self, draw_log: Array) -> Array:
+        log = draw_log.copy()
+        log[LOG_KEYS.index("counts") : LOG_KEYS.index("counts") + 1] = 0.0  # an empty log stays empty
+        return log
+
+    def count_answer(self, kernel: CoverKernel, draw_log: Array, hit: bool, label: int) -> None:
+        if len(draw_log):  # else another rule made the decision
+            kernel.count_answer(draw_log, hit, label)
+
     @classmethod
     def distribution_from(
         cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int

@@ -71,6 +71,7 @@ class Rule(Parametrised, ABC):
     _hooks = Parametrised._hooks | {
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "use_coverage"),
+        *("without_promise", "count_answer"),
         *("coverage_at", "edge", "report_problem", "unlabelled", "with_state_of"),
     }
 
@@ -123,6 +124,13 @@ class Rule(Parametrised, ABC):
     def draw_log_from(self, record: dict[str, Any]) -> Array:
         """Return the head of the draw log behind a record: all that moves the rule, now or when an answer comes."""
         return np.array(record.get("draw_log", ()), np.float64)
+
+    def without_promise(self, draw_log: Array) -> Array:
+        """Return the draw log for an answer that nobody gave: it teaches the learner and moves no promise."""
+        return draw_log
+
+    def count_answer(self, kernel: Any, draw_log: Array, hit: bool, label: int) -> None:
+        """Count an answer for a promise, as ``kernel`` does where the learner learns it; ``label`` is -1 if unknown."""
 
     def use_coverage(self, kernel: Any, coverage: float | None, owner: str) -> None:
         """Promise another ``coverage`` with the next decisions of ``kernel``; ``None``, the rule's own again.

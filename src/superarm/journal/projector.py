@@ -208,6 +208,8 @@ class Projector:
         if learns and expired is not None:
             self._learn_staged()  # whether the default was learnt must be known
             default_learnt = self.was_learnt(expired, record)
+            if default_learnt:
+                self._count_late_answer(record, hit, label if named else None)
             learns = not default_learnt or self._says_more(event, expired, record)
         staged = StagedOutcome(event, record, learns)
         if learns and record.event.seq in self.totals.refused_seqs:
@@ -222,7 +224,8 @@ class Projector:
             staged.refusal = "the label is disabled"
         elif learns:
             self._staged_updates.append(staged)
-            self._updates.add_answer(record.event, hit, label if named else None)
+            is_default = event.kind == TIMEOUT
+            self._updates.add_answer(record.event, hit, label if named else None, is_default=is_default)
         self._staged.append(staged)
 
     def was_learnt(self, event: Event, record: DecisionRecord) -> bool:
@@ -266,11 +269,18 @@ class Projector:
             rule=body.rule,
         )
 
+    def _count_late_answer(self, record: DecisionRecord, hit: bool, label: str | None) -> None:
+        """Count an answer for the promise, which the default that was learnt before it has not moved."""
+        learner = self.learner
+        number = -1 if label is None else self._updates.number[label]
+        learner.rule.count_answer(learner.core.rule, record.event.draw_log(learner), hit, number)
+
     def _learn_correction(self, record: DecisionRecord, hit: bool, label: str | None) -> str | None:
         """Learn the outcome of a decision whose default was learnt before; return why that was not possible."""
         learner = self.learner
         try:
             given = self._as_given(record)
+            given.draw_log = learner.rule.without_promise(record.event.draw_log(learner)).tobytes()
             if (label is None and "hit" not in learner.feedback) or not learner.learns_from(given):
                 return f"{learner.owner} learns from an answer once, and from no set but its own"
             if label is None:
@@ -334,7 +344,7 @@ class Projector:
             return
         if not timeout:
             self.totals.estimate.add(shown.top, shown.labels, shown.log_propensity, outcome.hit)
-            if self._counts_for_promise(shown.rule):
+            if self._counts_for_promise(shown.rule) and not self.totals.settings.frozen:
                 self.totals.stats.count_for_promise(
                     outcome.hit, len(shown.labels), outcome.label, self._group(record.event)
                 )

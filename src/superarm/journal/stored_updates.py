@@ -27,6 +27,7 @@ class StoredAnswer(NamedTuple):
     row: Any  # where rows have names: what these mean may change with the next row; else None
     hit: bool
     label: int  # its number; -1 where only a bit came
+    is_default: bool  # no answer came in time: it moves no promise
     decisions_before: int  # how many decisions came before it
 
 
@@ -49,11 +50,11 @@ class StoredUpdates:
         self._rounds.append(decision.body.round)
         self._logs.append(decision.draw_log(self.learner))
 
-    def add_answer(self, decision: Event, hit: bool, label: str | None) -> None:
-        """Take an answer: the bit, and the right label where the learner is to hear it."""
+    def add_answer(self, decision: Event, hit: bool, label: str | None, *, is_default: bool) -> None:
+        """Take an answer, or the default of a timeout: the bit, and the right label where the learner is to hear it."""
         row = None if self.learner.columns is None else self._row(decision)
         number = -1 if label is None else self.number[label]
-        self._answers.append(StoredAnswer(decision, row, hit, number, len(self._logs)))
+        self._answers.append(StoredAnswer(decision, row, hit, number, is_default, len(self._logs)))
 
     def apply(self) -> dict[int, str]:
         """Move the learner and let it learn; return why some answers, by their number, could not be learnt."""
@@ -121,7 +122,12 @@ class StoredUpdates:
             for body in bodies
         ]
         log_probs = [nan_if_none(body.log_propensity) for body in bodies]
+        rule = self.learner.rule
         logs = [answer.decision.draw_log(self.learner) for answer in self._answers]
+        logs = [
+            rule.without_promise(log) if answer.is_default else log
+            for answer, log in zip(self._answers, logs, strict=True)
+        ]
         return DrawnSets.from_lists(sets, [len(body.labels) for body in bodies], log_probs, logs)
 
     def _eligible(self, body: DecisionBody) -> Array:

@@ -106,6 +106,10 @@ class PersistentLearner(LearnerBase):
             new.inputs.set_layout(self.inputs.layout)
         new.inputs.label_additions = list(self.inputs.label_additions)
         new.ensure_core().restore_rounds(self.core.rounds())
+        if (
+            self.rule.promises_coverage and new.rule.promises_coverage
+        ):  # a promise goes on, whatever the scores are
+            new.core.rule.restore(self.core.rule.state())
         return new
 
     def save(self, path: str | PathLike[str] | BinaryIO) -> None:

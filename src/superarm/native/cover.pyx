@@ -7,6 +7,9 @@ draw_log   the numbers that move the rule, by the names LOG_...; then q, and wha
 
 from libc.math cimport exp, log, sqrt
 
+cimport numpy as np
+
+from superarm.native.arrays cimport double_data
 from superarm.native.leave_out cimport EQUAL_SCORES, LeaveOutKernel
 from superarm.native.types cimport Answer, Draw, DrawContext
 
@@ -255,6 +258,12 @@ cdef class CoverKernel(LeaveOutKernel):
             draw_state[0] += 1.0
             draw_state[1] += draw_log[LOG_COST]
             draw_state[2] += draw_log[LOG_CERTAINTY]
+
+    def count_answer(self, np.ndarray draw_log, bint hit, Py_ssize_t label):
+        """Move the threshold and the counts by an answer that the learner does not learn; ``label`` is -1 if unknown."""
+        cdef Answer answer
+        answer.hit, answer.label, answer.likelihood = hit, label, NULL
+        self.on_feedback(double_data(draw_log), len(draw_log), &answer)
 
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
         cdef double weight, alpha, missed, q, step, most, clear = 1.0
