@@ -27,7 +27,7 @@ from superarm.checks.helpers import (
 from superarm.decisions.decision import Decision
 from superarm.errors import InvalidInput, WeightsOverflow
 from superarm.learners import Learner
-from superarm.native.scaling import Standard
+from superarm.native.scaling import StandardScaling
 
 
 def label_weights(learner: Learner, labels: list[int]) -> list[bytes]:
@@ -98,7 +98,7 @@ def dense_equals_sparse(make: LearnerFactory) -> None:
     X, y = make_data(rounds=60)
     dense = make(seed=1)
     drawn = run_rounds(dense, X, y)
-    if isinstance(dense.core.scaling, Standard):
+    if isinstance(dense.core.scaling, StandardScaling):
         return
     for kind in ("sparse", "mixed"):
         other = make_for_layout(make, kind, seed=1)

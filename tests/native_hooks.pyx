@@ -39,9 +39,9 @@ cdef class ScaledRow:
     def __init__(self, x, indices, values, Py_ssize_t d, Py_ssize_t width, float factor=1.0, float bias=0.0, float sparse_bias=0.0):
         cdef Row row
         self.arrays = dense, _, value = fill_row(x, indices, values, d, width, &row)
-        squares = float((dense.astype(float) ** 2).sum() + (value.astype(float) ** 2).sum()) * <double>factor * <double>factor
+        squared_norm = float((dense.astype(float) ** 2).sum() + (value.astype(float) ** 2).sum()) * <double>factor * <double>factor
         self.features = Features(
-            row.x, d, factor, bias, row.indices, row.values, row.n, factor, sparse_bias, squares
+            row.x, d, factor, bias, row.indices, row.values, row.n, factor, sparse_bias, squared_norm
         )
 
 
@@ -120,52 +120,52 @@ def sparse_step(SparseStepSizes sizes, AveragedWeights weights, c, indices, valu
     return c
 
 
-# ---------------------------------------------------------------- curved features
+# ---------------------------------------------------------------- random features
 
 
-cdef lift(RandomFeatures waves, x):
-    cdef ScaledRow row = ScaledRow(x, None, None, waves.d, 0)
-    cdef Features phi
-    waves.lift(&row.features, &phi)
+cdef transform(RandomFeatures features, x):
+    cdef ScaledRow row = ScaledRow(x, None, None, features.d, 0)
+    cdef Features transformed
+    features.transform(&row.features, &transformed)
     return row
 
 
-def curved_features(RandomFeatures waves, x):
-    """Return phi of a scaled row, as it reaches its weights."""
-    lift(waves, x)
-    return np.float32(waves.factor) * waves._scratch["phi"]
+def random_features(RandomFeatures features, x):
+    """Return the random features of a scaled row, as it reaches its weights."""
+    transform(features, x)
+    return np.float32(features.factor) * features._scratch["features"]
 
 
-def raw_waves(RandomFeatures waves, x):
+def raw_features(RandomFeatures features, x):
     """Return cos u and sin u of a scaled row, before they are standardised."""
-    lift(waves, x)
-    return waves._scratch["raw"].copy()
+    transform(features, x)
+    return features._scratch["raw"].copy()
 
 
-def projected_back(RandomFeatures waves, v):
+def projected_back(RandomFeatures features, v):
     """Return the transpose of `RandomFeatures.projections` times v: a number for each column."""
-    waves._scratch["angle"][: waves.n_frequencies] = v
-    waves.project_back()
-    return waves._scratch["columns"].astype(np.float64) * waves.stretch
+    features._scratch["angle"][: features.n_frequencies] = v
+    features.project_back()
+    return features._scratch["columns"].astype(np.float64) * features.projection_scale
 
 
-def lift_and_count(RandomFeatures waves, x):
-    """Lift a scaled row, and count it in."""
-    cdef ScaledRow row = lift(waves, x)
-    waves.update_stats(&row.features)
+def transform_and_update(RandomFeatures features, x):
+    """Transform a scaled row, and update the statistics by it."""
+    cdef ScaledRow row = transform(features, x)
+    features.update_stats(&row.features)
 
 
-def lift_and_learn(RandomFeatures waves, x, curved, linear):
-    """Lift a scaled row, and take in the slopes of the loss along phi and along the row."""
-    lift(waves, x)
-    v, w = np.ascontiguousarray(curved, np.float32), np.ascontiguousarray(linear, np.float32)
-    assert v.shape == (2 * waves.n_frequencies,) and w.shape == (waves.d,)
-    waves.learn_relevance(float_data(v), float_data(w))
+def transform_and_learn(RandomFeatures features, x, feature_gradient, linear_gradient):
+    """Transform a scaled row, and take in the slopes of the loss along the features and along the row."""
+    transform(features, x)
+    v, w = np.ascontiguousarray(feature_gradient, np.float32), np.ascontiguousarray(linear_gradient, np.float32)
+    assert v.shape == (2 * features.n_frequencies,) and w.shape == (features.d,)
+    features.learn_relevance(float_data(v), float_data(w))
 
 
-def curved_scores(Curves curves, x):
+def random_feature_scores(Curves curves, x):
     """Return what the curves add to the scores of a scaled row, by the average and by the last weights; gate apart."""
-    return averaged_scores(curves.weights, curved_features(curves.random_features, x))
+    return averaged_scores(curves.weights, random_features(curves.random_features, x))
 
 
 # ---------------------------------------------------------------- answers
@@ -185,7 +185,7 @@ def gate_slope(q, a, shown, *, bint hit=False, Py_ssize_t label=-1, likelihood=N
 
 
 def posterior(
-    p, shown=(), *, bint hit=False, likelihood=None, credit=None, double revive=0.0, Py_ssize_t none_label=-1,
+    p, shown=(), *, bint hit=False, likelihood=None, mean_posterior=None, double revive=0.0, Py_ssize_t none_label=-1,
     double false_yes=0.0, double false_no=0.0,
 ):
     """Return the probability of each label given an answer, from the probabilities p before it, as SetLogit has it."""
@@ -193,13 +193,13 @@ def posterior(
     post = np.array(p, np.float64)
     k = len(post)
     drawn, revive_weights = np.ascontiguousarray(shown, np.intp), np.zeros(k)
-    credit = np.full(k, 1.0 / k) if credit is None else np.ascontiguousarray(credit, np.float64)
+    mean_posterior = np.full(k, 1.0 / k) if mean_posterior is None else np.ascontiguousarray(mean_posterior, np.float64)
     if likelihood is not None:
         likelihood = np.ascontiguousarray(likelihood, np.float64)
         times_likelihood(double_data(post), k, double_data(likelihood))
         return post
     given_bit(
-        double_data(post), k, &noise, revive, none_label, double_data(credit), intp_data(drawn), len(drawn), hit,
+        double_data(post), k, &noise, revive, none_label, double_data(mean_posterior), intp_data(drawn), len(drawn), hit,
         double_data(revive_weights),
     )
     return post

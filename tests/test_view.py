@@ -291,7 +291,7 @@ USED_OF_LEARNERS = {
     *("n_features", "columns", "column_warnings", "metadata", "round", "answered", "set_size", "id"),
     *("rule", "current_rule", "coverage", "coverage_at"),
 }
-USED_OF_SETLOGIT = {"predict_proba", "to_onnx", "n_curved"}
+USED_OF_SETLOGIT = {"predict_proba", "to_onnx", "n_random_features"}
 USED_OF_RULES = {
     "name",
     "params",

@@ -16,14 +16,14 @@ import numpy as np
 
 from superarm._extras import require_extra
 from superarm.errors import Description
-from superarm.native.scaling import Unit
+from superarm.native.scaling import UnitScaling
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
 OPSET, IR_VERSION = 17, 8  # of 2022: what runtimes of the last years read
 BEND_AT, BEND_LIMIT = 5.0, 7.5  # native/c/scaling.h: |v| > 5 becomes 7.5 - 12.5 / |v|
-CLIP = 5.0  # native/c/random_features.h: the largest random Fourier feature
+CLIP = 5.0  # native/c/random_features.h: the largest random feature
 
 
 def export(learner: Learner, path: str | PathLike[str]) -> None:
@@ -101,8 +101,8 @@ class Graph:
         self.constants.append(numpy_helper.from_array(array, name))
         return name
 
-    def squares(self, rows: str) -> str:
-        """Return the squared length of each row."""
+    def squared_norm(self, rows: str) -> str:
+        """Return the squared norm of each row."""
         return self.node("ReduceSumSquare", rows, axes=[1], keepdims=1)
 
     def divide_where_positive(self, rows: str, length: str, total: str) -> str:
@@ -123,14 +123,14 @@ def _scores(graph: Graph, core: Any, d: int) -> str:
     return graph.node(
         "Add",
         linear,
-        graph.node("MatMul", _fourier_features(graph, core.curves.random_features, x, d), weights),
+        graph.node("MatMul", _random_features(graph, core.curves.random_features, x, d), weights),
     )
 
 
 def _scaled(graph: Graph, scaling: Any) -> str:
-    """Return scaled rows, by native/scaling.pyx: Unit or Standard."""
-    if isinstance(scaling, Unit):
-        total = graph.squares("X")
+    """Return scaled rows, by native/scaling.pyx: UnitScaling or StandardScaling."""
+    if isinstance(scaling, UnitScaling):
+        total = graph.squared_norm("X")
         return graph.divide_where_positive("X", graph.node("Sqrt", total), total)
     state = scaling.state()
     v = graph.node("Mul", graph.node("Sub", "X", state["mean"]), state["inverse"])
@@ -138,28 +138,30 @@ def _scaled(graph: Graph, scaling: Any) -> str:
     tail = graph.node("Div", BEND_AT * (BEND_LIMIT - BEND_AT), graph.node("Max", size, BEND_AT))
     compressed = graph.node("Mul", graph.node("Sign", v), graph.node("Sub", BEND_LIMIT, tail))
     z = graph.node("Where", graph.node("Greater", size, BEND_AT), compressed, v)
-    return _scale_to_length(graph, z, state["seen"][1], (1.0 - scaling.bias**2) ** 0.5)
+    return _scale_to_length(graph, z, state["counters"][1], (1.0 - scaling.bias**2) ** 0.5)
 
 
 def _scale_to_length(graph: Graph, rows: str, typical: float, length: float) -> str:
     """Return rows whose length is the geometric mean of ``length`` and their own, relative to a typical square."""
-    total = graph.squares(rows)
+    total = graph.squared_norm(rows)
     root = graph.node("Sqrt", total)
     if typical > 0.0:
         root = graph.node("Sqrt", graph.node("Mul", root, float(typical) ** 0.5))
     return graph.divide_where_positive(graph.node("Mul", rows, float(length)), root, total)
 
 
-def _fourier_features(graph: Graph, lift: Any, x: str, d: int) -> str:
-    """Return the Fourier features of scaled rows (native/random_features.pyx); phases count turns of the circle."""
+def _random_features(graph: Graph, features: Any, x: str, d: int) -> str:
+    """Return the random features of scaled rows (native/random_features.pyx); phases count turns of the circle."""
     rows = np.eye(d, dtype=np.float32)
-    turns = np.stack([lift.projections(row) for row in rows]) * (lift.bandwidth * lift.turns / lift.stretch)
-    t = graph.node("MatMul", x, turns)
+    turns_of_columns = np.stack([features.projections(row) for row in rows]) * (
+        features.bandwidth * features.turns_per_unit / features.projection_scale
+    )
+    t = graph.node("MatMul", x, turns_of_columns)
     raw = graph.node("Concat", _sine(graph, graph.node("Add", t, 0.25)), _sine(graph, t), axis=1)
-    state = lift.state()
-    phi = graph.node("Mul", graph.node("Sub", raw, state["mean"]), state["inverse"])
-    clipped = graph.node("Clip", phi, np.float32(-CLIP), np.float32(CLIP))
-    return _scale_to_length(graph, clipped, state["seen"][2], 1.0)
+    state = features.state()
+    standardised = graph.node("Mul", graph.node("Sub", raw, state["mean"]), state["inverse"])
+    clipped = graph.node("Clip", standardised, np.float32(-CLIP), np.float32(CLIP))
+    return _scale_to_length(graph, clipped, state["counters"][2], 1.0)
 
 
 def _sine(graph: Graph, turns: str) -> str:

@@ -94,8 +94,8 @@ def test_a_number_where_labels_have_no_names() -> None:
 
 def test_it_is_not_revived() -> None:
     """On a miss the labels give 2 % to each other; nothing is given by it or to it."""
-    p, credit = np.array([0.1, 0.2, 0.1, 0.6]), np.array([0.2, 0.0, 0.2, 0.6])
-    post = posterior(p, [0], hit=False, credit=credit, revive=0.02, none_label=3)
+    p, mean_posterior = np.array([0.1, 0.2, 0.1, 0.6]), np.array([0.2, 0.0, 0.2, 0.6])
+    post = posterior(p, [0], hit=False, mean_posterior=mean_posterior, revive=0.02, none_label=3)
     assert post[0] == 0.0
     assert post[3] == pytest.approx(0.6 / 0.9)
     assert post.sum() == pytest.approx(1.0)

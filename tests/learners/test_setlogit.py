@@ -44,7 +44,7 @@ def z_of(learner: sa.SetLogit, x: Any) -> Any:
     """x~ by the formula at the top of native/scaling.pyx, and the constant."""
     bias, s = learner.core.scaling.bias, learner.core.scaling.state()
     z = ((x - s["mean"]) * s["inverse"]).astype(np.float64)  # none beyond 5
-    z *= np.sqrt((1 - bias**2) / np.sqrt((z @ z) * s["seen"][1]))
+    z *= np.sqrt((1 - bias**2) / np.sqrt((z @ z) * s["counters"][1]))
     return np.append(z, bias)
 
 
@@ -85,8 +85,8 @@ def test_a_named_label_is_a_step_of_softmax_regression() -> None:
     np.testing.assert_allclose(weights_of(learner)[:, :4], expected, atol=1e-5)
 
 
-def posterior(p: Any, shown: list[int], *, hit: bool, credit: Any = None, **parameters: Any) -> Any:
-    return native_hooks.posterior(p, shown, hit=hit, credit=credit, revive=0.02, **parameters)
+def posterior(p: Any, shown: list[int], *, hit: bool, mean_posterior: Any = None, **parameters: Any) -> Any:
+    return native_hooks.posterior(p, shown, hit=hit, mean_posterior=mean_posterior, revive=0.02, **parameters)
 
 
 @pytest.mark.parametrize("hit", [True, False])
@@ -100,10 +100,12 @@ def test_posterior_is_bayes_rule(hit: bool) -> None:
             yes = np.array([1 - e1 if r in shown else e0 for r in range(k)])
             likelihood = yes if hit else 1 - yes
             exact = p * likelihood / (p @ likelihood)
-            credit = random.dirichlet(np.ones(k))
-            got = posterior(p, shown, hit=hit, credit=credit, false_no=e1, false_yes=e0)
+            mean_posterior = random.dirichlet(np.ones(k))
+            got = posterior(p, shown, hit=hit, mean_posterior=mean_posterior, false_no=e1, false_yes=e0)
             if not hit:  # a little goes to labels that were not shown, most to those without credit
-                spread = np.array([0.0 if r in shown else 1 / (credit[r] + 0.01 / k) for r in range(k)])
+                spread = np.array(
+                    [0.0 if r in shown else 1 / (mean_posterior[r] + 0.01 / k) for r in range(k)]
+                )
                 out = exact[m:].sum()
                 exact[m:] *= 1 - 0.02
                 exact += 0.02 * out * spread / spread.sum()
@@ -157,7 +159,7 @@ def test_sparse_average_is_the_average(forget: float) -> None:
         learner.update(decision, hit=bool(y[i] in decision.labels))
         both = learner.core.state()["weights.sparse"]  # W and A of every feature, side by side
         average += max(20 / (i + 21), forget) * (both[:, 0] - average)
-    omega = learner.core.state()["weights.omega"]
+    omega = learner.core.state()["weights.averaging_state"]
     got = both[:, 0] - omega[1] * both[:, 1]
     np.testing.assert_allclose(got, average, atol=2e-4)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from naive_curves import Curved
-from native_hooks import averaged_step, curved_features, curved_scores, gate_slope, scaled
+from native_hooks import averaged_step, gate_slope, random_feature_scores, random_features, scaled
 from scipy.sparse import csr_matrix
 
 import superarm as sa
@@ -79,9 +79,9 @@ def test_an_impossible_answer_leaves_the_gate() -> None:
 def test_the_stage_alone_on_one_row() -> None:
     curves = Curves(3, 4, 64, 7)
     x = np.array([0.5, -0.5, 0.1, 0.2])
-    phi = curved_features(curves.random_features, x)
+    phi = random_features(curves.random_features, x)
     averaged_step(curves.weights, [1.0, -1.0, 0.0], phi)
-    average, last = curved_scores(curves, x)
+    average, last = random_feature_scores(curves, x)
     np.testing.assert_allclose(last, [phi @ phi, -phi @ phi, 0.0], rtol=1e-5)
     np.testing.assert_allclose(average, 0.75 * last, rtol=1e-5)
     assert curves.g == 1.0
@@ -127,10 +127,10 @@ def test_a_bit_is_a_step_along_the_gradient_of_its_likelihood(hit: bool) -> None
     for part in ("weights", "curves.weights"):
         state[f"{part}.A"][...] = state[f"{part}.W"]
     state["curves.gate"][:] = 1.0, 1e12  # and there it stays
-    state["credit"][:] = 1e12  # nobody in need: on a miss, blame is spread evenly
+    state["mean_posterior"][:] = 1e12  # nobody in need: on a miss, blame is spread evenly
     decision = learner.decide(X[0])
     z, bias, _, _ = scaled(core.scaling, X[0])
-    x, phi = np.append(z.astype(float), bias), curved_features(core.curves.random_features, z).astype(float)
+    x, phi = np.append(z.astype(float), bias), random_features(core.curves.random_features, z).astype(float)
     W, W2 = state["weights.W"][:, :5].astype(float), state["curves.weights.W"][:, :64].astype(float)
     inside = np.isin(np.arange(6), decision.labels)
     p = softmax(W @ x + W2 @ phi)
@@ -149,7 +149,7 @@ def test_a_bit_is_a_step_along_the_gradient_of_its_likelihood(hit: bool) -> None
             numeric = (log_likelihood(at, 1e-5) - log_likelihood(at, -1e-5)) / 2e-5
             assert (post - p)[at[0]] * phi[at[1]] == pytest.approx(numeric, abs=1e-6)
     learner.update(decision, hit=hit)
-    step = setlogit.STEP_CURVED
+    step = setlogit.STEP_WITH_CURVES
     moved = state["curves.weights.W"][:, :64] - W2, state["weights.W"][:, :5] - W
     np.testing.assert_allclose(moved[0], step * np.outer(post - p, phi), atol=1e-5)
     np.testing.assert_allclose(moved[1], step * np.outer(post - p, x), atol=1e-5)
@@ -198,14 +198,14 @@ def test_sparse_rows_stay_linear() -> None:
     learners = [made(X, 6, curves=curves) for curves in (None, 0, 64)]
     for learner in learners:
         learner.run(csr_matrix(X), y)
-        assert learner.n_curved == 0
+        assert learner.n_random_features == 0
         assert learner.core.state()["curves.weights.W"].size == 0
     scores = [learner.scores(csr_matrix(X)) for learner in learners]
     np.testing.assert_array_equal(scores[0], scores[1])
     np.testing.assert_array_equal(scores[0], scores[2])
 
 
-def test_labels_can_be_added_to_a_curved_learner() -> None:
+def test_labels_can_be_added_to_a_learner_with_curves() -> None:
     X, y = rings(3000)
     learner = made(X, 4, explore="rank")
     learner.run(X, y % 4, np.arange(1000))
@@ -217,18 +217,18 @@ def test_labels_can_be_added_to_a_curved_learner() -> None:
 
 
 def test_too_many_labels_stay_linear_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setlogit, "MAX_CURVED_LABELS", 5)
+    monkeypatch.setattr(setlogit, "MAX_LABELS_WITH_CURVES", 5)
     X, _ = rings(10)
     learner = made(X, 6)
-    with pytest.warns(UserWarning, match="SetLogit stays linear: 1024 curved features for each of 6 labels"):
+    with pytest.warns(UserWarning, match="SetLogit stays linear: 1024 random features for each of 6 labels"):
         learner.scores(X)
-    assert learner.n_curved == 0
+    assert learner.n_random_features == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for learner in (made(X, 6, curves=0), made(X, 6, curves=32), made(X, 5)):
             learner.scores(X)
         learner.add_labels(3)  # what has been begun goes on
-    assert learner.n_curved == 1024
+    assert learner.n_random_features == 1024
 
 
 @pytest.mark.parametrize("bad", [-2, 3, 2.5, True, "many"])
@@ -260,12 +260,12 @@ def test_several_passes_pay_for_more_curves_and_a_step_that_shrinks() -> None:
     assert learner.curves is None
     learner.anneal(1.0, 5)
     learner.run(X, y)
-    assert learner.n_curved == setlogit.CURVES_TRAINED == learner.params["curves"]
+    assert learner.n_random_features == setlogit.CURVES_TRAINED == learner.params["curves"]
     learner.anneal(0.25, 5)
-    assert learner.core.step == 0.25 * setlogit.STEP_CURVED
+    assert learner.core.step == 0.25 * setlogit.STEP_WITH_CURVES
     learner.run(X, y)
     learner.anneal(1.0, 5)
-    assert learner.core.step == setlogit.STEP_CURVED
+    assert learner.core.step == setlogit.STEP_WITH_CURVES
     own = made(X, 6, curves=64)
     own.anneal(1.0, 5)
     assert own.curves == 64

@@ -9,7 +9,7 @@ from scipy.stats import chisquare, kstest
 
 from superarm.native.linear import Weights
 from superarm.native.randomness import uniform_number
-from superarm.native.scaling import Standard, Unit
+from superarm.native.scaling import StandardScaling, UnitScaling
 
 # Seeds are fixed, so these tests never flicker; good numbers fail each with this probability.
 SIGNIFICANCE = 1e-4
@@ -101,24 +101,24 @@ def test_a_step_keeps_weights_finite_or_is_not_made(c, size):
 def test_unit_scales_to_length_one(size):
     """Whatever the scale, also where squares leave float32."""
     x = np.array([3.0, 0.0, -4.0], np.float32) * np.float32(size)
-    dense, bias, *_ = scaled(Unit(3, 0, 0.1), x)
+    dense, bias, *_ = scaled(UnitScaling(3, 0, 0.1), x)
     np.testing.assert_allclose(dense, [0.6, 0.0, -0.8], rtol=1e-5)
-    *_, values, sparse_bias = scaled(Unit(0, 3, 0.1), None, [0, 2], x[[0, 2]])
+    *_, values, sparse_bias = scaled(UnitScaling(0, 3, 0.1), None, [0, 2], x[[0, 2]])
     np.testing.assert_allclose(values, [0.6, -0.8], rtol=1e-5)
-    mixed, first, rest, second = scaled(Unit(1, 3, 0.1), x[:1], [2], x[2:])
+    mixed, first, rest, second = scaled(UnitScaling(1, 3, 0.1), x[:1], [2], x[2:])
     np.testing.assert_allclose([*mixed, *rest], [0.6, -0.8], rtol=1e-5)
     assert [bias, sparse_bias, first, second] == pytest.approx([0.1, 0.1, 0.1, 0.0])
 
 
 def test_unit_leaves_a_row_of_zeros_and_shows_what_is_no_number():
-    assert scaled(Unit(3, 0, 0.1), np.zeros(3))[0].tolist() == [0.0, 0.0, 0.0]
-    assert np.isnan(scaled(Unit(2, 0, 0.1), [1.0, np.nan])[0]).any()
+    assert scaled(UnitScaling(3, 0, 0.1), np.zeros(3))[0].tolist() == [0.0, 0.0, 0.0]
+    assert np.isnan(scaled(UnitScaling(2, 0, 0.1), [1.0, np.nan])[0]).any()
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.3])
 def test_standard_rows_do_not_depend_on_units(bias):
     random = np.random.default_rng(0)
-    one, other = (Standard(4, 0, bias=bias, sparse_bias=0.0) for _ in range(2))
+    one, other = (StandardScaling(4, 0, bias=bias, sparse_bias=0.0) for _ in range(2))
     for x in random.normal(size=(200, 4)).astype(np.float32):
         scale_and_count(one, x)
         scale_and_count(other, x * np.float32(1000.0))

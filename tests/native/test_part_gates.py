@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native_hooks import averaged_scores, curved_scores, scaled
+from native_hooks import averaged_scores, random_feature_scores, scaled
 from scipy.sparse import csr_matrix
 
 import superarm as sa
@@ -49,7 +49,7 @@ def test_a_label_is_a_step_of_both_parts(curves: int) -> None:
     A, A2 = core.weights.average()
     W, W2 = state["weights.W"][:, : D + 1].astype(float), state["weights.sparse"][:, 0].astype(float)
     dense, sparse = (A @ z + W @ z) / 2, (z2 @ A2 + z2 @ W2) / 2
-    curved = np.mean(curved_scores(core.curves, x), axis=0) if curves else np.zeros(K)
+    curved = np.mean(random_feature_scores(core.curves, x), axis=0) if curves else np.zeros(K)
     g = 0.5 if curves else 0.0
     p = (1 - g) * softmax(dense + 0.3 * sparse) + g * softmax(dense + curved + 0.3 * sparse)
     p2 = (1 - g) * softmax(sparse + 0.6 * dense) + g * softmax(sparse + 0.6 * (dense + curved))

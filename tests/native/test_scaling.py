@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from naive_curves import Robust
 from native_hooks import scale_and_count, scaled
 
-from superarm.native.scaling import Standard
+from superarm.native.scaling import StandardScaling
 
 BIAS = 0.3
 
 
-def standard(d: int, width: int = 0, **parameters: Any) -> Standard:
-    return Standard(d, width, bias=BIAS, sparse_bias=0.2, **parameters)
+def standard(d: int, width: int = 0, **parameters: Any) -> StandardScaling:
+    return StandardScaling(d, width, bias=BIAS, sparse_bias=0.2, **parameters)
 
 
 def columns(n: int) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def test_a_naive_twin_computes_the_same(forget: float) -> None:
 # ------------------------------------------------------------ what one value can do
 
 
-def counted(values: Any, **parameters: Any) -> Standard:
+def counted(values: Any, **parameters: Any) -> StandardScaling:
     scaling = standard(1, **parameters)
     for x in values:
         scale_and_count(scaling, [x])

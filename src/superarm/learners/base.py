@@ -19,7 +19,7 @@ from superarm.learners.inputs import InputSchema
 from superarm.native.answered_rounds import AnsweredRounds
 from superarm.native.core import Core, Cursor
 from superarm.native.rule import RuleKernel
-from superarm.native.scaling import Scaling, Standard, Unit
+from superarm.native.scaling import Scaling, StandardScaling, UnitScaling
 from superarm.parameters import Parametrised, parameters
 
 SCALINGS = ("standard", "unit")
@@ -85,10 +85,10 @@ class LearnerBase(Parametrised):
         if self.effective_scaling == "none":
             return Scaling(d, width)
         if self.effective_scaling == "unit":
-            return Unit(d, width, bias=dense if d else sparse)
+            return UnitScaling(d, width, bias=dense if d else sparse)
         if not max(dense, sparse) < 1.0:
             raise self.invalid("intercept", "below 1 where columns are standardised", self.intercept)
-        return Standard(
+        return StandardScaling(
             d,
             width,
             bias=dense,

@@ -29,7 +29,7 @@ from superarm.learners.model_files import PersistentLearner
 from superarm.losses import softmax
 from superarm.native import loops
 from superarm.native.core import Core, Cursor
-from superarm.native.scaling import Unit
+from superarm.native.scaling import UnitScaling
 from superarm.parameters import Parametrised, check_int
 
 # what a subclass may define or use: of LearnerBase, all but these
@@ -158,7 +158,7 @@ class Learner(PersistentLearner):
         core = self.core
         if core is None:
             k = self.n_labels
-            core = Core(k, Unit(1, 0, 0.0), self.rule.make_kernel(k, self.seed))
+            core = Core(k, UnitScaling(1, 0, 0.0), self.rule.make_kernel(k, self.seed))
         cursor: Cursor = core.cursor()
         return cursor
 

@@ -21,9 +21,9 @@ from superarm.parameters import check_int, check_number, check_share
 
 AVERAGE_SHARE_DENSE, AVERAGE_SHARE_SPARSE = 0.6, 0.5  # in the posterior; rows with both parts: as dense ones
 REVIVE_DENSE, REVIVE_SPARSE, REVIVE_MIXED = 0.02, 0.2, 0.1  # (benchmarks/mixed.py)
-STEP_CURVED, STEP_DENSE, STEP_SPARSE = 3.0, 4.0, 0.67  # sparse: times sqrt(k)
-CURVES, CURVES_TRAINED = 1024, 4096  # curved features: of a learner, where several passes pay for more
-MAX_CURVED_LABELS = 32_768  # labels that may have them: 256 MiB
+STEP_WITH_CURVES, STEP_DENSE, STEP_SPARSE = 3.0, 4.0, 0.67  # sparse: times sqrt(k)
+CURVES, CURVES_TRAINED = 1024, 4096  # random features: of a learner, where several passes pay for more
+MAX_LABELS_WITH_CURVES = 32_768  # labels that may have them: 256 MiB
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
 
 
@@ -43,12 +43,12 @@ class LikelihoodLearner(ExploringLearner):
             of length 1.
         step: the step size of the dense part, its curves too; ``None`` chooses it: 3 with curves, 4 without.
             The sparse part has 0.67 sqrt(k), or for rows without a dense part what is given here.
-        curves: how many curved features stand beside those of the dense part, an even number; 0 is the
+        curves: how many random features stand beside those of the dense part, an even number; 0 is the
             linear model, ``None`` is 1024 (8 KiB a label; several passes of `train`: up to 4096; above
             32,768 labels: none). The sparse part stays linear.
     """
 
-    state_version = 4
+    state_version = 5
     default_scaling = "standard"
     step: float | None
     curves: int | None
@@ -69,8 +69,8 @@ class LikelihoodLearner(ExploringLearner):
             raise self.invalid("intercept", wanted, self.intercept)
 
     @property
-    def n_curved(self) -> int:
-        """How many curved features there are beside those of the row; 0 for sparse rows."""
+    def n_random_features(self) -> int:
+        """How many random features there are beside those of the row; 0 for sparse rows."""
         layout = self.inputs.layout
         if layout is not None and layout.n_dense == 0:
             return 0
@@ -79,12 +79,12 @@ class LikelihoodLearner(ExploringLearner):
         label_additions = self.inputs.label_additions
         # labels added later change nothing
         labels = label_additions[0][1] if label_additions else self.n_labels
-        return CURVES if labels <= MAX_CURVED_LABELS else 0
+        return CURVES if labels <= MAX_LABELS_WITH_CURVES else 0
 
     @property
     def _step(self) -> float:
         """The step size of the dense part."""
-        return self.step or (STEP_CURVED if self.n_curved else STEP_DENSE)
+        return self.step or (STEP_WITH_CURVES if self.n_random_features else STEP_DENSE)
 
     @property
     def scaling_forget(self) -> float:  # type: ignore[override]
@@ -100,9 +100,9 @@ class LikelihoodLearner(ExploringLearner):
 
     def make_core(self, layout: Layout) -> Core:
         d, width = layout.n_dense, layout.n_sparse
-        if d and not self.n_curved and self.curves is None:
+        if d and not self.n_random_features and self.curves is None:
             warnings.warn(
-                f"{self.owner} stays linear: {CURVES} curved features for each of {self.n_labels} labels "
+                f"{self.owner} stays linear: {CURVES} random features for each of {self.n_labels} labels "
                 f"take {self.n_labels * CURVES * 8 / 2**30:.1f} GiB; curves={CURVES} takes them all the same",
                 stacklevel=2,
             )
@@ -112,9 +112,9 @@ class LikelihoodLearner(ExploringLearner):
             seed=self.seed,
             step=self._step,
             sparse_step=sparse_step if d or not self.step else self.step,
-            share=AVERAGE_SHARE_DENSE if d else AVERAGE_SHARE_SPARSE,
+            average_share=AVERAGE_SHARE_DENSE if d else AVERAGE_SHARE_SPARSE,
             revive=REVIVE_MIXED if layout.mixed else REVIVE_SPARSE if width else REVIVE_DENSE,
-            curves=self.n_curved,
+            curves=self.n_random_features,
             bias=self.intercepts[0],
             forget=self.forget,
             false_yes=self.false_yes,
@@ -131,7 +131,7 @@ class LikelihoodLearner(ExploringLearner):
             passes > 1
             and self.core is None
             and self.curves is None
-            and self.n_labels <= MAX_CURVED_LABELS // 4
+            and self.n_labels <= MAX_LABELS_WITH_CURVES // 4
         ):
             self.curves = CURVES_TRAINED
         elif passes > 1 and self.core is not None:  # steps of the sparse part shrink anyway

@@ -10,7 +10,7 @@ cdef class AveragedWeights(Stage):
     cdef float* W  # dense: k x stride, as in linear.pyx
     cdef float* A
     cdef float* sparse  # (width + 1) x 2 x k: of each feature W, then A; the last row is the constant's
-    cdef double* omega  # dense, sparse, updates: the places below
+    cdef double* averaging_state  # dense, sparse, updates: the places below
     cdef float* last_and_average  # scratch, 2 x k: scores of the sparse part, last and average
 
     cdef double updates(self) noexcept nogil

@@ -3,7 +3,7 @@
 from libc.math cimport INFINITY, exp, fabs
 
 from superarm.native.core cimport LinearCore
-from superarm.native.linear cimport squared_norm
+from superarm.native.linear cimport squared_norm_with_bias
 from superarm.native.ranking cimport position
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
@@ -45,7 +45,7 @@ cdef class EPABFCore(LinearCore):
         cdef const float* s = round.s
         cdef const Py_ssize_t* eligible = round.eligible
         cdef Py_ssize_t i, n = round.n, at = position(eligible, n, round.drawn[0])
-        cdef double X = squared_norm(round.x), a = exp(-round.logp_set) if answer.hit else 0.0
+        cdef double X = squared_norm_with_bias(round.x), a = exp(-round.logp_set) if answer.hit else 0.0
         cdef double own = 1.0 - a * <double>s[round.drawn[0]], loss, high, delta, total = 0.0
         cdef double* c = self.c
         if n == 1 or X == 0.0:

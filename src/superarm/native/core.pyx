@@ -173,7 +173,7 @@ cdef class Core(Stage):
                 self.score(&self.x, self.s)
                 if not kernels.all_finite(self.s, self.k):
                     return SCORE_FAILED
-            elif self.x.squares == INFINITY:  # what the scores would have shown
+            elif self.x.squared_norm == INFINITY:  # what the scores would have shown
                 return UPDATE_REFUSED
         if not self.learn(round, answer):
             return UPDATE_REFUSED

@@ -13,8 +13,8 @@ cdef extern from "kernels.h":
         float (*sum_squares)(const float* x, Py_ssize_t d) noexcept nogil
         float (*standardise)(const float* x, const float* mean, const float* inverse, float* z, Py_ssize_t d, Py_ssize_t* huge) noexcept nogil
         void (*multiply)(float* z, float c, Py_ssize_t d) noexcept nogil
-        void (*count_clipped)(const float* x, float* mean, float* var, float* n_values, const float* mode, float* nonmode_share, float* outlier_rate, const float* limit, float forget, Py_ssize_t d) noexcept nogil
-        void (*count_fast)(const float* x, const float* mean, const float* mode, const float* limit, float* fast_mean, float* fast_var, float* fast_nonmode_share, float rate, Py_ssize_t d) noexcept nogil
+        void (*update_clipped)(const float* x, float* mean, float* var, float* n_values, const float* mode, float* nonmode_share, float* outlier_rate, const float* limit, float forget, Py_ssize_t d) noexcept nogil
+        void (*update_fast)(const float* x, const float* mean, const float* mode, const float* limit, float* fast_mean, float* fast_var, float* fast_nonmode_share, float rate, Py_ssize_t d) noexcept nogil
         Py_ssize_t (*refresh_limits)(float* mean, float* var, float* n_values, float* nonmode_share, const float* outlier_rate, float* fast_mean, float* fast_var, float* fast_nonmode_share, float* limit, Py_ssize_t d) noexcept nogil
         void (*inverse_root)(const float* var, float* inverse, Py_ssize_t d) noexcept nogil
         # averaging.h: W += g x and A += rate (W - A) at once
@@ -39,11 +39,11 @@ cdef extern from "kernels.h":
         # random_features.h
         void (*project)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* z, const float* relevance, Py_ssize_t d, Py_ssize_t copies, Py_ssize_t kept, float* work, float* angle) noexcept nogil
         void (*project_back)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* angle, const float* relevance, Py_ssize_t d, Py_ssize_t copies, Py_ssize_t kept, float* work, float* columns) noexcept nogil
-        float (*waves)(const float* turns, float scale, const float* mean, const float* inverse, float* raw, float* phi, Py_ssize_t P) noexcept nogil
+        float (*random_features)(const float* turns, float scale, const float* mean, const float* inverse, float* raw, float* features, Py_ssize_t P) noexcept nogil
         float (*dot_and_keep)(const float* x, float factor, float* previous, Py_ssize_t d) noexcept nogil
         void (*update_mean_var)(const float* x, float* mean, float* var, float a, float b, Py_ssize_t n) noexcept nogil
         void (*weighted_row_sum)(const float* A, Py_ssize_t stride, const double* c, Py_ssize_t k, Py_ssize_t d, float* out) noexcept nogil
         void (*angle_slopes)(const float* slope, const float* inverse, const float* raw, float* angle, Py_ssize_t P) noexcept nogil
-        double (*count_slopes)(float scale, const float* columns, float share, const float* straight, float rate, float* slope, Py_ssize_t d) noexcept nogil
+        double (*update_slopes)(float scale, const float* columns, float row_length, const float* linear_gradient, float rate, float* slope, Py_ssize_t d) noexcept nogil
 
 cdef const Kernels* kernels

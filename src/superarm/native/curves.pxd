@@ -5,9 +5,9 @@ from superarm.native.types cimport Answer, Features, Round
 
 cdef extern from *:
     """
-    #define MIX_GRADIENT 0.5f /* the average's share where the gradient is taken */
+    #define GRADIENT_AVERAGE_SHARE 0.5f /* the average's share where the gradient is taken */
     """
-    const float MIX_GRADIENT
+    const float GRADIENT_AVERAGE_SHARE
 
 
 cdef struct Noise:
@@ -17,26 +17,26 @@ cdef struct Noise:
 
 
 cdef class Curves(Stage):
-    """The curved part of a likelihood learner: weights for waves of the row, and a gate."""
+    """The part of a likelihood learner that is not linear: weights for random features of the row, and a gate."""
 
     cdef readonly Py_ssize_t k, n_features
     cdef readonly RandomFeatures random_features
-    cdef readonly AveragedWeights weights  # of phi
+    cdef readonly AveragedWeights weights  # of the random features
     cdef double* gate  # g, and G
-    cdef float* linear  # scratch, 2 x k: scores of the average and the last weights, of all that is not curved
-    cdef float* curved  # 2 x k: of the curved part
+    cdef float* linear_scores  # scratch, 2 x k: scores of the average and the last weights, of all but the random features
+    cdef float* feature_scores  # 2 x k: of the random features
     cdef float* mixed
     cdef float* exp_scratch
     cdef double* probabilities
-    cdef float* curved_gradient  # of the loss along phi, and along the row
+    cdef float* feature_gradient  # of the loss along the features, and along the row
     cdef float* linear_gradient
 
     # s += g a2, for the average; and for the last weights.
     cdef void add_average(self, const Features* x, float* s) noexcept nogil
     cdef void add_last(self, float* last) noexcept nogil
-    # v times the scores of another part, average and last, belong to what is not curved, too.
+    # v times the scores of another part, average and last, belong to the linear scores, too.
     cdef void add_sparse_scores(self, const float* scores, float v) noexcept nogil
-    # p = the probabilities that the other weights are to be moved away from, towards post; the curved weights make
+    # p = the probabilities that the other weights are to be moved away from, towards post; the weights of the features make
     # their step, and the gate; u is how much of all this reaches the score.
     cdef void learn(self, const Features* x, const Round* round, const Answer* answer, const Noise* noise, const double* post, double step, AveragedWeights linear, double u, double* p) noexcept nogil
 

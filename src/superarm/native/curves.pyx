@@ -1,15 +1,15 @@
-"""The curved part of a likelihood learner: weights for waves of the row beside those for the row, a gate.
+"""The part of a likelihood learner that is not linear: weights for random features of the row, and a gate. (random_features.pyx)
 
-    score = a1 + g a2        a1 linear (dense and sparse part), a2 of the curved features phi (random_features.pyx), both averages
+    score = a1 + g a2        a1 linear (dense and sparse part), a2 of the random features phi, both averages
     p1    = softmax at the mix of the linear scores alone
-    p2    = softmax at the mix of the sums, linear + curved
+    p2    = softmax at the mix of the sums, linear + random features
     W    += step (post - [(1 - g) p1 + g p2]) x~,     W2 += step (post - p2) phi
 
 The gate g in [0, 1] starts at 1 and climbs the likelihood of the answers, by AdaGrad:
 
     slope = E[a2 | answer] - E[a2] under softmax(score);   G += slope^2;   g += 0.5 slope / sqrt(1 + G)
 
-so that where the truth is linear and noisy, the curves fade.
+so that where the truth is linear and noisy, the random features fade.
 """
 
 from libc.math cimport sqrt
@@ -59,12 +59,12 @@ cdef void step_gate(double* gate, double slope, double forget) noexcept nogil:
 
 
 cdef class Curves(Stage):
-    """Curved features, their weights, and the gate.
+    """Random features, their weights, and the gate.
 
     Args:
         k: labels.
         d: columns of the dense part.
-        features: curved features, an even number; 0 for none, and nothing to do.
+        features: random features, an even number; 0 for none, and nothing to do.
         seed: of the projections.
         bias: the constant beside the dense part.
         forget: the least weight of a new row.
@@ -79,38 +79,38 @@ cdef class Curves(Stage):
         self.gate[0] = 1.0
         if features == 0:
             k = d = 0
-        self.linear = self.scratch_floats("linear", (2, k))
-        self.curved = self.scratch_floats("curved", (2, k))
+        self.linear_scores = self.scratch_floats("linear_scores", (2, k))
+        self.feature_scores = self.scratch_floats("feature_scores", (2, k))
         self.mixed = self.scratch_floats("mixed", k)
         self.exp_scratch = self.scratch_floats("exp_scratch", k)
         self.probabilities = self.scratch_doubles("probabilities", k)
-        self.curved_gradient = self.scratch_floats("curved_gradient", features)
+        self.feature_gradient = self.scratch_floats("feature_gradient", features)
         self.linear_gradient = self.scratch_floats("linear_gradient", d)
 
     cdef void add_average(self, const Features* x, float* s) noexcept nogil:
-        cdef Features phi
+        cdef Features features
         cdef float g = <float>self.gate[0]
         cdef Py_ssize_t r
-        self.random_features.lift(x, &phi)
-        self.weights.average_scores(&phi, self.curved)
+        self.random_features.transform(x, &features)
+        self.weights.average_scores(&features, self.feature_scores)
         for r in range(self.k):
-            self.linear[r] = s[r]
-            s[r] += g * self.curved[r]
+            self.linear_scores[r] = s[r]
+            s[r] += g * self.feature_scores[r]
 
     cdef void add_last(self, float* last) noexcept nogil:
-        cdef Features phi
+        cdef Features features
         cdef float g = <float>self.gate[0]
         cdef Py_ssize_t r, k = self.k
-        self.random_features.lifted(&phi)
-        self.weights.last_scores(&phi, self.curved + k)
+        self.random_features.last_features(&features)
+        self.weights.last_scores(&features, self.feature_scores + k)
         for r in range(k):
-            self.linear[k + r] = last[r]
-            last[r] += g * self.curved[k + r]
+            self.linear_scores[k + r] = last[r]
+            last[r] += g * self.feature_scores[k + r]
 
     cdef void add_sparse_scores(self, const float* scores, float v) noexcept nogil:
         cdef Py_ssize_t r
         for r in range(2 * self.k):
-            self.linear[r] += v * scores[r]
+            self.linear_scores[r] += v * scores[r]
 
     cdef void learn(
         self, const Features* x, const Round* round, const Answer* answer, const Noise* noise, const double* post,
@@ -119,26 +119,28 @@ cdef class Curves(Stage):
         cdef Py_ssize_t r, k = self.k
         cdef double* q = self.probabilities
         cdef float* mixed = self.mixed
-        cdef float a = MIX_GRADIENT, b = 1.0 - MIX_GRADIENT
+        cdef const float* linear_scores = self.linear_scores
+        cdef const float* feature_scores = self.feature_scores
+        cdef float a = GRADIENT_AVERAGE_SHARE, b = 1.0 - GRADIENT_AVERAGE_SHARE
         cdef double g
-        cdef Features phi
+        cdef Features features
         kernels.softmax(round.s, q, self.exp_scratch, k)
-        step_gate(self.gate, u * gate_gradient(q, self.curved, k, noise, round.drawn, round.m, answer), self.random_features.forget)
+        step_gate(self.gate, u * gate_gradient(q, feature_scores, k, noise, round.drawn, round.m, answer), self.random_features.forget)
         g = self.gate[0]
         for r in range(k):
-            mixed[r] = a * (self.linear[r] + self.curved[r]) + b * (self.linear[k + r] + self.curved[k + r])
+            mixed[r] = a * (linear_scores[r] + feature_scores[r]) + b * (linear_scores[k + r] + feature_scores[k + r])
         kernels.softmax(mixed, q, self.exp_scratch, k)
-        kernels.mix_scores(self.linear, self.linear + k, a, b, mixed, k)
+        kernels.mix_scores(linear_scores, linear_scores + k, a, b, mixed, k)
         kernels.softmax(mixed, p, self.exp_scratch, k)
         for r in range(k):
             p[r] = (1.0 - g) * p[r] + g * q[r]
             q[r] = step * (post[r] - q[r])
-        self.random_features.lifted(&phi)
-        self.weights.step(q, &phi)
-        if <int64_t>self.weights.omega[UPDATES] % GRADIENT_INTERVAL == 0:
-            kernels.weighted_row_sum(self.weights.A, self.weights.stride, q, k, self.n_features, self.curved_gradient)
+        self.random_features.last_features(&features)
+        self.weights.step(q, &features)
+        if <int64_t>self.weights.averaging_state[UPDATES] % GRADIENT_INTERVAL == 0:
+            kernels.weighted_row_sum(self.weights.A, self.weights.stride, q, k, self.n_features, self.feature_gradient)
             kernels.weighted_row_sum(linear.A, linear.stride, q, k, linear.d, self.linear_gradient)
-            self.random_features.learn_relevance(self.curved_gradient, self.linear_gradient)
+            self.random_features.learn_relevance(self.feature_gradient, self.linear_gradient)
         self.random_features.update_stats(x)
 
     # ---- from Python

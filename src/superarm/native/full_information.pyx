@@ -1,7 +1,7 @@
 """Learners that are told every label: Perceptron, Softmax, MC-SLP, PA. (The papers: superarm/learners.)"""
 
 from superarm.native.core cimport LinearCore
-from superarm.native.linear cimport squared_norm
+from superarm.native.linear cimport squared_norm_with_bias
 from superarm.native.ranking cimport softmax
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
@@ -86,7 +86,7 @@ cdef class PACore(LinearCore):
         cdef const float* s = round.s
         cdef const Py_ssize_t* eligible = round.eligible
         cdef Py_ssize_t i, label = answer.label, positive = 0
-        cdef double X = squared_norm(round.x), own = 1.0 - <double>s[label], loss, Lambda, bound
+        cdef double X = squared_norm_with_bias(round.x), own = 1.0 - <double>s[label], loss, Lambda, bound
         for i in range(round.n):
             loss = own + s[eligible[i]]
             if eligible[i] != label and loss > 0.0:

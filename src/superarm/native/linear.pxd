@@ -23,7 +23,7 @@ cdef class Weights(Stage):
     cdef void prefetch(self, const Row* row) noexcept nogil
 
 cdef bint safe_to_add(const double* c, Py_ssize_t n, const Features* x) noexcept nogil
-cdef double squared_norm(const Features* x) noexcept nogil
+cdef double squared_norm_with_bias(const Features* x) noexcept nogil
 cdef void prefetch_features(const float* W, Py_ssize_t k, const Row* row) noexcept nogil
 
 

@@ -91,12 +91,12 @@ cdef bint safe_to_add(const double* c, Py_ssize_t n, const Features* x) noexcept
     cdef Py_ssize_t i
     for i in range(n):
         peak += fabs(c[i])
-    return peak <= 1e15 and x.squares <= 1e30
+    return peak <= 1e15 and x.squared_norm <= 1e30
 
 
-cdef double squared_norm(const Features* x) noexcept nogil:
+cdef double squared_norm_with_bias(const Features* x) noexcept nogil:
     """Return the squared length of what reaches the weights, constants included."""
-    return x.squares + <double>x.bias * <double>x.bias + <double>x.sparse_bias * <double>x.sparse_bias
+    return x.squared_norm + <double>x.bias * <double>x.bias + <double>x.sparse_bias * <double>x.sparse_bias
 
 
 cdef void prefetch_features(const float* W, Py_ssize_t k, const Row* row) noexcept nogil:

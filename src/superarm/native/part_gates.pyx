@@ -10,7 +10,7 @@ learns as if its own gate were open, so that it can come back. (docs/research.md
 """
 
 from superarm.native.cpu cimport kernels
-from superarm.native.curves cimport MIX_GRADIENT, step_gate, gate_gradient
+from superarm.native.curves cimport GRADIENT_AVERAGE_SHARE, step_gate, gate_gradient
 
 
 cdef class PartGates(Stage):
@@ -65,10 +65,10 @@ cdef class PartGates(Stage):
             self.mix(self.sparse, self.dense, u)
             kernels.softmax(self.mixed, p, self.exp_scratch, k)
             return
-        self.mix(self.sparse, curves.linear, u)
+        self.mix(self.sparse, curves.linear_scores, u)
         kernels.softmax(self.mixed, p, self.exp_scratch, k)
         for r in range(k):
-            self.mixed[r] += u * MIX_GRADIENT * (curves.curved[r] + curves.curved[k + r])
+            self.mixed[r] += u * GRADIENT_AVERAGE_SHARE * (curves.feature_scores[r] + curves.feature_scores[k + r])
         kernels.softmax(self.mixed, self.probabilities, self.exp_scratch, k)
         for r in range(k):
             p[r] = (1.0 - g) * p[r] + g * self.probabilities[r]
@@ -77,4 +77,4 @@ cdef class PartGates(Stage):
         """mixed = own + gate other, each half-way between average and last."""
         cdef Py_ssize_t r, k = self.k
         for r in range(k):
-            self.mixed[r] = MIX_GRADIENT * (own[r] + own[k + r]) + gate * MIX_GRADIENT * (other[r] + other[k + r])
+            self.mixed[r] = GRADIENT_AVERAGE_SHARE * (own[r] + own[k + r]) + gate * GRADIENT_AVERAGE_SHARE * (other[r] + other[k + r])

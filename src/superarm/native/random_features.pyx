@@ -1,10 +1,10 @@
-"""Curved features of a row: random waves, so that a linear model of them bends (Rahimi & Recht 2007).
+"""Random Fourier features of a row, so that a linear model of them is not linear in the row (Rahimi & Recht 2007).
 
 With z the standardised dense part of a row (scaling.pyx, before the constant takes its share):
 
     u    = P random projections, half of them of z and half of a z, each about N(0, |z|^2) and N(0, |a z|^2),
            times clip(5.5 sqrt(q), 1, 4)
-    phi  = [cos u, sin u], each wave standardised online, clipped to ±5, as long as half-way between 1 and its
+    phi  = [cos u, sin u], each feature standardised online, clipped to ±5, as long as half-way between 1 and its
            own length: what scaling does to a row, again
 
 **The projections** (Le, Sarlos & Smola 2013, "Fastfood", in spirit). 256 numbers are 16 rows of 16 lanes. One
@@ -18,14 +18,14 @@ a function of the seed.
 effective dimension of the rows.
 
 **The relevance** a_j of a column: the root mean square of the loss's slope along it, by the averages of the linear
-and of the curved weights, over all columns 1 in the mean square. A column that does not matter leaves the waves of
-a z, and their bandwidth is spent on those that do; where all matter, the waves of z serve better.
+and of the features' weights, over all columns 1 in the mean square. A column that does not matter leaves the features of
+a z, and their bandwidth is spent on those that do; where all matter, the features of z serve better.
 
-**The scale** l_b of a bank, the waves of z or those of a z, by which phi is multiplied, is learnt in the same way:
-the root mean square of the slope along its waves as they are before it (divided by l_b), over both banks 1 in the mean
+**The scale** l_b of a bank, the features of z or those of a z, by which phi is multiplied, is learnt in the same way:
+the root mean square of the slope along its features as they are before it (divided by l_b), over both banks 1 in the mean
 square, and l_b^2 within [0.1, 1.9].
 
-`lift` reads the state, `update_stats` and `learn_relevance` move it.
+`transform` reads the state, `update_stats` and `learn_relevance` move it.
 """
 
 from libc.math cimport floor, pi, sqrt
@@ -45,12 +45,12 @@ cdef double EVERY_ROW_UNTIL = 256.0
 cdef double MIN_BANK_WEIGHT = 0.1  # l_b^2; the other bank has the rest of 2
 
 cdef enum:
-    STATS_INTERVAL = 8  # the statistics of the waves, and the slopes, take in every 8th row; at first every one
+    STATS_INTERVAL = 8  # the statistics of the features, and the slopes, take in every 8th row; at first every one
 
-cdef enum:  # places in `seen`
+cdef enum:  # places in `counters`
     N_ROWS
     N_COUNTED  # rows in mean and var
-    MEAN_SQUARES  # of |phi|^2
+    MEAN_SQUARED_NORM  # of |phi|^2, before it gets its length
     NEXT_INVERSE  # the row at which 1 / sd is due again
     INVERSE_DIMENSION  # q
     N_GRADIENTS
@@ -58,7 +58,7 @@ cdef enum:  # places in `seen`
 
 
 cdef class RandomFeatures(Stage):
-    """The projections, and what the rows seen so far say about the waves and the columns.
+    """The projections, and what the rows seen so far say about the features and the columns.
 
     Args:
         d: columns of the dense part.
@@ -75,21 +75,21 @@ cdef class RandomFeatures(Stage):
         self.group_size = (n_frequencies + self.groups - 1) // max(1, self.groups)
         self.copies = max(1, MIN_SPREAD // max(1, d))
         # Factors that several methods and onnx.py share:
-        self.share = (1.0 - bias * bias) ** 0.5  # |x~| / |z|, the constant feature having the rest
-        self.stretch = (BLOCK_SIZE / 16.0**3 / self.copies) ** 0.5  # to projections: three stages enlarge by 4 each
-        self.turns = self.stretch / self.share / (2.0 * pi)  # to turns of the waves, at a bandwidth of 1
-        self.to_z = self.share**-4.0  # from (x~ . x~')^2 to (z . z')^2
+        self.row_length = (1.0 - bias * bias) ** 0.5  # |x~| / |z|, the constant feature having the rest
+        self.projection_scale = (BLOCK_SIZE / 16.0**3 / self.copies) ** 0.5  # to projections: three stages enlarge by 4 each
+        self.turns_per_unit = self.projection_scale / self.row_length / (2.0 * pi)  # from x~ to turns of the circle, at a bandwidth of 1
+        self.dot_factor = self.row_length**-4.0  # from (x~ . x~')^2 to (z . z')^2
         self.sign = self.floats("sign", (self.groups, self.blocks, 3, BLOCK_SIZE))
         self.mean, self.var = self.floats("mean", 2 * n_frequencies), self.floats("var", 2 * n_frequencies)
         self.inverse = self.floats("inverse", 2 * n_frequencies)
         self.previous, self.slope = self.floats("previous", d), self.floats("slope", d)
         self.relevance = self.floats("relevance", d, 1.0)
         self.bank_gradient, self.bank_scale = self.doubles("bank_gradient", 2), self.doubles("bank_scale", 2, 1.0)
-        self.seen = self.doubles("seen", 7)
-        self.seen[INVERSE_DIMENSION] = 1.0 / 16.0
+        self.counters = self.doubles("counters", 7)
+        self.counters[INVERSE_DIMENSION] = 1.0 / 16.0
         self.angle = self.scratch_floats("angle", self.groups * self.group_size + BLOCK_SIZE)
         self.raw = self.scratch_floats("raw", 2 * n_frequencies)
-        self.phi = self.scratch_floats("phi", 2 * n_frequencies)
+        self.features = self.scratch_floats("features", 2 * n_frequencies)
         self.columns = self.scratch_floats("columns", d)
         self.work = self.scratch_floats("work", 6 * BLOCK_SIZE)
         self.factor = 1.0
@@ -98,44 +98,44 @@ cdef class RandomFeatures(Stage):
             self.sign[i] = 1.0 if uniform(seed, <uint64_t>-1, i) < 0.5 else -1.0
 
     cdef double current_bandwidth(self) noexcept nogil:
-        return min(MAX_BANDWIDTH, max(MIN_BANDWIDTH, BANDWIDTH_FACTOR * sqrt(self.seen[INVERSE_DIMENSION])))
+        return min(MAX_BANDWIDTH, max(MIN_BANDWIDTH, BANDWIDTH_FACTOR * sqrt(self.counters[INVERSE_DIMENSION])))
 
-    cdef void lift(self, const Features* x, Features* phi) noexcept nogil:
-        cdef float scale = x.factor * <float>(self.current_bandwidth() * self.turns)
-        cdef double typical = self.seen[MEAN_SQUARES]
+    cdef void transform(self, const Features* x, Features* features) noexcept nogil:
+        cdef float scale = x.factor * <float>(self.current_bandwidth() * self.turns_per_unit)
+        cdef double typical = self.counters[MEAN_SQUARED_NORM]
         kernels.project(
             self.sign, self.groups, self.blocks, x.x, self.relevance, self.d, self.copies, self.group_size,
             self.work, self.angle,
         )
-        self.squares = kernels.waves(self.angle, scale, self.mean, self.inverse, self.raw, self.phi, self.n_frequencies)
+        self.squared_norm = kernels.random_features(self.angle, scale, self.mean, self.inverse, self.raw, self.features, self.n_frequencies)
         self.factor = 1.0
-        if self.squares > 0.0:
-            self.factor = 1.0 / sqrt(sqrt(self.squares * (typical if typical > 0.0 else self.squares)))
-        self.lifted(phi)
+        if self.squared_norm > 0.0:
+            self.factor = 1.0 / sqrt(sqrt(self.squared_norm * (typical if typical > 0.0 else self.squared_norm)))
+        self.last_features(features)
 
-    cdef void lifted(self, Features* phi) noexcept nogil:
-        phi.x, phi.d, phi.factor, phi.bias = self.phi, 2 * self.n_frequencies, <float>self.factor, 0.0
-        phi.indices, phi.values, phi.n, phi.sparse_factor, phi.sparse_bias = NULL, NULL, 0, 1.0, 0.0
-        phi.squares = self.squares * self.factor * self.factor
+    cdef void last_features(self, Features* features) noexcept nogil:
+        features.x, features.d, features.factor, features.bias = self.features, 2 * self.n_frequencies, <float>self.factor, 0.0
+        features.indices, features.values, features.n, features.sparse_factor, features.sparse_bias = NULL, NULL, 0, 1.0, 0.0
+        features.squared_norm = self.squared_norm * self.factor * self.factor
 
     cdef void update_stats(self, const Features* x) noexcept nogil:
-        """Update the statistics by the row that was lifted last."""
-        cdef double* seen = self.seen
+        """Update the statistics by the row that was transformed last."""
+        cdef double* counters = self.counters
         cdef double dot = kernels.dot_and_keep(x.x, x.factor, self.previous, self.d), rate
-        seen[N_ROWS] += 1.0
-        seen[INVERSE_DIMENSION] += (self.to_z * (dot * dot) - seen[INVERSE_DIMENSION]) * max(1.0 / (seen[N_ROWS] + 16.0), self.forget)
-        seen[MEAN_SQUARES] += (self.squares - seen[MEAN_SQUARES]) * max(1.0 / seen[N_ROWS], max(0.001, self.forget))
-        if seen[N_ROWS] < EVERY_ROW_UNTIL or <int64_t>seen[N_ROWS] % STATS_INTERVAL == 0:
-            seen[N_COUNTED] += 1.0
-            rate = max(1.0 / seen[N_COUNTED], min(1.0, STATS_INTERVAL * self.forget))
+        counters[N_ROWS] += 1.0
+        counters[INVERSE_DIMENSION] += (self.dot_factor * (dot * dot) - counters[INVERSE_DIMENSION]) * max(1.0 / (counters[N_ROWS] + 16.0), self.forget)
+        counters[MEAN_SQUARED_NORM] += (self.squared_norm - counters[MEAN_SQUARED_NORM]) * max(1.0 / counters[N_ROWS], max(0.001, self.forget))
+        if counters[N_ROWS] < EVERY_ROW_UNTIL or <int64_t>counters[N_ROWS] % STATS_INTERVAL == 0:
+            counters[N_COUNTED] += 1.0
+            rate = max(1.0 / counters[N_COUNTED], min(1.0, STATS_INTERVAL * self.forget))
             kernels.update_mean_var(self.raw, self.mean, self.var, <float>rate, <float>(1.0 - rate), 2 * self.n_frequencies)
-        if seen[N_ROWS] >= seen[NEXT_INVERSE]:  # 1/sd moves slowly: every row at first, then after each further 1 %
-            seen[NEXT_INVERSE] = seen[N_ROWS] + 1.0 + floor(seen[N_ROWS] * 0.01)
+        if counters[N_ROWS] >= counters[NEXT_INVERSE]:  # 1/sd moves slowly: every row at first, then after each further 1 %
+            counters[NEXT_INVERSE] = counters[N_ROWS] + 1.0 + floor(counters[N_ROWS] * 0.01)
             kernels.inverse_root(self.var, self.inverse, 2 * self.n_frequencies)
             self.apply_bank_scale()
 
     cdef void apply_bank_scale(self) noexcept nogil:
-        """To 1/sd, so that no wave costs one multiplication more."""
+        """To 1/sd, so that no feature costs one multiplication more."""
         cdef Py_ssize_t g, n
         cdef float l
         for g in range(self.groups):
@@ -146,39 +146,39 @@ cdef class RandomFeatures(Stage):
     cdef void project_back(self) noexcept nogil:
         """From `angle` to `columns`."""
         cdef Py_ssize_t i
-        for i in range(self.n_frequencies, self.groups * self.group_size):  # an odd number of waves leaves one over
+        for i in range(self.n_frequencies, self.groups * self.group_size):  # an odd number of frequencies leaves one over
             self.angle[i] = 0.0
         kernels.project_back(
             self.sign, self.groups, self.blocks, self.angle, self.relevance, self.d, self.copies, self.group_size,
             self.work, self.columns,
         )
 
-    cdef void add_bank_gradients(self, const float* curved_gradient, double rate) noexcept nogil:
-        cdef double squares[2]
+    cdef void add_bank_gradients(self, const float* feature_gradient, double rate) noexcept nogil:
+        cdef double squared_norms[2]
         cdef Py_ssize_t g, n
-        squares[0], squares[1] = 0.0, 0.0
+        squared_norms[0], squared_norms[1] = 0.0, 0.0
         for g in range(self.groups):
             n = min(self.group_size, self.n_frequencies - g * self.group_size)
-            squares[g % 2] += kernels.sum_squares(curved_gradient + g * self.group_size, n)
-            squares[g % 2] += kernels.sum_squares(curved_gradient + self.n_frequencies + g * self.group_size, n)
+            squared_norms[g % 2] += kernels.sum_squares(feature_gradient + g * self.group_size, n)
+            squared_norms[g % 2] += kernels.sum_squares(feature_gradient + self.n_frequencies + g * self.group_size, n)
         for g in range(2):
-            self.bank_gradient[g] += rate * (squares[g] / self.bank_scale[g] ** 2 - self.bank_gradient[g])
+            self.bank_gradient[g] += rate * (squared_norms[g] / self.bank_scale[g] ** 2 - self.bank_gradient[g])
 
-    cdef void learn_relevance(self, const float* curved_gradient, const float* linear_gradient) noexcept nogil:
-        """Update relevance and scales by the gradients at the row that was lifted last; overwrites its angles."""
-        cdef double* seen = self.seen
+    cdef void learn_relevance(self, const float* feature_gradient, const float* linear_gradient) noexcept nogil:
+        """Update relevance and scales by the gradients at the row that was transformed last; overwrites its angles."""
+        cdef double* counters = self.counters
         cdef double* bank = self.bank_gradient
         cdef Py_ssize_t j
-        cdef float scale = <float>(self.stretch * self.current_bandwidth() * self.factor), rate
+        cdef float scale = <float>(self.projection_scale * self.current_bandwidth() * self.factor), rate
         cdef double total, share
-        kernels.angle_slopes(curved_gradient, self.inverse, self.raw, self.angle, self.n_frequencies)
+        kernels.angle_slopes(feature_gradient, self.inverse, self.raw, self.angle, self.n_frequencies)
         self.project_back()
-        seen[N_GRADIENTS] += 1.0
-        rate = <float>max(3.0 / (seen[N_GRADIENTS] + 3.0), min(1.0, STATS_INTERVAL * self.forget))
-        self.add_bank_gradients(curved_gradient, rate)
-        total = kernels.count_slopes(scale, self.columns, <float>self.share, linear_gradient, rate, self.slope, self.d)
-        if seen[N_GRADIENTS] >= seen[NEXT_RELEVANCE] and total > 0.0:  # phi changes with it: seldom, after each further 10 %
-            seen[NEXT_RELEVANCE] = 1.1 * seen[N_GRADIENTS] + 8.0
+        counters[N_GRADIENTS] += 1.0
+        rate = <float>max(3.0 / (counters[N_GRADIENTS] + 3.0), min(1.0, STATS_INTERVAL * self.forget))
+        self.add_bank_gradients(feature_gradient, rate)
+        total = kernels.update_slopes(scale, self.columns, <float>self.row_length, linear_gradient, rate, self.slope, self.d)
+        if counters[N_GRADIENTS] >= counters[NEXT_RELEVANCE] and total > 0.0:  # the features change with it: seldom, after each further 10 %
+            counters[NEXT_RELEVANCE] = 1.1 * counters[N_GRADIENTS] + 8.0
             for j in range(self.d):
                 self.relevance[j] = <float>sqrt(<double>self.slope[j] * self.d / total)
             if bank[0] + bank[1] > 0.0:
@@ -193,7 +193,7 @@ cdef class RandomFeatures(Stage):
             self.sign, self.groups, self.blocks, float_data(row), self.relevance, self.d, self.copies, self.group_size,
             self.work, self.angle,
         )
-        return self._scratch["angle"][: self.n_frequencies].astype(np.float64) * self.stretch
+        return self._scratch["angle"][: self.n_frequencies].astype(np.float64) * self.projection_scale
 
     @property
     def bandwidth(self):

@@ -13,19 +13,19 @@ cdef class Scaling(Stage):
     cdef void prefetch(self, const Row* row) noexcept nogil
 
 
-cdef class Unit(Scaling):
+cdef class UnitScaling(Scaling):
     cdef readonly double bias
 
 
-cdef class Standard(Scaling):
+cdef class StandardScaling(Scaling):
     cdef readonly double bias, sparse_bias, forget
     cdef readonly Py_ssize_t n_numbers
     cdef float* mean
     cdef float* var
     cdef float* inverse
     cdef float* df
-    cdef double* seen
-    cdef double* sparse_seen
+    cdef double* counters
+    cdef double* n_sparse_rows
     cdef float* n_values
     cdef float* mode
     cdef float* nonmode_share
@@ -38,10 +38,10 @@ cdef class Standard(Scaling):
     cdef float* z
     cdef float* imputed
     cdef float* sparse_z
-    cdef double squares  # |z|^2 of the row that was scaled last
+    cdef double squared_norm  # |z|^2 of the row that was scaled last
     cdef double _scale_dense(self, const Row* row, Features* out) noexcept nogil
     cdef double _scale_sparse(self, const Row* row) noexcept nogil
-    cdef void _count_dense(self, const Row* row) noexcept nogil
-    cdef void _count_numbers(self, const float* x, Py_ssize_t first, Py_ssize_t last) noexcept nogil
+    cdef void _update_dense(self, const Row* row) noexcept nogil
+    cdef void _update_numbers(self, const float* x, Py_ssize_t first, Py_ssize_t last) noexcept nogil
     cdef void _init_stats(self, Py_ssize_t j, float x) noexcept nogil
-    cdef void _count_sparse(self, const Row* row) noexcept nogil
+    cdef void _update_sparse(self, const Row* row) noexcept nogil

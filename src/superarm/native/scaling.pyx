@@ -1,8 +1,8 @@
 """Rows on one scale, so that no step needs tuning to the data. Scaling belongs to the learner.
 
-**Unit**: x~ = x / |x| over both parts of the row, as the paper's learners assume; one constant beside it.
+**UnitScaling**: x~ = x / |x| over both parts of the row, as the paper's learners assume; one constant beside it.
 
-**Standard**, learnt online, each part of a row on its own:
+**StandardScaling**, learnt online, each part of a row on its own:
 
     dense    z_j = soft_clip((x_j - mean_j) / sd_j),  soft_clip(v) = v up to ±5, beyond ±(7.5 - 12.5 / |v|)
              x~ = z sqrt((1 - bias^2) / (|z| rms|z|))
@@ -53,9 +53,9 @@ cdef enum:
     N_FIRST = 16
     FAST_INTERVAL = 4  # the statistics that forget fast take in every 4th row
 
-cdef enum:  # places in `seen`
+cdef enum:  # places in `counters`
     N_ROWS
-    MEAN_SQUARES  # of |z|^2
+    MEAN_SQUARED_NORM  # of |z|^2
     NEXT_REFRESH  # the row at which 1 / sd and limit are due again
 
 
@@ -68,7 +68,7 @@ cdef class Scaling(Stage):
     cdef void scale(self, const Row* row, Features* x) noexcept nogil:
         x.x, x.d, x.factor, x.bias = row.x, row.d, 1.0, 0.0
         x.indices, x.values, x.n, x.sparse_factor, x.sparse_bias = row.indices, row.values, row.n, 1.0, 0.0
-        x.squares = 0.0
+        x.squared_norm = 0.0
 
     cdef void update_stats(self, const Row* row) noexcept nogil:
         pass
@@ -80,7 +80,7 @@ cdef class Scaling(Stage):
 # ---------------------------------------------------------------- length 1
 
 
-cdef class Unit(Scaling):
+cdef class UnitScaling(Scaling):
     """Rows of length 1, beside a constant.
 
     Args:
@@ -94,7 +94,7 @@ cdef class Unit(Scaling):
 
     cdef void scale(self, const Row* row, Features* x) noexcept nogil:
         cdef float total = 0.0, factor = 1.0
-        cdef double wide = 0.0, squares = 1.0
+        cdef double wide = 0.0, squared_norm = 1.0
         cdef Py_ssize_t i
         if row.d > 0:
             total = kernels.sum_squares(row.x, row.d)
@@ -102,28 +102,28 @@ cdef class Unit(Scaling):
             total += kernels.sum_squares(row.values, row.n)
         if 1e-30 < total < 1e30:
             factor = <float>1.0 / sqrtf(total)
-        else:  # squares outside of float32's range, a row of zeros, or NaN: slowly, in float64
+        else:  # a sum of squares outside of float32's range, a row of zeros, or NaN: slowly, in float64
             for i in range(row.d):
                 wide += <double>row.x[i] * <double>row.x[i]
             for i in range(row.n):
                 wide += <double>row.values[i] * <double>row.values[i]
             if wide == 0.0:
-                squares = 0.0
+                squared_norm = 0.0
             else:
                 factor = <float>(1.0 / sqrt(wide))
                 if not (0.0 < factor <= MAX_FLOAT):
-                    squares = INFINITY
+                    squared_norm = INFINITY
         x.x, x.d, x.factor = row.x, row.d, factor
         x.indices, x.values, x.n, x.sparse_factor = row.indices, row.values, row.n, factor
         x.bias = <float>self.bias if self.d > 0 else 0.0
         x.sparse_bias = 0.0 if self.d > 0 else <float>self.bias
-        x.squares = squares
+        x.squared_norm = squared_norm
 
 
 # ---------------------------------------------------------------- standardised
 
 
-cdef class Standard(Scaling):
+cdef class StandardScaling(Scaling):
     """Rows standardised online.
 
     Args:
@@ -139,7 +139,7 @@ cdef class Standard(Scaling):
         Scaling.__init__(self, d, width)
         self.bias, self.sparse_bias, self.forget, self.n_numbers = bias, sparse_bias, forget, n_numbers
         self.mean, self.var, self.inverse = self.floats("mean", d), self.floats("var", d), self.floats("inverse", d)
-        self.seen = self.doubles("seen", 3)
+        self.counters = self.doubles("counters", 3)
         self.n_values = self.floats("n_values", d)  # values in mean and var, column by column
         self.mode, self.nonmode_share = self.floats("mode", d), self.floats("nonmode_share", d)
         self.outlier_rate = self.floats("outlier_rate", d)
@@ -148,7 +148,7 @@ cdef class Standard(Scaling):
         self.limit = self.floats("limit", d)
         self.first_values = self.floats("first_values", (d, N_FIRST))  # in order of size, so that no row can be read off; 0 later
         self.df = self.floats("df", width)
-        self.sparse_seen = self.doubles("sparse_seen", 1)
+        self.n_sparse_rows = self.doubles("n_sparse_rows", 1)
         self.z = self.scratch_floats("z", d)
         self.imputed = self.scratch_floats("imputed", d if n_numbers else 0)  # what is missing filled in
         self.sparse_z = self.scratch_floats("sparse_z", width)
@@ -157,11 +157,11 @@ cdef class Standard(Scaling):
         x.x, x.d, x.factor, x.bias = self.z, self.d, 1.0, <float>self.bias if self.d > 0 else 0.0
         x.indices, x.values, x.n, x.sparse_factor = row.indices, self.sparse_z, row.n, 1.0
         x.sparse_bias = <float>self.sparse_bias if self.width > 0 else 0.0
-        x.squares = 0.0
+        x.squared_norm = 0.0
         if self.d > 0:
-            x.squares += self._scale_dense(row, x)
+            x.squared_norm += self._scale_dense(row, x)
         if self.width > 0:
-            x.squares += self._scale_sparse(row)
+            x.squared_norm += self._scale_sparse(row)
 
     cdef double _scale_dense(self, const Row* row, Features* out) noexcept nogil:
         """Fill z and its factor. Return its squared length, infinite where a step must be refused."""
@@ -175,14 +175,14 @@ cdef class Standard(Scaling):
             for j in range(n, d):
                 self.imputed[j] = x[j]
             x = self.imputed
-        total = self.squares = kernels.standardise(x, self.mean, self.inverse, z, d, &huge)
+        total = self.squared_norm = kernels.standardise(x, self.mean, self.inverse, z, d, &huge)
         if huge:  # a step refuses it; NaN and inf, which clipping would hide, are shown by the scores
             for j in range(d):
                 if not fabsf(x[j]) <= MAX_FLOAT:
                     z[j] = <float>NAN
             return INFINITY
         if total > 0.0:
-            typical = self.seen[MEAN_SQUARES] if self.seen[MEAN_SQUARES] > 0.0 else total
+            typical = self.counters[MEAN_SQUARED_NORM] if self.counters[MEAN_SQUARED_NORM] > 0.0 else total
             out.factor = <float>sqrt((1.0 - self.bias * self.bias) / sqrt(total * typical))
         return total * <double>out.factor * <double>out.factor
 
@@ -190,7 +190,7 @@ cdef class Standard(Scaling):
         cdef float* z = self.sparse_z
         cdef Py_ssize_t i, n = row.n
         cdef float v, total = 0.0, scale
-        cdef double rows = self.sparse_seen[0] + 2.0, rest = 1.0 - self.sparse_bias * self.sparse_bias, ratio
+        cdef double rows = self.n_sparse_rows[0] + 2.0, rest = 1.0 - self.sparse_bias * self.sparse_bias, ratio
         for i in range(n):
             ratio = rows / (self.df[row.indices[i]] + 1.0)
             v = row.values[i] * <float>(log(ratio if ratio > 1.0 else 1.0) + 0.1)
@@ -208,48 +208,48 @@ cdef class Standard(Scaling):
 
     cdef void update_stats(self, const Row* row) noexcept nogil:
         if self.d > 0:
-            self._count_dense(row)
+            self._update_dense(row)
         if self.width > 0:
-            self._count_sparse(row)
+            self._update_sparse(row)
 
-    cdef void _count_dense(self, const Row* row) noexcept nogil:
+    cdef void _update_dense(self, const Row* row) noexcept nogil:
         cdef const float* x = row.x
-        cdef double* seen = self.seen
+        cdef double* counters = self.counters
         cdef Py_ssize_t j, d = self.d, n = self.n_numbers
-        cdef double rate = max(1.0 / (seen[N_ROWS] + 1.0), self.forget)
+        cdef double rate = max(1.0 / (counters[N_ROWS] + 1.0), self.forget)
         if n == 0:
-            self._count_numbers(x, 0, d)
+            self._update_numbers(x, 0, d)
         else:
             for j in range(n):
                 if x[n + j] == 0.0:
-                    self._count_numbers(x, j, j + 1)
+                    self._update_numbers(x, j, j + 1)
             kernels.update_mean_var(x + n, self.mean + n, self.var + n, <float>rate, <float>(1.0 - rate), d - n)
-        seen[N_ROWS] += 1.0
-        seen[MEAN_SQUARES] += (self.squares - seen[MEAN_SQUARES]) * max(1.0 / seen[N_ROWS], max(0.001, self.forget))
-        if seen[N_ROWS] >= seen[NEXT_REFRESH]:
-            seen[NEXT_REFRESH] = seen[N_ROWS] + 1.0
+        counters[N_ROWS] += 1.0
+        counters[MEAN_SQUARED_NORM] += (self.squared_norm - counters[MEAN_SQUARED_NORM]) * max(1.0 / counters[N_ROWS], max(0.001, self.forget))
+        if counters[N_ROWS] >= counters[NEXT_REFRESH]:
+            counters[NEXT_REFRESH] = counters[N_ROWS] + 1.0
             if kernels.refresh_limits(
                 self.mean, self.var, self.n_values, self.nonmode_share, self.outlier_rate, self.fast_mean, self.fast_var,
                 self.fast_nonmode_share, self.limit, d if n == 0 else n,
             ) == 0:
-                seen[NEXT_REFRESH] += min(100.0, floor(seen[N_ROWS] * 0.01))
+                counters[NEXT_REFRESH] += min(100.0, floor(counters[N_ROWS] * 0.01))
             kernels.inverse_root(self.var, self.inverse, d)
             if n > 0:
                 for j in range(n, d):  # marks keep their scale
                     self.inverse[j] = min(self.inverse[j], <float>1.0)
 
-    cdef void _count_numbers(self, const float* x, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef void _update_numbers(self, const float* x, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
         cdef Py_ssize_t j
         if self.n_values[first] < N_FIRST:
             for j in range(first, last):
                 self._init_stats(j, x[j])
             return
-        if <int64_t>self.seen[N_ROWS] % FAST_INTERVAL == 0:
-            kernels.count_fast(
+        if <int64_t>self.counters[N_ROWS] % FAST_INTERVAL == 0:
+            kernels.update_fast(
                 x + first, self.mean + first, self.mode + first, self.limit + first, self.fast_mean + first,
                 self.fast_var + first, self.fast_nonmode_share + first, FAST_RATE, last - first,
             )
-        kernels.count_clipped(
+        kernels.update_clipped(
             x + first, self.mean + first, self.var + first, self.n_values + first, self.mode + first,
             self.nonmode_share + first, self.outlier_rate + first, self.limit + first, <float>self.forget, last - first,
         )
@@ -282,13 +282,13 @@ cdef class Standard(Scaling):
                 first[i] = 0.0
             self.limit[j] = <float>(4.0 * sqrt(self.var[j] / self.nonmode_share[j])) if self.var[j] > 0.0 else MAX_FLOAT
 
-    cdef void _count_sparse(self, const Row* row) noexcept nogil:
+    cdef void _update_sparse(self, const Row* row) noexcept nogil:
         cdef Py_ssize_t i, j
-        self.sparse_seen[0] += 1.0
+        self.n_sparse_rows[0] += 1.0
         for i in range(row.n):
             self.df[row.indices[i]] += 1.0
-        if self.forget > 0.0 and self.sparse_seen[0] * self.forget > 1.0:  # halve the past now and then
-            self.sparse_seen[0] *= 0.5
+        if self.forget > 0.0 and self.n_sparse_rows[0] * self.forget > 1.0:  # halve the past now and then
+            self.n_sparse_rows[0] *= 0.5
             for j in range(self.width):
                 self.df[j] *= 0.5
 

@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 from superarm.native.core cimport LinearCore
 from superarm.native.cpu cimport kernels
-from superarm.native.linear cimport Coordinates, Weights, coordinates, squared_norm
+from superarm.native.linear cimport Coordinates, Weights, coordinates, squared_norm_with_bias
 from superarm.native.ranking cimport softmax
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
@@ -59,7 +59,7 @@ cdef class SOBACore(CoordinateCore):
         mu = (Wz * Wz + 2.0 * Wg) / (1.0 + zAz)
         if not mu + self.mu[0] >= 0.0:
             return True
-        if not squared_norm(round.x) / P <= 1e30:
+        if not squared_norm_with_bias(round.x) / P <= 1e30:
             return False
         self.mu[0] += mu
         self.step(other, y, P, Wz, zAz)
@@ -200,7 +200,7 @@ cdef class NewtronCore(CoordinateCore):
                 p = c[i]
         factor = -(1.0 - p) / P if answer.hit else p / P
         kappa = P if answer.hit else 1.0
-        if not factor * factor * squared_norm(round.x) <= 1e30:
+        if not factor * factor * squared_norm_with_bias(round.x) <= 1e30:
             return False
         gW = factor * (<double>s[drawn] - mean)
         weight = kappa * self.beta

@@ -16,11 +16,11 @@ cdef class SetLogitCore(Core):
     cdef readonly bint mixed_rows
     cdef public double step  # of the dense part and its curves
     cdef readonly double sparse_step
-    cdef readonly double share  # of the average, in post
+    cdef readonly double average_share  # of the average, in post
     cdef readonly double revive  # of post that labels which were not shown give to each other, on a miss
     cdef readonly Py_ssize_t none_label  # the label that is never shown takes no part in that; -1 if there is none
     cdef Noise noise
-    cdef double* credit  # the running average of post
+    cdef double* mean_posterior  # the running average of post
     cdef float* last  # scratch: the scores of W
     cdef float* mixed
     cdef float* exp_scratch
@@ -34,4 +34,4 @@ cdef class SetLogitCore(Core):
 
 # Turn p, the probabilities of k labels, in place into those given a likelihood of every label, or a bit.
 cdef void times_likelihood(double* p, Py_ssize_t k, const double* likelihood) noexcept nogil
-cdef void given_bit(double* p, Py_ssize_t k, const Noise* noise, double revive, Py_ssize_t none_label, const double* credit, const Py_ssize_t* drawn, Py_ssize_t m, bint hit, double* revive_weights) noexcept nogil
+cdef void given_bit(double* p, Py_ssize_t k, const Noise* noise, double revive, Py_ssize_t none_label, const double* mean_posterior, const Py_ssize_t* drawn, Py_ssize_t m, bint hit, double* revive_weights) noexcept nogil

@@ -7,15 +7,15 @@ sparse part: at the pace of each label and feature, sparse_steps.pyx); predictio
 A constant step escapes local optima, the average removes its noise. With the scores s of W and s' of A,
 
     p     softmax at  0.5 s + 0.5 s'                        where the gradient is taken
-    post  softmax at  (1 - share) s + share s',  times the likelihood of the answer, renormalised
+    post  softmax at  (1 - average_share) s + average_share s',  times the likelihood of the answer, renormalised
     f = 1: 1 - e1 inside S, e0 outside;  f = 0: e1 inside S, 1 - e0 outside;  a label: post = e_y;
     several answers about one row: a likelihood for each label
 
 On a miss, the labels that were not shown give a share ``revive`` of their part of post to each other in proportion
-to 1 / (credit + 0.01/k), credit being the running average of post: a label without credit is revived.
+to 1 / (mean_posterior + 0.01/k), mean_posterior being the running average of post: a label that hardly ever has any is revived.
 
 A row with both parts has one softmax over the sum of both scores, each part with its own step and its own gate
-(part_gates.pyx); curves.pyx says what curved features of the dense part add.
+(part_gates.pyx); curves.pyx says what random features of the dense part add.
 """
 
 from libc.math cimport signbit
@@ -23,13 +23,13 @@ from libc.string cimport memcpy
 
 from superarm.native.averaging cimport averaging_rate
 from superarm.native.cpu cimport kernels
-from superarm.native.curves cimport MIX_GRADIENT
+from superarm.native.curves cimport GRADIENT_AVERAGE_SHARE
 from superarm.native.linear cimport safe_to_add
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.types cimport Features, Round, Row
 
-cdef double CREDIT_WINDOW = 3.0  # the window of its running average
+cdef double POSTERIOR_WINDOW = 3.0  # of the running average of post
 
 
 cdef class SetLogitCore(Core):
@@ -42,9 +42,9 @@ cdef class SetLogitCore(Core):
         rule: how sets are chosen.
         step: of the dense part and its curves.
         sparse_step: of the sparse part.
-        share: of the average, where post is taken.
+        average_share: of the average, where post is taken.
         revive: of post that labels which were not shown give to each other, on a miss.
-        curves: curved features of the dense part, an even number.
+        curves: random features of the dense part, an even number.
         bias: the constant beside the dense part.
         forget: the least weight of a new round.
         false_yes, false_no: how often a bit is wrong.
@@ -53,12 +53,12 @@ cdef class SetLogitCore(Core):
 
     def __init__(
         self, *, Py_ssize_t k, seed, Scaling scaling, RuleKernel rule, double step,
-        double sparse_step, double share, double revive, Py_ssize_t curves, double bias, double forget=0.0,
+        double sparse_step, double average_share, double revive, Py_ssize_t curves, double bias, double forget=0.0,
         double false_yes=0.0, double false_no=0.0, Py_ssize_t none_label=-1,
     ):
         cdef Py_ssize_t d = scaling.d, width = scaling.width
         Core.__init__(self, k, scaling, rule)
-        self.step, self.sparse_step, self.share, self.revive, self.none_label = step, sparse_step, share, revive, none_label
+        self.step, self.sparse_step, self.average_share, self.revive, self.none_label = step, sparse_step, average_share, revive, none_label
         self.noise = Noise(false_yes, false_no)
         self.weights = AveragedWeights(k, d, width, forget)
         self.curves = Curves(k, d, curves if d > 0 else 0, seed, bias, forget)
@@ -66,7 +66,7 @@ cdef class SetLogitCore(Core):
         self.mixed_rows = d > 0 and width > 0
         self.part_gates = PartGates(k if self.mixed_rows else 0, forget)
         self.stages |= {"weights": self.weights, "curves": self.curves, "step_sizes": self.step_sizes, "part_gates": self.part_gates}
-        self.credit = self.doubles("credit", k, 1.0 / k)
+        self.mean_posterior = self.doubles("mean_posterior", k, 1.0 / k)
         self.last = self.scratch_floats("last", k)
         self.mixed = self.scratch_floats("mixed", k)
         self.exp_scratch = self.scratch_floats("exp_scratch", k)
@@ -75,8 +75,8 @@ cdef class SetLogitCore(Core):
         self.sparse_c = self.scratch_doubles("sparse_c", k)
 
     def on_labels_added(self, Py_ssize_t before):
-        """Give labels from ``before`` on, which are new, no credit: they are tried first."""
-        self.arrays["credit"][before:] = 0.0
+        """Give labels from ``before`` on, which are new, a mean posterior of 0: they are tried first."""
+        self.arrays["mean_posterior"][before:] = 0.0
 
     cdef void score(self, const Features* x, float* s) noexcept nogil:
         if self.weights.width > 0:
@@ -101,7 +101,7 @@ cdef class SetLogitCore(Core):
         self.last_scores(round.x)
         self.set_posterior(round.s, round.drawn, round.m, answer)
         self.set_gradient_point(round, answer)
-        rate = averaging_rate(self.weights.updates(), self.weights.forget, CREDIT_WINDOW)
+        rate = averaging_rate(self.weights.updates(), self.weights.forget, POSTERIOR_WINDOW)
         if self.weights.width > 0:
             if self.mixed_rows:
                 p = self.sparse_c
@@ -109,7 +109,7 @@ cdef class SetLogitCore(Core):
                 self.sparse_c[r] = self.sparse_step * (post[r] - p[r])
             self.step_sizes.step(self.weights, rate, self.sparse_c, round.x)
         for r in range(k):
-            self.credit[r] += rate * (post[r] - self.credit[r])
+            self.mean_posterior[r] += rate * (post[r] - self.mean_posterior[r])
             c[r] = self.step * (post[r] - c[r])
         self.weights.step(c, round.x)
         return True
@@ -137,7 +137,7 @@ cdef class SetLogitCore(Core):
         elif self.mixed_rows:
             self.part_gates.dense_probabilities(self.c)
         else:
-            kernels.mix_scores(round.s, self.last, MIX_GRADIENT, 1.0 - MIX_GRADIENT, self.mixed, self.k)
+            kernels.mix_scores(round.s, self.last, GRADIENT_AVERAGE_SHARE, 1.0 - GRADIENT_AVERAGE_SHARE, self.mixed, self.k)
             kernels.softmax(self.mixed, self.c, self.exp_scratch, self.k)
         if self.mixed_rows:
             self.part_gates.learn(round, answer, &self.noise)
@@ -150,13 +150,13 @@ cdef class SetLogitCore(Core):
                 self.post[r] = 0.0
             self.post[answer.label] = 1.0
             return
-        kernels.mix_scores(s, self.last, <float>self.share, <float>(1.0 - self.share), self.mixed, self.k)
+        kernels.mix_scores(s, self.last, <float>self.average_share, <float>(1.0 - self.average_share), self.mixed, self.k)
         kernels.softmax(self.mixed, self.post, self.exp_scratch, self.k)
         if answer.likelihood != NULL:
             times_likelihood(self.post, self.k, answer.likelihood)
         else:
             given_bit(
-                self.post, self.k, &self.noise, self.revive, self.none_label, self.credit, drawn, m, answer.hit, self.c
+                self.post, self.k, &self.noise, self.revive, self.none_label, self.mean_posterior, drawn, m, answer.hit, self.c
             )
 
     cdef void prefetch_weights(self, const Row* row) noexcept nogil:
@@ -179,7 +179,7 @@ cdef void times_likelihood(double* p, Py_ssize_t k, const double* likelihood) no
 
 
 cdef void given_bit(
-    double* p, Py_ssize_t k, const Noise* noise, double revive, Py_ssize_t none_label, const double* credit,
+    double* p, Py_ssize_t k, const Noise* noise, double revive, Py_ssize_t none_label, const double* mean_posterior,
     const Py_ssize_t* drawn, Py_ssize_t m, bint hit, double* revive_weights,
 ) noexcept nogil:
     """Turn p, in place, into post: the probability of each label given the bit."""
@@ -203,7 +203,7 @@ cdef void given_bit(
                 given += revived * p[r]
                 p[r] *= 1.0 - revived
                 # until the total is known, what r receives waits
-                revive_weights[r] = 1.0 / (credit[r] + floor)
+                revive_weights[r] = 1.0 / (mean_posterior[r] + floor)
                 spread += revive_weights[r]
                 continue
         revive_weights[r] = 0.0

@@ -42,9 +42,9 @@ cdef class SparseStepSizes(Stage):
     cdef void step(self, AveragedWeights weights, double rate, double* c, const Features* x) noexcept nogil:
         cdef Py_ssize_t i, j, k = self.k
         cdef double mean = kernels.label_errors(self.H, c, self.step_size, rate, k) / k
-        cdef double squares = kernels.label_step_sizes(self.H, mean + TINY, MIN_ERROR_SHARE * mean + TINY, c, self.float_c, k)
-        cdef float squared_step = <float>(squares / (self.step_size * self.step_size))
-        cdef float v, inverse = <float>(1.0 / weights.omega[SPARSE_OMEGA])
+        cdef double squared_norm = kernels.label_step_sizes(self.H, mean + TINY, MIN_ERROR_SHARE * mean + TINY, c, self.float_c, k)
+        cdef float squared_step = <float>(squared_norm / (self.step_size * self.step_size))
+        cdef float v, inverse = <float>(1.0 / weights.averaging_state[SPARSE_OMEGA])
         for i in range(x.n):
             j, v = x.indices[i], x.sparse_factor * x.values[i]
             self.G[j] += v * v * squared_step

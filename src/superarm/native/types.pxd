@@ -23,7 +23,7 @@ cdef struct Features:
     Py_ssize_t n
     float sparse_factor
     float sparse_bias
-    double squares  # of both parts without the constants; infinite where a step must be refused
+    double squared_norm  # of both parts without the constants; infinite where a step must be refused
 
 
 cdef struct Answer:

@@ -20,9 +20,9 @@
   KERNEL(float, sum_squares, const float *, ptrdiff_t) \
   KERNEL(float, standardise, const float *, const float *, const float *, float *, ptrdiff_t, ptrdiff_t *) \
   KERNEL(void, multiply, float *, float, ptrdiff_t) \
-  KERNEL(void, count_clipped, const float *, float *, float *, float *, const float *, float *, float *, \
+  KERNEL(void, update_clipped, const float *, float *, float *, float *, const float *, float *, float *, \
          const float *, float, ptrdiff_t) \
-  KERNEL(void, count_fast, const float *, const float *, const float *, const float *, float *, float *, float *, \
+  KERNEL(void, update_fast, const float *, const float *, const float *, const float *, float *, float *, float *, \
          float, ptrdiff_t) \
   KERNEL(ptrdiff_t, refresh_limits, float *, float *, float *, float *, const float *, float *, float *, float *, \
          float *, ptrdiff_t) \
@@ -52,12 +52,12 @@
          ptrdiff_t, float *, float *) \
   KERNEL(void, project_back, const float *, ptrdiff_t, ptrdiff_t, const float *, const float *, ptrdiff_t, ptrdiff_t, \
          ptrdiff_t, float *, float *) \
-  KERNEL(float, waves, const float *, float, const float *, const float *, float *, float *, ptrdiff_t) \
+  KERNEL(float, random_features, const float *, float, const float *, const float *, float *, float *, ptrdiff_t) \
   KERNEL(float, dot_and_keep, const float *, float, float *, ptrdiff_t) \
   KERNEL(void, update_mean_var, const float *, float *, float *, float, float, ptrdiff_t) \
   KERNEL(void, weighted_row_sum, const float *, ptrdiff_t, const double *, ptrdiff_t, ptrdiff_t, float *) \
   KERNEL(void, angle_slopes, const float *, const float *, const float *, float *, ptrdiff_t) \
-  KERNEL(double, count_slopes, float, const float *, float, const float *, float, float *, ptrdiff_t)
+  KERNEL(double, update_slopes, float, const float *, float, const float *, float, float *, ptrdiff_t)
 
 typedef struct {
 #define KERNEL(result, name, ...) result (*name)(__VA_ARGS__);

@@ -1,4 +1,4 @@
-/* Random waves of a row (random_features.pyx): projections, cosines and sines, and the way back. */
+/* Random Fourier features of a row (random_features.pyx): projections, cosines and sines, and the way back. */
 #include <string.h>
 
 #define LANES 16
@@ -181,11 +181,12 @@ static inline float sine_of_turns(float t) {
   return s * (0.775f + 0.225f * fabsf(s));
 }
 
-/* raw = cos and sin of 2 pi scale turns; phi = clip((raw - mean) inverse), and its squared length.
+/* raw = cos and sin of 2 pi scale turns; features = clip((raw - mean) inverse), and their squared norm.
    Two loops: all of it in one is a chain so long that the processor sees too few of them at a time. */
-static float waves(const float *restrict turns, float scale, const float *restrict mean,
-                   const float *restrict inverse, float *restrict raw, float *restrict phi, ptrdiff_t P) {
-  float *restrict sine = raw + P, *restrict last = phi + P;
+static float random_features(const float *restrict turns, float scale, const float *restrict mean,
+                             const float *restrict inverse, float *restrict raw, float *restrict features,
+                             ptrdiff_t P) {
+  float *restrict sine = raw + P, *restrict last = features + P;
   const float *restrict mean2 = mean + P, *restrict inverse2 = inverse + P;
   float total = 0;
   for (ptrdiff_t i = 0; i < P; i++) {
@@ -196,7 +197,7 @@ static float waves(const float *restrict turns, float scale, const float *restri
   }
   for (ptrdiff_t i = 0; i < P; i++) {
     float v = clip((raw[i] - mean[i]) * inverse[i]), u = clip((sine[i] - mean2[i]) * inverse2[i]);
-    phi[i] = v;
+    features[i] = v;
     last[i] = u;
     total += v * v + u * u;
   }
@@ -239,7 +240,7 @@ static void weighted_row_sum(const float *restrict A, ptrdiff_t stride, const do
   }
 }
 
-/* The slope along every projection, from that along phi. */
+/* The slope along every projection, from that along the features. */
 static void angle_slopes(const float *restrict slope, const float *restrict inverse, const float *restrict raw,
                          float *restrict angle, ptrdiff_t P) {
   const float *restrict slope2 = slope + P, *restrict inverse2 = inverse + P, *restrict sine = raw + P;
@@ -247,12 +248,12 @@ static void angle_slopes(const float *restrict slope, const float *restrict inve
     angle[i] = slope2[i] * inverse2[i] * raw[i] - slope[i] * inverse[i] * sine[i];
 }
 
-/* slope += rate ((scale columns + share straight)^2 - slope); the sum of slope. */
-static double count_slopes(float scale, const float *restrict columns, float share,
-                           const float *restrict straight, float rate, float *restrict slope, ptrdiff_t d) {
+/* slope += rate ((scale columns + row_length linear_gradient)^2 - slope); the sum of slope. */
+static double update_slopes(float scale, const float *restrict columns, float row_length,
+                            const float *restrict linear_gradient, float rate, float *restrict slope, ptrdiff_t d) {
   double total = 0;
   for (ptrdiff_t j = 0; j < d; j++) {
-    float v = scale * columns[j] + share * straight[j];
+    float v = scale * columns[j] + row_length * linear_gradient[j];
     slope[j] += rate * (v * v - slope[j]);
     total += slope[j];
   }

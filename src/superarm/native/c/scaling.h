@@ -47,9 +47,9 @@ static void multiply(float *restrict z, float c, ptrdiff_t d) {
 }
 
 /* Move the statistics of numbers by a row, by the equations of scaling.pyx; no branches: it must be vectorised. */
-static void count_clipped(const float *restrict x, float *restrict mean, float *restrict var, float *restrict n_values,
-                          const float *restrict mode, float *restrict nonmode_share, float *restrict outlier_rate,
-                          const float *restrict limit, float forget, ptrdiff_t d) {
+static void update_clipped(const float *restrict x, float *restrict mean, float *restrict var, float *restrict n_values,
+                           const float *restrict mode, float *restrict nonmode_share, float *restrict outlier_rate,
+                           const float *restrict limit, float forget, ptrdiff_t d) {
   for (ptrdiff_t j = 0; j < d; j++) {
     float most = limit[j], n = n_values[j], out = outlier_rate[j], square = (x[j] - mode[j]) * (x[j] - mode[j]) * nonmode_share[j];
     int few = (nonmode_share[j] * (n + 1.0f) < 8.0f) | (nonmode_share[j] < 8.0f * forget); /* nonmode_share < 8 rate, without a division */
@@ -71,9 +71,9 @@ static void count_clipped(const float *restrict x, float *restrict mean, float *
 }
 
 /* The statistics that forget fast. */
-static void count_fast(const float *restrict x, const float *restrict mean, const float *restrict mode,
-                       const float *restrict limit, float *restrict fast_mean, float *restrict fast_var,
-                       float *restrict fast_nonmode_share, float rate, ptrdiff_t d) {
+static void update_fast(const float *restrict x, const float *restrict mean, const float *restrict mode,
+                        const float *restrict limit, float *restrict fast_mean, float *restrict fast_var,
+                        float *restrict fast_nonmode_share, float rate, ptrdiff_t d) {
   for (ptrdiff_t j = 0; j < d; j++) {
     float gap = x[j] - mean[j], most = limit[j], is_other = x[j] != mode[j] ? 1.0f : 0.0f;
     float c = gap < most ? gap : most;
