@@ -185,7 +185,7 @@ def batches(database: Any, features: int = 64, sizes: tuple[int, ...] = (4, 8, 1
                 times = [time.thread_time()]
                 done = serves.commit(calls)
                 times.append(time.thread_time())
-                events = list(follows.store.events(follows.model.seq))
+                events = list(follows.store.events(follows.model.projector.seq))
                 times.append(time.thread_time())
                 follows.model.projector.project(events)
                 times.append(time.thread_time())

@@ -191,7 +191,7 @@ def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
         made = [done.result for done in service.commit([Call(service.handler.decide, one) for one in asked])]
         told = [OutcomeRequest(shown["id"], hit=shown["labels"][0] == labels[0]) for shown in made]
         service.commit([Call(service.handler.outcome, one) for one in told])
-        lag = seq - service.model.snapshot_seq
+        lag = seq - service.model.store.newest_snapshot()
         if lag > service.settings.snapshot_every and seq < events - 45_000:  # leave a long tail to replay
             service.model.snapshot()
     service.store.close()  # no snapshot: as if it had been killed

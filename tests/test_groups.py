@@ -259,12 +259,25 @@ def test_a_service_tells_it(named: bool, tmp_path: Any) -> None:
 
 
 def test_groups_beyond_the_most_are_counted_together() -> None:
-    stats = Totals.from_dict(["x", "y"]).stats
+    stats = Totals().stats
     for i in range(MAX_GROUPS + 5):
-        stats.count_for_promise(True, 2, "new", str(i))
+        stats.count_for_promise(True, 2, None, str(i))
     assert len(stats.coverage_by_group) == MAX_GROUPS + 1
     assert stats.coverage_by_group[OTHERS] == [5, 5, 10]
-    assert stats.coverage_by_label == [[0, 0, 0], [0, 0, 0]]
-    stats.set_labels(["x", "y", "new"])
+    assert stats.coverage_by_label == {}
     stats.count_for_promise(False, 1, "new", None)
-    assert stats.coverage_by_label[2] == [1, 0, 1]
+    assert stats.coverage_by_label == {"new": [1, 0, 1]}
+
+
+def test_a_group_may_be_new_while_the_figures_are_read(tmp_path) -> None:
+    """The thread of the commits counts meanwhile: names and counts used to be listed one after the other."""
+
+    class Growing(dict[str, list[int]]):
+        def values(self) -> Any:
+            self["new"] = [1, 1, 1]
+            return super().values()
+
+    service = Service.open(tmp_path / "events.db", labels=["x", "y"], n_features=2, set_size=1)
+    service.model.projector.totals.stats.coverage_by_group = Growing(old=[1, 1, 1])
+    assert [part["name"] for part in views.stats(service)["by_group"]["parts"]] == ["old"]
+    service.close()

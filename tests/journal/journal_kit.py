@@ -198,10 +198,10 @@ class Driver:
         return views.changes(self.service)
 
     def reports(self) -> list[dict[str, Any]]:
-        return self.service.model.reports()
+        return self.service.model.projector.reports()
 
-    def trouble(self) -> tuple[str, ...]:
-        return self.service.trouble()
+    def problems(self) -> tuple[str, ...]:
+        return self.service.problems()
 
     @property
     def ready(self) -> bool:

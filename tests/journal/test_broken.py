@@ -141,7 +141,7 @@ def test_a_broken_newest_snapshot_does_not_stop_the_start(drive, tmp_path):
     assert again.model_file() == model
     assert again.replayed == 40
     assert again.service.model.broken_snapshots == (newest,)
-    assert any("snapshots are damaged" in told for told in again.trouble())
+    assert any("snapshots are damaged" in told for told in again.problems())
 
 
 def test_a_missing_event_is_told_and_nobody_hangs(drive):
@@ -176,14 +176,14 @@ def test_a_missing_event_is_told_and_nobody_hangs(drive):
 def test_status_knows_a_turn_that_hangs(drive):
     service = drive().service
     assert service.ready
-    assert service.trouble() == ()
+    assert service.problems() == ()
 
     async def main():
         await service.start()
         service.queue._busy, service.queue._began = True, time.monotonic() - 60.0
         assert service.batch_seconds > 59.0
         assert not service.ready
-        assert "waiting for the disk" in service.trouble()[0]
+        assert "waiting for the disk" in service.problems()[0]
         service.queue._busy = False
         await service.stop()
 
@@ -247,7 +247,7 @@ def test_the_loop_goes_on_while_a_large_model_is_kept(drive, tmp_path):
             longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
             ticks += 1
         await task
-        assert service.model.snapshot_seq == 2
+        assert service.model.store.newest_snapshot() == 2
         await service.stop()
         return longest, ticks
 
@@ -410,9 +410,9 @@ def test_one_duty_of_upkeep_that_fails_starves_no_other(drive, monkeypatch):
 
     async def main():
         await service.start()
-        while service.model.snapshot_seq < 1 or service.upkeep.error is None:
+        while service.model.store.newest_snapshot() < 1 or service.upkeep.error is None:
             await asyncio.sleep(0.01)
-        assert any("upkeep fails: events: no" in told for told in service.trouble())
+        assert any("upkeep fails: events: no" in told for told in service.problems())
         await service.stop()
 
     monkeypatch.setattr(service.model, "upkeep", upkeep)

@@ -50,7 +50,7 @@ def test_a_new_label_is_shown_and_survives_a_restart(drive):
     assert [(change["what"], change["labels"]) for change in again.changes()] == [
         ("add_labels", ["new", "newer"])
     ]
-    assert len(again.stats.shown_by_label) == 8
+    assert len(again.stats.by_label) == 8
 
 
 def test_a_decision_from_before_a_new_label_can_still_be_answered(drive):

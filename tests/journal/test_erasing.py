@@ -215,11 +215,11 @@ def test_an_erasure_that_leaves_something_on_the_disk_is_unfinished_and_tried_ag
         assert (told["erased"], told["finished"]) == (1, False)
         again = await service.change(Erase(ids=["person"]))
         assert (again["erased"], again["finished"]) == (0, False)
-        assert any("still on the disk" in sentence for sentence in service.trouble())
+        assert any("still on the disk" in sentence for sentence in service.problems())
         metrics = {one.name: one.samples[0].value for one in service_metrics(service) if one.samples}
         assert metrics["superarm_erasure_unfinished"] == 1
         reader.close()
-        while service.trouble():
+        while service.problems():
             await asyncio.sleep(0.05)
         await service.stop()
 
@@ -259,7 +259,7 @@ def test_a_clock_that_is_far_from_the_last_event_neither_erases_nor_expires(driv
         await service.start()
         await asyncio.sleep(seconds)
         found = await service.read(views.decision_details, "person")
-        trouble = service.trouble()
+        trouble = service.problems()
         await service.queue.close()
         await service.upkeep.stop()
         return found, trouble

@@ -69,9 +69,9 @@ def test_a_damaged_event_that_was_read_is_told_on_call(drive, tmp_path):
     session.close()
     write_foreign(tmp_path, "UPDATE events SET body = '{}' WHERE seq = 1")
     session = drive()
-    assert session.trouble() == ()
+    assert session.problems() == ()
     for _ in range(2):
         with pytest.raises(JournalDamaged):
             session.decide(DecisionRequest(rows(1)[0], "a"))
-    assert [sentence[:7] for sentence in session.trouble()] == ["event 1"]
+    assert [sentence[:7] for sentence in session.problems()] == ["event 1"]
     assert session.ready

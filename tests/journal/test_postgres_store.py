@@ -43,7 +43,7 @@ def shared(database):
 def caught_up(driver):
     """The projector of a process, after a turn without requests."""
     driver.call(lambda _: None)
-    assert driver.service.model.seq == driver.store.head().seq
+    assert driver.service.model.projector.seq == driver.store.head().seq
     return driver.projector
 
 
@@ -118,7 +118,7 @@ def test_a_turn_that_others_have_overtaken_projects_their_events_before_its_own(
     monkeypatch.setattr(store, "append", overtaken)
     one.decide(DecisionRequest(rows(1)[0], "one"))
     assert [event.id for event in store.events()] == ["first", "two", "two", "one"]
-    assert one.service.model.seq == 4
+    assert one.service.model.projector.seq == 4
     assert one.find("one").body.model_seq == 1  # what it was decided with
     assert model_bytes(caught_up(one).learner) == model_bytes(caught_up(two).learner)
     assert verify(one.url).replayed.same
@@ -134,7 +134,7 @@ def test_a_process_that_an_erasure_has_overtaken_goes_on_from_its_snapshot(share
     caught_up(two)  # finds the erasure made, and its own records are gone
     with pytest.raises(DecisionErased):
         two.decide(DecisionRequest(rows(4)[3], "d3"))
-    assert late.service.model.seq == 0
+    assert late.service.model.projector.seq == 0
     assert model_bytes(caught_up(late).learner) == model_bytes(caught_up(one).learner)
     assert late.projector.loaded_snapshots == [61]
     assert late.projector.totals.stats.learnt == 30
@@ -289,12 +289,12 @@ def test_a_role_that_may_only_read_is_served_as_far_as_it_goes(database, shared)
     looking = Driver.open(database.address(name, "looks"))
     try:
         assert not looking.ready
-        assert "may do this" in looking.trouble()[0]
+        assert "may do this" in looking.problems()[0]
         assert looking.find("a") is not None
         driver.decide(DecisionRequest(rows(1)[0], "c"))
         with pytest.raises(JournalUnavailable):
             looking.recover()
-        assert looking.service.model.seq == 2  # it sees what others write
+        assert looking.service.model.projector.seq == 2  # it sees what others write
         with pytest.raises(JournalUnavailable):
             looking.decide(DecisionRequest(rows(1)[0], "b"))
         assert looking.decide(DecisionRequest(rows(1)[0], "a")).labels == driver.find("a").labels  # repeated

@@ -38,7 +38,7 @@ def test_the_model_was_spoilt(drive):
     driver.snapshot()
     work(driver, 900, 1, wrong=True)
     assert driver.stats.falling
-    assert any("hit rate has fallen" in sentence for sentence in driver.trouble())
+    assert any("hit rate has fallen" in sentence for sentence in driver.problems())
     driver.freeze()
     spoilt = work(driver, 200, 2)
     before = max(driver.kept())

@@ -255,7 +255,7 @@ def test_what_is_not_under_its_name_is_not_acknowledged(drive, tmp_path, what, h
     with pytest.raises(JournalUnavailable, match="replaced, written by another process or deleted"):
         session.decide(DecisionRequest(rows(1)[0], "b"))
     assert not session.ready
-    assert "replaced, written by another process or deleted" in session.trouble()[0]
+    assert "replaced, written by another process or deleted" in session.problems()[0]
     with pytest.raises(JournalUnavailable, match="replaced, written by another process or deleted"):
         session.recover()
     (tmp_path / "away").replace(tmp_path / what)

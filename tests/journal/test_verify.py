@@ -201,7 +201,7 @@ def test_the_mark_follows_every_commit(drive, tmp_path):
 @pytest.mark.parametrize("garbled", [False, True], ids=["missing", "garbled"])
 def test_a_journal_without_a_readable_mark_is_warned_about(drive, tmp_path, caplog, garbled, n_events):
     session = drive()
-    assert session.trouble() == ()
+    assert session.problems() == ()
     for x in rows(n_events):
         session.decide(DecisionRequest(x))
     session.close()
@@ -222,11 +222,11 @@ def test_a_journal_without_a_readable_mark_is_warned_about(drive, tmp_path, capl
     caplog.clear()
     again = drive()
     assert "journal without a mark" in caplog.text
-    assert again.trouble() == tuple(found.warnings)
+    assert again.problems() == tuple(found.warnings)
     assert again.ready
     again.close()  # it has a mark again
     caplog.clear()
-    assert drive().trouble() == ()
+    assert drive().problems() == ()
     assert "journal without a mark" not in caplog.text
     assert verify(tmp_path / "events.db").warnings == []
 

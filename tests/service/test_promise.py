@@ -29,7 +29,7 @@ def rounds(service: Any, start: int, stop: int, **asked: Any) -> list[Any]:
     for i in range(start, stop):
         x = random.normal(size=D).astype(np.float32)
         service.call(handler.decide, DecisionRequest(x, f"d{i}", **asked))
-        decision = service.model.records.get(f"d{i}").body
+        decision = service.model.projector.records.get(f"d{i}").body
         made.append(decision)
         label = LABELS[int(np.argmax([*x, 0.3]))]
         hit = label in decision.labels
@@ -102,7 +102,7 @@ def test_a_promise_that_cannot_be_kept_is_told(tmp_path):
     rounds(service, 0, 1)
     learner = service.model.projector.learner
     learner.core.rule.state()["tally"][0] = 1500.0, 600.0, 1500.0, 500.0, 0.0
-    [trouble] = service.trouble()
+    [trouble] = service.problems()
     assert trouble.startswith("set_size is too small for a coverage of 0.9: 0.600 of 1,500 answers were yes")
     assert "500 of the misses" in trouble
     numbers = samples(service)

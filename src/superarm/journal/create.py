@@ -19,7 +19,7 @@ from superarm.learners.registry import make, parse
 # The default share of uniform sets of SetLogit and Scores. It costs
 # DEFAULT_UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
 DEFAULT_UNIFORM = 0.02
-EXPLORE_PARAMS = {"explore", "uniform", "coverage"}  # parameters that say something else
+OVERRIDE_DEFAULT_UNIFORM = {"explore", "uniform", "coverage"}  # parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +63,7 @@ def new_journal(options: JournalOptions, model: str | Path | None) -> tuple[Json
     now, fixed = time.time(), _fixed_by(learner)
     meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, **fixed}
     meta |= {"columns": options.columns, "group": options.group}
-    totals = Totals.from_dict(fixed["labels"]).to_dict()
-    return meta, Snapshot(0, now, {"model": model_bytes(learner)}, totals, made_by())
+    return meta, Snapshot(0, now, {"model": model_bytes(learner)}, Totals().to_dict(), made_by())
 
 
 def _fixed_by(learner: Learner) -> JsonObject:
@@ -96,7 +95,7 @@ def _from_model(options: JournalOptions, model: str | Path) -> tuple[Learner, st
     _check_same(model, params | learner.params, import_user_classes(spec))
     if (
         isinstance(learner, SetLogit | Scores)
-        and not (learner.nondefault_params | params).keys() & EXPLORE_PARAMS
+        and not (learner.nondefault_params | params).keys() & OVERRIDE_DEFAULT_UNIFORM
     ):
         learner = learner.with_params(uniform=DEFAULT_UNIFORM)
     return learner, spec
@@ -119,7 +118,7 @@ def _from_options(options: JournalOptions) -> tuple[Learner, str]:
     params: JsonObject = {name: given[name] for name in ("set_size", "coverage") if name in given}
     params |= {"labels": list(options.labels), "n_features": options.n_features, "seed": options.seed or 0}
     cls, spec_params = parse(spec)
-    if issubclass(cls, SetLogit | Scores) and not (spec_params | params).keys() & EXPLORE_PARAMS:
+    if issubclass(cls, SetLogit | Scores) and not (spec_params | params).keys() & OVERRIDE_DEFAULT_UNIFORM:
         params["uniform"] = DEFAULT_UNIFORM
     learner = make(spec, **params)
     if options.columns is not None:

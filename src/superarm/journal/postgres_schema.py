@@ -31,7 +31,7 @@ ALTER TABLE superarm.parts ALTER data SET STORAGE EXTERNAL;
 CREATE SEQUENCE superarm.rounds MINVALUE 0 START 0 INCREMENT {ROUND_BLOCK};
 
 -- Events get their numbers and digests here, in one call that no pause of a client can stretch.
--- A number of NULL says that the id has such an event already. (events.py: link)
+-- A number of NULL says that the id has such an event already. (events.py: next_chain_digest)
 CREATE FUNCTION superarm.append(
   times float8[], kinds smallint[], ids text[], xs bytea[], contexts bytea[], bodies bytea[], contents bytea[],
   owns bytea[], target_seqs bigint[]

@@ -94,7 +94,7 @@ class Projector:
         self._set_learner(learner_from_bytes(snapshot.parts["model"]))
         self._staged: list[StagedOutcome] = []
         self._staged_updates: list[StagedOutcome] = []  # those that wait in `_updates`
-        self.totals = Totals.from_dict(self.labels, snapshot.totals)
+        self.totals = Totals.from_dict(snapshot.totals)
         self.seq, self.is_intact = snapshot.seq, True
         self.records.clear()
 
@@ -300,7 +300,6 @@ class Projector:
             return
         if learner is not None:
             self._set_learner(learner)
-        self.totals.stats.set_labels(self.labels)
         for shadow in self.shadows.values():
             shadow.add_labels(self.labels)
 

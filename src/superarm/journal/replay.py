@@ -30,7 +30,7 @@ AHEAD = 4_096  # events that are read ahead: a process may decide with a model t
 OnProgress = Callable[[int], object]
 
 # how a decision that was made again differs from the one in the journal
-SAME, BITS, PROPENSITY, SETS = "same", "last bits only", "propensity differs", "set differs"
+SAME, BITS, PROPENSITY, OTHER = "same", "last bits only", "propensity differs", "set or draw differs"
 ROUNDING = 1e-5
 NOT_IN_JOURNAL = {"format", "learner"}
 ROUNDING_FIELDS = {"log_propensity", "rule"}  # may differ by rounding
@@ -176,7 +176,7 @@ class Replay:
         result.decisions += 1
         result.last_bits_differ += difference == BITS
         result.propensities_differ += difference == PROPENSITY
-        result.sets_differ += difference == SETS
+        result.sets_differ += difference == OTHER
 
     def _compare_old_decision(self, event: Event, model: int) -> None:
         if self._past_projector is None or self._past_projector.seq > model:
@@ -215,7 +215,7 @@ def compare(decision: Decision, body: DecisionBody) -> str:
     if not different:
         return SAME
     if not different <= ROUNDING_FIELDS:
-        return SETS
+        return OTHER
     return BITS if all(_near(values[name], getattr(body, name)) for name in different) else PROPENSITY
 
 

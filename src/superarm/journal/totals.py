@@ -20,14 +20,14 @@ AGE_BUCKETS = (
 )  # fmt: skip
 MAX_SLOTS = 240  # points of the curves
 MAX_GROUPS, OTHERS = 200, "(others)"  # groups beyond these are counted together
-RECENT, USUAL = 300, 20_000  # answers over which the hit rate is smoothed, for `falling`
+RECENT, LONG_RUN = 300, 20_000  # answers over which the hit rate is smoothed, for `falling`
 
 # what is counted in a slot of the curves
 DECISIONS, EXPLORED, OUTCOMES, HITS = range(4)
 
 
-class Stats(Struct, dict=True):
-    """Running counts; `set_labels` gives them their labels.
+class Stats(Struct):
+    """Running counts.
 
     The curves have at most 240 slots, first of a quarter of a second each; when they run out, the
     width doubles and neighbours merge.
@@ -50,30 +50,17 @@ class Stats(Struct, dict=True):
     long_run_rate: float = 0.0  # ... of many more
     age_sum: float = 0.0  # of outcomes, in seconds
     ages: list[int] = field(default_factory=lambda: [0] * (len(AGE_BUCKETS) + 1))
-    shown_by_label: list[int] = []  # for each label: the sets that showed it,
-    answered_by_label: list[int] = []  # those with an outcome,
-    hits_by_label: list[int] = []  # those with a hit
+    by_label: dict[
+        str, list[int]
+    ] = {}  # how many sets showed a label, how many had an outcome, how many a hit
     set_size_counts: list[int] = []  # sets of 0, 1, 2 … labels
     # of outcomes that count for the promised coverage: how many, how many hits, how many labels were shown
-    coverage_by_label: list[list[int]] = []  # for each right label that was named
+    coverage_by_label: dict[str, list[int]] = {}  # for each right label that was named
     coverage_by_group: dict[str, list[int]] = {}  # for each group
     unnamed: int = 0  # how many of them name no label
     start: float = 0.0  # of the curves: seconds since 1970
     width: float = 0.25  # of a slot: seconds
     slots: list[list[int]] = []
-
-    def __post_init__(self) -> None:  # what a snapshot does not keep
-        self.labels: tuple[str, ...] = ()
-        self.positions: dict[str, int] = {}
-
-    def set_labels(self, labels: Sequence[str]) -> None:
-        """Take all labels, of which some at the end may be new."""
-        if len(labels) > len(self.labels):
-            self.labels = tuple(labels)
-            self.positions = {label: i for i, label in enumerate(self.labels)}
-            for counts in (self.shown_by_label, self.answered_by_label, self.hits_by_label):
-                counts.extend([0] * (len(labels) - len(counts)))
-            self.coverage_by_label.extend([0, 0, 0] for _ in range(len(labels) - len(self.coverage_by_label)))
 
     @property
     def pending(self) -> int:
@@ -91,9 +78,8 @@ class Stats(Struct, dict=True):
         while len(self.set_size_counts) <= len(labels):
             self.set_size_counts.append(0)
         self.set_size_counts[len(labels)] += 1
-        shown, positions = self.shown_by_label, self.positions
         for label in labels:
-            shown[positions[label]] += 1
+            self.by_label.setdefault(label, [0, 0, 0])[0] += 1
         if propensity is not None and (self.min_propensity is None or propensity < self.min_propensity):
             self.min_propensity = propensity
 
@@ -120,22 +106,21 @@ class Stats(Struct, dict=True):
         slot[OUTCOMES] += 1
         self.hits += hit
         slot[HITS] += hit
-        answered, hits, positions = self.answered_by_label, self.hits_by_label, self.positions
         for label in labels:
-            position = positions[label]
-            answered[position] += 1
-            hits[position] += hit
+            counts = self.by_label[label]
+            counts[1] += 1
+            counts[2] += hit
         count = self.outcomes + self.late
         self.recent_rate += (hit - self.recent_rate) / min(count, RECENT)
-        self.long_run_rate += (hit - self.long_run_rate) / min(count, USUAL)
+        self.long_run_rate += (hit - self.long_run_rate) / min(count, LONG_RUN)
 
     def count_for_promise(self, hit: bool, size: int, right: str | None, group: str | None) -> None:
         """Count an outcome for the promised coverage: of which label, where it is named, and of which group."""
         parts = []
         if right is None:
             self.unnamed += 1
-        elif right in self.positions:
-            parts.append(self.coverage_by_label[self.positions[right]])
+        else:
+            parts.append(self.coverage_by_label.setdefault(right, [0, 0, 0]))
         if group is not None:
             is_counted = group in self.coverage_by_group or len(self.coverage_by_group) < MAX_GROUPS
             parts.append(self.coverage_by_group.setdefault(group if is_counted else OTHERS, [0, 0, 0]))
@@ -151,7 +136,7 @@ class Stats(Struct, dict=True):
 
     @property
     def falling(self) -> bool:
-        """Whether the hit rate of the last answers is below the usual one by more than chance would have it.
+        """Whether the hit rate of the last answers is below that of the long run by more than chance would have it.
 
         The mean over about 300 answers has a standard error of sqrt(p (1 - p) / 600) (its weights fall off
         exponentially); five of them come by chance about once in a million answers.
@@ -177,7 +162,7 @@ class Stats(Struct, dict=True):
 
 
 class Totals(Struct):
-    """The totals after some event; `Totals.from_dict` makes them.
+    """The totals after some event.
 
     Attributes:
         stats: counts and rates.
@@ -194,11 +179,9 @@ class Totals(Struct):
     refused_seqs: set[int] = set()
 
     @classmethod
-    def from_dict(cls, labels: Sequence[str], data: JsonObject | None = None) -> Totals:
-        """Return totals for these labels: new, or from what `to_dict` gave."""
-        totals = convert(data or {}, cls, str_keys=True, dec_hook=lambda cls, data: cls.from_dict(data))
-        totals.stats.set_labels(labels)
-        return totals
+    def from_dict(cls, data: JsonObject) -> Totals:
+        """Return the totals that `to_dict` gave."""
+        return convert(data, cls, str_keys=True, dec_hook=lambda cls, data: cls.from_dict(data))
 
     def to_dict(self) -> JsonObject:
         """Return a copy, for a snapshot."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from superarm.service.http.asgi import asgi
     from superarm.service.service import Service
 
-_HOME_OF = {
+_MODULE_OF = {
     "asgi": "http.asgi",
     "Client": "client.client",
     "DecisionRequest": "handler",
@@ -29,6 +29,6 @@ __all__ = ["Client", "DecisionRequest", "OutcomeRequest", "Service", "asgi"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'superarm.service' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"superarm.service.{_HOME_OF[name]}"), name)
+    return getattr(importlib.import_module(f"superarm.service.{_MODULE_OF[name]}"), name)

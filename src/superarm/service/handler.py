@@ -75,7 +75,7 @@ class RequestHandler:
     """The requests of one batch after another."""
 
     def __init__(self, model: Model) -> None:
-        self.model, self.store, self.records = model, model.store, model.records
+        self.model, self.store = model, model.store
         self._staged: dict[tuple[int, str], Event] = {}
         self._staged_changes: list[Event] = []
         self._now: float | None = None
@@ -93,8 +93,8 @@ class RequestHandler:
         """
         self._outage = outage
         self.model.catch_up()
-        self.serving, self.records = self.model.projector, self.model.records
-        self.cursor, self.disabled = self.serving.learner.cursor(), self.serving.totals.settings.disabled
+        self.projector = self.model.projector
+        self.cursor = self.projector.learner.cursor()
         self._staged, self._staged_changes, self._damaged = {}, [], {}
         self._now = None
         kinds = (DecisionRequest, OutcomeRequest)
@@ -103,11 +103,11 @@ class RequestHandler:
 
     def load_records(self, ids: Sequence[str]) -> None:
         try:
-            self.records.load(ids, self.serving.seq)
+            self.projector.records.load(ids, self.projector.seq)
         except JournalDamaged:  # at one of them: the others go on
             for id_ in ids:
                 try:
-                    self.records.load([id_], self.serving.seq)
+                    self.projector.records.load([id_], self.projector.seq)
                 except JournalDamaged as error:
                     self._damaged[id_] = error
 
@@ -117,11 +117,11 @@ class RequestHandler:
 
     @property
     def _awaits_first_row(self) -> bool:
-        return self.serving.learner.inputs.layout is None
+        return self.projector.learner.inputs.layout is None
 
     def staged_after(self) -> int | None:
         """Return the event that the staged ones must follow at once: a first row fits the model of that event alone."""
-        return self.serving.seq if self._awaits_first_row else None
+        return self.projector.seq if self._awaits_first_row else None
 
     def now(self) -> float:
         """Return the time of this batch's events: one for all of them, since all are durable together."""
@@ -145,17 +145,17 @@ class RequestHandler:
         """Return the event of a new decision, or of the earlier one, and the columns that are not as declared."""
         if request.id is not None:
             self._check_readable(request.id)
-            record, earlier = self.records.get(request.id), self._staged.get((DECISION, request.id))
+            record, earlier = self.projector.records.get(request.id), self._staged.get((DECISION, request.id))
             earlier = earlier if record is None else record.event
             if earlier is not None:
                 self._check_same_request(earlier, request, context)
                 if self._awaits_first_row or not isinstance(request.x, dict):
                     return earlier, {}
-                self.serving.learner.inputs.encode_row(request.x, grow=False)
-                return earlier, self.serving.learner.column_warnings
+                self.projector.learner.inputs.encode_row(request.x, grow=False)
+                return earlier, self.projector.learner.column_warnings
             if not IS_ID(request.id):
                 raise InvalidRequest.must("id", "decision", ID_DESCRIPTION, request.id)
-        serving, cursor, drawn_at = self.serving, self.cursor, None
+        projector, cursor, drawn_at = self.projector, self.cursor, None
         if self._awaits_first_row and any(kind == DECISION for kind, _ in self._staged):
             raise RetryAfterCommit  # the staged row fixes what all others must look like
         if isinstance(request.x, dict):
@@ -166,7 +166,7 @@ class RequestHandler:
             cursor.round = round_
             drawn_at = cursor.draw_state.tolist()
         try:
-            decision = serving.learner.decide(
+            decision = projector.learner.decide(
                 request.x,
                 eligible=self._eligible(request),
                 set_size=request.set_size,
@@ -174,12 +174,12 @@ class RequestHandler:
                 cursor=cursor,
             )
         except InvalidInput as error:
-            word = "scores" if isinstance(serving.learner, Scores) else "features"
+            word = "scores" if isinstance(projector.learner, Scores) else "features"
             raise _in_words_of_request(error, word) from error
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
             raise InvalidRequest.must("features", "decision", wanted, Description("an overflow")) from error
-        warnings = serving.learner.column_warnings if isinstance(request.x, dict) else {}
+        warnings = projector.learner.column_warnings if isinstance(request.x, dict) else {}
         if warnings:
             if len(self.warnings_by_column) < MAX_WARNINGS:  # names come from callers
                 self.warnings_by_column = dict([*(self.warnings_by_column | warnings).items()][:MAX_WARNINGS])
@@ -193,9 +193,9 @@ class RequestHandler:
             context,
             set_size=request.set_size,
             requested_eligible=None if request.eligible is None else list(request.eligible),
-            model_seq=serving.seq,
-            n_learnt=serving.totals.stats.learnt,
-            n_labels=serving.learner.n_labels,
+            model_seq=projector.seq,
+            n_learnt=projector.totals.stats.learnt,
+            n_labels=projector.learner.n_labels,
             coverage=request.coverage,
             cursor=drawn_at,
         )
@@ -207,8 +207,9 @@ class RequestHandler:
         self._stage_outcome(id_, request)
 
         def response() -> JsonObject:
-            records = self.model.records
-            records.load([id_], self.model.seq)  # an erasure may have come in between
+            projector = self.model.projector
+            records = projector.records
+            records.load([id_], projector.seq)  # an erasure may have come in between
             record = records.get(id_)
             assert record is not None
             return {"id": id_, "outcome": outcome_response(record, self.model.was_learnt(record))}
@@ -217,7 +218,7 @@ class RequestHandler:
 
     def _stage_outcome(self, id_: str, request: OutcomeRequest) -> None:
         self._check_readable(id_)
-        record, staged = self.records.get(id_), self._staged.get((DECISION, id_))
+        record, staged = self.projector.records.get(id_), self._staged.get((DECISION, id_))
         if record is None and staged is None:
             self._check_writable()  # in an outage, the journal may have more than the model knows
             raise UnknownDecision.must("id", "outcome", "that of a decision", id_)
@@ -229,7 +230,7 @@ class RequestHandler:
             raise InvalidRequest.must(
                 "hit", "outcome", "given, or label in its place, and not both", request.hit
             )
-        if label is not None and label not in self.serving.labels:
+        if label is not None and label not in self.projector.labels:
             raise InvalidRequest.must("label", "outcome", "a known label", label)
         if label is not None and body.requested_eligible is not None and label not in body.requested_eligible:
             wanted = "one of the eligible labels (where the right one could not be shown, report hit: false)"
@@ -239,8 +240,8 @@ class RequestHandler:
         if earlier is not None:
             self._check_same_outcome(earlier.body, request, hit)
             return
-        if label is None and "hit" not in self.serving.learner.feedback:
-            name = type(self.serving.learner).__name__
+        if label is None and "hit" not in self.projector.learner.feedback:
+            name = type(self.projector.learner).__name__
             raise FeedbackError.must("feedback", name, "label=...", Description(f"hit={request.hit!r}"))
         self._check_writable()
         event = Event.new(self.now(), OUTCOME, OutcomeBody(decision.seq, hit, label), id_)
@@ -267,8 +268,8 @@ class RequestHandler:
 
     def _has_effect(self, change: Change) -> bool:
         """Try a change on a copy, or refuse it; return whether there is anything to do."""
-        learner, settings = copy.deepcopy((self.serving.learner, self.serving.totals.settings))
-        return change.apply(settings, learner, self.serving.seq + 1, self.store) is not None
+        learner, settings = copy.deepcopy((self.projector.learner, self.projector.totals.settings))
+        return change.apply(settings, learner, self.projector.seq + 1, self.store) is not None
 
     def _check_erasure(self, request: Erase) -> Erase:
         """Return an erasure with each id once; each must be that of a decision."""
@@ -285,7 +286,7 @@ class RequestHandler:
         self.load_records(names)
         for id_ in names:
             self._check_readable(id_)
-            if id_ not in self.records:
+            if id_ not in self.projector.records:
                 raise UnknownDecision.must("ids", "erase", "those of decisions", id_)
         return Erase(ids=names)
 
@@ -301,10 +302,10 @@ class RequestHandler:
 
     def _eligible(self, request: DecisionRequest) -> tuple[str, ...] | None:
         """Return the labels that may be shown: those asked for, without disabled ones; None for all."""
-        if not self.disabled:
+        disabled = frozenset(self.projector.totals.settings.disabled)
+        if not disabled:
             return request.eligible
-        disabled = frozenset(self.disabled)
-        candidates = request.eligible or self.serving.learner.labels or ()
+        candidates = request.eligible or self.projector.learner.labels or ()
         eligible = tuple(str(label) for label in candidates if label not in disabled)
         if not eligible:
             wanted = "a list with labels that are not disabled"
@@ -340,10 +341,10 @@ class RequestHandler:
                 raise Conflict(message, field=field)
 
     def _has_same_row(self, x: Any, event: Event) -> bool:
-        width, layout = event.body.row_layout, self.serving.learner.inputs.layout
+        width, layout = event.body.row_layout, self.projector.learner.inputs.layout
         if isinstance(x, dict) or isinstance(width, str):
             return isinstance(x, dict) and _same_json(json_row(x), loads(event.x or b"{}"))
-        row = as_row(x, self.serving.learner.n_features, "decision")
+        row = as_row(x, self.projector.learner.n_features, "decision")
         return pack_row(row if layout is None else conform_row(row, layout, "decision")) == event.x
 
     def _check_same_outcome(self, first: OutcomeBody, request: OutcomeRequest, hit: bool) -> None:

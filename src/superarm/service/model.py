@@ -21,13 +21,12 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
 
-from superarm._types import JsonObject
 from superarm.journal.changes import Erase, change_of
 from superarm.journal.clock import clock_problem
 from superarm.journal.errors import JournalDamaged, JournalError, JournalUnavailable
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody
 from superarm.journal.projector import Projector
-from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import take_snapshot
 from superarm.journal.statements import ERASED
 from superarm.journal.store import Store
@@ -83,29 +82,10 @@ class Model:
             self._finish_erasing()
         self.replayed = self.projector.seq - start
 
-    @property
-    def seq(self) -> int:
-        """The last event that was projected."""
-        return self.projector.seq
-
-    @property
-    def records(self) -> Records:
-        """Pending decisions in memory."""
-        return self.projector.records
-
-    @property
-    def snapshot_seq(self) -> int:
-        """The event of the newest snapshot."""
-        return self.store.newest_snapshot()
-
     def was_learnt(self, record: DecisionRecord) -> bool | None:
         """Return whether its outcome or timeout, which was projected, has moved the model; None if it has none."""
         event = record.outcome or record.timeout
         return None if event is None else self.projector.was_learnt(event, record)
-
-    def reports(self) -> list[JsonObject]:
-        """Return the estimated hit rates: the model's, and its shadows'."""
-        return self.projector.reports()
 
     # ------------------------------------------------------------ moving on
 
@@ -188,13 +168,13 @@ class Model:
     def snapshot_is_due(self) -> bool:
         """Return whether this process is to keep a snapshot now."""
         return (
-            self.seq - self.store.newest_snapshot() >= self.settings.snapshot_every
+            self.projector.seq - self.store.newest_snapshot() >= self.settings.snapshot_every
             and self.store.begin_upkeep()
         )
 
     def snapshot(self) -> None:
         """Keep the whole model, so that a restart needs only the events after it."""
-        if self.store.newest_snapshot() < self.seq:
+        if self.store.newest_snapshot() < self.projector.seq:
             for _ in self.write_snapshot(self.projector):
                 pass
 

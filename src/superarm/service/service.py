@@ -277,7 +277,7 @@ class Service:
         erases = isinstance(request, Erase)
         return {
             "what": request.what,
-            "seq": seq or self.model.seq,
+            "seq": seq or self.model.projector.seq,
             "labels": list(projector.labels),
             "disabled": sorted(settings.disabled),
             "frozen": settings.frozen,
@@ -302,16 +302,16 @@ class Service:
         """Whether requests that write should be sent here."""
         return self.outage is None and self.batch_seconds <= HUNG_SECONDS
 
-    def trouble(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """Return the problems, worst first, one sentence each."""
-        model, serving, age = self.model, self.model.projector, self.batch_seconds
-        stats, promise = serving.totals.stats, serving.learner.coverage
+        model, projector, age = self.model, self.model.projector, self.batch_seconds
+        stats, promise = projector.totals.stats, projector.learner.coverage
         sentences = [None if self.outage is None else str(self.outage), model.erasure_problem]
         if age > HUNG_SECONDS:
             sentences.insert(1, f"a commit has been waiting for the disk for {age:.0f} s")
         if stats.falling:
             sentences.append(
-                f"the hit rate has fallen: {stats.recent_rate:.3f} lately, {stats.long_run_rate:.3f} usually"
+                f"the hit rate has fallen: {stats.recent_rate:.3f} lately, {stats.long_run_rate:.3f} in the long run"
             )
         if model.broken_snapshots:
             broken = ", ".join(map(str, model.broken_snapshots))

@@ -187,7 +187,7 @@ def test_serve_says_what_it_made_and_takes_shadows_and_times(served, label_file,
     assert "new journal created" in caplog.text
     session = served[0][0]
     assert (session.settings.retain, session.settings.timeout) == (90 * 86400.0, 7200.0)
-    assert [one["learner"] for one in session.model.reports()] == [
+    assert [one["learner"] for one in session.model.projector.reports()] == [
         "set-logit",
         "set-logit:explore=show",
         "set-logit:explore=0.1",

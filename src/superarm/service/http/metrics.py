@@ -146,7 +146,7 @@ def service_metrics(service: Service) -> list[Metric]:
     projector, oldest = model.projector, service.store.pending(1)
     oldest_pending_seconds = max(0.0, model.clock() - oldest[0].time) if oldest else 0.0
     return [
-        *_model_metrics(projector.totals, model.reports()),
+        *_model_metrics(projector.totals, model.projector.reports()),
         *_promise_metrics(projector.learner),
         *_journal_metrics(service, oldest_pending_seconds),
         *_storage_metrics(service),
@@ -205,11 +205,15 @@ def _journal_metrics(service: Service, oldest_pending_seconds: float) -> Iterato
     """Yield the metrics that every journal has."""
     model = service.model
     yield gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest_pending_seconds)
-    yield gauge("journal_events", "Events written since the journal was made.", model.seq)
+    yield gauge("journal_events", "Events written since the journal was made.", model.projector.seq)
     yield gauge("journal_bytes", "The journal on disk.", service.store.size())
     yield gauge("journal_up", "Whether the journal can be written.", service.outage is None)
     yield gauge("ready", "Whether requests that write should be sent here.", service.ready)
-    yield gauge("snapshot_lag_events", "Events since the newest snapshot.", model.seq - model.snapshot_seq)
+    yield gauge(
+        "snapshot_lag_events",
+        "Events since the newest snapshot.",
+        model.projector.seq - model.store.newest_snapshot(),
+    )
     yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)
     yield gauge("restart_replayed_events", "Events projected by it.", model.replayed)
     yield gauge("batch_age_seconds", "The age of the batch under way.", service.batch_seconds)

@@ -62,7 +62,7 @@ class Context:
     def problems(self) -> list[str]:
         """Return what is wrong, worst first, one sentence each."""
         token_problems = [] if self.tokens.problem is None else [self.tokens.problem]
-        return [*token_problems, *self.service.trouble()]
+        return [*token_problems, *self.service.problems()]
 
 
 # ---------------------------------------------------------------- decisions and outcomes

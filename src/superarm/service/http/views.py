@@ -49,7 +49,7 @@ def info(service: Service) -> JsonObject:
 def decision_details(service: Service, id_: str) -> JsonObject | None:
     """Return all about a decision, as far as events are projected here; None if there is none of that id."""
     events = service.store.events_by_id([id_]).get(id_, ())
-    record = DecisionRecord.from_events(event for event in events if event.seq <= service.model.seq)
+    record = DecisionRecord.from_events(event for event in events if event.seq <= service.model.projector.seq)
     return None if record is None else decision_record_body(record, service.model.was_learnt(record))
 
 
@@ -86,6 +86,9 @@ def stats(service: Service) -> JsonObject:
     oldest = service.store.pending(1)
     recent = [event.id for event in service.store.recent_decisions(12)]
     by_id = service.store.events_by_id(recent)
+    # another thread counts meanwhile: each dict is looked up, or listed at once
+    labels, covered = projector.labels, stats.coverage_by_label
+    by_label = [stats.by_label.get(label, (0, 0, 0)) for label in labels]
     totals = {
         "now": now,
         **{name: getattr(stats, name) for name in (*stats.COUNTS, "pending")},
@@ -94,21 +97,21 @@ def stats(service: Service) -> JsonObject:
         "mean_age": stats.age_sum / max(1, sum(stats.ages)),
         "ages": {"below": [*AGE_BUCKETS, None], "count": stats.ages},
         "labels": {
-            "name": stats.labels,
-            "shown": stats.shown_by_label,
-            "answered": stats.answered_by_label,
-            "hit": stats.hits_by_label,
+            "name": labels,
+            "shown": [counts[0] for counts in by_label],
+            "answered": [counts[1] for counts in by_label],
+            "hit": [counts[2] for counts in by_label],
         },
         "curve": {"start": stats.start, "width": stats.width, "slots": stats.slots},
         "sizes": stats.set_size_counts,
         "promise": _promised_coverage(projector.learner),
         "by_label": {
             "unnamed": stats.unnamed,
-            "parts": _coverage_parts(stats.labels, stats.coverage_by_label),
+            "parts": _coverage_parts([(label, covered[label]) for label in labels if label in covered]),
         },
         "by_group": {
             "column": service.meta.get("group"),
-            "parts": _coverage_parts(list(stats.coverage_by_group), list(stats.coverage_by_group.values())),
+            "parts": _coverage_parts(list(stats.coverage_by_group.items())),
         },
         "recent": [
             _recent_decision(record) for id_ in recent if (record := DecisionRecord.from_events(by_id[id_]))
@@ -116,7 +119,7 @@ def stats(service: Service) -> JsonObject:
         "learner": service.meta["learner"],
         "disabled": sorted(settings.disabled),
         "frozen": settings.frozen,
-        "shadows": service.model.reports(),
+        "shadows": service.model.projector.reports(),
         "warnings": list(service.handler.warnings_by_column.values()),
         "processes": service.store.processes(),
     }
@@ -145,9 +148,10 @@ def _promised_coverage(learner: Learner) -> JsonObject | None:
     return {name: _null_for_nan(getattr(coverage, name)) for name in names}
 
 
-def _coverage_parts(names: Sequence[str], counts: list[list[int]]) -> list[JsonObject]:
+def _coverage_parts(counts: Sequence[tuple[str, list[int]]]) -> list[JsonObject]:
     """Return the coverage of each label or group, the least first."""
-    shown, _ = worst_first(coverage_by(names, np.array(counts, float).reshape(-1, 3)), MAX_PARTS)
+    sums = np.array([count for _, count in counts], float).reshape(-1, 3)
+    shown, _ = worst_first(coverage_by([name for name, _ in counts], sums), MAX_PARTS)
     return [asdict(part) for part in shown]
 
 
