@@ -126,11 +126,11 @@ class Rule(Parametrised, ABC):
         return np.array(record.get("draw_log", ()), np.float64)
 
     def without_promise(self, draw_log: Array) -> Array:
-        """Return the draw log for an answer that nobody gave: it teaches the learner and moves no promise."""
+        """Return ``draw_log`` for a default outcome, which teaches the learner and moves no promise."""
         return draw_log
 
     def count_answer(self, kernel: Any, draw_log: Array, hit: bool, label: int) -> None:
-        """Count an answer for a promise, as ``kernel`` does where the learner learns it; ``label`` is -1 if unknown."""
+        """Count an answer, ``hit`` or ``label`` (-1 if unknown), for the promise in ``draw_log``, in ``kernel``."""
 
     def use_coverage(self, kernel: Any, coverage: float | None, owner: str) -> None:
         """Promise another ``coverage`` with the next decisions of ``kernel``; ``None``, the rule's own again.
