@@ -9,6 +9,7 @@ from service_kit import LABELS, rows
 
 import superarm as sa
 from superarm.errors import InvalidInput
+from superarm.journal.projector import Projector
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 
 SPECS = ["set-logit:explore=rank", "set-logit:forget=0.5"]
@@ -187,3 +188,55 @@ def test_a_late_answer_teaches_a_shadow_what_the_default_did_not(drive, hit):
     (shadow,) = session.projector.shadows.values()
     assert shadow.learnt == 1 + hit
     assert np.isfinite(shadow.learner.core.state()["weights.W"]).all()
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_shadow_is_judged_by_what_it_knew_at_the_decision(drive, restart):
+    """With identical learners and outcomes that all come at the end, both rates are those of cold models."""
+    spec = "set-logit:uniform=0.5"
+    options = {"learner": spec, "set_size": 1, "shadows": [spec]}
+    session = drive(**options)
+    X, y = world(1500)
+    requests = [DecisionRequest(x, f"d{i}") for i, x in enumerate(X)]
+    shown = session.together(session.service.handler.decide, requests)
+    if restart:  # the snapshot has the top sets of what is pending
+        session.close()
+        session = drive(shadows=[spec])
+    outcomes = [
+        OutcomeRequest(made["id"], hit=LABELS[right] in made["labels"])
+        for made, right in zip(shown, y, strict=True)
+    ]
+    session.together(session.service.handler.outcome, outcomes)
+    model, shadow = session.reports()
+    assert shadow["rows"] == model["rows"] == 1500
+    assert shadow["rate"] == pytest.approx(model["rate"], abs=1e-9)
+    assert shadow["rate"] < 0.4  # one of five; learnt, it would be 0.8 or so
+    (one,) = session.projector.shadows.values()
+    assert (one.learnt, one.tops) == (1500, {})
+
+
+def test_top_sets_of_shadows_are_the_same_in_blocks_and_one_by_one(drive):
+    session = drive(shadows=SPECS)
+    run_some(session, 60)
+    for i, x in enumerate(rows(20, 5)):
+        session.decide(DecisionRequest(x, f"open{i}"))
+    (whole, single) = (Projector(session.store, session.store.snapshot(0), SPECS) for _ in range(2))
+    whole.catch_up()
+    for event in session.store.events():
+        single.project([event])
+    for name, shadow in session.projector.shadows.items():
+        assert len(shadow.tops) == 20
+        assert shadow.tops == whole.shadows[name].tops == single.shadows[name].tops
+        assert bits(shadow.learner) == bits(whole.shadows[name].learner) == bits(single.shadows[name].learner)
+
+
+def test_few_top_sets_are_kept(drive, monkeypatch):
+    monkeypatch.setattr("superarm.journal.shadows.MAX_TOPS", 5)
+    session = drive(shadows=SPECS[:1])
+    for i, x in enumerate(rows(8)):
+        session.decide(DecisionRequest(x, f"d{i}"))
+    (shadow,) = session.projector.shadows.values()
+    assert len(shadow.tops) == 5
+    for i in range(8):
+        session.outcome(OutcomeRequest(f"d{i}", hit=True))
+    assert (shadow.learnt, shadow.report()["rows"], shadow.tops) == (8, 5, {})

@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from math import exp
 
-from orjson import loads
-
 from superarm._types import JsonObject
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
-from superarm.groups import group_names
 from superarm.journal.changes import change_of
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, DecisionBody, Event
@@ -92,7 +89,7 @@ class Projector:
     def load(self, snapshot: Snapshot) -> None:
         """Take over a snapshot."""
         self._set_learner(learner_from_bytes(snapshot.parts["model"]))
-        self._staged: list[StagedOutcome] = []
+        self._staged: list[StagedOutcome | Event] = []  # and decisions, which shadows rank
         self._staged_updates: list[StagedOutcome] = []  # those that wait in `_updates`
         self.totals = Totals.from_dict(snapshot.totals)
         self.seq, self.is_intact = snapshot.seq, True
@@ -187,6 +184,8 @@ class Projector:
         except InvalidInput as error:  # it cannot follow the first row; a service writes no such decision
             self.totals.refuse(event.seq, str(error), error.field)
             self.totals.stats.refused += 1
+        else:
+            self._staged.append(event)
         body = event.body
         log = body.log_propensity
         self.totals.stats.count_decision(event.time, body.labels, body.top, None if log is None else exp(log))
@@ -306,22 +305,16 @@ class Projector:
     def _set_learner(self, learner: Learner) -> None:
         self.learner, self._updates = learner, StoredUpdates(learner)
 
-    def _group(self, event: Event) -> str | None:
-        """Return the group of a decision, where the journal has a column for it: in the row, or in its context."""
-        if self._group_column is None:
-            return None
-        context = None if event.context is None else loads(event.context)
-        for fields in (event.row(), context):
-            if isinstance(fields, dict) and fields.get(self._group_column) is not None:
-                return group_names([fields[self._group_column]])[0]
-        return group_names([None])[0]
-
     def _learn_staged(self) -> None:
         """Learn what was gathered, in one compiled loop, and count it."""
         for number, reason in self._updates.apply().items():
             self._staged_updates[number].refusal = reason
         for staged in self._staged:
-            self._count_outcome(staged)
+            if isinstance(staged, StagedOutcome):
+                self._count_outcome(staged)
+            else:
+                for shadow in self.shadows.values():
+                    shadow.on_decision(staged)
         self._staged_updates.clear()
         self._staged.clear()
 
@@ -339,13 +332,14 @@ class Projector:
             self.totals.stats.count_outcome(
                 event.time, age, shown.labels, outcome.hit, expired is not None, learnt, refused
             )
+        kept = {} if timeout else {name: one.take_top(record.event.seq) for name, one in self.shadows.items()}
         if record.event.x is None:
             return
         if not timeout:
             self.totals.estimate.add(shown.top, shown.labels, shown.log_propensity, outcome.hit)
             if self._counts_for_promise(shown.rule) and not self.totals.settings.frozen:
                 self.totals.stats.count_for_promise(
-                    outcome.hit, len(shown.labels), outcome.label, self._group(record.event)
+                    outcome.hit, len(shown.labels), outcome.label, record.group(self._group_column)
                 )
         was_refused = record.event.seq in self.totals.refused_seqs
         if self.shadows and not self.totals.settings.frozen and not was_refused:
@@ -357,8 +351,11 @@ class Projector:
                 for shadow in self.shadows.values():
                     shadow.stop_reason = shadow.stop_reason or repr(error)
                 return
-            for shadow in self.shadows.values():
-                shadow.on_outcome(given, log, outcome.hit, outcome.label, timeout=timeout, default=default)
+            for name, shadow in self.shadows.items():
+                top = kept.get(name)
+                shadow.on_outcome(
+                    given, top, log, outcome.hit, outcome.label, timeout=timeout, default=default
+                )
 
     def _counts_for_promise(self, rule: JsonObject | None) -> bool:
         """Return whether the rule has warmed up, and has the coverage of the journal."""

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from math import exp, inf
 from typing import TYPE_CHECKING
 
+from orjson import loads
+
+from superarm.groups import group_names
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
 
 if TYPE_CHECKING:
@@ -46,6 +49,16 @@ class DecisionRecord:
     def propensity(self) -> float | None:
         log = self.body.log_propensity
         return None if log is None else exp(log)
+
+    def group(self, column: str | None) -> str | None:
+        """Return its group, the value of a column in the row, or in the context; None without a column."""
+        if column is None:
+            return None
+        context = None if self.event.context is None else loads(self.event.context)
+        for fields in (self.event.row(), context):
+            if isinstance(fields, dict) and fields.get(column) is not None:
+                return group_names([fields[column]])[0]
+        return group_names([None])[0]
 
 
 class Records:

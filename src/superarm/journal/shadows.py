@@ -1,15 +1,16 @@
 """Shadows: other learners that learn from the same sets and outcomes, and are never shown.
 
-The hit rate of a shadow is estimated before it learns from an outcome: it would have shown its top set T for that
-row; the set S that was shown had the probability p(S). With w = 1 if S = T, else 0, divided by
-p(S), the mean of w hit over the mean of w estimates its hit rate (logs/hit_rates.py: snips). The model
-itself is estimated by the same rule, as if it always showed its own top set. A shadow needs no events: it is
+The hit rate of a shadow is estimated by the top set T that it would have shown at the time of the decision, before it
+learnt from any later outcome, as the model's is; the set S that was shown had the probability p(S). With w = 1 if
+S = T, else 0, divided by p(S), the mean of w hit over the mean of w estimates its hit rate (logs/hit_rates.py: snips).
+The model itself is estimated by the same rule, as if it always showed its own top set. A shadow needs no events: it is
 rebuilt from the journal, and kept with the snapshots to make that quick.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from math import exp, isnan, nan
 
 import numpy as np
@@ -18,6 +19,7 @@ from msgspec import msgpack
 from superarm._types import JsonObject
 from superarm.decisions import Decision
 from superarm.errors import FeedbackError, InvalidInput, SuperarmError
+from superarm.journal.events import Event
 from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.learners import Learner
 from superarm.learners.registry import make, parse
@@ -25,6 +27,7 @@ from superarm.logs.hit_rates import HitRateSums
 from superarm.logs.weights import ImportanceWeights
 
 ESTIMATE_BATCH = 256
+MAX_TOPS = 100_000  # decisions without an outcome, the newest, whose top sets are kept
 
 
 class HitRateEstimate:
@@ -85,10 +88,41 @@ class Shadow:
         self.spec, self.learner, self.estimate = spec, learner, HitRateEstimate()
         self.learnt = 0
         self.stop_reason = ""  # why it has stopped
+        self.tops: dict[int, bytes] = {}  # by the event of a decision: the labels of its top set, as int32
+
+    def on_decision(self, event: Event) -> None:
+        """Keep the top set that it would have shown, until the outcome comes."""
+        if self.stop_reason:
+            return
+        body = event.body
+        try:
+            labels = self.learner.label_set
+            eligible = set(labels.all()[: body.n_labels] if body.eligible is None else body.eligible)
+            ranked = (label for label in self.learner.rank(event.row()) if label in eligible)
+            top = list(islice(ranked, len(body.top)))
+            self.tops[event.seq] = labels.numbers(top, "top", "shadow").astype(np.int32).tobytes()
+        except Exception as error:  # nothing that a shadow does may disturb the service
+            self._stop(error)
+        if len(self.tops) > MAX_TOPS:
+            del self.tops[next(iter(self.tops))]
+
+    def take_top(self, seq: int) -> list[str] | None:
+        """Return the top set that was kept for a decision, and forget it; None if there is none."""
+        top = self.tops.pop(seq, None)
+        return None if top is None else list(self.learner.label_set.decode(np.frombuffer(top, np.int32)))
+
+    def _stop(self, error: Exception) -> None:
+        """Learn and estimate no more, unless a single answer could not be learnt."""
+        if isinstance(error, SuperarmError):
+            if not isinstance(error, ArithmeticError | FeedbackError):
+                self.stop_reason = str(error)
+        else:
+            self.stop_reason = repr(error)
 
     def on_outcome(
         self,
         given: Decision,
+        top: Sequence[str] | None,
         log_propensity: float | None,
         hit: bool | None,
         label: str | None,
@@ -100,6 +134,7 @@ class Shadow:
 
         Args:
             given: the decision, as a set that another learner chose.
+            top: what `take_top` gave.
             log_propensity: of its set.
             hit: the outcome.
             label: the right label, where it was named.
@@ -109,19 +144,14 @@ class Shadow:
         if self.stop_reason or hit is None:
             return
         try:
-            if not timeout:
-                eligible, ranked = given.eligible, self.learner.rank(given.x)
-                top = [label for label in ranked if eligible is None or label in eligible]
-                self.estimate.add(top[: len(given.top)], given.labels, log_propensity, hit)
+            if not timeout and top is not None:
+                self.estimate.add(top, given.labels, log_propensity, hit)
             if not self._can_learn_label(given, label):
                 label = None
             if timeout or default != hit or label is not None:  # else it has been learnt already
                 self._learn(given, hit, label)
-        except SuperarmError as error:
-            if not isinstance(error, ArithmeticError | FeedbackError):
-                self.stop_reason = str(error)
         except Exception as error:  # nothing that a shadow does may disturb the service
-            self.stop_reason = repr(error)
+            self._stop(error)
 
     def _can_learn_label(self, given: Decision, label: str | None) -> bool:
         if label is None or "label" not in self.learner.feedback:
@@ -151,7 +181,7 @@ class Shadow:
 
     def to_bytes(self) -> bytes:
         counts = {"estimate": self.estimate.to_dict(), "learnt": self.learnt, "stop_reason": self.stop_reason}
-        return msgpack.encode({**counts, "model": model_bytes(self.learner)})
+        return msgpack.encode({**counts, "tops": self.tops, "model": model_bytes(self.learner)})
 
     @classmethod
     def from_bytes(cls, spec: str, data: bytes) -> Shadow:
@@ -159,6 +189,7 @@ class Shadow:
         shadow = cls(spec, learner_from_bytes(fields["model"]))
         shadow.estimate = HitRateEstimate.from_dict(fields["estimate"])
         shadow.learnt, shadow.stop_reason = fields["learnt"], fields["stop_reason"]
+        shadow.tops = fields["tops"]
         return shadow
 
 
