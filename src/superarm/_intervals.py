@@ -13,9 +13,9 @@ def wilson(rate: float, n: float) -> tuple[float, float]:
     >>> [round(end, 3) for end in wilson(0.95, 100)]
     [0.888, 0.978]
     """
-    z = 1.96**2 / n
-    middle, reach = rate + z / 2, sqrt(z * (rate * (1 - rate) + z / 4))
-    return max(0.0, (middle - reach) / (1 + z)), min(1.0, (middle + reach) / (1 + z))
+    c = 1.96**2 / n
+    middle, reach = rate + c / 2, sqrt(c * (rate * (1 - rate) + c / 4))
+    return max(0.0, (middle - reach) / (1 + c)), min(1.0, (middle + reach) / (1 + c))
 
 
 def student_margin(error: float, freedom: float, level: float = 0.95) -> float:

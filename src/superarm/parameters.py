@@ -53,13 +53,13 @@ def check_int(parameter: str, owner: str, value: Any, minimum: int) -> int:
     return int(value)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def check_number(parameter: str, owner: str, value: Any, above: float, maximum: float = np.inf) -> float:
     """Return a number above ``above``, up to ``maximum``, or refuse it."""
-    if not _is_number(value) or not above < value <= maximum or value == np.inf:
+    if not is_number(value) or not above < value <= maximum or value == np.inf:
         limits = f"in ({above:g}, {maximum:g}]" if maximum < np.inf else f"a number above {above:g}"
         raise InvalidInput.must(parameter, owner, limits, value)
     return float(value)
@@ -67,7 +67,7 @@ def check_number(parameter: str, owner: str, value: Any, above: float, maximum: 
 
 def check_share(parameter: str, owner: str, value: Any, maximum: float = 1.0) -> float:
     """Return a number from 0 to ``maximum``, or refuse it."""
-    if not _is_number(value) or not 0.0 <= value <= maximum:
+    if not is_number(value) or not 0.0 <= value <= maximum:
         raise InvalidInput.must(parameter, owner, f"in [0, {maximum:g}]", value)
     return float(value)
 
@@ -129,9 +129,8 @@ def complete_signature(cls: type) -> None:
     cls._own_parameter_docs = _documented_parameters(doc)  # type: ignore[attr-defined]
     entries: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        raw = vars(base).get(
-            "_own_parameter_docs"
-        )  # a docstring that was completed has what other classes explain
+        # a docstring that was completed has what other classes explain
+        raw = vars(base).get("_own_parameter_docs")
         entries |= _documented_parameters(inspect.cleandoc(base.__doc__ or "")) if raw is None else raw
     lines = dict.fromkeys(entries[name] for name in own if name in entries)
     if doc and lines:

@@ -93,8 +93,11 @@ def test_labels_can_be_added_and_copies_made() -> None:
 
 
 def test_a_failing_learn_leaves_all_as_it_was() -> None:
+    calls = []
+
     class Fails(PlainSteps):
         def learn(self, x: Any, shown: Any, hit: bool) -> None:
+            calls.append(hit)
             self.memory["W"] += 1.0
             if hit:
                 raise RuntimeError("no")
@@ -106,6 +109,7 @@ def test_a_failing_learn_leaves_all_as_it_was() -> None:
         learner.update(decision, hit=True)
     with pytest.raises(WeightsOverflow, match="must stay finite"):
         learner.update(decision, hit=False)
+    assert calls == [True, False]  # once for each answer
     assert not learner.memory["W"].any()
     assert learner.core.answered.count == 0
 

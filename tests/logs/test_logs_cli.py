@@ -341,7 +341,7 @@ def test_dates_that_could_be_two_days_are_warned_of(slates, tmp_path):
     dated.write_text("\n".join([head + ",due", *rows]) + "\n")
     told = run("train", dated, *MAPPED, "--output", tmp_path / "m.npz")
     assert "due (dates, day first, which no cell tells)" in told
-    assert "WARNING: 1/2/2024 is read as the first of February, since no cell tells" in told
+    assert "WARNING: 1/2/2024 is read as 1 February, since no cell shows the order" in told
 
 
 def test_a_log_of_text_alone_says_what_its_features_are(tmp_path):

@@ -222,7 +222,7 @@ def test_rows_that_cannot_answer_widen_the_interval():
         assert e.low <= e.value <= e.high
         assert e.width > 0.1
     batch.distributions[:1600] = [None] * 1600
-    wanted = "40% of 4,000 rows do not say how probable their set was: 33% may at most"
+    wanted = "40% of 4,000 rows do not say how probable their set was; at most 33% may"
     assert {e.problem for e in judged(batch, policy).estimates()} == {wanted}
 
 

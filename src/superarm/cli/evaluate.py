@@ -301,7 +301,6 @@ def _print_header(evaluation: Evaluation, source: Log) -> None:
 
 
 def _print_grid(evaluation: Evaluation, answered: int, split: _Split | None) -> None:
-
     columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
     rows = [_grid_row(result) for result in evaluation.results]
     print_table("The sharpest sound estimate for each policy", columns, rows)
@@ -312,7 +311,6 @@ def _print_grid(evaluation: Evaluation, answered: int, split: _Split | None) -> 
 
 
 def _print_result(result: PolicyResult, answered: int, split: _Split | None) -> None:
-
     print()
     print_table(
         f"{_name(result)}: what the log can tell",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from superarm.learners import Learner
 
 
-MAX_GROUPS = 20  # lines of a table
+MAX_GROUP_LINES = 20  # lines of a table
 SQLITE_HEADER = b"SQLite format 3\0"
 
 
@@ -44,7 +44,7 @@ def print_group_coverage(
     for what, parts in (("label", by_label), (column, by_group)):
         if not parts:
             continue
-        worst, others = worst_first(parts, MAX_GROUPS)
+        worst, others = worst_first(parts, MAX_GROUP_LINES)
         rows = [
             [
                 str(part.name),

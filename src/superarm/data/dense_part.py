@@ -16,9 +16,8 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.column import VECTOR, Column
 
-SHARED_DIVISOR = (
-    5  # of open columns, one feature in five takes the numbers for which none of their own is left
-)
+# of open columns, one feature in five takes the numbers for which none of their own is left
+SHARED_DIVISOR = 5
 
 
 class DensePart:
@@ -107,7 +106,8 @@ class DensePart:
         """Write the numbers of a vector."""
         start = self._start[column.name]
         row[start : start + column.length] = vector
-        row[self.n_numbers + start : self.n_numbers + start + column.length] = 0.0
+        if self.missing:
+            row[self.n_numbers + start : self.n_numbers + start + column.length] = 0.0
 
     def word_features(self, column: str, word: str) -> Iterable[tuple[int, float]]:
         """What a word of a column adds to a row: features, each with a sign."""

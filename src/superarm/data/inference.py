@@ -66,8 +66,10 @@ def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str
             f"asked for as numbers or dates, but most cells hold words: {', '.join(mostly_words)}"
         )
     if unsure:
-        remedy = f'"day_first": false of {", ".join(unsure)} in a file of columns says otherwise'
-        warnings.append(f"1/2/2024 is read as the first of February, since no cell tells: {remedy}")
+        remedy = f'set "day_first": false for {", ".join(unsure)} in a columns file'
+        warnings.append(
+            f"1/2/2024 is read as 1 February, since no cell shows the order; for 2 January {remedy}"
+        )
     return warnings
 
 
@@ -113,9 +115,8 @@ class ColumnProfile:
             len(value) for value, value_kind in zip(values, kinds, strict=True) if value_kind == VECTOR
         }
         self.length = max(lengths, default=0)  # of its vectors
-        self.has_irregular_lists = (
-            None in kinds or len(lengths) > 1
-        )  # lists of something else, or of several lengths
+        # lists of something else, or of several lengths
+        self.has_irregular_lists = None in kinds or len(lengths) > 1
         self._compare(
             [value for value, value_kind in zip(values, kinds, strict=True) if value_kind in SCALARS]
         )

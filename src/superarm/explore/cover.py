@@ -52,13 +52,12 @@ from superarm.explore.distributions import SetDistribution
 from superarm.explore.leave_out import LABEL_KEYS, leave_out_distribution, leave_out_record
 from superarm.explore.rule import LearnerTraits, Rule, RuleParams
 from superarm.native.cover import LOG_KEYS, MAX_TARGETS, WRONG_ANSWERS, CoverKernel
-from superarm.parameters import check_int, check_number, check_share
+from superarm.parameters import check_int, check_number, check_share, is_number
 
 
 def check_coverage(coverage: Any, owner: str) -> float:
     """Return ``coverage``, if it can be the share of answers that are to be yes."""
-    real = isinstance(coverage, int | float | np.number) and not isinstance(coverage, bool)
-    if not real or not 0.0 < coverage < 1.0:
+    if not is_number(coverage) or not 0.0 < coverage < 1.0:
         raise InvalidInput.must("coverage", owner, "between 0 and 1", coverage)
     return float(coverage)
 

@@ -228,9 +228,8 @@ class Mixture(SetDistribution):
         for i, labels in enumerate(self.sets):
             for label in labels:
                 sets_of.setdefault(label, []).append(i)
-        numbers: dict[tuple[bool, tuple[int, ...]], int] = {
-            (False, ()): 0
-        }  # first the labels that are in none
+        # first the labels that are in none
+        numbers: dict[tuple[bool, tuple[int, ...]], int] = {(False, ()): 0}
         block = np.zeros(len(self.eligible), np.intp)
         for place, (label, sets) in zip(self._positions(sets_of), sets_of.items(), strict=True):
             block[place] = numbers.setdefault((label in top, tuple(sets)), len(numbers))
@@ -270,9 +269,8 @@ class TiedSets(SetDistribution):
         self.sizes_vary = self.one_order.sizes_vary
         self._tied = {label: i for i, labels in enumerate(groups) if len(labels) > 1 for label in labels}
         self._tied_count = Counter(self._tied.values())  # of the labels in each group
-        self.by_counts: dict[
-            frozenset[tuple[Any, int]], float
-        ] = {}  # by how many labels of a group are shown
+        # by how many labels of a group are shown
+        self.by_counts: dict[frozenset[tuple[Any, int]], float] = {}
         for labels, probability in self.one_order.sets.items():
             counts = self._group_counts(labels)
             self.by_counts[counts] = self.by_counts.get(counts, 0.0) + probability

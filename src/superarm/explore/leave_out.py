@@ -22,7 +22,7 @@ LABEL_KEYS = ("next", "tied", "untied")  # entries of the record that are lists 
 
 
 def leave_out_record(draw_log: Iterable[float], labels: Labels) -> dict[str, Any]:
-    """Return the record of what `LeaveOutKernel.write` wrote; ``labels`` are those that could be shown."""
+    """Return the record of what `LeaveOutKernel.write_log` wrote; ``labels`` are those that could be shown."""
     numbers = iter(draw_log)
     sums, following, groups = (list(islice(numbers, int(next(numbers)))) for _ in range(3))
     record: dict[str, Any] = {}

@@ -123,9 +123,8 @@ class PostgresStore(Store):
 
     def _execute_all(self, statements: Iterable[Statement]) -> list[int]:
         with self.writing() as connection, connection.transaction():
-            connection.execute(
-                "SELECT pg_advisory_xact_lock(%s, 0)", (ADVISORY_LOCK,)
-            )  # one process at a time
+            # one process at a time
+            connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (ADVISORY_LOCK,))
             return execute_all(connection, statements)
 
     def append(self, events: Sequence[Event], *, after: int | None = None) -> list[Event]:

@@ -81,9 +81,8 @@ class Store(ABC):
 
     name: str  # as messages call it
     read_only: bool
-    warnings: tuple[
-        str, ...
-    ] = ()  # what may mean a loss, and is no damage by itself; known since it was opened
+    # what may mean a loss, and is no damage by itself; known since it was opened
+    warnings: tuple[str, ...] = ()
     damage: tuple[str, ...] = ()  # the first events that were read and are not what was written
     shared = False  # whether other processes may write it at the same time
     ID_IN: str  # the condition of a statement for some ids

@@ -14,10 +14,8 @@ import numpy as np
 from superarm._types import Array
 from superarm.theory.platt import sigmoid
 
-RECENT_SHARE, MIN_RECENT = (
-    0.5,
-    50.0,
-)  # trials fade over this share of all of them, and over this number at least
+# trials fade over this share of all of them, and over this number at least
+RECENT_SHARE, MIN_RECENT = 0.5, 50.0
 FLOOR_PRIOR = 10.0  # as if half an error had been found in so many audits
 NODES = np.linspace(-14.0, 14.0, 57)  # values of z between which curves are straight
 SLOPES, OFFSETS = (

@@ -1,7 +1,7 @@
 """The journal of a labelling: events of `superarm.journal`. (projector.py says what each of them does.)
 
     ANSWER      a person answered about the item whose key is the event's id
-    CORRECTION  an answer was taken back (``about`` is its number)
+    CORRECTION  an answer was taken back (``target_seq`` is its number)
     CHANGE      labels or people have changed; or the rows of the table, or the settings
 
 What a labelling was made for is in the journal's meta: kind "labelling", and its settings.

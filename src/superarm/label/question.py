@@ -14,9 +14,8 @@ from superarm.errors import FeedbackError
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
 
-QUESTION_TIMEOUT = (
-    600.0  # seconds that a question waits for its answer before its row may go to somebody else
-)
+# seconds that a question waits for its answer before another person may be asked about its row
+QUESTION_TIMEOUT = 600.0
 MAX_WORDS = 60  # of a text that are weighed
 
 

@@ -1,4 +1,4 @@
-"""The learners, one file per algorithm: a new one is its file and its line here."""
+"""The learners, one file per algorithm: a new one is its file, its line here, and its name in superarm/__init__.py."""
 
 from superarm.learners.averaged_softmax import AveragedSoftmax as AveragedSoftmax
 from superarm.learners.banditron import Banditron as Banditron

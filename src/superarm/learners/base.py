@@ -164,8 +164,8 @@ class LearnerBase(Parametrised):
 
     @property
     def effective_scaling(self) -> str:
-        """How rows reach the weights: the ``scaling`` that was chosen; else of rows with names, whose numbers have all
-        kinds of units, standardised; else the learner's own: for the paper's of length 1, as its theory asks."""
+        """The ``scaling`` that was chosen. By default rows with names are standardised, since their units differ; other
+        rows are scaled as the learner prefers (those of the paper: to length 1)."""
         named = self.inputs.layout is not None and self.inputs.layout.n_numbers > 0
         return self.scaling or ("standard" if named else self.default_scaling)
 

@@ -194,5 +194,5 @@ def update_error(learner: LearnerBase, status: int, row: Any, round_: int | None
         return score_error(learner, row)
     return WeightsOverflow(
         f"weights of {learner.owner} must stay finite; the update of round {round_} would overflow, "
-        "and was not made: all else is as before it"
+        "so it was not made; nothing has changed"
     )

@@ -28,7 +28,7 @@ from superarm.learners.base import SCALINGS, LearnerBase
 from superarm.learners.model_files import PersistentLearner
 from superarm.losses import softmax
 from superarm.native import loops
-from superarm.native.core import Core, Cursor
+from superarm.native.core import NOT_FAST, Core, Cursor
 from superarm.native.scaling import UnitScaling
 from superarm.parameters import Parametrised, check_int
 
@@ -142,10 +142,14 @@ class Learner(PersistentLearner):
             likelihood: how probable all that is known is under each label: k numbers.
         """
         core = self.core
-        if label is None and likelihood is None and core is not None and core.update_fast(decision, hit) == 0:
-            if self.rule.sizes_vary or core.rule.failed:
-                self.rule.report_problem(core.rule)
-            return
+        if label is None and likelihood is None and core is not None:
+            status = core.update_fast(decision, hit)
+            if status == 0:
+                if self.rule.sizes_vary or core.rule.failed:
+                    self.rule.report_problem(core.rule)
+                return
+            if status != NOT_FAST:
+                raise feedback.update_error(self, status, decision.row, decision.round)
         answer = feedback.checked_answer(self, decision, hit, label, likelihood)
         status = self.core.update(*answer)
         if status:

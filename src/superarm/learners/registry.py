@@ -18,7 +18,7 @@ __all__ = ["learners_by_name", "make", "parameters", "parse", "parse_value"]
 
 
 def learners_by_name() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
-    """Built-in learners by name, with the parameters that the name stands for; Scores, which learns nothing, is none.
+    """Built-in learners by name, with the parameters that each name stands for; not `Scores`, which learns nothing.
 
     In the order of tables: those told the label, those of single labels, those of sets.
     """

@@ -20,6 +20,7 @@ from superarm.decisions import Decision
 from superarm.learners.families import ExploringLearner, ExploringParams
 from superarm.learners.inputs import InputSchema
 from superarm.native.core import Core, Cursor, ScoresCore
+from superarm.parameters import is_number
 
 
 class ScoreSchema(InputSchema):
@@ -39,8 +40,7 @@ class ScoreSchema(InputSchema):
             number = self.label_set.number_of_text(label)
             if number is None:
                 raise self.invalid(f"x[{label!r}]", "the score of a known label", score)
-            real = isinstance(score, int | float | np.number) and not isinstance(score, bool)
-            if not real or not -FLOAT32_MAX <= score <= FLOAT32_MAX:
+            if not is_number(score) or not -FLOAT32_MAX <= score <= FLOAT32_MAX:
                 raise self.invalid(f"x[{label!r}]", "a finite number", score)
             s[number] = score
         return s

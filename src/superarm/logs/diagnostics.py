@@ -31,9 +31,8 @@ class LogDiagnostics:
     contradicting: int = 0  # rows whose propensity does not follow from their rule
     ordered: int = 0  # of these, rows with the probability of the ordered draw
     inverse: Array = field(default_factory=lambda: np.zeros(3))  # 1/(p C(n, m)): count, sum, squares
-    inverse_alone: Array = field(
-        default_factory=lambda: np.zeros(3)
-    )  # of rows that tell no rule, and p below 1
+    # of rows that tell no rule, and p below 1
+    inverse_alone: Array = field(default_factory=lambda: np.zeros(3))
 
     def add(self, batch: LogBatch, logged: Propensities) -> None:
         """Count rows that have an outcome."""

@@ -190,9 +190,8 @@ class HitRateSums:
         self.max_weight = 0.0
         self.unknown = 0  # rows that do not say how probable their set was
         self.unsupported = np.zeros(2)  # rows that cannot answer, and the sum of the predictions for them
-        self.bins = RowSums(
-            np.zeros((BINS, 4, 4)), *np.zeros((7, BINS))
-        )  # by how heavy a row's weight may be
+        # by how heavy a row's weight may be
+        self.bins = RowSums(np.zeros((BINS, 4, 4)), *np.zeros((7, BINS)))
         self.uniform = np.zeros(2)  # E[w] and E[w^2], had the sets been uniform
 
     def add(
@@ -337,7 +336,7 @@ class HitRateSums:
             return "the log never shows a set of this policy's"
         if unsupported > MAX_UNSUPPORTED:
             why = "do not say how probable their set was" if self.unknown else "could not show its sets"
-            return f"{unsupported:.0%} of {row_count} rows {why}: {MAX_UNSUPPORTED:.0%} may at most"
+            return f"{unsupported:.0%} of {row_count} rows {why}; at most {MAX_UNSUPPORTED:.0%} may"
         if n_eff < MIN_ROWS:
             size = f"an effective sample size of {n_eff:.0f}, from {s.used:,.0f} of {row_count} rows"
             return f"{size}: it takes {MIN_ROWS}"

@@ -31,13 +31,8 @@ SAMPLE = 200  # rows looked at to find out which columns there are
 CACHE_BYTES = 2**27  # of rows that stay in memory after the first reading; a longer log is read again
 ROW_BYTES = 1500  # of a row in memory beside its numbers, about
 UNIFORM = {"name": "dilute", "gamma": 1.0}  # around any top set
-DRAW_COLUMNS = (
-    "drawn",
-    "top",
-    "set_size",
-    "gamma",
-    "ordered_propensity",
-)  # that other tools' columns may be called
+# which other tools' columns may be called, too
+DRAW_COLUMNS = ("drawn", "top", "set_size", "gamma", "ordered_propensity")
 
 
 class Log:

@@ -172,9 +172,8 @@ def nested(
             rankings.setdefault(id(ranking), []).append(i)
     for members in rankings.values():
         best: dict[int, Estimate] = {}
-        limits: dict[
-            int, tuple[float, float]
-        ] = {}  # of the sets that are smaller, and of those that are larger
+        # of the sets that are smaller, and of those that are larger
+        limits: dict[int, tuple[float, float]] = {}
         level = 1.0 - 2.0 * NESTED_MISS / max(len(members) - 1, 1)  # of each only one end can cut
         doubtful = any(results[i].required.propensities in ("doubtful", "wrong") for i in members)
         smaller: Estimate | None = None

@@ -19,7 +19,10 @@ import numpy as np
 
 cdef int64_t CENTRE_INTERVAL = 65536
 # the values that rho, the belief P(y in Y^), can take in the minimum-variance estimate; `rho_index` finds the nearest one
-RHO_GRID = 1.0 / (1.0 + np.exp(-np.linspace(-3.0, 5.0, 33)))
+cdef enum:
+    RHO_POINTS = 33
+cdef double RHO_START = -3.0, RHO_STEP = 0.25  # of log(rho / (1 - rho))
+RHO_GRID = 1.0 / (1.0 + np.exp(-(RHO_START + RHO_STEP * np.arange(RHO_POINTS))))
 
 
 cdef struct Estimate:  # e^ on S n Y^, S - Y^, Y^ - S, and the rest
@@ -44,7 +47,7 @@ cdef inline int rho_index(double rho) noexcept nogil:
         rho = min(rho, 1.0 - 1e-9)
     else:  # NaN too
         rho = 1e-9
-    return <int>min(max(rint((log(rho / (1.0 - rho)) + 3.0) * 4.0), 0.0), 32.0)
+    return <int>min(max(rint((log(rho / (1.0 - rho)) - RHO_START) / RHO_STEP), 0.0), RHO_POINTS - 1.0)
 
 
 cdef class MCDBFCore(LinearCore):

@@ -200,11 +200,9 @@ cdef class StandardScaling(Scaling):
             scale = <float>sqrt(rest / total)
             for i in range(n):
                 z[i] *= scale
-        elif total != total:
-            return INFINITY
         if total <= 1e30:
             return rest if total > 0.0 else 0.0
-        return INFINITY  # what is huge, a step refuses
+        return INFINITY  # what is huge or NaN, a step refuses
 
     cdef void update_stats(self, const Row* row) noexcept nogil:
         if self.d > 0:

@@ -5,7 +5,7 @@ and for emoji, it is one character. Beside each word stand the pair that it make
 of four letters, its two ends counted as letters. Everything is hashed with the seed of its column, to one of ``width``
 places; a place has the square root of the number of times that it was hit.
 
-Texts come in lower case and in one normal form (data/values.py); what is hashed here is code points.
+Texts come in lower case and in one normal form (data/cells.py); what is hashed here is code points.
 """
 
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND, PyUnicode_READ
