@@ -9,11 +9,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from service_kit import rows
+
+from superarm.journal import sqlite_schema
+from superarm.journal.errors import JournalFull
+from superarm.journal.sqlite import SqliteStore
+from superarm.service.handler import DecisionRequest
 
 KIT = Path(__file__).parent
 
@@ -50,3 +58,30 @@ def test_whatever_fails_nothing_acknowledged_is_lost(failing_disk, tmp_path, how
         assert all(count * every > 200 for count in cases.values()), cases
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_start_on_a_full_disk_says_so_before_any_request_and_serves_what_is_there(drive):
+    session = drive()
+    for i, x in enumerate(rows(100)):
+        session.decide(DecisionRequest(x, f"a{i}", context="x" * 9_000))
+    session.close()
+    session = drive(max_journal_mb=1)
+    assert isinstance(session.outage, JournalFull)
+    assert session.decide(DecisionRequest(rows(1)[0], "a0", context="x" * 9_000)).id == "a0"
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_full_disk_on_which_sqlite_cannot_make_its_files_is_named(monkeypatch, tmp_path, full):
+    monkeypatch.setattr(sqlite_schema, "disk_is_full", lambda _: full)
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    raised = sqlite_schema.unavailable_error(tmp_path / "events.db", error)
+    assert isinstance(raised, JournalFull) == full
+
+
+def test_a_journal_is_read_on_a_disk_without_room_for_an_index_of_its_log(drive, monkeypatch, tmp_path):
+    drive().close()
+    monkeypatch.setattr(sqlite_schema, "disk_is_full", lambda _: True)
+    with closing(SqliteStore(tmp_path / "events.db", read_only=True)) as store:
+        assert store.head().seq == 0
+        assert not (tmp_path / "events.db-shm").exists()

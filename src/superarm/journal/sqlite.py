@@ -78,7 +78,7 @@ class SqliteStore(Store):
             self._lock = FileLock(self.path)
         try:
             # looking first: a journal whose end is lost is left exactly as it is
-            self._reader = connect(self.path, write=False)
+            self._reader = connect(self.path, write=False, alone=read_only)
             check_format(self._reader, self.path)
             if read_only:
                 self._reader.execute("BEGIN")
@@ -112,6 +112,12 @@ class SqliteStore(Store):
         clear_parts(self.path)
         # parts of snapshots that were never finished; (and the log is there now)
         self._execute_all(drop_statements(()))
+        self._try_writing()
+
+    def _try_writing(self) -> None:
+        """Make a large write that leaves nothing."""
+        for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
+            self._execute_all([(sql, ())])
 
     def _connect_writer(self) -> None:
         writer = connect(self.path, write=True, max_mb=self.max_mb)
@@ -164,6 +170,11 @@ class SqliteStore(Store):
         if self._lock is None:
             self._lock = FileLock(self.path)
         reader = connect(self.path, write=False)
+        try:
+            check_format(reader, self.path)
+        except BaseException:  # the one at hand may still read
+            reader.close()
+            raise
         with self._reader_lock:  # another thread may be reading
             if self._reader is not None:
                 self._reader.close()
@@ -175,9 +186,8 @@ class SqliteStore(Store):
             self._begin_writing()
         else:
             self._connect_writer()
+            self._try_writing()
         self.read_only = False
-        for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
-            self._execute_all([(sql, ())])
 
     def close(self) -> None:
         with self._reader_lock:
@@ -207,8 +217,8 @@ class SqliteStore(Store):
             writer.execute("COMMIT")
             return result
         except sqlite3.Error as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # else the failure itself may change it
-                self._data_version = None
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
+                self._data_version = None  # a failure may change it
             try:
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")
@@ -265,6 +275,7 @@ class SqliteStore(Store):
             # else a power cut may bring back what it held; (SQLite has no locks on this file to be lost)
             sync(self._log_path)
         except (sqlite3.Error, OSError) as error:
+            self._data_version = None  # a failure may change it
             raise unavailable_error(self.path, error) from error
         finally:
             self._update_files()

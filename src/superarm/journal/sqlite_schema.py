@@ -24,21 +24,35 @@ WRITER_WAITS, READER_WAITS = 0.25, 2.0  # seconds for a lock
 
 TYPES = {"text": "TEXT", "integer": "INTEGER", "small": "INTEGER", "number": "INTEGER", "flag": "INTEGER"}
 TYPES |= {"real": "REAL", "blob": "BLOB", "without_rowid": " WITHOUT ROWID"}
+NO_ROOM = {
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+}  # what a full disk causes where a file is to be made
 NAMES = frozenset({"meta", "events", "snapshots"})
+
+
+def disk_is_full(path: Path) -> bool:
+    """Return whether the disk of a file has no room at all."""
+    try:
+        return os.statvfs(path.parent).f_bavail == 0
+    except OSError:
+        return False
 
 
 def unavailable_error(path: Path, error: Exception) -> JournalUnavailable:
     """Return the JournalUnavailable for an error of SQLite or of the file system."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
+    if code == sqlite3.SQLITE_FULL or (code in NO_ROOM and disk_is_full(path)):
         return JournalFull(f"journal {path} cannot be written: its disk or its size limit is full")
     return JournalUnavailable(f"journal {path} cannot be written: {error}")
 
 
-def connect(path: Path, *, write: bool, max_mb: int | None = None) -> sqlite3.Connection:
-    uri = f"{path.as_uri()}?mode={'rw' if write else 'ro'}"
-    if not write and not os.access(path.parent, os.W_OK) and not sibling(path, "-wal").exists():
-        uri += "&immutable=1"  # a read-only disk: SQLite could not make its index of the (empty) log
+def connect(path: Path, *, write: bool, max_mb: int | None = None, alone: bool = False) -> sqlite3.Connection:
+    """Return a connection; `alone`: no process can write the journal as long as its disk is full."""
+    uri, log = f"{path.as_uri()}?mode={'rw' if write else 'ro'}", sibling(path, "-wal")
+    no_room = not os.access(path.parent, os.W_OK) or (alone and disk_is_full(path))
+    if not write and no_room and not (log.exists() and log.stat().st_size):
+        uri += "&immutable=1"  # SQLite could not make its index of the (empty) log
     # one thread at a time uses a connection
     options: JsonObject = {"uri": True, "isolation_level": None, "check_same_thread": False}
     connection: sqlite3.Connection | None = None

@@ -164,8 +164,9 @@ def test_a_token_file_must_be_usable(tmp_path):
         Tokens(tmp_path / "missing")
     file = tmp_path / "tokens"
     for text, words in {
-        "dance aaaaaaaaaaaaaaaaaaaa": "line 1",
-        "a b c": "line 1",
+        "dance aaaaaaaaaaaaaaaaaaaa": "line 1 .* got another first word",
+        "a b c": "line 1 .* got 3 words",
+        "read aaaaaaaaaaaaaaaaaaaa\noperate aaaaaaaaaaaaaaaaaaaa": "line 2 .* token that no other line has",
         "the-token-that-has-no-role": "line 1 of .* must be one of decide, read, operate, and a token",
         "# nothing": "a file with a token",
         "decide short": "16 visible",

@@ -311,3 +311,23 @@ def test_the_client_needs_no_extra():
     code = "import sys; sys.modules.update(orjson=None, uvicorn=None, prometheus_client=None, polars=None)\n"
     code += "from superarm.service import Client; Client('http://127.0.0.1:1')"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_signals_while_modules_are_imported_end_no_service():
+    code = """
+import os, signal, sys
+from superarm.cli import main
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "superarm.cli.app":
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+sys.meta_path.insert(0, Finder())
+sys.argv = ["superarm", "serve", "--no-such-option"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2, done
+    assert "no-such-option" in done.stderr

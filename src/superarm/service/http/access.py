@@ -94,10 +94,11 @@ class Tokens:
                 continue
             if len(words) != 2 or self.role(words[0]) is None:
                 # the line itself may be a secret
-                raise InvalidInput.must(
-                    f"line {number}", str(file), self.line_format, Description(f"{len(words)} words")
-                )
-            names[self._digest(words[1])] = words[0]
+                got = "another first word" if len(words) == 2 else f"{len(words)} words"
+                raise InvalidInput.must(f"line {number}", str(file), self.line_format, Description(got))
+            if names.setdefault(self._digest(words[1]), words[0]) != words[0]:
+                wanted = "a token that no other line has"
+                raise InvalidInput.must(f"line {number}", str(file), wanted, Description("one given before"))
         if not names:
             raise InvalidInput.must("--token-file", self.owner, "a file with a token", str(file))
         self._names = names
