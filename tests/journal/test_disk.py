@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from service_kit import rows
 
-from superarm.journal import sqlite_schema
+from superarm.journal import sqlite, sqlite_schema
 from superarm.journal.errors import JournalFull
 from superarm.journal.sqlite import SqliteStore
 from superarm.service.handler import DecisionRequest
@@ -60,14 +60,18 @@ def test_whatever_fails_nothing_acknowledged_is_lost(failing_disk, tmp_path, how
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_a_start_on_a_full_disk_says_so_before_any_request_and_serves_what_is_there(drive):
+def test_a_start_on_a_full_disk_says_so_before_any_request_and_serves_what_is_there(drive, monkeypatch):
     session = drive()
-    for i, x in enumerate(rows(100)):
-        session.decide(DecisionRequest(x, f"a{i}", context="x" * 9_000))
+    session.decide(DecisionRequest(rows(1)[0], "a"))
     session.close()
-    session = drive(max_journal_mb=1)
-    assert isinstance(session.outage, JournalFull)
-    assert session.decide(DecisionRequest(rows(1)[0], "a0", context="x" * 9_000)).id == "a0"
+    with monkeypatch.context() as full:
+        for module in (sqlite, sqlite_schema):
+            full.setattr(module, "disk_is_full", lambda _: True)
+        session = drive()
+        assert isinstance(session.outage, JournalFull)
+        assert session.decide(DecisionRequest(rows(1)[0], "a")).id == "a"
+    session.recover()
+    session.decide(DecisionRequest(rows(1)[0], "b"))
 
 
 @pytest.mark.parametrize("full", [False, True])

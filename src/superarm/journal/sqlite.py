@@ -28,7 +28,7 @@ from superarm.journal.sqlite_mark import (
     log_damaged,
     read_mark,
 )
-from superarm.journal.sqlite_schema import check_format, connect, unavailable_error
+from superarm.journal.sqlite_schema import check_format, connect, disk_is_full, full_error, unavailable_error
 from superarm.journal.statements import Statement, drop_statements
 from superarm.journal.store import Head, Snapshot, Store
 
@@ -112,12 +112,8 @@ class SqliteStore(Store):
         clear_parts(self.path)
         # parts of snapshots that were never finished; (and the log is there now)
         self._execute_all(drop_statements(()))
-        self._try_writing()
-
-    def _try_writing(self) -> None:
-        """Make a large write that leaves nothing."""
-        for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
-            self._execute_all([(sql, ())])
+        if disk_is_full(self.path):  # (where there is a log, nothing has failed so far)
+            raise full_error(self.path)
 
     def _connect_writer(self) -> None:
         writer = connect(self.path, write=True, max_mb=self.max_mb)
@@ -186,8 +182,9 @@ class SqliteStore(Store):
             self._begin_writing()
         else:
             self._connect_writer()
-            self._try_writing()
         self.read_only = False
+        for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
+            self._execute_all([(sql, ())])
 
     def close(self) -> None:
         with self._reader_lock:

@@ -39,11 +39,15 @@ def disk_is_full(path: Path) -> bool:
         return False
 
 
+def full_error(path: Path) -> JournalFull:
+    return JournalFull(f"journal {path} cannot be written: its disk or its size limit is full")
+
+
 def unavailable_error(path: Path, error: Exception) -> JournalUnavailable:
     """Return the JournalUnavailable for an error of SQLite or of the file system."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL or (code in NO_ROOM and disk_is_full(path)):
-        return JournalFull(f"journal {path} cannot be written: its disk or its size limit is full")
+        return full_error(path)
     return JournalUnavailable(f"journal {path} cannot be written: {error}")
 
 
