@@ -48,7 +48,7 @@ def test_whatever_fails_nothing_acknowledged_is_lost(failing_disk, tmp_path, how
     folder = root / f"superarm-disk-{os.getpid()}"
     source = str(Path(__file__).parents[2] / "src")
     environment = os.environ | {"LD_PRELOAD": str(failing_disk), "DISK_FOLDER": str(folder)}
-    environment["PYTHONPATH"] = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])
+    environment["PYTHONPATH"] = os.pathsep.join([source, *sys.path])  # with the kits of the tests
     command = [sys.executable, KIT / "fault_worker.py", str(every), *hows]
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
