@@ -38,7 +38,7 @@ from superarm.data.column import (
     is_vector,
 )
 from superarm.data.dense_part import DensePart
-from superarm.data.encoding import encode_row, encode_table
+from superarm.data.encoding import encode_row, encode_table, text_width
 from superarm.data.inference import LIKELY_ID, ColumnProfile, inference_warnings
 from superarm.data.rows import AnyRow, Layout, Rows
 from superarm.data.tables import first_cells, records
@@ -48,7 +48,6 @@ INFERENCE_ROWS = 20_000  # the first rows, which tell what columns are
 OPEN_NUMBERS = 40  # features for numbers of open columns, unless the first row has more numbers
 WORD_FEATURES, MAX_WORD_FEATURES = 256, 2048
 MIN_FEATURES = 8  # of open columns
-TEXT_WIDTH, TEXT_MEMORY = 2**16, 2**28  # of the sparse part, at most: its width, bytes of its two matrices
 
 
 class ColumnWarning(UserWarning):
@@ -384,14 +383,6 @@ class Columns:
         """
         parsed = {name: column.parse(x.get(name), owner) for name, column in self.columns.items()}
         return json_row(parsed)
-
-
-def text_width(k: int) -> int:
-    """The width of the sparse part for k labels: at most 65,536, and two matrices of at most 256 MiB."""
-    width = TEXT_WIDTH
-    while width > 1024 and width * k * 8 > TEXT_MEMORY:
-        width //= 2
-    return width
 
 
 def _word_features(words: int) -> int:

@@ -23,6 +23,7 @@ from superarm.native.text import hash_texts
 if TYPE_CHECKING:
     from superarm.data.columns import Columns
 
+TEXT_WIDTH, TEXT_MEMORY = 2**16, 2**28  # of the sparse part, at most: its width, bytes of its two matrices
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 Notices = dict[str, str]  # by column, a sentence if it is not what was declared
@@ -239,3 +240,11 @@ def is_matrix(X: Any) -> bool:
     """Whether a frame is a matrix of numbers, none of them missing."""
     numbers = [_numbers(cells) for cells in columns_of(X)[0].values()]
     return all(column is not None and not np.isnan(column).any() for column in numbers)
+
+
+def text_width(k: int) -> int:
+    """Return the width of the sparse part for k labels: at most 65,536, and two matrices of at most 256 MiB."""
+    width = TEXT_WIDTH
+    while width > 1024 and width * k * 8 > TEXT_MEMORY:
+        width //= 2
+    return width

@@ -13,7 +13,8 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.explore.distributions import Mixture, SetDistribution
-from superarm.explore.rule import Rule, RuleParams, label_order
+from superarm.explore.rule import Rule, RuleParams
+from superarm.explore.scores import label_order
 from superarm.native.rule import RuleKernel
 from superarm.native.stateless_rules import BoltzmannKernel
 from superarm.parameters import check_number

@@ -17,18 +17,17 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.cells import is_named_row, json_row
 from superarm.data.labels import Label, Labels
-from superarm.data.rows import FLOAT32_MAX, Rows, as_row, as_rows
+from superarm.data.rows import Rows, as_row, as_rows
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
-from superarm.errors import Description, FeedbackError, InvalidInput
+from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
+from superarm.explore.scores import parse_scores
 from superarm.native import loops
 from superarm.native.core import Cursor, ScoresCore
 from superarm.native.rule import RuleKernel
 from superarm.parameters import Parametrised, as_bit, check_int, parameters
-
-SUM_TOLERANCE = 0.01  # probabilities may be off by so much in sum: files have few digits
 
 
 class RuleParams(TypedDict, total=False):
@@ -243,7 +242,7 @@ class Rule(Parametrised, ABC):
         >>> decision.top, round(decision.propensity, 3)
         (['bee', 'dog'], 0.065)
         """
-        s = self._parse_scores(scores, probabilities, 1)
+        s = parse_scores(self.owner, scores, probabilities, 1)
         core, numbers, m = self._prepare(len(s), eligible, set_size, coverage)
         if x is not None:
             x = json_row(x) if is_named_row(x) else as_row(x, None, self.owner)
@@ -274,7 +273,7 @@ class Rule(Parametrised, ABC):
         >>> decisions.top.tolist()
         [[1, 2], [2, 0]]
         """
-        s = self._parse_scores(scores, probabilities, 2)
+        s = parse_scores(self.owner, scores, probabilities, 2)
         core, numbers, m = self._prepare(s.shape[1], eligible, set_size, coverage)
         rows = None if x is None else as_rows(x, None, self.owner)
         if rows is not None and len(rows) != len(s):
@@ -311,7 +310,7 @@ class Rule(Parametrised, ABC):
         >>> Uniform(set_size=2).distribution(scores=[1.0, 2.0, 3.0]).inclusion().round(3).tolist()
         [0.667, 0.667, 0.667]
         """
-        s = self._parse_scores(scores, probabilities, 1)
+        s = parse_scores(self.owner, scores, probabilities, 1)
         core, numbers, m = self._prepare(len(s), eligible, set_size, coverage)
         decision = self._decide(core, s, None, numbers, m, core.cursor())
         return self.distribution_from(decision.rule, decision.top, decision.candidates, m)
@@ -391,45 +390,7 @@ class Rule(Parametrised, ABC):
         self.use_coverage(core.rule, coverage, self.owner)
         return core, numbers, min(size, len(numbers))
 
-    def _parse_scores(self, scores: Any, probabilities: Any, ndim: int) -> Array:
-        """Return scores as float32 numbers, from ``scores`` or from ``probabilities``; ``ndim`` is 1 or 2."""
-        if (scores is None) == (probabilities is None):
-            raise self.invalid("scores", "given, or probabilities in their place", scores)
-        what, values = ("scores", scores) if probabilities is None else ("probabilities", probabilities)
-        try:
-            s = np.array(values, np.float64)
-        except (TypeError, ValueError) as error:
-            raise self.invalid(what, "numbers, one for each label", values) from error
-        if {s.ndim, ndim} == {1, 2}:
-            wanted = (
-                "one row of numbers (decide_many takes a matrix)"
-                if ndim == 1
-                else "a matrix (decide takes one row)"
-            )
-            raise self.invalid(what, wanted, Description(f"shape {s.shape}"))
-        if s.ndim != ndim or s.shape[-1] < 2 or not (np.abs(s) <= FLOAT32_MAX).all():
-            raise self.invalid(what, "finite, one for each of at least two labels", s)
-        return (s if probabilities is None else log_scores(s, self.owner)).astype(np.float32)
-
 
 def _no_promise(coverage: float | None, owner: str) -> InvalidInput:
     wanted = f"left out: {owner} was made without a promise (Cover has one)"
     return InvalidInput.must("coverage", owner, wanted, coverage)
-
-
-def log_scores(p: Array, owner: str) -> Array:
-    """Return scores whose softmax is p, which must be probabilities; ``owner`` is for messages."""
-    total = p.sum(axis=-1, keepdims=True)
-    if (p < 0.0).any():
-        raise InvalidInput.must("probabilities", owner, "at least 0", float(p.min()))
-    deviation = np.abs(total - 1.0)
-    if deviation.max(initial=0.0) > SUM_TOLERANCE:
-        worst = float(total.flat[int(deviation.argmax())])
-        wanted = "1 in sum for each row (for any other numbers there is scores=)"
-        raise InvalidInput.must("probabilities", owner, wanted, round(worst, 6))
-    return np.asarray(np.log(np.maximum(p / total, 1e-30)))
-
-
-def label_order(labels: Labels) -> dict[str, Any]:
-    """Return the order of the labels, for records with a number for each: logs do not keep the order of names."""
-    return {} if labels.names is None else {"order": labels.all()}

@@ -40,7 +40,8 @@ from superarm.explore.leave_out import (
     leave_out_distribution,
     leave_out_record,
 )
-from superarm.explore.rule import Rule, RuleParams, label_order
+from superarm.explore.rule import Rule, RuleParams
+from superarm.explore.scores import label_order
 from superarm.native.rule import RuleKernel
 from superarm.native.runner_up import RunnerUpKernel
 from superarm.parameters import check_share

@@ -14,7 +14,7 @@ from superarm.data.rows import FLOAT32_MAX
 from superarm.decisions.decision import Label, Record
 from superarm.errors import Description, InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uniform, distribution_of
-from superarm.explore.rule import log_scores
+from superarm.explore.scores import log_scores
 from superarm.learners import Learner
 from superarm.logs.batches import LogBatch
 from superarm.logs.parsing import BadRow, parse_numbers
