@@ -25,7 +25,7 @@ def journal(request, tmp_path):
 
 
 def test_there_is_a_journal_of_every_released_format():
-    assert [path.stem for path in JOURNALS] == ["format-3"]
+    assert [path.stem for path in JOURNALS] == ["format-4"]
 
 
 def test_a_journal_of_a_released_format_is_read_and_goes_on(journal, tmp_path):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Statement = tuple[str, Sequence[Any]]  # SQL with ``?`` for values, and the values
 
-FORMAT = 3  # of the events, in a file or a database; 1 and 2 were superarm 0.1 and 0.2
+FORMAT = 4  # of the events, in a file or a database; 1 and 2 were superarm 0.1 and 0.2, 3 was never released
 PIECE = 1 << 20  # bytes of a snapshot that are written at once
 COLUMNS = "seq, time, kind, id, x, context, body, content, digest, erased"
 ERASED = "erased"  # the progress of erasures: the last one that was made

@@ -177,8 +177,8 @@ def test_two_roles_as_in_the_docs(database):
     operate, serve = database.address(name, "operate"), database.address(name, "serve")
     with pytest.raises(JournalMismatch, match="role of superarm must be one that may do this"):
         Service.open(serve, labels=LABELS, n_features=D, set_size=2)
-    assert "is of format 3 now" in superarm("migrate", operate).output
-    assert "is of format 3 already" in superarm("migrate", operate).output
+    assert "is of format 4 now" in superarm("migrate", operate).output
+    assert "is of format 4 already" in superarm("migrate", operate).output
     with database.connect(name, "operate") as connection:
         connection.execute(grants)
     sessions = [Service.open(serve, labels=LABELS, n_features=D, set_size=2) for _ in range(2)]
