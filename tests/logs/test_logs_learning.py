@@ -54,6 +54,11 @@ def replaced(one, **changes):
     return Record.from_decision(made, hit=one.hit)
 
 
+def ordered_propensity(one):
+    one.decision.n_labels = K  # which a log does not say
+    return one.decision.ordered_propensity
+
+
 def given(labels, x=None, hit=None, label=None, **details):
     x = np.ones(2, np.float32) if x is None else x
     return Record.from_decision(sa.Decision.given(x, labels, **details), hit=hit, label=label)
@@ -246,7 +251,7 @@ def test_logs_from_any_other_draw_with_known_odds(tmp_path, stream):
         (lambda e: replaced(e, gamma=0.9, propensity=None), "do not look drawn as the log says"),
         (lambda e: replaced(e, gamma=None, propensity=e.decision.propensity / factorial(2)), "too small"),
         (
-            lambda e: replaced(e, propensity=e.decision.ordered_propensity),
+            lambda e: replaced(e, propensity=ordered_propensity(e)),
             "probabilities of the ordered draw",
         ),
         (
