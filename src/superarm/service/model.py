@@ -83,9 +83,11 @@ class Model:
         self.replayed = self.projector.seq - start
 
     def was_learnt(self, record: DecisionRecord) -> bool | None:
-        """Return whether its outcome or timeout, which was projected, has moved the model; None if it has none."""
+        """Return whether its outcome or timeout has moved the model; None if it has none that was projected here."""
         event = record.outcome or record.timeout
-        return None if event is None else self.projector.was_learnt(event, record)
+        if event is None or event.seq > self.projector.seq:
+            return None
+        return self.projector.was_learnt(event, record)
 
     # ------------------------------------------------------------ moving on
 

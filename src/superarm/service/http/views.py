@@ -47,9 +47,8 @@ def info(service: Service) -> JsonObject:
 
 
 def decision_details(service: Service, id_: str) -> JsonObject | None:
-    """Return all about a decision, as far as events are projected here; None if there is none of that id."""
-    events = service.store.events_by_id([id_]).get(id_, ())
-    record = DecisionRecord.from_events(event for event in events if event.seq <= service.model.projector.seq)
+    """Return all that the journal has about a decision; None if there is none of that id."""
+    record = DecisionRecord.from_events(service.store.events_by_id([id_]).get(id_, ()))
     return None if record is None else decision_record_body(record, service.model.was_learnt(record))
 
 
