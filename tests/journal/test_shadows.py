@@ -209,7 +209,8 @@ def test_a_shadow_is_judged_by_what_it_knew_at_the_decision(drive, restart):
     session.together(session.service.handler.outcome, outcomes)
     model, shadow = session.reports()
     assert shadow["rows"] == model["rows"] == 1500
-    assert shadow["rate"] == pytest.approx(model["rate"], abs=0.05)  # all scores tie, and each breaks ties itself
+    # all scores tie, and each breaks ties itself
+    assert shadow["rate"] == pytest.approx(model["rate"], abs=0.05)
     assert shadow["rate"] < 0.4  # one of five; learnt, it would be 0.8 or so
     (one,) = session.projector.shadows.values()
     assert (one.learnt, one.tops) == (1500, {})
