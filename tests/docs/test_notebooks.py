@@ -62,7 +62,7 @@ def test_it_runs_anew(name, monkeypatch):
 
 @pytest.mark.slow
 def test_a_notebook_draws_progress_in_its_cell(monkeypatch):
-    pytest.importorskip("ipywidgets")
+    pytest.importorskip("ipywidgets", reason="ipywidgets is not installed: pip install -e '.[dev]'")
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     source = "from superarm._progress import progress_bar\nwith progress_bar(9, 'rows') as tick: tick(3)"
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])

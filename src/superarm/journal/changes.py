@@ -89,11 +89,10 @@ class DisableLabels(Change, tag="disable_labels"):
         for label in self.labels:
             if label not in (learner.labels or ()) or label in settings.disabled:
                 raise InvalidInput.must("labels", "change", "known, and not disabled yet", label)
-        shown = (
-            learner.set_size if learner.coverage is None else 0
-        )  # a promise chooses among those that are left
+        # a promise chooses among those that are left
+        shown = learner.set_size if learner.coverage is None else 0
         if learner.n_labels - len(settings.disabled) - len(self.labels) <= shown:
-            wanted = f"so few that more than {shown} are left" + (", as many as are shown" if shown else "")
+            wanted = f"few enough to leave more than the {shown} that are shown" if shown else "fewer than all"
             raise InvalidInput.must("labels", "change", wanted, self.labels)
         settings.disabled = (*settings.disabled, *self.labels)
         return learner

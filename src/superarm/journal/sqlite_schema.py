@@ -24,10 +24,8 @@ WRITER_WAITS, READER_WAITS = 0.25, 2.0  # seconds for a lock
 
 TYPES = {"text": "TEXT", "integer": "INTEGER", "small": "INTEGER", "number": "INTEGER", "flag": "INTEGER"}
 TYPES |= {"real": "REAL", "blob": "BLOB", "without_rowid": " WITHOUT ROWID"}
-NO_ROOM = {
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_CANTOPEN,
-}  # what a full disk causes where a file is to be made
+# what a full disk causes where a file is to be made
+NO_ROOM = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 NAMES = frozenset({"meta", "events", "snapshots"})
 
 

@@ -50,9 +50,8 @@ class Stats(Struct):
     long_run_rate: float = 0.0  # ... of many more
     age_sum: float = 0.0  # of outcomes, in seconds
     ages: list[int] = field(default_factory=lambda: [0] * (len(AGE_BUCKETS) + 1))
-    by_label: dict[
-        str, list[int]
-    ] = {}  # how many sets showed a label, how many had an outcome, how many a hit
+    # how many sets showed a label, how many of them had an outcome, how many a hit
+    by_label: dict[str, list[int]] = {}
     set_size_counts: list[int] = []  # sets of 0, 1, 2 … labels
     # of outcomes that count for the promised coverage: how many, how many hits, how many labels were shown
     coverage_by_label: dict[str, list[int]] = {}  # for each right label that was named

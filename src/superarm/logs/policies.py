@@ -241,9 +241,8 @@ class PolicyRunner:
         if isinstance(value, str) and value.lstrip().startswith("{"):
             value = _json_object(value, field, where)
         if isinstance(value, dict):
-            value = {
-                label: score for label, score in value.items() if score is not None
-            }  # missing in a table
+            # None: missing in a table
+            value = {label: score for label, score in value.items() if score is not None}
             numbers = label_numbers(self.labels, value, field, where)
             if eligible.sum() > eligible[numbers].sum():
                 raise BadRow.must(field, where, f"{what} of all labels that could be shown", value)
