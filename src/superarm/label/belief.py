@@ -26,7 +26,7 @@ from superarm.label.answers import Answer
 PRIOR_WRONG, PRIOR_ANSWERS = 0.1, 100.0
 RATES = np.geomspace(1e-4, 0.3, 16)
 EM_STEPS = 4
-UPPER_RATES, UPPER_SHARE = np.geomspace(1e-4, 0.4, 48), 0.975  # the grid of upper limits of rates, their level
+UPPER_RATES, UPPER_SHARE = np.geomspace(1e-4, 0.4, 48), 0.975  # upper limits of rates: a grid, their level
 MAX_WRONG = 3  # of the answers about one item: more are as good as impossible
 FLOOR = 0.02  # the share of a model's probabilities that is spread over all labels: no label is impossible
 
