@@ -121,6 +121,20 @@ def test_sets_that_somebody_else_showed_in_a_search(digits):
     np.testing.assert_array_equal(once.decision_function(X), steps.decision_function(X))
 
 
+def test_a_frame_gets_as_many_random_features_as_a_matrix():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(9, 3))
+    shown = np.argsort(random.random((9, 4)), axis=1)[:, :2]
+    hit = random.random(9) < 0.5
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    words = frame.assign(word=["x", "y", "z"] * 3)
+    models = [
+        SetFeedbackClassifier(passes=4, random_state=0).fit(rows, hit, shown=shown, classes=range(4))
+        for rows in (X, frame, words)
+    ]
+    assert [model.learner_.n_random_features for model in models] == [4096, 4096, 4096]
+
+
 def test_noisy_answers_are_not_learnt_by_heart():
     """Of 20 passes and one, the one that predicts answers better that were set aside; then all rows teach."""
     random = np.random.default_rng(0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -153,3 +154,19 @@ def parameters(cls: type) -> dict[str, Any]:
     given_by_name = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.signature(cls)
     return {name: p.default for name, p in signature.parameters.items() if p.kind in given_by_name}
+
+
+def check_parameters(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:
+    """Refuse parameters that a learner class does not have, in a sentence that names the class."""
+    signature, owner = inspect.signature(cls), cls.__name__
+    if args and all(p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()):
+        raise InvalidInput(f"{owner} takes parameters by name, as in {owner}(n_labels=10), got {args[0]!r}")
+    own = parameters(cls)
+    for name in (name for name in given if name not in own):
+        if name in ("coverage", "explore"):
+            reason = (
+                "its update needs its own top set of set_size labels, or the way in which its sets are drawn"
+            )
+            raise InvalidInput.must(name, owner, f"left out: {reason}", given[name])
+        wanted = f"one of its parameters {', '.join(own)}"
+        raise InvalidInput.must(name, owner, wanted, name, choices=own)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from os import PathLike
 from typing import Any, ClassVar, Self, TypedDict, TypeVar
 
 from superarm._types import Array
@@ -12,7 +12,6 @@ from superarm.data.columns import Columns
 from superarm.data.labels import Label, Labels
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
-from superarm.errors import InvalidInput
 from superarm.explore.coverage import Coverage
 from superarm.explore.rule import LearnerTraits, Rule
 from superarm.learners.inputs import InputSchema
@@ -20,7 +19,7 @@ from superarm.native.answered_rounds import AnsweredRounds
 from superarm.native.core import Core, Cursor
 from superarm.native.rule import RuleKernel
 from superarm.native.scaling import Scaling, StandardScaling, UnitScaling
-from superarm.parameters import Parametrised, parameters
+from superarm.parameters import Parametrised, check_parameters, parameters
 
 SCALINGS = ("standard", "unit")
 Result = TypeVar("Result")
@@ -65,7 +64,7 @@ class LearnerBase(Parametrised):
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
         """Refuse ``params`` that the class does not have; ``args`` are for classes that take such."""
-        check_params(cls, args, params)
+        check_parameters(cls, args, params)
         return super().__new__(cls)
 
     # ------------------------------------------------------------ what a subclass defines
@@ -236,6 +235,32 @@ class LearnerBase(Parametrised):
         if self.core is not None:
             self.core.id = id_
 
+    def add_labels(self, labels: int | Sequence[Label]) -> None:
+        """Add labels to a running learner: their names, or how many if it has no names.
+
+        They start with weights of 0; what has been learnt stays. Decisions made before can still be
+        answered, as decisions among the labels of that time.
+        """
+        label_set, before, old = self.label_set.extended(labels, self.owner), self.n_labels, self.core
+        if old is not None and self.fixed_labels:
+            raise self.invalid("labels", "left as they are: its matrix couples all labels", labels)
+        self.inputs.label_additions.append((self.round, before))
+        self.inputs.use_labels(label_set)
+        if self.inputs.sizes_vary and self._set_size == before:  # all labels stay all labels
+            self._set_size = self.n_labels
+        if old is not None:
+            self.core = self.rebuild_core(old)
+            self.on_labels_added(before)
+
+    def use_columns(self, columns: Columns | dict[str, Any] | str | PathLike[str]) -> None:
+        """Declare the columns of rows: before the first row, or the same with new ones at the end.
+
+        Args:
+            columns: what `Columns.infer` gave; or a file of columns, or a model file.
+        """
+        self.inputs.use_columns(Columns.load(columns))
+        self.ensure_core()
+
     # ------------------------------------------------------------ rule and coverage
 
     @cached_property
@@ -363,19 +388,3 @@ def copy_state(old: Core, new: Core, *, with_rule: bool = True) -> None:
 def _is_default(value: Any, default: Any) -> bool:
     """Return whether a parameter need not be shown; 1.0 is not True."""
     return value is None or (value == default and isinstance(value, bool) == isinstance(default, bool))
-
-
-def check_params(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:
-    """Refuse parameters that a learner class does not have, in a sentence that names the class."""
-    signature, owner = inspect.signature(cls), cls.__name__
-    if args and all(p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()):
-        raise InvalidInput(f"{owner} takes parameters by name, as in {owner}(n_labels=10), got {args[0]!r}")
-    own = parameters(cls)
-    for name in (name for name in given if name not in own):
-        if name in ("coverage", "explore"):
-            reason = (
-                "its update needs its own top set of set_size labels, or the way in which its sets are drawn"
-            )
-            raise InvalidInput.must(name, owner, f"left out: {reason}", given[name])
-        wanted = f"one of its parameters {', '.join(own)}"
-        raise InvalidInput.must(name, owner, wanted, name, choices=own)

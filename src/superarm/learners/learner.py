@@ -2,7 +2,7 @@
 
 inputs (inputs.py): what rows and labels mean; rule (superarm.explore): how sets are chosen; core (superarm.native):
 both in compiled code, and the answered rounds. base.py is what a subclass defines (docs/extend.md), feedback.py and
-batch_feedback.py say which answers can be taken, model_files.py how labels, parameters and files change a learner.
+batch_feedback.py say which answers can be taken, model_files.py how learners are copied and saved.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from os import PathLike
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -23,9 +24,8 @@ from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.explore.cover import check_coverage
 from superarm.explore.rule import Rule
-from superarm.learners import batch_feedback, feedback
+from superarm.learners import batch_feedback, feedback, model_files
 from superarm.learners.base import SCALINGS, LearnerBase
-from superarm.learners.model_files import PersistentLearner
 from superarm.losses import softmax
 from superarm.native import loops
 from superarm.native.core import NOT_FAST, Core, Cursor
@@ -36,11 +36,11 @@ from superarm.parameters import Parametrised, check_int
 HOOKS = {name for name in vars(LearnerBase) if not name.startswith("_")} - {
     *("name", "feedback", "params", "nondefault_params", "effective_scaling", "labels", "n_labels"),
     *("n_features", "columns", "column_warnings", "metadata", "round", "answered", "set_size", "id"),
-    *("rule", "coverage", "coverage_at"),
+    *("rule", "coverage", "coverage_at", "add_labels", "use_columns"),
 }
 
 
-class Learner(PersistentLearner):
+class Learner(LearnerBase):
     """The API of every learner.
 
     Args:
@@ -344,7 +344,29 @@ class Learner(PersistentLearner):
         showable = self.inputs.showable
         return showable[np.argsort(-self.scores(X)[:, showable], axis=1, kind="stable")]
 
-    # ------------------------------------------------------------ copies, and how it is shown
+    # ------------------------------------------------------------ copies and files, and how it is shown
+
+    def with_params(self, **params: Any) -> Self:
+        """Return a copy with other parameters; all that it has learnt stays."""
+        return model_files.copy_with_params(self, params)
+
+    def with_new_rule(self, **params: Any) -> Self:
+        """Return a copy with other parameters, whose rule begins anew; all else that it has learnt stays."""
+        return model_files.copy_with_params(self, params, with_rule=False)
+
+    def resume_from_snapshot(self, old: Self) -> Self:
+        """Return a copy of ``old``, a snapshot of this learner, with the rounds, answers, labels and columns of now."""
+        return model_files.resume_from_snapshot(self, old)
+
+    def save(self, path: str | PathLike[str] | BinaryIO) -> None:
+        """Write the model to a file, by its path or open for writing bytes; loaded again, it goes on bit for bit."""
+        model_files.save(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return model_files.pickle_state(self)
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        model_files.unpickle(self, values)
 
     def current_rule(self) -> Rule:
         """Return a copy of its rule in its present state, for use without the learner, on any scores."""

@@ -379,8 +379,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             seed=int(random.randint(2**31 - 1)),
         )
         if is_named_rows(X):
-            columns = Columns.infer(X) if self.columns is None else self.columns
-            self.learner_.use_columns(columns)
+            columns = Columns.infer(X) if self.columns is None else Columns.load(self.columns)
+            self.learner_.inputs.use_columns(columns)  # the core is made later: `anneal` may choose its size
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

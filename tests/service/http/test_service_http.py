@@ -105,6 +105,14 @@ def test_three_forms_of_features(live, open_service):
     assert (info["params"]["uniform"], info["params"]["explore"]) == (0.02, "balanced")
 
 
+def test_a_column_may_be_called_indices(live, open_service):
+    web = live(open_service("indices.db", n_features=None))
+    for row in ({"indices": [0.5, 1.5], "site": "Rome"}, {"indices": [1.0, 2.0]}):
+        status, answer = web.post("/v1/decisions", {"features": row})
+        assert status == 200, answer
+        assert web.get(f"/v1/decisions/{answer['id']}")[1]["features"] == row
+
+
 def test_a_row_of_another_shape_than_the_first_is_refused_in_the_words_of_the_request(live, open_service):
     web = live(open_service("first.db", n_features=None))
     rows = [[1.0, 2.0, 3.0], [1.0, 2.0], {"age": 41}]  # no row has come yet: only the learner can refuse

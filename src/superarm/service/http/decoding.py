@@ -30,6 +30,7 @@ from superarm.service.messages import Id
 
 MAX_SET_SIZE = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
 MAX_NAMES = 5_000  # named features of a row
+SPARSE_KEYS = {"dense", "indices", "values"}  # of a sparse row; dense where rows have both parts
 
 T = TypeVar("T")
 
@@ -174,7 +175,7 @@ def _features(request: m.DecisionRequestBody, learner: Learner) -> AnyRow | Json
 
 def _row(features: list[float] | JsonObject, learner: Learner) -> AnyRow | JsonObject:
     width, columns = learner.n_features, learner.columns
-    if isinstance(features, dict) and type(features.get("indices")) is not list:
+    if isinstance(features, dict) and not _is_sparse(features, learner):
         if len(features) > MAX_NAMES:
             raise InvalidRequest.must("features", "decision", f"at most {MAX_NAMES} names", len(features))
         return features
@@ -188,6 +189,16 @@ def _row(features: list[float] | JsonObject, learner: Learner) -> AnyRow | JsonO
         wanted = f"of length {width or 'one or more'}"
         raise InvalidRequest.must("features", "decision", wanted, Description(f"length {len(features)}"))
     return np.array(features, np.float32)
+
+
+def _is_sparse(features: JsonObject, learner: Learner) -> bool:
+    """Return whether an object is a sparse row; a row with names may have a column of vectors called indices."""
+    if type(features.get("indices")) is not list:
+        return False
+    columns = learner.columns
+    if columns is None and learner.n_features is not None:  # rows are numbers
+        return True
+    return features.keys() <= SPARSE_KEYS and (columns is None or "indices" not in columns.columns)
 
 
 def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int] | None) -> Row:
