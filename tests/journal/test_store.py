@@ -1,4 +1,4 @@
-"""Store: one suite, which SQLite and PostgreSQL both pass."""
+"""JournalStore: one suite, which SQLite and PostgreSQL both pass."""
 
 from __future__ import annotations
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from superarm._types import JsonObject
 from superarm.journal.addresses import is_postgres
-from superarm.journal.store import Snapshot, Store
+from superarm.journal.store import Snapshot, JournalStore
 
 
 def open_store(
     journal: str | Path, *, read_only: bool = False, max_mb: int | None = None, accept_loss: bool = False
-) -> Store:
+) -> JournalStore:
     """Return the open journal; ``read_only`` takes no lock, and may be used beside a running service."""
     if is_postgres(journal):
         from superarm.journal.postgres import PostgresStore

@@ -22,7 +22,7 @@ from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_connection import Address, Connection, database_errors, psycopg
 from superarm.journal.postgres_schema import ADVISORY_LOCK, ROUND_BLOCK, check_database, make_tables
 from superarm.journal.statements import Statement, new_journal_statements
-from superarm.journal.store import Head, Snapshot, Store
+from superarm.journal.store import Head, Snapshot, JournalStore
 from superarm.native import cpu_level
 
 # without kinds it writes nothing: where another event than the given one is the last
@@ -31,7 +31,7 @@ APPEND = """SELECT numbers, digests FROM (SELECT seq FROM head FOR UPDATE) last,
   %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bigint[])"""
 
 
-class PostgresStore(Store):
+class PostgresStore(JournalStore):
     """An open journal in a database.
 
     Args:

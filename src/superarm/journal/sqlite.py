@@ -30,7 +30,7 @@ from superarm.journal.sqlite_mark import (
 )
 from superarm.journal.sqlite_schema import check_format, connect, disk_is_full, full_error, unavailable_error
 from superarm.journal.statements import Statement, drop_statements
-from superarm.journal.store import Head, Snapshot, Store
+from superarm.journal.store import Head, Snapshot, JournalStore
 
 
 class Files(NamedTuple):
@@ -41,7 +41,7 @@ class Files(NamedTuple):
     size: int
 
 
-class SqliteStore(Store):
+class SqliteStore(JournalStore):
     """An open journal in a file.
 
     Args:

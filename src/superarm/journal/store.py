@@ -1,4 +1,4 @@
-"""Store: the interface of a journal. Two databases implement it, and one suite of tests holds for both.
+"""JournalStore: the interface of a journal. Two databases implement it, and one suite of tests holds for both.
 
 A store holds events in one order, an index of those that wait for an outcome, snapshots of whatever projects the
 events, how far some work has come (progress), and what it was made for (meta). Learners are unknown to it.
@@ -73,7 +73,7 @@ class Snapshot(NamedTuple):
     made_by: dict[str, str]  # superarm, cpu
 
 
-class Store(ABC):
+class JournalStore(ABC):
     """An open journal. One thread at a time may write; reading may go on beside it.
 
     A database defines the first part; statements have ``?`` for values, and are the same for both where they can be.

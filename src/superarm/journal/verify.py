@@ -13,7 +13,7 @@ from superarm.journal.events import DECISION, ERASURE, OUTCOME, TIMEOUT, Event
 from superarm.journal.journal_files import real_path
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.sqlite_mark import read_mark
-from superarm.journal.store import Store
+from superarm.journal.store import JournalStore
 
 MAX_LISTED = 20  # of one kind of damage
 
@@ -67,7 +67,7 @@ def verify(
 
 
 def verify_store(
-    store: Store,
+    store: JournalStore,
     learner: str | None = None,
     with_replay: bool = True,
     on_progress: Callable[[int], object] | None = None,
@@ -93,7 +93,7 @@ def verify_store(
     return result
 
 
-def _verify_events(store: Store, result: VerifyResult, pending: dict[int, str]) -> None:
+def _verify_events(store: JournalStore, result: VerifyResult, pending: dict[int, str]) -> None:
     erasures, erased = set[int](), dict[int, int]()  # and a decision that each has erased
     for event, number, problem in store.checked_events(0, result.events):
         if event is not None and not _has_body(event):
@@ -127,7 +127,7 @@ def _has_body(event: Event) -> bool:
         return False
 
 
-def _check_pending_index(store: Store, pending: dict[int, str]) -> Iterator[str]:
+def _check_pending_index(store: JournalStore, pending: dict[int, str]) -> Iterator[str]:
     """Yield where the index of pending decisions does not agree with the events."""
     after = 0
     while page := store.pending(5_000, after):
