@@ -23,6 +23,7 @@ it, its number and all else. So a changed bit breaks the chain at its place, and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 from hashlib import sha256
 from math import isnan, nan
@@ -108,7 +109,10 @@ class AnswerBody(Struct, omit_defaults=True, gc=False):
 
 
 encode = Encoder().encode
-_DECODE = {DECISION: Decoder(DecisionBody).decode, OUTCOME: Decoder(OutcomeBody).decode}
+_DECODE: dict[int, Callable[[bytes], Any]] = {
+    DECISION: Decoder(DecisionBody).decode,
+    OUTCOME: Decoder(OutcomeBody).decode,
+}
 _DECODE |= {TIMEOUT: _DECODE[OUTCOME], ANSWER: Decoder(AnswerBody).decode}
 _DECODE[CORRECTION] = _DECODE[ANSWER]
 
@@ -276,7 +280,7 @@ def decision_event(time: float, id_: str, decision: Decision, context: bytes | N
     return Event(
         0,
         time,
-        int(DECISION),
+        DECISION,
         id_,
         packed,
         context,

@@ -21,7 +21,7 @@ from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT,
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.shadows import Shadow, make_shadows
 from superarm.journal.snapshots import learner_from_bytes
-from superarm.journal.store import READ_BATCH, Snapshot, JournalStore
+from superarm.journal.store import READ_BATCH, JournalStore, Snapshot
 from superarm.journal.stored_updates import StoredUpdates
 from superarm.journal.totals import Totals
 from superarm.learners import Learner

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from orjson import loads
@@ -86,6 +87,20 @@ class JournalStore(ABC):
     damage: tuple[str, ...] = ()  # the first events that were read and are not what was written
     shared = False  # whether other processes may write it at the same time
     ID_IN: str  # the condition of a statement for some ids
+
+    @abstractmethod
+    def __init__(self, journal: str | Path, *, read_only: bool = False) -> None:
+        """Open a journal that exists."""
+
+    @classmethod
+    @abstractmethod
+    def exists(cls, journal: str | Path) -> bool:
+        """Return whether there is a journal."""
+
+    @classmethod
+    @abstractmethod
+    def create(cls, journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
+        """Make a journal with its first snapshot, whole and durable, or none at all; return False if there is one."""
 
     @abstractmethod
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:

@@ -7,11 +7,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from superarm.journal.backends import open_store
+from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, ERASURE, OUTCOME, TIMEOUT, Event
-from superarm.journal.journal_files import real_path
 from superarm.journal.replay import ReplayResult, replay
+from superarm.journal.sqlite import SqliteStore
+from superarm.journal.sqlite_files import real_path
 from superarm.journal.sqlite_mark import read_mark
 from superarm.journal.store import JournalStore
 
@@ -59,7 +60,11 @@ def verify(
         on_progress: called with the number of events replayed since the last call.
     """
     try:
-        store = open_store(journal, read_only=True, accept_loss=True)
+        store: JournalStore
+        if is_postgres(journal):
+            store = open_store(journal, read_only=True)
+        else:
+            store = SqliteStore(journal, read_only=True, accept_loss=True)
     except JournalDamaged as error:
         return VerifyResult(problems=[str(error)], damaged=[] if error.event is None else [error.event])
     with closing(store):
@@ -151,6 +156,6 @@ def _describe_differences(done: ReplayResult) -> Iterator[str]:
 def accept_loss(path: str | Path) -> tuple[int, int]:
     """Let a journal go on without the events it has lost; return how many were durable, and how many are left."""
     mark = read_mark(real_path(path))
-    with closing(open_store(path, accept_loss=True)) as store:  # (opening it has written the mark anew)
+    with closing(SqliteStore(path, accept_loss=True)) as store:  # (opening it has written the mark anew)
         left = store.head().seq
         return (left if mark is None else mark.seq), left

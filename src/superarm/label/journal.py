@@ -19,12 +19,11 @@ from msgspec.structs import asdict, replace
 
 from superarm._types import Frame, JsonObject
 from superarm.errors import Description, InvalidInput
-from superarm.journal.addresses import is_postgres
-from superarm.journal.backends import create_journal, journal_exists, open_store
+from superarm.journal.backends import create_journal, is_postgres, journal_exists, open_store
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.snapshots import made_by
-from superarm.journal.store import Snapshot, JournalStore
+from superarm.journal.store import JournalStore, Snapshot
 from superarm.label.rows import LabelRows
 from superarm.label.settings import FIXED, LabelSettings
 

@@ -6,8 +6,7 @@ import logging
 from contextlib import ExitStack
 from pathlib import Path
 
-from superarm.journal.addresses import is_postgres, journal_name
-from superarm.journal.backends import create_journal, journal_exists
+from superarm.journal.backends import create_journal, is_postgres, journal_exists, journal_name
 from superarm.journal.create import JournalOptions, check_same_options, new_journal
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.snapshots import import_user_learner, learner_from_bytes
