@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from service_kit import rows
 
-from superarm.journal import sqlite, sqlite_schema
+from superarm.journal import sqlite, sqlite_files
 from superarm.journal.errors import JournalFull
 from superarm.journal.sqlite import SqliteStore
 from superarm.service.handler import DecisionRequest
@@ -65,7 +65,7 @@ def test_a_start_on_a_full_disk_says_so_before_any_request_and_serves_what_is_th
     session.decide(DecisionRequest(rows(1)[0], "a"))
     session.close()
     with monkeypatch.context() as full:
-        for module in (sqlite, sqlite_schema):
+        for module in (sqlite, sqlite_files):
             full.setattr(module, "disk_is_full", lambda _: True)
         session = drive()
         assert isinstance(session.outage, JournalFull)
@@ -76,16 +76,16 @@ def test_a_start_on_a_full_disk_says_so_before_any_request_and_serves_what_is_th
 
 @pytest.mark.parametrize("full", [False, True])
 def test_a_full_disk_on_which_sqlite_cannot_make_its_files_is_named(monkeypatch, tmp_path, full):
-    monkeypatch.setattr(sqlite_schema, "disk_is_full", lambda _: full)
+    monkeypatch.setattr(sqlite_files, "disk_is_full", lambda _: full)
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
-    raised = sqlite_schema.unavailable_error(tmp_path / "events.db", error)
+    raised = sqlite_files.unavailable_error(tmp_path / "events.db", error)
     assert isinstance(raised, JournalFull) == full
 
 
 def test_a_journal_is_read_on_a_disk_without_room_for_an_index_of_its_log(drive, monkeypatch, tmp_path):
     drive().close()
-    monkeypatch.setattr(sqlite_schema, "disk_is_full", lambda _: True)
+    monkeypatch.setattr(sqlite_files, "disk_is_full", lambda _: True)
     with closing(SqliteStore(tmp_path / "events.db", read_only=True)) as store:
         assert store.head().seq == 0
         assert not (tmp_path / "events.db-shm").exists()

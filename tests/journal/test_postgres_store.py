@@ -48,13 +48,11 @@ def caught_up(driver):
 
 
 def test_many_append_at_once_in_one_order_without_holes(database):
-    from superarm.journal.postgres import PostgresStore, create
+    from superarm.journal.postgres import PostgresStore
     from superarm.journal.postgres_connection import Address
-    from superarm.journal.postgres_schema import make_tables
 
     address = Address(database.fresh())
-    make_tables(address)
-    create(address, META, FIRST)
+    PostgresStore.create(address, META, FIRST)
 
     def work(number):
         store = PostgresStore(address)

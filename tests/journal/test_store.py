@@ -1,4 +1,4 @@
-"""Store: one suite, which SQLite and PostgreSQL both pass."""
+"""JournalStore: one suite, which SQLite and PostgreSQL both pass."""
 
 from __future__ import annotations
 
@@ -30,23 +30,21 @@ def opened(request, tmp_path):
     stores = []
     if request.param == "sqlite":
         from superarm.journal.sqlite import SqliteStore
-        from superarm.journal.sqlite_schema import create
 
-        create(tmp_path / "events.db", META, FIRST)
+        assert SqliteStore.create(tmp_path / "events.db", META, FIRST)
+        assert not SqliteStore.create(tmp_path / "events.db", META, FIRST)
 
         def make(**options):
             stores.append(SqliteStore(tmp_path / "events.db", **options))
             return stores[-1]
     else:
         database = request.getfixturevalue("database")
-        from superarm.journal.postgres import PostgresStore, create
+        from superarm.journal.postgres import PostgresStore
         from superarm.journal.postgres_connection import Address
-        from superarm.journal.postgres_schema import make_tables
 
         address = Address(database.fresh())
-        make_tables(address)
-        assert create(address, META, FIRST)
-        assert not create(address, META, FIRST)
+        assert PostgresStore.create(address, META, FIRST)
+        assert not PostgresStore.create(address, META, FIRST)
 
         def make(**options):
             stores.append(PostgresStore(address, **options))

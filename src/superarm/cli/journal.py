@@ -26,7 +26,7 @@ def backup(
 
     Example: **superarm backup events.db /backup/monday.db**
     """
-    from superarm.journal.addresses import is_postgres
+    from superarm.journal.backends import is_postgres
     from superarm.journal.backup import backup as run
 
     if is_postgres(journal):
@@ -76,8 +76,7 @@ def migrate(
 
     Example: **superarm migrate events.db**
     """
-    from superarm.journal.addresses import is_postgres
-    from superarm.journal.backends import open_store
+    from superarm.journal.backends import is_postgres, open_store
 
     if is_postgres(journal):
         from superarm.journal.postgres_connection import Address
@@ -105,7 +104,7 @@ def move(
     Example: **superarm move events.db postgresql://operate@db/arms**
     """
     from superarm._progress import progress_bar
-    from superarm.journal.addresses import is_postgres
+    from superarm.journal.backends import is_postgres
 
     if not is_postgres(to):
         raise InvalidInput.must("TO", "superarm move", "an address such as postgresql://user@host/name", to)
@@ -198,7 +197,7 @@ def verify(
     """
     from superarm._progress import progress_bar
     from superarm.journal import verify as core
-    from superarm.journal.addresses import is_postgres
+    from superarm.journal.backends import is_postgres
 
     if accept_loss:
         if is_postgres(journal):
@@ -256,7 +255,7 @@ def erase(
 
     Example: **superarm erase events.db --id letter-17**
     """
-    from superarm.journal.addresses import is_postgres
+    from superarm.journal.backends import is_postgres
     from superarm.journal.changes import Erase
     from superarm.parameters import parse_duration
     from superarm.service import Service

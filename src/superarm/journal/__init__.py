@@ -1,8 +1,8 @@
 """Facts, in one order, kept: what happened outside; and one function that makes a model of them.
 
 events.py      the kinds of events, and the chain of their digests
-store.py       Store: append, read on, look up by id, snapshot, erase; sqlite.py, postgres.py; backends.py picks one
-               by the address of the journal (addresses.py)
+store.py       JournalStore: append, read on, look up by id, snapshot, erase; sqlite.py and postgres.py implement it,
+               backends.py picks one by the address of the journal
 projector.py   Projector: events in, model and totals.py out; the same lines for serving, learning, replay, shadows
 replay.py      a journal's past, done again and compared; verify.py, backup.py, export.py, move.py
 changes.py     what an operator changes while a service runs

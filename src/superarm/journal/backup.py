@@ -15,10 +15,9 @@ from secrets import randbits
 from superarm._files import part_of, sync
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
-from superarm.journal.journal_files import PRIVATE_FILE, real_path, sibling
 from superarm.journal.sqlite import SqliteStore
+from superarm.journal.sqlite_files import PRIVATE_FILE, connect, real_path, sibling
 from superarm.journal.sqlite_mark import COPY_ID, write_mark
-from superarm.journal.sqlite_schema import connect
 from superarm.journal.verify import VerifyResult, verify
 
 

@@ -23,6 +23,8 @@ it, its number and all else. So a changed bit breaks the chain at its place, and
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import IntEnum
 from hashlib import sha256
 from math import isnan, nan
 from struct import Struct as Packer
@@ -44,7 +46,20 @@ from superarm.journal.errors import JournalDamaged
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
-DECISION, OUTCOME, TIMEOUT, ANSWER, CORRECTION, CHANGE, ERASURE = range(1, 8)
+
+class EventKind(IntEnum):
+    """The number that stands for a kind of event in a journal."""
+
+    DECISION = 1
+    OUTCOME = 2
+    TIMEOUT = 3
+    ANSWER = 4
+    CORRECTION = 5
+    CHANGE = 6
+    ERASURE = 7
+
+
+DECISION, OUTCOME, TIMEOUT, ANSWER, CORRECTION, CHANGE, ERASURE = EventKind
 _LENGTH, _HEAD, _SEQ = Packer("<q"), Packer("<dBB"), Packer(">q")
 
 
@@ -94,7 +109,10 @@ class AnswerBody(Struct, omit_defaults=True, gc=False):
 
 
 encode = Encoder().encode
-_DECODE = {DECISION: Decoder(DecisionBody).decode, OUTCOME: Decoder(OutcomeBody).decode}
+_DECODE: dict[int, Callable[[bytes], Any]] = {
+    DECISION: Decoder(DecisionBody).decode,
+    OUTCOME: Decoder(OutcomeBody).decode,
+}
 _DECODE |= {TIMEOUT: _DECODE[OUTCOME], ANSWER: Decoder(AnswerBody).decode}
 _DECODE[CORRECTION] = _DECODE[ANSWER]
 
@@ -104,7 +122,7 @@ class Event(Struct, eq=False):
 
     seq: int  # its number, from 1; 0 before it is appended
     time: float  # seconds since 1970
-    kind: int  # DECISION, OUTCOME, …
+    kind: int  # an EventKind
     id: str  # of the decision or row that it is about; empty for changes
     x: bytes | None  # the row of a decision; None if there is none, or none any more
     context: bytes | None  # what came with it, as JSON
@@ -188,7 +206,7 @@ class Event(Struct, eq=False):
         )
 
     def __repr__(self) -> str:
-        return f"Event({self.seq}, kind {self.kind}, {self.id!r})"
+        return f"Event({self.seq}, {EventKind(self.kind).name}, {self.id!r})"
 
 
 def digest(data: bytes) -> bytes:
@@ -260,5 +278,14 @@ def decision_event(time: float, id_: str, decision: Decision, context: bytes | N
     packed = pack_row(x)
     content = digest_content(packed, context)
     return Event(
-        0, time, DECISION, id_, packed, context, encode(body), content, live_decision=decision, _body=body
+        0,
+        time,
+        DECISION,
+        id_,
+        packed,
+        context,
+        encode(body),
+        content,
+        live_decision=decision,
+        _body=body,
     )

@@ -18,11 +18,11 @@ from orjson import loads
 
 from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.snapshots import check_kind
-from superarm.journal.store import Store
+from superarm.journal.store import JournalStore
 from superarm.logs.writer import Writer
 
 
-def export(store: Store, path: str | Path) -> tuple[int, int]:
+def export(store: JournalStore, path: str | Path) -> tuple[int, int]:
     """Write the decision log, as Parquet, JSON lines or CSV by the file's ending.
 
     Two passes: outcomes come after their decisions, days later perhaps, and are small.

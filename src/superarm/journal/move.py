@@ -10,9 +10,9 @@ from pathlib import Path
 
 from superarm.errors import InvalidInput
 from superarm.journal.events import DECISION
-from superarm.journal.postgres import execute_all
+from superarm.journal.postgres import PostgresStore, execute_all
 from superarm.journal.postgres_connection import Address, database_errors
-from superarm.journal.postgres_schema import ROUND_BLOCK, has_journal, make_tables
+from superarm.journal.postgres_schema import ROUND_BLOCK, make_tables
 from superarm.journal.snapshots import import_user_learner, learner_from_bytes
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.statements import (
@@ -37,10 +37,9 @@ def move(
     source = SqliteStore(path)  # holds the lock: no service can write it meanwhile
     try:
         import_user_learner(source.meta(), learner)
-        with address.connect("superarm move") as connection, database_errors(address):
-            if has_journal(connection, address):
-                wanted = "a database without a superarm journal"
-                raise InvalidInput.must("TO", "superarm move", wanted, str(address))
+        if PostgresStore.exists(address):
+            wanted = "a database without a superarm journal"
+            raise InvalidInput.must("TO", "superarm move", wanted, str(address))
         make_tables(address)
         connecting = address.connect("superarm move", patience=0.0)
         with connecting as connection, database_errors(address), connection.transaction():

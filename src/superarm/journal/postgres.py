@@ -10,6 +10,7 @@ import secrets
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from select import POLLIN, poll
 from threading import local
 from time import monotonic
@@ -22,7 +23,7 @@ from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_connection import Address, Connection, database_errors, psycopg
 from superarm.journal.postgres_schema import ADVISORY_LOCK, ROUND_BLOCK, check_database, make_tables
 from superarm.journal.statements import Statement, new_journal_statements
-from superarm.journal.store import Head, Snapshot, Store
+from superarm.journal.store import Head, JournalStore, Snapshot
 from superarm.native import cpu_level
 
 # without kinds it writes nothing: where another event than the given one is the last
@@ -31,11 +32,11 @@ APPEND = """SELECT numbers, digests FROM (SELECT seq FROM head FOR UPDATE) last,
   %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bigint[])"""
 
 
-class PostgresStore(Store):
+class PostgresStore(JournalStore):
     """An open journal in a database.
 
     Args:
-        url: its address, ``postgresql://user@host/name``.
+        journal: its address, ``postgresql://user@host/name``.
         read_only: one moment of it, for replay, verify and export.
         patience: seconds that a statement may take before it counts as failed.
         application: the name of its connections; `service_application` for a process that serves.
@@ -46,13 +47,13 @@ class PostgresStore(Store):
 
     def __init__(
         self,
-        url: str | Address,
+        journal: str | Path | Address,
         *,
         read_only: bool = False,
         patience: float = 5.0,
         application: str = "superarm",
     ) -> None:
-        self.address = url if isinstance(url, Address) else Address(url, patience=patience)
+        self.address = Address.parse(journal, patience=patience)
         self.name, self.read_only, self.application = str(self.address), read_only, application
         self._clock: DatabaseClock | None = None
         self._rounds: Iterator[int] = iter(())
@@ -74,6 +75,25 @@ class PostgresStore(Store):
         except BaseException:
             self.close()
             raise
+
+    @classmethod
+    def exists(cls, journal: str | Path | Address) -> bool:
+        address = Address.parse(journal)
+        with address.connect("superarm read") as connection, database_errors(address):
+            return check_database(connection, address) and _has_meta(connection)
+
+    @classmethod
+    def create(cls, journal: str | Path | Address, meta: JsonObject, first: Snapshot) -> bool:
+        address, chain = Address.parse(journal), chain_start(meta)
+        make_tables(address)
+        connecting = address.connect("superarm create")
+        with connecting as connection, database_errors(address), connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('superarm journal'))")
+            if _has_meta(connection):
+                return False
+            head = ("INSERT INTO head VALUES (true, 0, 0.0, ?)", (chain,))
+            execute_all(connection, [*new_journal_statements(meta, chain, first), head])
+            return True
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
@@ -234,21 +254,8 @@ def service_application() -> str:
     return f"{SERVES} {process} {cpu_level()}"
 
 
-def create(address: Address, meta: JsonObject, first: Snapshot) -> bool:
-    """Make a journal with its first snapshot; return False if another process was faster."""
-    make_tables(address)
-    with (
-        address.connect("superarm create") as connection,
-        database_errors(address),
-        connection.transaction(),
-    ):
-        connection.execute("SELECT pg_advisory_xact_lock(hashtext('superarm journal'))")
-        if connection.execute("SELECT 1 FROM meta").fetchone() is not None:
-            return False
-        chain = chain_start(meta)
-        head = ("INSERT INTO head VALUES (true, 0, 0.0, ?)", (chain,))
-        execute_all(connection, [*new_journal_statements(meta, chain, first), head])
-        return True
+def _has_meta(connection: Connection) -> bool:
+    return connection.execute("SELECT 1 FROM meta").fetchone() is not None
 
 
 def execute_all(connection: Connection, statements: Iterable[Statement]) -> list[int]:

@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from superarm._extras import require_extra
 from superarm._types import JsonObject
 from superarm.errors import Description, InvalidInput
-from superarm.journal.addresses import redacted
+from superarm.journal.backends import redacted
 from superarm.journal.errors import JournalFull, JournalMismatch, JournalUnavailable
 
 require_extra("postgres")
@@ -71,6 +72,11 @@ class Address:
             raise InvalidInput.must("journal", "superarm", wanted, redacted(url))
         self.patience = patience
         self._text = redacted(url)
+
+    @classmethod
+    def parse(cls, journal: str | Path | Address, *, patience: float = 5.0) -> Address:
+        """Return the address of a journal."""
+        return journal if isinstance(journal, Address) else cls(str(journal), patience=patience)
 
     def __str__(self) -> str:
         return self._text

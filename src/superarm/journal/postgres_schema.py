@@ -85,14 +85,6 @@ def check_database(connection: Connection, address: object) -> bool:
     return True
 
 
-def has_journal(connection: Connection, address: object) -> bool:
-    """Return whether there is a journal in the tables."""
-    return (
-        check_database(connection, address)
-        and connection.execute("SELECT 1 FROM meta").fetchone() is not None
-    )
-
-
 def make_tables(address: Address) -> bool:
     """Create the tables, if they are missing, in one transaction; return whether they are new."""
     connecting = address.connect("superarm migrate", patience=600.0)

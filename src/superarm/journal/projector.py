@@ -21,7 +21,7 @@ from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT,
 from superarm.journal.records import DecisionRecord, Records
 from superarm.journal.shadows import Shadow, make_shadows
 from superarm.journal.snapshots import learner_from_bytes
-from superarm.journal.store import READ_BATCH, Snapshot, Store
+from superarm.journal.store import READ_BATCH, JournalStore, Snapshot
 from superarm.journal.stored_updates import StoredUpdates
 from superarm.journal.totals import Totals
 from superarm.learners import Learner
@@ -61,7 +61,7 @@ class Projector:
         loaded_snapshots: those that were loaded on the way, since events before them were erased.
     """
 
-    def __init__(self, store: Store, snapshot: Snapshot, shadows: Sequence[str] = ()) -> None:
+    def __init__(self, store: JournalStore, snapshot: Snapshot, shadows: Sequence[str] = ()) -> None:
         self.store = store
         self.erase_content: Callable[[Event], None] | None = None
         meta = store.meta()
@@ -76,7 +76,7 @@ class Projector:
             self.shadows = self._load_shadows(shadows, snapshot)
 
     @classmethod
-    def newest(cls, store: Store, shadows: Sequence[str] = ()) -> tuple[Projector, list[int]]:
+    def newest(cls, store: JournalStore, shadows: Sequence[str] = ()) -> tuple[Projector, list[int]]:
         """Return a projector as of the newest snapshot that can be read, and the snapshots that cannot be."""
         broken: list[int] = []
         for info in reversed(store.snapshots()):

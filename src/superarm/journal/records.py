@@ -13,7 +13,7 @@ from superarm.groups import group_names
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
 
 if TYPE_CHECKING:
-    from superarm.journal.store import Store
+    from superarm.journal.store import JournalStore
 
 
 class DecisionRecord:
@@ -66,7 +66,7 @@ class Records:
 
     OVERHEAD = 3_000  # bytes of a record beside its row, its context and its body
 
-    def __init__(self, store: Store, most_bytes: int = 32 << 20) -> None:
+    def __init__(self, store: JournalStore, most_bytes: int = 32 << 20) -> None:
         self.store, self.most_bytes, self.bytes = store, most_bytes, 0
         self._records: OrderedDict[str, tuple[DecisionRecord, int]] = OrderedDict()
 

@@ -22,7 +22,7 @@ from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, DecisionBody, Event
 from superarm.journal.projector import ContentErased, Projector
 from superarm.journal.snapshots import import_user_learner, model_bytes
-from superarm.journal.store import Store
+from superarm.journal.store import JournalStore
 from superarm.learners import Learner
 from superarm.native.core import Cursor
 
@@ -84,7 +84,9 @@ class ReplayResult:
 class Replay:
     """One replay, from a snapshot to the last event."""
 
-    def __init__(self, store: Store, *, from_start: bool, on_progress: OnProgress | None = None) -> None:
+    def __init__(
+        self, store: JournalStore, *, from_start: bool, on_progress: OnProgress | None = None
+    ) -> None:
         self.store, self.on_progress = store, on_progress
         self.snapshot_seqs = [info.seq for info in store.snapshots()]
         self.until = store.head().seq
@@ -249,7 +251,7 @@ def nearly_same_model(a: bytes, b: bytes) -> bool:
 
 
 def replay(
-    store: Store,
+    store: JournalStore,
     *,
     from_start: bool = False,
     learner: str | None = None,

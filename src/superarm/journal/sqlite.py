@@ -1,7 +1,7 @@
-"""A journal in one SQLite file. (sqlite_schema.py: its tables; store.py: what each method promises)
+"""A journal in one SQLite file. (store.py: what each method promises)
 
 Write-ahead log, synchronous=FULL: `append` returns after the log has reached the disk. One process at a time may
-write (journal_files.py); a mark outside of the log says how far it had come (sqlite_mark.py).
+write (sqlite_files.py); a mark outside of the log says how far it had come (sqlite_mark.py).
 """
 
 from __future__ import annotations
@@ -9,28 +9,55 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
 from orjson import dumps
 
-from superarm._files import clear_parts, sync
+from superarm._files import clear_parts, part_of, sync
+from superarm._types import JsonObject
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst
-from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, next_chain_digest
-from superarm.journal.journal_files import FileLock, real_path, sibling
+from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, next_chain_digest
+from superarm.journal.sqlite_files import (
+    PRIVATE_FILE,
+    FileLock,
+    connect,
+    disk_is_full,
+    full_error,
+    real_path,
+    sibling,
+    unavailable_error,
+)
 from superarm.journal.sqlite_mark import (
     COPY_ID,
     Marker,
+    check_format,
     check_log,
     check_mark,
     log_damaged,
     read_mark,
+    write_mark,
 )
-from superarm.journal.sqlite_schema import check_format, connect, disk_is_full, full_error, unavailable_error
-from superarm.journal.statements import Statement, drop_statements
-from superarm.journal.store import Head, Snapshot, Store
+from superarm.journal.statements import (
+    FORMAT,
+    TABLES,
+    Statement,
+    drop_statements,
+    new_journal_statements,
+)
+from superarm.journal.store import Head, JournalStore, Snapshot
+
+COLUMN_TYPES = {
+    "text": "TEXT",
+    "integer": "INTEGER",
+    "small": "INTEGER",
+    "number": "INTEGER",
+    "flag": "INTEGER",
+}
+COLUMN_TYPES |= {"real": "REAL", "blob": "BLOB", "without_rowid": " WITHOUT ROWID"}
+PROBE_TABLE = "CREATE TABLE probe (filler BLOB);"  # empty: to try whether anything can be written
 
 
 class Files(NamedTuple):
@@ -41,7 +68,7 @@ class Files(NamedTuple):
     size: int
 
 
-class SqliteStore(Store):
+class SqliteStore(JournalStore):
     """An open journal in a file.
 
     Args:
@@ -101,6 +128,39 @@ class SqliteStore(Store):
             raise
 
     # ------------------------------------------------------------ opening and closing
+
+    @classmethod
+    def exists(cls, journal: str | Path) -> bool:
+        return Path(journal).exists()
+
+    @classmethod
+    def create(cls, journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
+        path = real_path(journal)
+        lock = FileLock(path)
+        chain = chain_start(meta)
+        try:
+            if path.exists():
+                return False
+            clear_parts(path)
+            with part_of(path) as part:
+                os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
+                with closing(sqlite3.connect(part, isolation_level=None)) as connection:
+                    connection.execute("PRAGMA synchronous = FULL")
+                    tables = TABLES.format(**COLUMN_TYPES) + PROBE_TABLE
+                    connection.executescript(f"BEGIN;{tables}PRAGMA user_version = {FORMAT};")
+                    for sql, values in new_journal_statements(meta, chain, first):
+                        connection.execute(sql, values)
+                    connection.execute("COMMIT")
+                    # now, under a name that nobody reads: a crash in it would leave something to roll back
+                    connection.execute("PRAGMA journal_mode = WAL")
+            if read_mark(path) is None:  # (one that is left over shows that a journal was lost here)
+                with suppress(OSError):  # without a mark there is a warning
+                    write_mark(path, 0, chain)
+            return True
+        except (sqlite3.Error, OSError) as error:
+            raise JournalUnavailable(f"journal {path} cannot be made: {error}") from error
+        finally:
+            lock.close()
 
     def _begin_writing(self) -> None:
         self._connect_writer()

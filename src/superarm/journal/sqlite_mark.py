@@ -1,4 +1,4 @@
-"""Has a journal in a file lost anything? Its high-water mark, and the check of its write-ahead log.
+"""Is a file a journal, and has it lost anything? Its format, its high-water mark, and its write-ahead log.
 
 SQLite drops the end of its log, without a word, from the first frame whose checksum is wrong. The mark, outside of the
 log in `events.db-mark`, says how far the journal had come: number and digest of the last event that a commit made
@@ -20,9 +20,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from superarm.journal.errors import JournalDamaged
+from superarm.journal.errors import JournalDamaged, JournalMismatch
 from superarm.journal.events import ANSWER, digest
-from superarm.journal.journal_files import PRIVATE_FILE, sibling
+from superarm.journal.sqlite_files import PRIVATE_FILE, sibling, unavailable_error
+from superarm.journal.statements import check_format_number
 
 if TYPE_CHECKING:
     from superarm.journal.sqlite import SqliteStore
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 MARK_PREFIX, COPY_PREFIX = "superarm-mark", "superarm-copy"
 COPY_ID = "copy"  # the progress that tells which copy of a journal this is
 INDEX_BATCH = 1_000  # events
+SQLITE_HEADER = b"SQLite format 3\0"
 
 
 class Mark(NamedTuple):
@@ -93,6 +95,25 @@ def write_mark(journal: Path, seq: int, chain: bytes, copy: int = 0) -> None:
     marker.reset(seq, chain, copy)
     marker.sync()
     marker.close()
+
+
+def check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse what is no journal, is damaged, or of another format."""
+    try:
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    except sqlite3.OperationalError as error:
+        raise unavailable_error(path, error) from error
+    except sqlite3.DatabaseError as error:
+        with path.open("rb") as file:
+            if file.read(len(SQLITE_HEADER)) == SQLITE_HEADER:  # say, its end was cut off
+                raise log_damaged(path, error) from error
+        raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path)) from error
+    if not tables >= {"meta", "events", "snapshots"}:
+        if path.stat().st_size == 0 and read_mark(path) is not None:
+            raise log_damaged(path, "it is empty")
+        raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path))
+    check_format_number(version, path)
 
 
 def check_mark(store: SqliteStore) -> None:

@@ -1,4 +1,4 @@
-"""Store: the interface of a journal. Two databases implement it, and one suite of tests holds for both.
+"""JournalStore: the interface of a journal. Two databases implement it, and one suite of tests holds for both.
 
 A store holds events in one order, an index of those that wait for an outcome, snapshots of whatever projects the
 events, how far some work has come (progress), and what it was made for (meta). Learners are unknown to it.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from orjson import loads
@@ -73,7 +74,7 @@ class Snapshot(NamedTuple):
     made_by: dict[str, str]  # superarm, cpu
 
 
-class Store(ABC):
+class JournalStore(ABC):
     """An open journal. One thread at a time may write; reading may go on beside it.
 
     A database defines the first part; statements have ``?`` for values, and are the same for both where they can be.
@@ -86,6 +87,20 @@ class Store(ABC):
     damage: tuple[str, ...] = ()  # the first events that were read and are not what was written
     shared = False  # whether other processes may write it at the same time
     ID_IN: str  # the condition of a statement for some ids
+
+    @abstractmethod
+    def __init__(self, journal: str | Path, *, read_only: bool = False) -> None:
+        """Open a journal that exists."""
+
+    @classmethod
+    @abstractmethod
+    def exists(cls, journal: str | Path) -> bool:
+        """Return whether there is a journal."""
+
+    @classmethod
+    @abstractmethod
+    def create(cls, journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
+        """Make a journal with its first snapshot, whole and durable, or none at all; return False if there is one."""
 
     @abstractmethod
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:

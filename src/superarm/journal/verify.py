@@ -7,13 +7,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from superarm.journal.backends import open_store
+from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, ERASURE, OUTCOME, TIMEOUT, Event
-from superarm.journal.journal_files import real_path
 from superarm.journal.replay import ReplayResult, replay
+from superarm.journal.sqlite import SqliteStore
+from superarm.journal.sqlite_files import real_path
 from superarm.journal.sqlite_mark import read_mark
-from superarm.journal.store import Store
+from superarm.journal.store import JournalStore
 
 MAX_LISTED = 20  # of one kind of damage
 
@@ -59,7 +60,11 @@ def verify(
         on_progress: called with the number of events replayed since the last call.
     """
     try:
-        store = open_store(journal, read_only=True, accept_loss=True)
+        store: JournalStore
+        if is_postgres(journal):
+            store = open_store(journal, read_only=True)
+        else:
+            store = SqliteStore(journal, read_only=True, accept_loss=True)
     except JournalDamaged as error:
         return VerifyResult(problems=[str(error)], damaged=[] if error.event is None else [error.event])
     with closing(store):
@@ -67,7 +72,7 @@ def verify(
 
 
 def verify_store(
-    store: Store,
+    store: JournalStore,
     learner: str | None = None,
     with_replay: bool = True,
     on_progress: Callable[[int], object] | None = None,
@@ -93,7 +98,7 @@ def verify_store(
     return result
 
 
-def _verify_events(store: Store, result: VerifyResult, pending: dict[int, str]) -> None:
+def _verify_events(store: JournalStore, result: VerifyResult, pending: dict[int, str]) -> None:
     erasures, erased = set[int](), dict[int, int]()  # and a decision that each has erased
     for event, number, problem in store.checked_events(0, result.events):
         if event is not None and not _has_body(event):
@@ -127,7 +132,7 @@ def _has_body(event: Event) -> bool:
         return False
 
 
-def _check_pending_index(store: Store, pending: dict[int, str]) -> Iterator[str]:
+def _check_pending_index(store: JournalStore, pending: dict[int, str]) -> Iterator[str]:
     """Yield where the index of pending decisions does not agree with the events."""
     after = 0
     while page := store.pending(5_000, after):
@@ -151,6 +156,6 @@ def _describe_differences(done: ReplayResult) -> Iterator[str]:
 def accept_loss(path: str | Path) -> tuple[int, int]:
     """Let a journal go on without the events it has lost; return how many were durable, and how many are left."""
     mark = read_mark(real_path(path))
-    with closing(open_store(path, accept_loss=True)) as store:  # (opening it has written the mark anew)
+    with closing(SqliteStore(path, accept_loss=True)) as store:  # (opening it has written the mark anew)
         left = store.head().seq
         return (left if mark is None else mark.seq), left

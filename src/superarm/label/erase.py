@@ -9,10 +9,9 @@ from pathlib import Path
 
 from superarm._files import JOURNAL_SIDECARS, discard, sync
 from superarm.errors import Description, InvalidInput
-from superarm.journal.addresses import is_postgres
-from superarm.journal.backends import open_store
+from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
-from superarm.journal.journal_files import FileLock
+from superarm.journal.sqlite_files import FileLock
 from superarm.label.answers import TABLE_AS_PERSON, check_known_person
 from superarm.label.journal import LabelJournal, create_label_journal
 

@@ -19,12 +19,11 @@ from msgspec.structs import asdict, replace
 
 from superarm._types import Frame, JsonObject
 from superarm.errors import Description, InvalidInput
-from superarm.journal.addresses import is_postgres
-from superarm.journal.backends import create_journal, journal_exists, open_store
+from superarm.journal.backends import create_journal, is_postgres, journal_exists, open_store
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.snapshots import made_by
-from superarm.journal.store import Snapshot, Store
+from superarm.journal.store import JournalStore, Snapshot
 from superarm.label.rows import LabelRows
 from superarm.label.settings import FIXED, LabelSettings
 
@@ -40,7 +39,7 @@ def create_label_journal(where: str | Path, meta: JsonObject) -> None:
     create_journal(where, meta, Snapshot(0, meta["made"], {}, {}, made_by()))
 
 
-def read_settings(store: Store) -> tuple[LabelSettings, list[str] | None]:
+def read_settings(store: JournalStore) -> tuple[LabelSettings, list[str] | None]:
     """Return the settings of the labelling in a journal, as they are now, and the keys of its items."""
     meta, keys = store.meta(), None
     if meta.get("kind") != KIND:
@@ -74,7 +73,7 @@ class LabelJournal:
 
     def __init__(self, where: str | Path | None, *, read_only: bool = False) -> None:
         self.where, self.read_only, self.seq, self.n_added, self.n_gone = where, read_only, 0, 0, 0
-        self.store: Store | None = None
+        self.store: JournalStore | None = None
         self.saved: LabelSettings | None = None
         self._keys: list[str] | None = None
         self._memory: list[Event] = []

@@ -2,14 +2,14 @@
 
 Many processes may serve one journal in a database. Each projects all events, in their one order, and so comes to
 the same model. What only time brings (timeouts, erasures by age, snapshots) is written by one process at a time
-(`Store.begin_upkeep`); done twice, or late, it comes to the same.
+(`JournalStore.begin_upkeep`); done twice, or late, it comes to the same.
 
 Erasing features and context of decisions is an event, too. Before a process projects the events after it, it sees to
 it that three steps have been made:
 
     1. a snapshot of now, since nothing can be replayed across an erased event
-    2. one transaction: contents gone from the events, and snapshots that might reveal them (`Store.erase`)
-    3. nothing of it left on the disk (`Store.purge_erased`); while that fails it is unfinished, and tried again
+    2. one transaction: contents gone from the events, and snapshots that might reveal them (`JournalStore.erase`)
+    3. nothing of it left on the disk (`JournalStore.purge_erased`); while that fails it is unfinished, and tried again
 
 What is left of a decision is its number, time, id, what was shown and with what propensity, its outcome, and
 the digest of what was erased: the chain still verifies.
@@ -29,7 +29,7 @@ from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import take_snapshot
 from superarm.journal.statements import ERASED
-from superarm.journal.store import Store
+from superarm.journal.store import JournalStore
 from superarm.service.settings import Settings
 
 log = logging.getLogger("superarm.service")
@@ -50,7 +50,7 @@ class Model:
         erasure_problem: why an erasure is not finished; None if all are.
     """
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: JournalStore, settings: Settings) -> None:
         self.store, self.settings = store, settings
         self._journal_clock: Callable[[], float] = settings.clock or store.clock()
         self.clock = self._journal_clock

@@ -6,13 +6,12 @@ import logging
 from contextlib import ExitStack
 from pathlib import Path
 
-from superarm.journal.addresses import is_postgres, journal_name
-from superarm.journal.backends import create_journal, journal_exists
+from superarm.journal.backends import create_journal, is_postgres, journal_exists, journal_name
 from superarm.journal.create import JournalOptions, check_same_options, new_journal
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.snapshots import import_user_learner, learner_from_bytes
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.store import Store
+from superarm.journal.store import JournalStore
 from superarm.service.model import Model
 from superarm.service.settings import Settings
 
@@ -58,7 +57,7 @@ def open_model(
 
 def _open_writable(
     journal: str | Path, settings: Settings, max_mb: int | None
-) -> tuple[Store, JournalUnavailable | None]:
+) -> tuple[JournalStore, JournalUnavailable | None]:
     if is_postgres(journal):
         from superarm.journal.postgres import PostgresStore, service_application
 

@@ -21,7 +21,7 @@ from typing import Any
 from superarm._types import JsonObject
 from superarm.data.columns import Columns
 from superarm.errors import InvalidInput, SuperarmError
-from superarm.journal.addresses import is_postgres
+from superarm.journal.backends import is_postgres
 from superarm.journal.changes import AnyOperatorRequest, Erase
 from superarm.journal.create import JournalOptions
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst

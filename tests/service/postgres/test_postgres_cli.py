@@ -91,7 +91,7 @@ def test_other_kinds_of_addresses_are_no_files_and_not_repeated(tmp_path, monkey
 
 
 def test_what_is_no_address_is_refused(database):
-    from superarm.journal.addresses import redacted
+    from superarm.journal.backends import redacted
     from superarm.journal.postgres_connection import Address
 
     with pytest.raises(InvalidInput, match="an address such as postgresql://user@host"):
