@@ -103,7 +103,7 @@ def test_eligible_labels_that_are_disabled_do_not_count(drive):
         ("add_labels", [], "at least one"),
         ("add_labels", [""], "distinct names"),
         ("disable_labels", ["label-9"], "known"),
-        ("disable_labels", LABELS[:4], "more than the 2 shown"),
+        ("disable_labels", LABELS[:4], "leave more than the 2 shown"),
     ],
 )
 def test_a_change_that_makes_no_sense_is_refused_and_leaves_no_trace(drive, what, names, message):

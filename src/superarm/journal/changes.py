@@ -16,7 +16,7 @@ from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import Event
 from superarm.journal.snapshots import learner_from_bytes
-from superarm.journal.store import Store
+from superarm.journal.store import JournalStore
 from superarm.learners import Learner
 
 MAX_LABEL_LENGTH = 1_000
@@ -55,7 +55,9 @@ class OperatorRequest(Struct, forbid_unknown_fields=True, tag_field="what", omit
 class Change(OperatorRequest):
     """A change of the learner, or of the settings."""
 
-    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner | None:
+    def apply(
+        self, settings: OperatorSettings, learner: Learner, seq: int, store: JournalStore
+    ) -> Learner | None:
         """Make the change, event ``seq``: return the learner that goes on, or None if there is nothing to do.
 
         What cannot be made is refused (InvalidInput), before anything has changed.
@@ -68,7 +70,7 @@ class AddLabels(Change, tag="add_labels"):
 
     labels: Labels
 
-    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner:
+    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: JournalStore) -> Learner:
         _check_labels(self.labels)
         for label in self.labels:
             if label in (learner.labels or ()) and label not in settings.disabled:
@@ -84,7 +86,7 @@ class DisableLabels(Change, tag="disable_labels"):
 
     labels: Labels
 
-    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner:
+    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: JournalStore) -> Learner:
         _check_labels(self.labels)
         for label in self.labels:
             if label not in (learner.labels or ()) or label in settings.disabled:
@@ -101,7 +103,9 @@ class DisableLabels(Change, tag="disable_labels"):
 class Freeze(Change, tag="freeze"):
     """Outcomes are kept, and not learnt."""
 
-    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner | None:
+    def apply(
+        self, settings: OperatorSettings, learner: Learner, seq: int, store: JournalStore
+    ) -> Learner | None:
         if settings.frozen:
             return None
         settings.freeze_toggles.append(seq)
@@ -111,7 +115,9 @@ class Freeze(Change, tag="freeze"):
 class Unfreeze(Change, tag="unfreeze"):
     """Learn again, from the outcomes that come from now on."""
 
-    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner | None:
+    def apply(
+        self, settings: OperatorSettings, learner: Learner, seq: int, store: JournalStore
+    ) -> Learner | None:
         if not settings.frozen:
             return None
         settings.freeze_toggles.append(seq)
@@ -124,7 +130,7 @@ class SetExplore(Change, tag="set_explore"):
     explore: Annotated[str | float | None, Meta(examples=["balanced", 0.5])] = None
     uniform: Annotated[float, Meta(ge=0, le=1)] | None = None
 
-    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner:
+    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: JournalStore) -> Learner:
         given = {name: value for name in EXPLORE_PARAMS if (value := getattr(self, name)) is not None}
         if not given:
             raise InvalidInput.must("explore", "change", "given, or uniform", None)
@@ -136,7 +142,7 @@ class Rollback(Change, tag="rollback"):
 
     to: Annotated[int, Meta(description="The event of the snapshot.", ge=0, le=2**63 - 1)]
 
-    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: Store) -> Learner:
+    def apply(self, settings: OperatorSettings, learner: Learner, seq: int, store: JournalStore) -> Learner:
         if self.to not in [info.seq for info in store.snapshots()]:
             raise self.no_snapshot()
         old = learner_from_bytes(store.snapshot(self.to).parts["model"])
