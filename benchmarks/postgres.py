@@ -112,7 +112,7 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     from superarm.journal.postgres import PostgresStore
     from superarm.service.commit_queue import Call
     from superarm.service.handler import DecisionRequest, OutcomeRequest
-    from superarm.service.model import Model
+    from superarm.service.served_model import ServedModel
     from superarm.service.service import Service
     from superarm.service.settings import Settings
 
@@ -134,7 +134,7 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     store = PostgresStore(url)
     server = family(database.process.pid)
     before, began, used = cpu_of(server), time.perf_counter(), time.thread_time()
-    model = Model(store, Settings())  # as a process that starts, or was away
+    model = ServedModel(store, Settings())  # as a process that starts, or was away
     took, cpu = time.perf_counter() - began, time.thread_time() - used
     databases = cpu_of(server) - before
     assert model.projector.totals.stats.learnt == pairs

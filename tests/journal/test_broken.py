@@ -503,13 +503,13 @@ def test_the_database_is_what_sqlite_calls_sound(drive, tmp_path):
 
 def test_a_journal_that_another_process_has_made_meanwhile_is_not_called_new(tmp_path, monkeypatch, caplog):
     from superarm.journal.backends import create_journal
-    from superarm.service import opening
+    from superarm.service import service as service_module
 
     def slower(journal, meta, first):
         assert create_journal(journal, meta, first)
         return False
 
-    monkeypatch.setattr(opening, "create_journal", slower)
+    monkeypatch.setattr(service_module, "create_journal", slower)
     service = Driver.open(tmp_path / "events.db", labels=["a", "b", "c"], n_features=2, set_size=1).service
     service.close()
     assert not service.created

@@ -140,11 +140,11 @@ def test_a_process_that_an_erasure_has_overtaken_goes_on_from_its_snapshot(share
 
 
 def test_an_erasure_that_its_process_did_not_live_to_make_is_made_by_another(shared, monkeypatch):
-    from superarm.service.model import Model
+    from superarm.service.served_model import ServedModel
 
     one, two = shared(), shared()
     one.decide(DecisionRequest(rows(1)[0], "a"))
-    monkeypatch.setattr(Model, "apply", lambda self, events: None)  # it is killed after the commit
+    monkeypatch.setattr(ServedModel, "apply", lambda self, events: None)  # it is killed after the commit
     seq = one.call(one.service.handler.change, Erase(ids=["a"]))
     monkeypatch.undo()
     assert not one.find("a").erased

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic, perf_counter
@@ -21,14 +22,20 @@ from superarm.service.errors import Overloaded
 
 MAX_BATCH = 256  # so that a batch never takes long
 MAX_WAITING = 10_000
-MIN_TIMER_SECONDS = 0.0005  # seconds; the loop's timers round to a millisecond
+MIN_TIMER_SECONDS = 0.0005  # the loop's timers round to a millisecond
+
+
+@dataclass(frozen=True, slots=True)
+class AfterCommit:
+    """A result to be computed when all that the batch has written is durable and projected."""
+
+    compute: Callable[[], Any]
 
 
 class Call(NamedTuple):
     """``method(argument)``, to be made in a batch.
 
-    What it returns is its result; if that can be called, the result is what it gives when all that the batch has
-    written is durable and projected.
+    What it returns is its result, or an `AfterCommit` where the result is known only then.
     """
 
     method: Callable[[Any], Any]

@@ -7,7 +7,7 @@ the requests. Its events are decisions first, then outcomes, then what operators
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from secrets import token_hex
@@ -34,12 +34,12 @@ from superarm.journal.events import (
 )
 from superarm.journal.records import DecisionRecord
 from superarm.learners import Scores
-from superarm.service.commit_queue import Call
+from superarm.service.commit_queue import AfterCommit, Call
 from superarm.service.errors import Conflict, DecisionErased, InvalidRequest, UnknownDecision
 from superarm.service.responses import decision_response, outcome_response
 
 if TYPE_CHECKING:
-    from superarm.service.model import Model
+    from superarm.service.served_model import ServedModel
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 MAX_CLOCK_SKEW = 60.0  # seconds, between machines
@@ -74,7 +74,7 @@ class RetryAfterCommit(Exception):
 class RequestHandler:
     """The requests of one batch after another."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: ServedModel) -> None:
         self.model, self.store = model, model.store
         self._staged: dict[tuple[int, str], Event] = {}
         self._staged_changes: list[Event] = []
@@ -201,8 +201,8 @@ class RequestHandler:
         )
         return event, warnings
 
-    def outcome(self, request: OutcomeRequest) -> Callable[[], JsonObject]:
-        """Take an outcome, once; return what gives the response after the commit."""
+    def outcome(self, request: OutcomeRequest) -> AfterCommit:
+        """Take an outcome, once; the result is the response."""
         id_ = request.id
         self._stage_outcome(id_, request)
 
@@ -214,7 +214,7 @@ class RequestHandler:
             assert record is not None
             return {"id": id_, "outcome": outcome_response(record, self.model.was_learnt(record))}
 
-        return response
+        return AfterCommit(response)
 
     def _stage_outcome(self, id_: str, request: OutcomeRequest) -> None:
         self._check_readable(id_)
@@ -249,11 +249,8 @@ class RequestHandler:
 
     # ------------------------------------------------------------ what operators change
 
-    def change(self, request: AnyOperatorRequest) -> Callable[[], int] | None:
-        """Stage a change or an erasure, or refuse it; return what gives its number after the commit.
-
-        None if there is nothing to do.
-        """
+    def change(self, request: AnyOperatorRequest) -> AfterCommit | None:
+        """Stage a change or an erasure, or refuse it; the result is its number, None if there is nothing to do."""
         if isinstance(request, Erase):
             request = self._check_erasure(request)
         elif not self._has_effect(request):
@@ -264,7 +261,7 @@ class RequestHandler:
         kind = ERASURE if isinstance(request, Erase) else CHANGE
         event = Event.new(self.now(), kind, request.to_dict())
         self._staged_changes.append(event)
-        return lambda: event.seq
+        return AfterCommit(lambda: event.seq)
 
     def _has_effect(self, change: Change) -> bool:
         """Try a change on a copy, or refuse it; return whether there is anything to do."""

@@ -104,7 +104,9 @@ class Outcome(Struct, frozen=True):
     hit: Annotated[bool | None, doc("null only for a timeout without a default outcome.")]
     label: str | None
     time: Time
-    learnt: Annotated[bool, doc("Whether it has moved the model.")]
+    learnt: Annotated[
+        bool | None, doc("Whether it has moved the model; null until this process has projected it.")
+    ]
     late: Annotated[bool, doc("It came after the timeout.")]
     timeout: Annotated[bool, doc("It is the default of a timeout, and was not observed.")]
 

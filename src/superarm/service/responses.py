@@ -24,7 +24,7 @@ def outcome_response(record: DecisionRecord, learnt: bool | None) -> JsonObject 
 
     Args:
         record: the decision with its outcome.
-        learnt: whether the outcome has moved the model, as `Model.was_learnt` gives it.
+        learnt: whether the outcome has moved the model, as `ServedModel.was_learnt` gives it.
     """
     event = record.outcome or record.timeout
     if event is None:

@@ -21,16 +21,17 @@ from typing import Any
 from superarm._types import JsonObject
 from superarm.data.columns import Columns
 from superarm.errors import InvalidInput, SuperarmError
-from superarm.journal.backends import is_postgres
+from superarm.journal.backends import create_journal, is_postgres, journal_exists, journal_name
 from superarm.journal.changes import AnyOperatorRequest, Erase
-from superarm.journal.create import JournalOptions
+from superarm.journal.create import JournalOptions, check_same_options, new_journal
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst
-from superarm.journal.snapshots import model_bytes
-from superarm.service.commit_queue import Call, CallResult, CommitQueue
+from superarm.journal.snapshots import import_user_learner, learner_from_bytes, model_bytes
+from superarm.journal.sqlite import SqliteStore
+from superarm.journal.store import JournalStore
+from superarm.service.commit_queue import AfterCommit, Call, CallResult, CommitQueue
 from superarm.service.errors import InvalidRequest
 from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryAfterCommit
-from superarm.service.model import Model
-from superarm.service.opening import create_if_missing, open_model
+from superarm.service.served_model import ServedModel
 from superarm.service.settings import Settings
 from superarm.service.upkeep import Upkeep
 
@@ -48,7 +49,7 @@ class Service:
     everything that is awaited needs it.
     """
 
-    def __init__(self, model: Model, settings: Settings) -> None:
+    def __init__(self, model: ServedModel, settings: Settings) -> None:
         self.model, self.settings = model, settings
         self.store, self.meta = model.store, model.store.meta()
         self.outage: JournalUnavailable | None = None
@@ -112,9 +113,19 @@ class Service:
         if max_journal_mb is not None and is_postgres(journal):
             wanted = "left out: the size of a database is limited by the database"
             raise InvalidInput.must("--max-journal-mb", "superarm serve", wanted, max_journal_mb)
-        created = create_if_missing(journal, options, run_settings, model=model, create=create)
-        served_model, outage = open_model(journal, options, run_settings, max_journal_mb)
-        service = cls(served_model, run_settings)
+        created = create and _create_if_missing(journal, options, run_settings, model)
+        if not (created or journal_exists(journal)):
+            raise JournalMismatch(f"no such journal: {journal_name(journal)}")
+        store, outage = _open_store(journal, run_settings, max_journal_mb)
+        try:
+            check_same_options(store.name, store.meta(), options)
+            import_user_learner(store.meta(), options.learner)
+            service = cls(ServedModel(store, run_settings), run_settings)
+        except BaseException:  # a start that fails holds nothing
+            store.close()
+            raise
+        for warning in store.warnings:
+            log.warning("journal without a mark", extra={"reason": warning})
         service.created, service.outage = created, outage
         service.restart_seconds = time.perf_counter() - began
         return service
@@ -175,7 +186,8 @@ class Service:
             results = [(call, result) for call, result in results if call.id not in duplicates]
         for call, result in results:
             try:
-                done.append(CallResult(call.future, result() if callable(result) else result))
+                value = result.compute() if isinstance(result, AfterCommit) else result
+                done.append(CallResult(call.future, value))
             except Exception as error:  # what the batch itself wrote is durable
                 done.append(CallResult(call.future, None, error))
                 if isinstance(error, JournalUnavailable):
@@ -322,3 +334,36 @@ class Service:
             sentences.append(promise.trouble)
         sentences += [*self.store.damage, model.clock_problem, *self.store.warnings]
         return tuple(sentence for sentence in sentences if sentence is not None)
+
+
+def _create_if_missing(
+    journal: str | Path, options: JournalOptions, settings: Settings, model: str | Path | None
+) -> bool:
+    """Make a journal, with a model file or a new learner, if there is none; return whether this process made it."""
+    if journal_exists(journal):
+        return False
+    meta, first = new_journal(options, model)
+    settings.check(learner_from_bytes(first.parts["model"]))  # before anything is made
+    created = create_journal(journal, meta, first)
+    if created:  # and no other process was faster
+        log.warning("new journal created", extra={"journal": journal_name(journal)})
+    return created
+
+
+def _open_store(
+    journal: str | Path, settings: Settings, max_mb: int | None
+) -> tuple[JournalStore, JournalUnavailable | None]:
+    """Open a journal; also return why it cannot be written (say, a read-only disk) if it can only be read."""
+    if is_postgres(journal):
+        from superarm.journal.postgres import PostgresStore, service_application
+
+        database = PostgresStore(str(journal), patience=settings.patience, application=service_application())
+        try:
+            database.check()
+        except (JournalUnavailable, JournalMismatch) as error:  # say, a role that may only read
+            return database, JournalUnavailable(str(error))
+        return database, None
+    try:
+        return SqliteStore(journal, max_mb=max_mb), None
+    except JournalUnavailable as error:
+        return SqliteStore(journal, read_only=True, max_mb=max_mb), error

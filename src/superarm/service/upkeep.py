@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from superarm.journal.errors import JournalUnavailable
+from superarm.service.commit_queue import AfterCommit
 from superarm.service.settings import UPKEEP_EVERY
 
 if TYPE_CHECKING:
@@ -62,11 +63,11 @@ class Upkeep:
         while await self.service.submit(call):
             pass
 
-    def check(self, _: object = None) -> Callable[[], bool]:
+    def check(self, _: object = None) -> AfterCommit:
         """Check, also without requests, whether the journal can be written and is in its place; the rest follows."""
         self.service.check_writable()
         self.store.check()
-        return self.model.upkeep
+        return AfterCommit(self.model.upkeep)
 
     async def snapshot(self, *, only_if_due: bool = False) -> None:
         """Keep a snapshot: copy in a batch, make bytes of it in another thread, write it piece by piece in batches."""

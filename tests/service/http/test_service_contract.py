@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -93,3 +94,9 @@ def test_bodies_have_names_of_their_own_in_code_and_document(live):
     schemas = live().get("/openapi.json")[1]["components"]["schemas"]
     bodies = {"DecisionRequestBody", "OutcomeRequestBody", "DecisionRecordBody", "PendingBody"}
     assert bodies | {"OutcomeItem", "SnapshotItem", "ErrorDetail", "ChangeResponse"} <= set(schemas)
+
+
+def test_an_outcome_that_was_not_projected_yet_is_a_valid_body():
+    """GET of a decision gives ``learnt: null`` then; the document used to say that it is true or false."""
+    body = {"hit": True, "label": None, "time": 1.0, "learnt": None, "late": False, "timeout": False}
+    assert msgspec.convert(body, messages.Outcome).learnt is None

@@ -23,10 +23,9 @@ from superarm.data.rows import AnyRow, Row
 from superarm.decisions.ids import ID_DESCRIPTION, IS_ID
 from superarm.errors import Description
 from superarm.learners import Learner, Scores
-from superarm.service import messages as m
 from superarm.service.errors import HttpError, InvalidRequest
 from superarm.service.handler import DecisionRequest
-from superarm.service.messages import Id
+from superarm.service.messages import DecisionRequestBody, Id
 
 MAX_SET_SIZE = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
 MAX_NAMES = 5_000  # named features of a row
@@ -109,7 +108,7 @@ def _first_invalid_key(field: str, values: Any) -> str | None:
     """Return the first key of features or scores (which have free keys) whose value is invalid."""
     for name, value in values.items() if isinstance(values, dict) else ():
         try:
-            msgspec.convert({field: {name: value}}, m.DecisionRequestBody)
+            msgspec.convert({field: {name: value}}, DecisionRequestBody)
         except msgspec.ValidationError:
             return str(name)
     return None
@@ -135,7 +134,7 @@ def _check_finite(body: bytes) -> None:
 # ---------------------------------------------------------------- from a message to a request of the service
 
 
-def to_decision_request(request: m.DecisionRequestBody, learner: Learner) -> DecisionRequest:
+def to_decision_request(request: DecisionRequestBody, learner: Learner) -> DecisionRequest:
     """Return a request for a decision, checked as far as the learner of the service does not check it itself."""
     x = _features(request, learner)
     eligible, size = request.eligible, request.set_size
@@ -156,7 +155,7 @@ def check_id(value: str) -> Id:
     return value
 
 
-def _features(request: m.DecisionRequestBody, learner: Learner) -> AnyRow | JsonObject:
+def _features(request: DecisionRequestBody, learner: Learner) -> AnyRow | JsonObject:
     """Return the row, or the scores, whichever this service takes."""
     features, scores = request.features, request.scores
     if features is not None and scores is None:

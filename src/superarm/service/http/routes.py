@@ -19,7 +19,6 @@ from superarm.journal.changes import AnyOperatorRequest
 from superarm.journal.errors import JournalFull, JournalUnavailable
 from superarm.learners import Learner
 from superarm.service import Service
-from superarm.service import messages as m
 from superarm.service.errors import HttpError, UnknownDecision, error_body, status_of
 from superarm.service.handler import OutcomeRequest
 from superarm.service.http import views
@@ -30,6 +29,26 @@ from superarm.service.http.openapi import documentation_page, openapi_document
 from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
 from superarm.service.http.router import Handler, Route
+from superarm.service.messages import (
+    ChangeResponse,
+    Changes,
+    DecisionBatch,
+    DecisionRecordBody,
+    DecisionRequestBody,
+    DecisionResponse,
+    DecisionResults,
+    Error,
+    Info,
+    OutcomeBatch,
+    OutcomeItem,
+    OutcomeRequestBody,
+    OutcomeResponse,
+    OutcomeResults,
+    PendingBody,
+    PendingQuery,
+    Snapshots,
+    Status,
+)
 
 ROUTES: list[Route] = []
 METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
@@ -72,8 +91,8 @@ class Context:
     "POST",
     "/v1/decisions",
     DECIDE,
-    request_type=m.DecisionRequestBody,
-    response_type=m.DecisionResponse,
+    request_type=DecisionRequestBody,
+    response_type=DecisionResponse,
     statuses={
         409: "The id is taken by another request.",
         410: "The id is that of a decision whose features were erased.",
@@ -89,7 +108,7 @@ class Context:
         },
     },
 )
-def decisions(context: Context, request: m.DecisionRequestBody) -> Awaitable[JsonObject]:
+def decisions(context: Context, request: DecisionRequestBody) -> Awaitable[JsonObject]:
     """Choose a set of labels to show."""
     return context.service.decide(to_decision_request(request, context.learner))
 
@@ -98,47 +117,47 @@ def decisions(context: Context, request: m.DecisionRequestBody) -> Awaitable[Jso
     "POST",
     "/v1/decisions/{id}/outcome",
     DECIDE,
-    request_type=m.OutcomeRequestBody,
-    response_type=m.OutcomeResponse,
+    request_type=OutcomeRequestBody,
+    response_type=OutcomeResponse,
     statuses={404: "No such decision.", 409: "It has another outcome."},
     examples={"was the right label among them?": {"hit": True}, "it was not": {"hit": False}},
 )
-def outcomes(context: Context, id_: str, request: m.OutcomeRequestBody) -> Awaitable[JsonObject]:
+def outcomes(context: Context, id_: str, request: OutcomeRequestBody) -> Awaitable[JsonObject]:
     """Report whether the right label was among the shown ones: now, or days later."""
     return context.service.outcome(OutcomeRequest(id_, request.hit, request.label))
 
 
-DECISION_DECODER = msgspec.json.Decoder(m.DecisionRequestBody)
-OUTCOME_DECODER = msgspec.json.Decoder(m.OutcomeItem)
+DECISION_DECODER = msgspec.json.Decoder(DecisionRequestBody)
+OUTCOME_DECODER = msgspec.json.Decoder(OutcomeItem)
 
 
 @route(
     "POST",
     "/v1/batch/decisions",
     DECIDE,
-    request_type=m.DecisionBatch,
-    response_type=m.DecisionResults,
+    request_type=DecisionBatch,
+    response_type=DecisionResults,
     examples={"two": {"decisions": [{"features": {"age": 41}}, {"features": {"age": 23}}]}},
 )
-async def batch_decisions(context: Context, request: m.DecisionBatch) -> m.DecisionResults:
+async def batch_decisions(context: Context, request: DecisionBatch) -> DecisionResults:
     """Many decisions in one request."""
     service = context.service
 
     def submit(item: msgspec.Raw) -> asyncio.Future[JsonObject]:
         return service.decide(to_decision_request(decode_body(DECISION_DECODER, item), context.learner))
 
-    return m.DecisionResults(await _submit_each(submit, request.decisions))
+    return DecisionResults(await _submit_each(submit, request.decisions))
 
 
 @route(
     "POST",
     "/v1/batch/outcomes",
     DECIDE,
-    request_type=m.OutcomeBatch,
-    response_type=m.OutcomeResults,
+    request_type=OutcomeBatch,
+    response_type=OutcomeResults,
     examples={"two": {"outcomes": [{"id": "order-1", "hit": True}, {"id": "order-2", "hit": False}]}},
 )
-async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.OutcomeResults:
+async def batch_outcomes(context: Context, request: OutcomeBatch) -> OutcomeResults:
     """Many outcomes in one request."""
     service = context.service
 
@@ -146,12 +165,12 @@ async def batch_outcomes(context: Context, request: m.OutcomeBatch) -> m.Outcome
         request = decode_body(OUTCOME_DECODER, item)
         return service.outcome(OutcomeRequest(request.id, request.hit, request.label))
 
-    return m.OutcomeResults(await _submit_each(submit, request.outcomes))
+    return OutcomeResults(await _submit_each(submit, request.outcomes))
 
 
 async def _submit_each(
     submit: Callable[[msgspec.Raw], asyncio.Future[JsonObject]], items: list[msgspec.Raw]
-) -> list[JsonObject | m.Error]:
+) -> list[JsonObject | Error]:
     """Submit all items; return a result or an error for each."""
     futures: list[asyncio.Future[JsonObject]] = []
     for number, item in enumerate(items, 1):
@@ -177,7 +196,7 @@ async def _submit_each(
     "GET",
     "/v1/decisions/{id}",
     ANY_ROLE,
-    response_type=m.DecisionRecordBody,
+    response_type=DecisionRecordBody,
     statuses={404: "No such decision."},
 )
 async def decision(context: Context, id_: str) -> JsonObject:
@@ -189,13 +208,13 @@ async def decision(context: Context, id_: str) -> JsonObject:
     return record
 
 
-@route("GET", "/v1/pending", READ, request_type=m.PendingQuery, response_type=m.PendingBody)
-def pending(context: Context, query: m.PendingQuery) -> Any:
+@route("GET", "/v1/pending", READ, request_type=PendingQuery, response_type=PendingBody)
+def pending(context: Context, query: PendingQuery) -> Any:
     """Decisions without an outcome, oldest first."""
     return context.service.read(views.pending, query.limit, query.after)
 
 
-@route("GET", "/v1/info", ANY_ROLE, response_type=m.Info)
+@route("GET", "/v1/info", ANY_ROLE, response_type=Info)
 def info(context: Context) -> Any:
     """The learner, labels and options of the service."""
     return views.info(context.service)
@@ -220,7 +239,7 @@ async def stats(context: Context) -> JsonObject:
     return {**totals, "trouble": context.problems(), "latency": context.metrics.quantiles()}
 
 
-@route("GET", "/v1/snapshots", READ, response_type=m.Snapshots)
+@route("GET", "/v1/snapshots", READ, response_type=Snapshots)
 async def snapshots(context: Context) -> JsonObject:
     """The kept snapshots, oldest first."""
     return {"snapshots": await context.service.read(views.snapshots)}
@@ -229,7 +248,7 @@ async def snapshots(context: Context) -> JsonObject:
 # ---------------------------------------------------------------- changes
 
 
-@route("GET", "/v1/changes", READ, response_type=m.Changes)
+@route("GET", "/v1/changes", READ, response_type=Changes)
 async def changes(context: Context) -> JsonObject:
     """Changes by operators, oldest first."""
     return {"changes": await context.service.read(views.changes)}
@@ -240,7 +259,7 @@ async def changes(context: Context) -> JsonObject:
     "/v1/changes",
     OPERATE,
     request_type=AnyOperatorRequest,
-    response_type=m.ChangeResponse,
+    response_type=ChangeResponse,
     statuses={202: "Taken, and not finished: it is tried again.", 404: "No such decision."},
     examples={"stop learning": {"what": "freeze"}, "learn again": {"what": "unfreeze"}},
 )
@@ -253,21 +272,21 @@ async def change(context: Context, request: AnyOperatorRequest) -> Any:
 # ---------------------------------------------------------------- monitoring
 
 
-@route("GET", "/health", OPEN, response_type=m.Status)
-def health(context: Context) -> m.Status:
+@route("GET", "/health", OPEN, response_type=Status)
+def health(context: Context) -> Status:
     """Whether the process is alive."""
-    return m.Status("ok")
+    return Status("ok")
 
 
-@route("GET", "/ready", OPEN, response_type=m.Status)
-def ready(context: Context) -> m.Status:
+@route("GET", "/ready", OPEN, response_type=Status)
+def ready(context: Context) -> Status:
     """Whether it can take decisions, and what is wrong even if it can."""
     service, problems = context.service, context.problems()
     if context.tokens.problem is not None:
         raise HttpError(context.tokens.problem, status=503)
     if not service.ready:
         raise (JournalFull if isinstance(service.outage, JournalFull) else JournalUnavailable)(problems[0])
-    return m.Status("ready", problems)
+    return Status("ready", problems)
 
 
 @route("GET", "/metrics", READ, response_type="text/plain")

@@ -38,7 +38,7 @@ RETAIN_EVERY = 3600.0  # seconds between two looks for what is too old to be kep
 TIMEOUT_BATCH = 500  # decisions that are closed by one commit
 
 
-class Model:
+class ServedModel:
     """The model of a service, and its totals, after the last event that was projected.
 
     Attributes:
