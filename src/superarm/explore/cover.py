@@ -183,16 +183,17 @@ class Cover(Rule):
 
     def coverage_at(self, kernel: CoverKernel, coverage: float | None, owner: str) -> Coverage:
         target = self.coverage if coverage is None else check_coverage(coverage, owner)
-        answers, misses, shown, capped, noes = kernel.counts(target)
+        tally = kernel.counts(target)
+        answers, noes = tally["answers"], tally["noes_to_all"]
         observed = Coverage(
             promised=target,
-            kept=1.0 - misses / answers if answers else nan,
-            mean_size=shown / answers if answers else nan,
+            kept=1.0 - tally["misses"] / answers if answers else nan,
+            mean_size=tally["shown"] / answers if answers else nan,
             answers=answers,
             warm_up=int(kernel.state()["warm_up"][0]),
             threshold=kernel.threshold(target),
             edge=kernel.edge(target),
-            capped_misses=capped,
+            capped_misses=tally["capped_misses"],
             noes_to_all=max(0.0, noes),
         )
         asked = answers if self.false_no else answers + noes  # with false_no they are among the answers

@@ -2,6 +2,12 @@ from superarm.native.stage cimport Stage
 from superarm.native.types cimport Features, Row
 
 
+cdef struct AveragingState:
+    double dense_omega  # the product of 1 - rho since the average of the dense part last took W in
+    double sparse_omega  # omega of the sparse part
+    double updates
+
+
 cdef class AveragedWeights(Stage):
     """Weights that keep moving, and their running average."""
 
@@ -10,10 +16,9 @@ cdef class AveragedWeights(Stage):
     cdef float* W  # dense: k x stride, as in linear.pyx
     cdef float* A
     cdef float* sparse  # (width + 1) x 2 x k: of each feature W, then A; the last row is the constant's
-    cdef double* averaging_state  # dense, sparse, updates: the places below
+    cdef AveragingState* averaging
     cdef float* last_and_average  # scratch, 2 x k: scores of the sparse part, last and average
 
-    cdef double updates(self) noexcept nogil
     # Scores of the dense part: of the average, and of the last weights.
     cdef void average_scores(self, const Features* x, float* s) noexcept nogil
     cdef void last_scores(self, const Features* x, float* last) noexcept nogil
@@ -26,10 +31,5 @@ cdef class AveragedWeights(Stage):
     cdef void shrink(self) noexcept nogil
     cdef void prefetch(self, const Row* row) noexcept nogil
 
-
-cdef enum:
-    DENSE_OMEGA = 0
-    SPARSE_OMEGA = 1
-    UPDATES = 2
 
 cdef double averaging_rate(double updates, double forget, double window) noexcept nogil

@@ -7,9 +7,6 @@ After update t the average moves by rho_t (W - average), rho_t = max(w / (t + w)
              them at once; in between, steps below MIN_STEP (most of them) are not made
     sparse   average = W - omega A, exactly: what a step adds to W, it adds to A divided by omega, and omega
              shrinks by 1 - rho, so only the non-zeros of x are touched (sparse_steps.pyx has the step)
-
-``averaging_state`` holds: of the dense part, the product of 1 - rho since W was last taken in; omega of the sparse
-part; and the number of updates.
 """
 
 from libc.stdint cimport int64_t
@@ -45,12 +42,9 @@ cdef class AveragedWeights(Stage):
         self.stride = padded_width(d)
         self.W, self.A = self.floats("W", (k, self.stride)), self.floats("A", (k, self.stride))
         self.sparse = self.floats("sparse", (width + 1 if width > 0 else 0, 2, k))
-        self.averaging_state = self.doubles("averaging_state", 3, 1.0)
-        self.averaging_state[UPDATES] = 0.0
+        self.averaging = <AveragingState*>self.doubles("averaging_state", 3, 1.0)
+        self.averaging.updates = 0.0
         self.last_and_average = self.scratch_floats("last_and_average", 2 * k)
-
-    cdef double updates(self) noexcept nogil:
-        return self.averaging_state[UPDATES]
 
     cdef void average_scores(self, const Features* x, float* s) noexcept nogil:
         kernels.scores(self.A, self.stride, self.k, self.d, x.x, x.factor, x.bias, s)
@@ -62,7 +56,7 @@ cdef class AveragedWeights(Stage):
         cdef Py_ssize_t r, k = self.k
         cdef float* both = self.last_and_average
         cdef const float* w = self.sparse + 2 * k * self.width
-        cdef float omega = <float>self.averaging_state[SPARSE_OMEGA]
+        cdef float omega = <float>self.averaging.sparse_omega
         for r in range(2 * k):
             both[r] = x.sparse_bias * w[r]
         kernels.sparse_scores(self.sparse, 2 * k, x.indices, x.values, x.n, x.sparse_factor, both)
@@ -74,21 +68,21 @@ cdef class AveragedWeights(Stage):
             self.step_dense(c, x)
         if self.width > 0:
             self.shrink()
-        self.averaging_state[UPDATES] += 1.0
+        self.averaging.updates += 1.0
 
     cdef void step_dense(self, const double* c, const Features* x) noexcept nogil:
-        cdef double* state = self.averaging_state
-        cdef double updates = state[UPDATES] + 1.0
+        cdef AveragingState* state = self.averaging
+        cdef double updates = state.updates + 1.0
         cdef Py_ssize_t r, d = self.d
         cdef float rate
         cdef float* w
         cdef float* a
-        state[DENSE_OMEGA] *= 1.0 - averaging_rate(state[UPDATES], self.forget, DENSE_WINDOW)
-        rate = <float>(1.0 - state[DENSE_OMEGA])
+        state.dense_omega *= 1.0 - averaging_rate(state.updates, self.forget, DENSE_WINDOW)
+        rate = <float>(1.0 - state.dense_omega)
         if updates >= 64.0 and <int64_t>updates % AVERAGE_INTERVAL != 0:
             kernels.step_rows(self.W, self.stride, c, self.k, MIN_STEP, x.x, x.factor, x.bias, d)
             return
-        state[DENSE_OMEGA] = 1.0
+        state.dense_omega = 1.0
         for r in range(self.k):
             w, a = self.W + r * self.stride, self.A + r * self.stride
             w[d] += <float>c[r] * x.bias
@@ -97,16 +91,16 @@ cdef class AveragedWeights(Stage):
 
     cdef void shrink(self) noexcept nogil:
         """The average of the sparse part takes in an update that A already has."""
-        cdef double* state = self.averaging_state
+        cdef AveragingState* state = self.averaging
         cdef Py_ssize_t i, r, k = self.k
         cdef float* a
-        state[SPARSE_OMEGA] *= 1.0 - averaging_rate(state[UPDATES], self.forget, SPARSE_WINDOW)
-        if state[SPARSE_OMEGA] < 1e-12:  # rare: start omega anew before 1 / omega outgrows float32
+        state.sparse_omega *= 1.0 - averaging_rate(state.updates, self.forget, SPARSE_WINDOW)
+        if state.sparse_omega < 1e-12:  # rare: start omega anew before 1 / omega outgrows float32
             for i in range(self.width + 1):
                 a = self.sparse + (2 * i + 1) * k
                 for r in range(k):
-                    a[r] *= <float>state[SPARSE_OMEGA]
-            state[SPARSE_OMEGA] = 1.0
+                    a[r] *= <float>state.sparse_omega
+            state.sparse_omega = 1.0
 
     cdef void prefetch(self, const Row* row) noexcept nogil:
         if self.width > 0:
@@ -115,4 +109,4 @@ cdef class AveragedWeights(Stage):
     def average(self):
         """Return the average itself: of the dense part (k, d + 1), of the sparse part (width + 1, k)."""
         W, A = self.arrays["sparse"][:, 0], self.arrays["sparse"][:, 1]
-        return self.arrays["A"][:, : self.d + 1], W - np.float32(self.averaging_state[SPARSE_OMEGA]) * A
+        return self.arrays["A"][:, : self.d + 1], W - np.float32(self.averaging.sparse_omega) * A

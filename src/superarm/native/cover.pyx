@@ -1,8 +1,6 @@
 """Cover in compiled code: explore/cover.py has its equations.
 
-draw_state    of its own coverage, t: decisions that count, M: what leaving out at q_b = 1 would have cost, C: the sum of
-           sum_r p_r^2, how certain they were
-draw_log   the numbers that move the rule, by the names LOG_...; then q, and what leave_out.pyx writes
+Its draw_log has a `LogHead`, the numbers that move the rule; then q, and what leave_out.pyx writes.
 """
 
 from libc.math cimport exp, log, sqrt
@@ -28,31 +26,35 @@ cdef extern from *:
 cpdef enum:
     MAX_TARGETS = 16  # coverages that a kernel keeps a threshold for
 
-# the head of the draw log: what moves the rule, by the keys of its record, and as places
-LOG_KEYS = ("coverage", "counts", "cost", "size", "cut_by", "weight_of_no", "weight_of_yes", "certainty")
+cdef struct BudgetState:  # its draw_state: of decisions that count, at the rule's own coverage
+    double decisions  # t
+    double cost  # M: what leaving out at q_b = 1 would have cost
+    double certainty  # C: the sum of sum_r p_r^2
 
-cdef enum:
-    LOG_TARGET  # the coverage that was asked for
-    LOG_COUNTS  # whether the promise counts; 0 in the warm-up
-    LOG_COST  # what it adds to M
-    LOG_SIZE  # labels shown
-    LOG_CUT_BY  # 1: set_size made the set smaller; 2: a uniform set
-    LOG_WEIGHT_OF_NO  # how much a no, and a yes, is about rows whose truth can be shown
-    LOG_WEIGHT_OF_YES
-    LOG_CERTAINTY  # sum_r p_r^2
-    LOG_HEAD
+cdef struct LogHead:  # what moves the rule; its record has the same names
+    double coverage  # that was asked for
+    double counts  # whether the promise counts; 0 in the warm-up
+    double cost  # what it adds to M
+    double size  # labels shown
+    double cut_by  # 1: set_size made the set smaller; 2: a uniform set
+    double weight_of_no  # how much a no, and a yes, is about rows whose truth can be shown
+    double weight_of_yes
+    double certainty  # sum_r p_r^2
 
-cdef enum:  # what is counted for each target
-    ANSWERS
-    MISSES
-    LABELS_SHOWN
-    CAPPED_MISSES  # of sets that set_size made smaller
-    NOES_TO_ALL  # noes to sets of all labels
-    TALLY
+cdef struct Tally:  # what is counted for each target
+    double answers
+    double misses
+    double shown  # labels
+    double capped_misses  # of sets that set_size made smaller
+    double noes_to_all  # noes to sets of all labels
+
+cdef Py_ssize_t N_LOG_HEAD = sizeof(LogHead) // sizeof(double), N_TALLY = sizeof(Tally) // sizeof(double)
 
 cpdef enum:  # why a promise cannot be kept; 0: it can
     WRONG_ANSWERS = 1
     SET_SIZE_TOO_SMALL = 2
+
+LOG_KEYS = tuple(LogHead(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))  # the names of its numbers, in their order
 
 
 cdef class CoverKernel(LeaveOutKernel):
@@ -64,7 +66,7 @@ cdef class CoverKernel(LeaveOutKernel):
     cdef double* targets  # coverages that are in use; 0 where there is room
     cdef double* thresholds  # q of each
     cdef double* recent_misses  # of each, a running mean
-    cdef double* tally  # of each, TALLY numbers
+    cdef Tally* tally  # of each
     cdef readonly bint has_broken_promise
     cdef public bint warned  # about the broken promise
 
@@ -75,13 +77,13 @@ cdef class CoverKernel(LeaveOutKernel):
         self.coverage = self.target = coverage
         self.eta, self.false_no, self.false_yes = eta, false_no, false_yes
         self.none_label, self.full_information = none_label, full_information
-        self.n_draw_state = 3
-        self.draw_state = self.doubles("draw_state", 3)
+        self.n_draw_state = sizeof(BudgetState) // sizeof(double)
+        self.draw_state = self.doubles("draw_state", self.n_draw_state)
         self.warm_up = self.doubles("warm_up", 1, warm_up)
         self.targets = self.doubles("targets", MAX_TARGETS)
         self.thresholds = self.doubles("thresholds", MAX_TARGETS)
         self.recent_misses = self.doubles("recent_misses", MAX_TARGETS)
-        self.tally = self.doubles("tally", (MAX_TARGETS, TALLY))
+        self.tally = <Tally*>self.doubles("tally", (MAX_TARGETS, N_TALLY))
         self.add_target(0, coverage)
 
     # ------------------------------------------------------------ targets and their thresholds
@@ -100,9 +102,9 @@ cdef class CoverKernel(LeaveOutKernel):
         return exp(-q) if q < self.max_threshold() else 0.0
 
     def counts(self, double target):
-        """Return answers, misses, labels shown, capped misses and noes to all labels at this coverage."""
+        """Return what was counted at this coverage, by the names of `Tally`."""
         at = self.target_index(target)
-        return tuple(self.tally[TALLY * at + i] if at >= 0 else 0.0 for i in range(TALLY))
+        return self.tally[at] if at >= 0 else Tally(0.0, 0.0, 0.0, 0.0, 0.0)
 
     def broken_promise(self, double target):
         """Return why this coverage cannot be kept: WRONG_ANSWERS, SET_SIZE_TOO_SMALL, or 0 if it can."""
@@ -110,15 +112,15 @@ cdef class CoverKernel(LeaveOutKernel):
         return 0 if at < 0 else self.why_broken(at)
 
     cdef int why_broken(self, Py_ssize_t at) noexcept nogil:
-        cdef const double* tally = self.tally + TALLY * at
-        cdef double alpha = 1.0 - self.targets[at], excess = tally[MISSES] - alpha * tally[ANSWERS]
+        cdef const Tally* tally = self.tally + at
+        cdef double alpha = 1.0 - self.targets[at], excess = tally.misses - alpha * tally.answers
         # with false_no, noes to all labels are among the answers
-        cdef double asked = tally[ANSWERS] + (tally[NOES_TO_ALL] if self.false_no == 0.0 else 0.0)
+        cdef double asked = tally.answers + (tally.noes_to_all if self.false_no == 0.0 else 0.0)
         if asked < MIN_ANSWERS:
             return 0
-        if tally[NOES_TO_ALL] > alpha * asked:
+        if tally.noes_to_all > alpha * asked:
             return WRONG_ANSWERS
-        if excess > 3.0 * sqrt(tally[ANSWERS] * alpha) and excess <= tally[CAPPED_MISSES]:
+        if excess > 3.0 * sqrt(tally.answers * alpha) and excess <= tally.capped_misses:
             return SET_SIZE_TOO_SMALL
         return 0
 
@@ -148,13 +150,13 @@ cdef class CoverKernel(LeaveOutKernel):
     # ------------------------------------------------------------ the draw
 
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
-        return LOG_HEAD + 1 + LeaveOutKernel.log_size(self, n, m)
+        return N_LOG_HEAD + 1 + LeaveOutKernel.log_size(self, n, m)
 
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i, n = context.n, size, n_above
         cdef double q = self.q(self.target), cost = 0.0, cut_by = 0.0, certainty = 0.0
         cdef double inside = 0.0, outside, ineligible
-        cdef double* draw_log = draw.draw_log
+        cdef LogHead* log_head = <LogHead*>draw.draw_log
         cdef bint counts = context.round >= self.warm_up[0]
         self.best_positions(context, self.order, 1)
         self.fill_softmax(context)
@@ -178,12 +180,12 @@ cdef class CoverKernel(LeaveOutKernel):
         for i in range(draw.size):
             inside += self.p[draw.drawn[i]] * self.scale
         outside = max(0.0, 1.0 - inside) if draw.size < n else 0.0
-        draw_log[LOG_TARGET], draw_log[LOG_COUNTS], draw_log[LOG_COST] = self.target, counts, cost
-        draw_log[LOG_SIZE], draw_log[LOG_CUT_BY], draw_log[LOG_CERTAINTY] = draw.size, cut_by, certainty
-        draw_log[LOG_WEIGHT_OF_NO] = _share(outside * (1.0 - self.false_yes) + inside * self.false_no, ineligible * (1.0 - self.false_yes))
-        draw_log[LOG_WEIGHT_OF_YES] = _share(inside * (1.0 - self.false_no) + outside * self.false_yes, ineligible * self.false_yes)
-        draw_log[LOG_HEAD] = q
-        draw.n_log = self.write_log(context, size, draw_log, LOG_HEAD + 1)
+        log_head.coverage, log_head.counts, log_head.cost = self.target, counts, cost
+        log_head.size, log_head.cut_by, log_head.certainty = draw.size, cut_by, certainty
+        log_head.weight_of_no = _share(outside * (1.0 - self.false_yes) + inside * self.false_no, ineligible * (1.0 - self.false_yes))
+        log_head.weight_of_yes = _share(inside * (1.0 - self.false_no) + outside * self.false_yes, ineligible * self.false_yes)
+        draw.draw_log[N_LOG_HEAD] = q
+        draw.n_log = self.write_log(context, size, draw.draw_log, N_LOG_HEAD + 1)
 
     cdef double weigh_ineligible(self, const DrawContext* context) noexcept nogil:
         """Return p of the labels that cannot be shown, on the scale on which p of the eligible ones sum up to 1."""
@@ -226,26 +228,26 @@ cdef class CoverKernel(LeaveOutKernel):
     cdef double fill_sums(self, const DrawContext* context, Py_ssize_t size, double certainty) noexcept nogil:
         """Fill ``sums`` with the running sums of pi (sum i is that of rank i), and return what they cost at q_b = 1.
 
-        ``certainty``, sum_r p_r^2 of this decision, counts at another coverage than its own; draw_state has that of its own.
+        ``certainty``, sum_r p_r^2 of this decision, counts at another coverage than the rule's own, of which draw_state has the sum.
         """
         cdef Py_ssize_t i, at = self.target_index(self.target)
-        cdef const double* draw_state = context.draw_state
+        cdef const BudgetState* budget = <const BudgetState*>context.draw_state
         cdef double t = context.round - self.warm_up[0], alpha = 1.0 - self.target, beta, p_r, q = 1.0, cost = 0.0
         cdef double rest = max(1e-9, 1.0 - self.p[self.order[0]] * self.scale)
         cdef bint is_own = self.target == self.coverage
         for i in range(1, size):
             p_r = self.p[self.order[i]] * self.scale
             cost += min(1.0, 2.0 * p_r / rest) * p_r
-        if is_own and draw_state[1] > 0.0:
-            t = draw_state[0]
-            certainty = draw_state[2] / t
+        if is_own and budget.cost > 0.0:
+            t = budget.decisions
+            certainty = budget.certainty / t
         beta = min(MAX_SPENT, SPENT_AT_START * certainty * sqrt(certainty) / (1.0 + t / (HALVING_TIME * self.k)))
         if at >= 0:  # while more is missed than is allowed, less is left out
             beta *= min(1.0, max(0.0, 2.0 - self.recent_misses[at] / alpha))
         if not is_own:  # M is not theirs: each pays for itself
             q = min(1.0, beta * alpha / cost) if cost > 0.0 else 1.0
-        elif draw_state[1] > 0.0:
-            q = min(1.0, beta * alpha * (t + 1.0) / draw_state[1])
+        elif budget.cost > 0.0:
+            q = min(1.0, beta * alpha * (t + 1.0) / budget.cost)
         self.n_sums = size - 1
         for i in range(1, size):
             self.sums[i] = self.sums[i - 1] + q * min(1.0, 2.0 * self.p[self.order[i]] * self.scale / rest)
@@ -254,10 +256,12 @@ cdef class CoverKernel(LeaveOutKernel):
     # ------------------------------------------------------------ what moves it
 
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
-        if n_log >= LOG_HEAD and draw_log[LOG_COUNTS] > 0.0 and draw_log[LOG_TARGET] == self.coverage:
-            draw_state[0] += 1.0
-            draw_state[1] += draw_log[LOG_COST]
-            draw_state[2] += draw_log[LOG_CERTAINTY]
+        cdef const LogHead* decision = <const LogHead*>draw_log
+        cdef BudgetState* budget = <BudgetState*>draw_state
+        if n_log >= N_LOG_HEAD and decision.counts > 0.0 and decision.coverage == self.coverage:
+            budget.decisions += 1.0
+            budget.cost += decision.cost
+            budget.certainty += decision.certainty
 
     def count_answer(self, np.ndarray draw_log, bint hit, Py_ssize_t label):
         """Move the threshold and the counts by an answer that the learner does not learn; ``label`` is -1 if unknown."""
@@ -268,42 +272,43 @@ cdef class CoverKernel(LeaveOutKernel):
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
         cdef double weight, alpha, missed, q, step, most, clear = 1.0
         cdef Py_ssize_t at
-        cdef double* tally
-        if n_log < LOG_HEAD:  # a set that another system chose has taught what the warm-up is there for
+        cdef const LogHead* decision = <const LogHead*>draw_log
+        cdef Tally* tally
+        if n_log < N_LOG_HEAD:  # a set that another system chose has taught what the warm-up is there for
             self.warm_up[0] = max(0.0, self.warm_up[0] - 1.0)
             return
-        if draw_log[LOG_COUNTS] == 0.0 or answer.likelihood != NULL:
+        if decision.counts == 0.0 or answer.likelihood != NULL:
             return
-        alpha, missed = 1.0 - draw_log[LOG_TARGET], 0.0 if answer.hit else 1.0
+        alpha, missed = 1.0 - decision.coverage, 0.0 if answer.hit else 1.0
         if answer.label >= 0:  # no doubt is left
             weight = 0.0 if answer.label == self.none_label else 1.0
         else:
-            weight = draw_log[LOG_WEIGHT_OF_YES] if answer.hit else draw_log[LOG_WEIGHT_OF_NO]
+            weight = decision.weight_of_yes if answer.hit else decision.weight_of_no
             clear = 1.0 - self.false_no - self.false_yes
             missed = (missed - self.false_no) / clear  # a true miss, on average
-        at = self.target_index(draw_log[LOG_TARGET])
+        at = self.target_index(decision.coverage)
         if at < 0:
             at = self.target_index(0.0)
             if at < 0:
                 return
-            self.add_target(at, draw_log[LOG_TARGET])
+            self.add_target(at, decision.coverage)
         self.recent_misses[at] += weight * (missed - self.recent_misses[at]) / SMOOTHING
         q, step = self.thresholds[at], self.eta * weight * clear * (missed - alpha)
-        if step > 0.0 and (draw_log[LOG_CUT_BY] > 0.0 or draw_log[LOG_SIZE] == self.k):
+        if step > 0.0 and (decision.cut_by > 0.0 or decision.size == self.k):
             # a higher q would not have helped: do not wind it up. Noes to all labels that are wrong at the known
             # rate move it up and down by eta false_no / (2 alpha) or so, and need room
             most = self.max_threshold() + self.eta * (1.0 + 2.0 * self.false_no / alpha)
             self.thresholds[at] = max(q, min(q + step, most))
         else:
             self.thresholds[at] = max(0.0, q + step)
-        tally = self.tally + TALLY * at
-        tally[ANSWERS] += weight
-        tally[MISSES] += weight * missed
-        tally[LABELS_SHOWN] += weight * draw_log[LOG_SIZE]
-        if draw_log[LOG_CUT_BY] == 1.0:
-            tally[CAPPED_MISSES] += weight * missed
-        if answer.label < 0 and self.none_label < 0 and draw_log[LOG_SIZE] == self.k:  # beyond false_no
-            tally[NOES_TO_ALL] += -self.false_no / (1.0 - self.false_no) if answer.hit else 1.0
+        tally = self.tally + at
+        tally.answers += weight
+        tally.misses += weight * missed
+        tally.shown += weight * decision.size
+        if decision.cut_by == 1.0:
+            tally.capped_misses += weight * missed
+        if answer.label < 0 and self.none_label < 0 and decision.size == self.k:  # beyond false_no
+            tally.noes_to_all += -self.false_no / (1.0 - self.false_no) if answer.hit else 1.0
         self.has_broken_promise = self.has_broken_promise or self.why_broken(at) != 0
 
 

@@ -16,13 +16,19 @@ cdef struct Noise:
     double false_no
 
 
+cdef struct Gate:
+    # A number in [0, 1] that the answers move (curves.pyx).
+    double value  # g
+    double squared_slopes  # G
+
+
 cdef class Curves(Stage):
     """The part of a likelihood learner that is not linear: weights for random features of the row, and a gate."""
 
     cdef readonly Py_ssize_t k, n_features
     cdef readonly RandomFeatures random_features
     cdef readonly AveragedWeights weights  # of the random features
-    cdef double* gate  # g, and G
+    cdef Gate* gate
     cdef float* linear_scores  # scratch, 2 x k: scores of the average and the last weights, of all but the random features
     cdef float* feature_scores  # 2 x k: of the random features
     cdef float* mixed
@@ -42,4 +48,4 @@ cdef class Curves(Stage):
 
 
 cdef double gate_gradient(const double* q, const float* a, Py_ssize_t k, const Noise* noise, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil
-cdef void step_gate(double* gate, double slope, double forget) noexcept nogil
+cdef void step_gate(Gate* gate, double slope, double forget) noexcept nogil

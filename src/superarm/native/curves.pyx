@@ -15,7 +15,6 @@ so that where the truth is linear and noisy, the random features fade.
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 
-from superarm.native.averaging cimport UPDATES
 from superarm.native.cpu cimport kernels
 
 cdef double GATE_RATE = 0.5
@@ -52,10 +51,10 @@ cdef double gate_gradient(
     return (inside * shown + outside * (every - shown)) / total - every
 
 
-cdef void step_gate(double* gate, double slope, double forget) noexcept nogil:
-    """One step of g, gate[0], by AdaGrad; gate[1] is G."""
-    gate[1] = (1.0 - forget) * gate[1] + slope * slope
-    gate[0] = min(1.0, max(0.0, gate[0] + GATE_RATE * slope / sqrt(1.0 + gate[1])))
+cdef void step_gate(Gate* gate, double slope, double forget) noexcept nogil:
+    """One step of g by AdaGrad."""
+    gate.squared_slopes = (1.0 - forget) * gate.squared_slopes + slope * slope
+    gate.value = min(1.0, max(0.0, gate.value + GATE_RATE * slope / sqrt(1.0 + gate.squared_slopes)))
 
 
 cdef class Curves(Stage):
@@ -75,8 +74,8 @@ cdef class Curves(Stage):
         self.random_features = RandomFeatures(d, features // 2, seed, bias, forget)
         self.weights = AveragedWeights(k, features, 0, forget)
         self.stages |= {"random_features": self.random_features, "weights": self.weights}
-        self.gate = self.doubles("gate", 2)
-        self.gate[0] = 1.0
+        self.gate = <Gate*>self.doubles("gate", 2)
+        self.gate.value = 1.0
         if features == 0:
             k = d = 0
         self.linear_scores = self.scratch_floats("linear_scores", (2, k))
@@ -89,7 +88,7 @@ cdef class Curves(Stage):
 
     cdef void add_average(self, const Features* x, float* s) noexcept nogil:
         cdef Features features
-        cdef float g = <float>self.gate[0]
+        cdef float g = <float>self.gate.value
         cdef Py_ssize_t r
         self.random_features.transform(x, &features)
         self.weights.average_scores(&features, self.feature_scores)
@@ -99,7 +98,7 @@ cdef class Curves(Stage):
 
     cdef void add_last(self, float* last) noexcept nogil:
         cdef Features features
-        cdef float g = <float>self.gate[0]
+        cdef float g = <float>self.gate.value
         cdef Py_ssize_t r, k = self.k
         self.random_features.last_features(&features)
         self.weights.last_scores(&features, self.feature_scores + k)
@@ -126,7 +125,7 @@ cdef class Curves(Stage):
         cdef Features features
         kernels.softmax(round.s, q, self.exp_scratch, k)
         step_gate(self.gate, u * gate_gradient(q, feature_scores, k, noise, round.drawn, round.m, answer), self.random_features.forget)
-        g = self.gate[0]
+        g = self.gate.value
         for r in range(k):
             mixed[r] = a * (linear_scores[r] + feature_scores[r]) + b * (linear_scores[k + r] + feature_scores[k + r])
         kernels.softmax(mixed, q, self.exp_scratch, k)
@@ -137,7 +136,7 @@ cdef class Curves(Stage):
             q[r] = step * (post[r] - q[r])
         self.random_features.last_features(&features)
         self.weights.step(q, &features)
-        if <int64_t>self.weights.averaging_state[UPDATES] % GRADIENT_INTERVAL == 0:
+        if <int64_t>self.weights.averaging.updates % GRADIENT_INTERVAL == 0:
             kernels.weighted_row_sum(self.weights.A, self.weights.stride, q, k, self.n_features, self.feature_gradient)
             kernels.weighted_row_sum(linear.A, linear.stride, q, k, linear.d, self.linear_gradient)
             self.random_features.learn_relevance(self.feature_gradient, self.linear_gradient)
@@ -148,4 +147,4 @@ cdef class Curves(Stage):
     @property
     def g(self):
         """The gate, in [0, 1]."""
-        return self.gate[0]
+        return self.gate.value

@@ -41,6 +41,11 @@ cdef struct Table:  # of sets of m out of n labels that were drawn with this gam
     double log_tau1
 
 
+cdef struct Belief:  # rho = P(y in Y^), by least squares
+    double numerator
+    double denominator
+
+
 cdef inline int rho_index(double rho) noexcept nogil:
     """Return the number of the value on RHO_GRID that is nearest to ``rho``."""
     if rho > 1e-9:
@@ -68,7 +73,7 @@ cdef class MCDBFCore(LinearCore):
     cdef object estimate_table  # the function of theory/label_estimates.py
     cdef readonly bint ordered, gate, learn_rho
     cdef readonly double margin
-    cdef double* rho  # numerator and denominator of the least squares
+    cdef Belief* rho
     cdef double* squares  # the sum of |e^|^2
     cdef double new_squares  # |e^|^2 of the step at hand
     cdef int64_t* updates
@@ -85,8 +90,8 @@ cdef class MCDBFCore(LinearCore):
         self.gamma, self.estimate, self.ordered = gamma, estimate, estimate == "ordered"
         self.gate, self.margin, self.learn_rho = gate, margin, learn_rho
         self.estimate_table = estimate_table
-        self.rho = self.doubles("rho", 2)
-        self.rho[0], self.rho[1] = 20.0 * rho, 20.0
+        self.rho = <Belief*>self.doubles("rho", 2)
+        self.rho.numerator, self.rho.denominator = 20.0 * rho, 20.0
         self.squares = self.doubles("squares", 1)
         self.updates = self.integers("updates", 1)
         self.own_top = self.scratch_intp("own_top", k)
@@ -120,7 +125,7 @@ cdef class MCDBFCore(LinearCore):
                 self.fill_table(round.n, round.m, gamma)
         value = table.values
         if table.has_rho:
-            value += rho_index(self.rho[0] / self.rho[1]) * (table.m + 1) * 8
+            value += rho_index(self.rho.numerator / self.rho.denominator) * (table.m + 1) * 8
         value += (2 * common + (1 if answer.hit else 0)) * 4
         if self.ordered and answer.hit:
             weight = exp(-log_dilute_order(round.drawn, round.top, round.m, round.n, gamma) - table.log_tau1)
@@ -204,6 +209,6 @@ cdef class MCDBFCore(LinearCore):
         if self.learn_rho and answer.label < 0 and n > m:
             outside = <double>(m - common) / (n - m)
             slope = <double>common / m - outside
-            self.rho[0] = 0.999 * self.rho[0] + slope * ((1.0 if answer.hit else 0.0) - outside)
-            self.rho[1] = 0.999 * self.rho[1] + slope * slope
+            self.rho.numerator = 0.999 * self.rho.numerator + slope * ((1.0 if answer.hit else 0.0) - outside)
+            self.rho.denominator = 0.999 * self.rho.denominator + slope * slope
         return True

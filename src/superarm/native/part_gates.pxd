@@ -1,5 +1,5 @@
 from superarm.native.averaging cimport AveragedWeights
-from superarm.native.curves cimport Curves, Noise
+from superarm.native.curves cimport Curves, Gate, Noise
 from superarm.native.stage cimport Stage
 from superarm.native.types cimport Answer, Round
 
@@ -9,7 +9,8 @@ cdef class PartGates(Stage):
 
     cdef readonly Py_ssize_t k
     cdef readonly double forget
-    cdef double* gates  # u, its G, v, its G
+    cdef Gate* dense_gate  # u
+    cdef Gate* sparse_gate  # v
     cdef float* dense  # scratch, 2 x k: scores of the average and the last weights, of the dense part with its curves
     cdef float* sparse  # of the sparse part
     cdef float* mixed

@@ -23,9 +23,10 @@ cdef class PartGates(Stage):
 
     def __init__(self, Py_ssize_t k, double forget=0.0):
         self.k, self.forget = k, forget
-        self.gates = self.doubles("gates", 4 if k > 0 else 0)
+        self.dense_gate = <Gate*>self.doubles("gates", 4 if k > 0 else 0)
+        self.sparse_gate = self.dense_gate + 1
         if k > 0:
-            self.gates[0] = self.gates[2] = 1.0
+            self.dense_gate.value = self.sparse_gate.value = 1.0
         self.dense = self.scratch_floats("dense", (2, k))
         self.sparse = self.scratch_floats("sparse", (2, k))
         self.mixed = self.scratch_floats("mixed", k)
@@ -33,14 +34,14 @@ cdef class PartGates(Stage):
         self.probabilities = self.scratch_doubles("probabilities", k)
 
     cdef void add_average(self, AveragedWeights weights, float* s) noexcept nogil:
-        cdef float u = <float>self.gates[0], v = <float>self.gates[2]
+        cdef float u = <float>self.dense_gate.value, v = <float>self.sparse_gate.value
         cdef Py_ssize_t r, k = self.k
         for r in range(k):
             self.dense[r], self.sparse[r] = s[r], weights.last_and_average[k + r]
             s[r] = u * self.dense[r] + v * self.sparse[r]
 
     cdef void add_last(self, AveragedWeights weights, float* last) noexcept nogil:
-        cdef float u = <float>self.gates[0], v = <float>self.gates[2]
+        cdef float u = <float>self.dense_gate.value, v = <float>self.sparse_gate.value
         cdef Py_ssize_t r, k = self.k
         for r in range(k):
             self.dense[k + r], self.sparse[k + r] = last[r], weights.last_and_average[r]
@@ -50,17 +51,17 @@ cdef class PartGates(Stage):
         kernels.softmax(round.s, self.probabilities, self.exp_scratch, self.k)
         cdef double dense = gate_gradient(self.probabilities, self.dense, self.k, noise, round.drawn, round.m, answer)
         cdef double sparse = gate_gradient(self.probabilities, self.sparse, self.k, noise, round.drawn, round.m, answer)
-        step_gate(self.gates, dense, self.forget)
-        step_gate(self.gates + 2, sparse, self.forget)
+        step_gate(self.dense_gate, dense, self.forget)
+        step_gate(self.sparse_gate, sparse, self.forget)
 
     cdef void dense_probabilities(self, double* p) noexcept nogil:
-        self.mix(self.dense, self.sparse, <float>self.gates[2])
+        self.mix(self.dense, self.sparse, <float>self.sparse_gate.value)
         kernels.softmax(self.mixed, p, self.exp_scratch, self.k)
 
     cdef void sparse_probabilities(self, Curves curves, double* p) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
-        cdef float u = <float>self.gates[0]
-        cdef double g = curves.gate[0]
+        cdef float u = <float>self.dense_gate.value
+        cdef double g = curves.gate.value
         if curves.n_features == 0:
             self.mix(self.sparse, self.dense, u)
             kernels.softmax(self.mixed, p, self.exp_scratch, k)

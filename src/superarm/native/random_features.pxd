@@ -2,6 +2,16 @@ from superarm.native.stage cimport Stage
 from superarm.native.types cimport Features
 
 
+cdef struct Counters:
+    double n_rows
+    double n_counted  # rows in mean and var
+    double mean_squared_norm  # of |phi|^2, before it gets its length
+    double next_inverse  # the row at which 1 / sd is due again
+    double inverse_dimension  # q
+    double n_gradients
+    double next_relevance  # the gradient at which the relevance is due again
+
+
 cdef class RandomFeatures(Stage):
     """Random Fourier features of a row."""
 
@@ -16,7 +26,7 @@ cdef class RandomFeatures(Stage):
     cdef float* slope  # the running mean of its squared slope
     cdef double* bank_gradient  # of the features of z and those of a z: the running mean of their squared slopes
     cdef double* bank_scale  # of both
-    cdef double* counters  # by the places in random_features.pyx
+    cdef Counters* counters
     # of the row that was transformed last:
     cdef float* angle
     cdef float* raw

@@ -47,15 +47,6 @@ cdef double MIN_BANK_WEIGHT = 0.1  # l_b^2; the other bank has the rest of 2
 cdef enum:
     STATS_INTERVAL = 8  # the statistics of the features, and the slopes, take in every 8th row; at first every one
 
-cdef enum:  # places in `counters`
-    N_ROWS
-    N_COUNTED  # rows in mean and var
-    MEAN_SQUARED_NORM  # of |phi|^2, before it gets its length
-    NEXT_INVERSE  # the row at which 1 / sd is due again
-    INVERSE_DIMENSION  # q
-    N_GRADIENTS
-    NEXT_RELEVANCE  # the gradient at which the relevance is due again
-
 
 cdef class RandomFeatures(Stage):
     """The projections, and what the rows seen so far say about the features and the columns.
@@ -85,8 +76,8 @@ cdef class RandomFeatures(Stage):
         self.previous, self.slope = self.floats("previous", d), self.floats("slope", d)
         self.relevance = self.floats("relevance", d, 1.0)
         self.bank_gradient, self.bank_scale = self.doubles("bank_gradient", 2), self.doubles("bank_scale", 2, 1.0)
-        self.counters = self.doubles("counters", 7)
-        self.counters[INVERSE_DIMENSION] = 1.0 / 16.0
+        self.counters = <Counters*>self.doubles("counters", 7)
+        self.counters.inverse_dimension = 1.0 / 16.0
         self.angle = self.scratch_floats("angle", self.groups * self.group_size + BLOCK_SIZE)
         self.raw = self.scratch_floats("raw", 2 * n_frequencies)
         self.features = self.scratch_floats("features", 2 * n_frequencies)
@@ -98,11 +89,11 @@ cdef class RandomFeatures(Stage):
             self.sign[i] = 1.0 if uniform(seed, <uint64_t>-1, i) < 0.5 else -1.0
 
     cdef double current_bandwidth(self) noexcept nogil:
-        return min(MAX_BANDWIDTH, max(MIN_BANDWIDTH, BANDWIDTH_FACTOR * sqrt(self.counters[INVERSE_DIMENSION])))
+        return min(MAX_BANDWIDTH, max(MIN_BANDWIDTH, BANDWIDTH_FACTOR * sqrt(self.counters.inverse_dimension)))
 
     cdef void transform(self, const Features* x, Features* features) noexcept nogil:
         cdef float scale = x.factor * <float>(self.current_bandwidth() * self.turns_per_unit)
-        cdef double typical = self.counters[MEAN_SQUARED_NORM]
+        cdef double typical = self.counters.mean_squared_norm
         kernels.project(
             self.sign, self.groups, self.blocks, x.x, self.relevance, self.d, self.copies, self.group_size,
             self.work, self.angle,
@@ -120,17 +111,17 @@ cdef class RandomFeatures(Stage):
 
     cdef void update_stats(self, const Features* x) noexcept nogil:
         """Update the statistics by the row that was transformed last."""
-        cdef double* counters = self.counters
+        cdef Counters* counters = self.counters
         cdef double dot = kernels.dot_and_keep(x.x, x.factor, self.previous, self.d), rate
-        counters[N_ROWS] += 1.0
-        counters[INVERSE_DIMENSION] += (self.dot_factor * (dot * dot) - counters[INVERSE_DIMENSION]) * max(1.0 / (counters[N_ROWS] + 16.0), self.forget)
-        counters[MEAN_SQUARED_NORM] += (self.squared_norm - counters[MEAN_SQUARED_NORM]) * max(1.0 / counters[N_ROWS], max(0.001, self.forget))
-        if counters[N_ROWS] < EVERY_ROW_UNTIL or <int64_t>counters[N_ROWS] % STATS_INTERVAL == 0:
-            counters[N_COUNTED] += 1.0
-            rate = max(1.0 / counters[N_COUNTED], min(1.0, STATS_INTERVAL * self.forget))
+        counters.n_rows += 1.0
+        counters.inverse_dimension += (self.dot_factor * (dot * dot) - counters.inverse_dimension) * max(1.0 / (counters.n_rows + 16.0), self.forget)
+        counters.mean_squared_norm += (self.squared_norm - counters.mean_squared_norm) * max(1.0 / counters.n_rows, max(0.001, self.forget))
+        if counters.n_rows < EVERY_ROW_UNTIL or <int64_t>counters.n_rows % STATS_INTERVAL == 0:
+            counters.n_counted += 1.0
+            rate = max(1.0 / counters.n_counted, min(1.0, STATS_INTERVAL * self.forget))
             kernels.update_mean_var(self.raw, self.mean, self.var, <float>rate, <float>(1.0 - rate), 2 * self.n_frequencies)
-        if counters[N_ROWS] >= counters[NEXT_INVERSE]:  # 1/sd moves slowly: every row at first, then after each further 1 %
-            counters[NEXT_INVERSE] = counters[N_ROWS] + 1.0 + floor(counters[N_ROWS] * 0.01)
+        if counters.n_rows >= counters.next_inverse:  # 1/sd moves slowly: every row at first, then after each further 1 %
+            counters.next_inverse = counters.n_rows + 1.0 + floor(counters.n_rows * 0.01)
             kernels.inverse_root(self.var, self.inverse, 2 * self.n_frequencies)
             self.apply_bank_scale()
 
@@ -166,19 +157,19 @@ cdef class RandomFeatures(Stage):
 
     cdef void learn_relevance(self, const float* feature_gradient, const float* linear_gradient) noexcept nogil:
         """Update relevance and scales by the gradients at the row that was transformed last; overwrites its angles."""
-        cdef double* counters = self.counters
+        cdef Counters* counters = self.counters
         cdef double* bank = self.bank_gradient
         cdef Py_ssize_t j
         cdef float scale = <float>(self.projection_scale * self.current_bandwidth() * self.factor), rate
         cdef double total, share
         kernels.angle_slopes(feature_gradient, self.inverse, self.raw, self.angle, self.n_frequencies)
         self.project_back()
-        counters[N_GRADIENTS] += 1.0
-        rate = <float>max(3.0 / (counters[N_GRADIENTS] + 3.0), min(1.0, STATS_INTERVAL * self.forget))
+        counters.n_gradients += 1.0
+        rate = <float>max(3.0 / (counters.n_gradients + 3.0), min(1.0, STATS_INTERVAL * self.forget))
         self.add_bank_gradients(feature_gradient, rate)
         total = kernels.update_slopes(scale, self.columns, <float>self.row_length, linear_gradient, rate, self.slope, self.d)
-        if counters[N_GRADIENTS] >= counters[NEXT_RELEVANCE] and total > 0.0:  # the features change with it: seldom, after each further 10 %
-            counters[NEXT_RELEVANCE] = 1.1 * counters[N_GRADIENTS] + 8.0
+        if counters.n_gradients >= counters.next_relevance and total > 0.0:  # the features change with it: seldom, after each further 10 %
+            counters.next_relevance = 1.1 * counters.n_gradients + 8.0
             for j in range(self.d):
                 self.relevance[j] = <float>sqrt(<double>self.slope[j] * self.d / total)
             if bank[0] + bank[1] > 0.0:

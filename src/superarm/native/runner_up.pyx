@@ -1,8 +1,6 @@
 """RunnerUp in compiled code: explore/runner_up.py has its equations.
 
-draw_state    t: rounds, M: what exploring without a budget would have cost, and pending: decisions that
-           wait for an answer (at most 300; each answer halves them)
-draw_log   what this round adds to M, then what leave_out.pyx writes. Empty if everything is shown.
+Its draw_log has what this round adds to M, then what leave_out.pyx writes; it is empty if everything is shown.
 """
 
 from libc.math cimport exp, floor, log, sqrt
@@ -20,6 +18,11 @@ cdef extern from *:
     """
     const double MAX_PENDING
 
+cdef struct BudgetState:  # its draw_state
+    double rounds  # t
+    double cost  # M: what exploring without a budget would have cost
+    double pending  # decisions that wait for an answer, at most MAX_PENDING; each answer halves them
+
 
 cdef class RunnerUpKernel(LeaveOutKernel):
     cdef readonly double explore, forget
@@ -31,8 +34,8 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         super().__init__(k, seed, uniform)
         self.explore, self.forget = explore, forget
         self.exponent = 0.5 - 0.4 * self.explore
-        self.n_draw_state = 3
-        self.draw_state = self.doubles("draw_state", 3)
+        self.n_draw_state = sizeof(BudgetState) // sizeof(double)
+        self.draw_state = self.doubles("draw_state", self.n_draw_state)
         self.answers = self.doubles("answers", 1)
         self.b = self.scratch_doubles("b", k)
 
@@ -41,7 +44,7 @@ cdef class RunnerUpKernel(LeaveOutKernel):
 
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i, n = context.n, m = context.m, n_ranks = min(n, m + 2) if m > 1 else 1
-        cdef double tolerance = EQUAL_SCORES
+        cdef double tolerance = EQUAL_SCORES, pending = (<const BudgetState*>context.draw_state).pending
         if n == m:
             self.best_positions(context, draw.top, m)
             for i in range(m):
@@ -50,8 +53,8 @@ cdef class RunnerUpKernel(LeaveOutKernel):
             draw.logp_set = 0.0
             draw.n_log = 0
             return
-        if self.answers[0] > 0.0 and context.draw_state[2] > 0.0:
-            tolerance += log(1.0 + context.draw_state[2] / self.answers[0])
+        if self.answers[0] > 0.0 and pending > 0.0:
+            tolerance += log(1.0 + pending / self.answers[0])
         self.best_positions(context, self.order, min(n, n_ranks + 1))
         self.fill_softmax(context)
         self.break_ties(context, n_ranks, <float>tolerance, m)
@@ -72,7 +75,8 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         cdef const float* s = context.scores
         cdef double* p = self.p
         cdef double* sums = self.sums
-        cdef double keep = 1.0 - self.forget, t = context.draw_state[0] * keep, M = context.draw_state[1] * keep
+        cdef const BudgetState* budget = <const BudgetState*>context.draw_state
+        cdef double keep = 1.0 - self.forget, t = budget.rounds * keep, M = budget.cost * keep
         cdef double q = 1.0, b, p_r, p_1 = p[best] * self.scale, p_next, rest, cost = 0.0
         if self.explore < 1.0 and M > 0.0:
             q = min(1.0, (0.07 * sqrt(<double>m) + self.explore / (1.0 - self.explore)) * sqrt(n * t) / M)
@@ -117,11 +121,13 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         draw.logp_set = log(probability)
 
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
+        cdef BudgetState* budget = <BudgetState*>draw_state
         if n_log > 0:  # else everything was shown
-            draw_state[0] = draw_state[0] * (1.0 - self.forget) + 1.0
-            draw_state[1] = draw_state[1] * (1.0 - self.forget) + draw_log[0]
-        draw_state[2] = min(MAX_PENDING, draw_state[2] + 1.0)
+            budget.rounds = budget.rounds * (1.0 - self.forget) + 1.0
+            budget.cost = budget.cost * (1.0 - self.forget) + draw_log[0]
+        budget.pending = min(MAX_PENDING, budget.pending + 1.0)
 
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
-        self.draw_state[2] = floor(self.draw_state[2] * 0.5)
+        cdef BudgetState* budget = <BudgetState*>self.draw_state
+        budget.pending = floor(budget.pending * 0.5)
         self.answers[0] += 1.0

@@ -53,11 +53,6 @@ cdef enum:
     N_FIRST = 16
     FAST_INTERVAL = 4  # the statistics that forget fast take in every 4th row
 
-cdef enum:  # places in `counters`
-    N_ROWS
-    MEAN_SQUARED_NORM  # of |z|^2
-    NEXT_REFRESH  # the row at which 1 / sd and limit are due again
-
 
 cdef class Scaling(Stage):
     """What every scaling has: the widths of both parts."""
@@ -139,7 +134,7 @@ cdef class StandardScaling(Scaling):
         Scaling.__init__(self, d, width)
         self.bias, self.sparse_bias, self.forget, self.n_numbers = bias, sparse_bias, forget, n_numbers
         self.mean, self.var, self.inverse = self.floats("mean", d), self.floats("var", d), self.floats("inverse", d)
-        self.counters = self.doubles("counters", 3)
+        self.counters = <Counters*>self.doubles("counters", 3)
         self.n_values = self.floats("n_values", d)  # values in mean and var, column by column
         self.mode, self.nonmode_share = self.floats("mode", d), self.floats("nonmode_share", d)
         self.outlier_rate = self.floats("outlier_rate", d)
@@ -182,7 +177,7 @@ cdef class StandardScaling(Scaling):
                     z[j] = <float>NAN
             return INFINITY
         if total > 0.0:
-            typical = self.counters[MEAN_SQUARED_NORM] if self.counters[MEAN_SQUARED_NORM] > 0.0 else total
+            typical = self.counters.mean_squared_norm if self.counters.mean_squared_norm > 0.0 else total
             out.factor = <float>sqrt((1.0 - self.bias * self.bias) / sqrt(total * typical))
         return total * <double>out.factor * <double>out.factor
 
@@ -212,9 +207,9 @@ cdef class StandardScaling(Scaling):
 
     cdef void _update_dense(self, const Row* row) noexcept nogil:
         cdef const float* x = row.x
-        cdef double* counters = self.counters
+        cdef Counters* counters = self.counters
         cdef Py_ssize_t j, d = self.d, n = self.n_numbers
-        cdef double rate = max(1.0 / (counters[N_ROWS] + 1.0), self.forget)
+        cdef double rate = max(1.0 / (counters.n_rows + 1.0), self.forget)
         if n == 0:
             self._update_numbers(x, 0, d)
         else:
@@ -222,15 +217,15 @@ cdef class StandardScaling(Scaling):
                 if x[n + j] == 0.0:
                     self._update_numbers(x, j, j + 1)
             kernels.update_mean_var(x + n, self.mean + n, self.var + n, <float>rate, <float>(1.0 - rate), d - n)
-        counters[N_ROWS] += 1.0
-        counters[MEAN_SQUARED_NORM] += (self.squared_norm - counters[MEAN_SQUARED_NORM]) * max(1.0 / counters[N_ROWS], max(0.001, self.forget))
-        if counters[N_ROWS] >= counters[NEXT_REFRESH]:
-            counters[NEXT_REFRESH] = counters[N_ROWS] + 1.0
+        counters.n_rows += 1.0
+        counters.mean_squared_norm += (self.squared_norm - counters.mean_squared_norm) * max(1.0 / counters.n_rows, max(0.001, self.forget))
+        if counters.n_rows >= counters.next_refresh:
+            counters.next_refresh = counters.n_rows + 1.0
             if kernels.refresh_limits(
                 self.mean, self.var, self.n_values, self.nonmode_share, self.outlier_rate, self.fast_mean, self.fast_var,
                 self.fast_nonmode_share, self.limit, d if n == 0 else n,
             ) == 0:
-                counters[NEXT_REFRESH] += min(100.0, floor(counters[N_ROWS] * 0.01))
+                counters.next_refresh += min(100.0, floor(counters.n_rows * 0.01))
             kernels.inverse_root(self.var, self.inverse, d)
             if n > 0:
                 for j in range(n, d):  # marks keep their scale
@@ -242,7 +237,7 @@ cdef class StandardScaling(Scaling):
             for j in range(first, last):
                 self._init_stats(j, x[j])
             return
-        if <int64_t>self.counters[N_ROWS] % FAST_INTERVAL == 0:
+        if <int64_t>self.counters.n_rows % FAST_INTERVAL == 0:
             kernels.update_fast(
                 x + first, self.mean + first, self.mode + first, self.limit + first, self.fast_mean + first,
                 self.fast_var + first, self.fast_nonmode_share + first, FAST_RATE, last - first,

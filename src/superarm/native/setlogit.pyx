@@ -101,7 +101,7 @@ cdef class SetLogitCore(Core):
         self.last_scores(round.x)
         self.set_posterior(round.s, round.drawn, round.m, answer)
         self.set_gradient_point(round, answer)
-        rate = averaging_rate(self.weights.updates(), self.weights.forget, POSTERIOR_WINDOW)
+        rate = averaging_rate(self.weights.averaging.updates, self.weights.forget, POSTERIOR_WINDOW)
         if self.weights.width > 0:
             if self.mixed_rows:
                 p = self.sparse_c
@@ -128,11 +128,11 @@ cdef class SetLogitCore(Core):
         """c = the probabilities that the weights are to be moved away from; the curves make their step, and gates."""
         cdef double u = 1.0
         if self.mixed_rows:
-            u = self.part_gates.gates[0]
+            u = self.part_gates.dense_gate.value
             self.part_gates.sparse_probabilities(self.curves, self.sparse_c)
         if self.curves.n_features > 0:
             if self.mixed_rows:
-                self.curves.add_sparse_scores(self.part_gates.sparse, <float>self.part_gates.gates[2])
+                self.curves.add_sparse_scores(self.part_gates.sparse, <float>self.part_gates.sparse_gate.value)
             self.curves.learn(round.x, round, answer, &self.noise, self.post, self.step, self.weights, u, self.c)
         elif self.mixed_rows:
             self.part_gates.dense_probabilities(self.c)

@@ -14,7 +14,6 @@ Rare labels and rare words take larger steps than frequent ones, and early steps
 
 from libc.math cimport sqrtf
 
-from superarm.native.averaging cimport SPARSE_OMEGA
 from superarm.native.cpu cimport kernels
 from superarm.native.linear cimport prefetch_features
 
@@ -44,7 +43,7 @@ cdef class SparseStepSizes(Stage):
         cdef double mean = kernels.label_errors(self.H, c, self.step_size, rate, k) / k
         cdef double squared_norm = kernels.label_step_sizes(self.H, mean + TINY, MIN_ERROR_SHARE * mean + TINY, c, self.float_c, k)
         cdef float squared_step = <float>(squared_norm / (self.step_size * self.step_size))
-        cdef float v, inverse = <float>(1.0 / weights.averaging_state[SPARSE_OMEGA])
+        cdef float v, inverse = <float>(1.0 / weights.averaging.sparse_omega)
         for i in range(x.n):
             j, v = x.indices[i], x.sparse_factor * x.values[i]
             self.G[j] += v * v * squared_step
