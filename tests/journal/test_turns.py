@@ -200,10 +200,10 @@ def overflow(*_, **__):
 
 
 def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
-    session = drive()
-    twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=0, uniform=0.02)
-    X = rows(3)
-    X[1] = 1e20
+    session = drive(learner="softmax:step=6e14")
+    twin = sa.Softmax(labels=LABELS, n_features=D, set_size=2, seed=0, step=6e14)
+    X = np.ones((3, D), np.float32)
+    truth = [LABELS[0], LABELS[1], LABELS[0]]
     made = [twin.decide(x) for x in X]
     session.service.commit(
         [
@@ -211,17 +211,17 @@ def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
             for id_, x in zip("abc", X, strict=True)
         ]
     )
-    answers = [OutcomeRequest(id_, hit=True) for id_ in "abc"]
+    answers = [OutcomeRequest(id_, label=label) for id_, label in zip("abc", truth, strict=True)]
     told = session.service.commit(
         [Call(session.service.handler.outcome, one) for one in answers]
     )  # in one turn
     assert [done.result["outcome"]["learnt"] for done in told] == [True, False, True]
     assert (session.stats.refused, session.stats.outcomes, session.stats.learnt) == (1, 3, 2)
     assert not session.find("b").outcome["learnt"]
-    twin.update(made[0], hit=True)
+    twin.update(made[0], label=truth[0])
     with pytest.raises(WeightsOverflow):
-        twin.update(made[1], hit=True)
-    twin.update(made[2], hit=True)
+        twin.update(made[1], label=truth[1])
+    twin.update(made[2], label=truth[2])
     assert bits(session.learner) == bits(twin)
 
 

@@ -12,9 +12,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import superarm as sa
-from superarm.errors import InvalidInput, WeightsOverflow
+from superarm.errors import InvalidInput
 
-BAD = [1e2, -999.0, 1e4, 1e6, 1e10, 1e15]
+BAD = [1e2, -999.0, 1e4, 1e6, 1e10, 1e15, 1e20, -3e38]
 
 
 def table(n: int, seed: int = 0, tails: bool = False) -> tuple[Any, Any]:
@@ -81,11 +81,7 @@ def test_one_bad_row_with_both_parts(where: str, bad: float) -> None:
             dense, indices, values = X[0].copy(), W[0].indices, W[0].data.copy()
             (dense if where == "dense" else values)[0] = bad
             row = sa.Row(dense, (indices, values), 30)
-            if where == "sparse" and bad > 1e14:
-                with pytest.raises(WeightsOverflow):  # its square is more than a float may be
-                    answer(learner, row, 0)
-            else:
-                answer(learner, row, 0)
+            answer(learner, row, 0)
         after.append(hits(learner, (X, W), y, np.arange(7000, 9000)))
     assert after[1] > after[0] - 0.02
 
@@ -162,13 +158,13 @@ def test_a_change_of_units(factor: float, forget: float, points: float) -> None:
     assert hits(learner, X[30_000:], y[30_000:]) > before - points
 
 
-@pytest.mark.parametrize("bad", [1e16, 1e30, np.inf, np.nan])
-def test_what_is_beyond_is_refused_and_changes_nothing(bad: float) -> None:
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_what_is_no_number_is_refused_and_changes_nothing(bad: float) -> None:
     X, y = table(1000)
     learner = sa.SetLogit(n_labels=6, set_size=2)
     learner.run(X, y)
     state = {name: array.copy() for name, array in learner.core.state().items()}
-    with pytest.raises((InvalidInput, WeightsOverflow)):
+    with pytest.raises(InvalidInput):
         answer(learner, np.array([bad, 0, 0, 0, 0], np.float32), 0)
     for name, array in learner.core.state().items():
         if "rule" not in name:

@@ -238,13 +238,13 @@ def test_a_decision_counts_once(tmp_path: Path) -> None:
 
 
 def test_a_refused_update_in_the_fused_loop_leaves_what_single_calls_leave():
-    X = np.array([[1.0, 2.0], [1e20, 1.0]], np.float32)
-    fused, single = (sa.SetLogit(n_labels=4, n_features=2, set_size=2) for _ in range(2))
+    X = np.ones((2, 2), np.float32)
+    fused, single = (sa.Softmax(n_labels=4, n_features=2, step=6e14) for _ in range(2))
     with pytest.raises(WeightsOverflow, match="the update of round 1 would overflow"):
         fused.run(X, [0, 1])
     for x, y in zip(X, [0, 1], strict=True):
         decision = single.decide(x)
         if y == 0:
-            single.update(decision, hit=y in decision.labels)
+            single.update(decision, label=0)
     assert fused.cursor() == single.cursor()
     assert (fused.answered.count, fused.round) == (single.answered.count, single.round) == (1, 2)

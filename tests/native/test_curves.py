@@ -12,7 +12,7 @@ from native_hooks import averaged_step, gate_slope, random_feature_scores, rando
 from scipy.sparse import csr_matrix
 
 import superarm as sa
-from superarm.errors import InvalidInput, WeightsOverflow
+from superarm.errors import InvalidInput
 from superarm.learners import setlogit
 from superarm.native.curves import Curves
 
@@ -239,7 +239,7 @@ def test_bad_numbers_of_curves(bad: Any) -> None:
         sa.AveragedSoftmax(n_labels=4, n_features=3, curves=bad)
 
 
-def test_huge_and_broken_rows_change_nothing() -> None:
+def test_broken_rows_change_nothing() -> None:
     X, y = rings(100)
     learner = made(X, 6)
     learner.run(X, y)
@@ -247,9 +247,6 @@ def test_huge_and_broken_rows_change_nothing() -> None:
     for bad in (np.nan, np.inf):
         with pytest.raises(InvalidInput, match="finite"):
             learner.decide(np.array([bad, 0, 0, 0], np.float32))
-    decision = learner.decide(np.array([1e20, 0, 0, 0], np.float32))
-    with pytest.raises(WeightsOverflow):
-        learner.update(decision, hit=True)
     np.testing.assert_array_equal(learner.scores(X), before)
 
 

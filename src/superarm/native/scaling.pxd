@@ -42,12 +42,13 @@ cdef class StandardScaling(Scaling):
     cdef float* limit
     cdef float* first_values
     cdef float* z
-    cdef float* imputed
+    cdef float* repaired
+    cdef const float* x  # the row that was scaled last, repaired where it had to be
     cdef float* sparse_z
     cdef double squared_norm  # |z|^2 of the row that was scaled last
     cdef double _scale_dense(self, const Row* row, Features* out) noexcept nogil
     cdef double _scale_sparse(self, const Row* row) noexcept nogil
-    cdef void _update_dense(self, const Row* row) noexcept nogil
+    cdef void _update_dense(self) noexcept nogil
     cdef void _update_numbers(self, const float* x, Py_ssize_t first, Py_ssize_t last) noexcept nogil
     cdef void _init_stats(self, Py_ssize_t j, float x) noexcept nogil
     cdef void _update_sparse(self, const Row* row) noexcept nogil

@@ -36,6 +36,9 @@ median. A column that changes is followed:
 What moves slowly is renewed seldom: 1 / sd, the limits and whether a column is narrower, with every row at first, then
 after each further 1 %, or 100 rows; with every row while a column is wider or moved.
 
+**Huge values.** A number beyond ±HUGE counts as ±HUGE, so that no square leaves float32: an identifier of 19 digits is a
+constant column, not a row that nothing can be learnt from. NaN and infinity are refused.
+
 **Named rows** (data/columns.py): the first ``n_numbers`` dense columns are numbers, and column n_numbers + j says
 whether number j is missing. Then z_j = 0, and its statistics stay. All dense columns after the numbers are marks of 0
 and ±1, which keep their scale (sd = 1): a rare word is not louder than a common one.
@@ -48,6 +51,7 @@ from superarm.native.cpu cimport kernels
 from superarm.native.linear cimport prefetch_features
 
 cdef float MAX_FLOAT = 3.402823466e38
+cdef float HUGE = 1e15  # as in c/scaling.h
 cdef float FAST_RATE = 0.016
 cdef enum:
     N_FIRST = 16
@@ -145,7 +149,8 @@ cdef class StandardScaling(Scaling):
         self.df = self.floats("df", width)
         self.n_sparse_rows = self.doubles("n_sparse_rows", 1)
         self.z = self.scratch_floats("z", d)
-        self.imputed = self.scratch_floats("imputed", d if n_numbers else 0)  # what is missing filled in
+        self.repaired = self.scratch_floats("repaired", d)  # what is missing filled in, what is huge bounded
+        self.x = self.repaired
         self.sparse_z = self.scratch_floats("sparse_z", width)
 
     cdef void scale(self, const Row* row, Features* x) noexcept nogil:
@@ -166,16 +171,20 @@ cdef class StandardScaling(Scaling):
         cdef double total, typical
         if n > 0:  # what is missing is as the mean
             for j in range(n):
-                self.imputed[j] = x[j] if x[n + j] == 0.0 else self.mean[j]
+                self.repaired[j] = x[j] if x[n + j] == 0.0 else self.mean[j]
             for j in range(n, d):
-                self.imputed[j] = x[j]
-            x = self.imputed
-        total = self.squared_norm = kernels.standardise(x, self.mean, self.inverse, z, d, &huge)
-        if huge:  # a step refuses it; NaN and inf, which clipping would hide, are shown by the scores
+                self.repaired[j] = x[j]
+            x = self.repaired
+        total = kernels.standardise(x, self.mean, self.inverse, z, d, &huge)
+        if huge:
             for j in range(d):
-                if not fabsf(x[j]) <= MAX_FLOAT:
+                if not fabsf(x[j]) <= MAX_FLOAT:  # clipping would hide NaN and infinity: the scores show them
                     z[j] = <float>NAN
-            return INFINITY
+                    return INFINITY
+                self.repaired[j] = min(HUGE, max(-HUGE, x[j]))
+            x = self.repaired
+            total = kernels.standardise(x, self.mean, self.inverse, z, d, &huge)
+        self.x, self.squared_norm = x, total
         if total > 0.0:
             typical = self.counters.mean_squared_norm if self.counters.mean_squared_norm > 0.0 else total
             out.factor = <float>sqrt((1.0 - self.bias * self.bias) / sqrt(total * typical))
@@ -188,25 +197,28 @@ cdef class StandardScaling(Scaling):
         cdef double rows = self.n_sparse_rows[0] + 2.0, rest = 1.0 - self.sparse_bias * self.sparse_bias, ratio
         for i in range(n):
             ratio = rows / (self.df[row.indices[i]] + 1.0)
-            v = row.values[i] * <float>(log(ratio if ratio > 1.0 else 1.0) + 0.1)
+            v = row.values[i]
+            if HUGE < fabsf(v) <= MAX_FLOAT:
+                v = HUGE if v > 0.0 else -HUGE
+            v *= <float>(log(ratio if ratio > 1.0 else 1.0) + 0.1)
             z[i] = v
             total += v * v
         if total > 0.0:
             scale = <float>sqrt(rest / total)
             for i in range(n):
                 z[i] *= scale
-        if total <= 1e30:
+        if total <= MAX_FLOAT:
             return rest if total > 0.0 else 0.0
-        return INFINITY  # what is huge or NaN, a step refuses
+        return INFINITY  # NaN or infinity, which a step refuses
 
     cdef void update_stats(self, const Row* row) noexcept nogil:
         if self.d > 0:
-            self._update_dense(row)
+            self._update_dense()
         if self.width > 0:
             self._update_sparse(row)
 
-    cdef void _update_dense(self, const Row* row) noexcept nogil:
-        cdef const float* x = row.x
+    cdef void _update_dense(self) noexcept nogil:
+        cdef const float* x = self.x
         cdef Counters* counters = self.counters
         cdef Py_ssize_t j, d = self.d, n = self.n_numbers
         cdef double rate = max(1.0 / (counters.n_rows + 1.0), self.forget)
