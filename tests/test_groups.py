@@ -18,7 +18,7 @@ from superarm.groups import MISSING, GroupCoverage, Groups, coverage_by, pooled,
 from superarm.journal.backends import open_store
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.projector import Projector
-from superarm.journal.totals import MAX_GROUPS, OTHERS, Totals
+from superarm.journal.totals import MAX_GROUPS, OTHERS, CoverageCounts, Totals
 from superarm.logs import Log, Policy, Writer, evaluate, summarize
 from superarm.service import Service
 from superarm.service.handler import DecisionRequest, OutcomeRequest
@@ -263,21 +263,21 @@ def test_groups_beyond_the_most_are_counted_together() -> None:
     for i in range(MAX_GROUPS + 5):
         stats.count_for_promise(True, 2, None, str(i))
     assert len(stats.coverage_by_group) == MAX_GROUPS + 1
-    assert stats.coverage_by_group[OTHERS] == [5, 5, 10]
+    assert stats.coverage_by_group[OTHERS] == CoverageCounts(5, 5, 10)
     assert stats.coverage_by_label == {}
     stats.count_for_promise(False, 1, "new", None)
-    assert stats.coverage_by_label == {"new": [1, 0, 1]}
+    assert stats.coverage_by_label == {"new": CoverageCounts(1, 0, 1)}
 
 
 def test_a_group_may_be_new_while_the_figures_are_read(tmp_path) -> None:
     """The thread of the commits counts meanwhile: names and counts used to be listed one after the other."""
 
-    class Growing(dict[str, list[int]]):
+    class Growing(dict[str, CoverageCounts]):
         def values(self) -> Any:
-            self["new"] = [1, 1, 1]
+            self["new"] = CoverageCounts(1, 1, 1)
             return super().values()
 
     service = Service.open(tmp_path / "events.db", labels=["x", "y"], n_features=2, set_size=1)
-    service.model.projector.totals.stats.coverage_by_group = Growing(old=[1, 1, 1])
+    service.model.projector.totals.stats.coverage_by_group = Growing(old=CoverageCounts(1, 1, 1))
     assert [part["name"] for part in views.stats(service)["by_group"]["parts"]] == ["old"]
     service.close()

@@ -186,8 +186,8 @@ def test_a_default_moves_no_promise_and_the_late_answer_moves_it_as_one_in_time(
             assert promise_of(slow) == promise_of(prompt) != before
     coverage = slow.learner.coverage
     assert coverage.answers == 4
-    ((answers, hits, _),) = slow.stats.coverage_by_group.values()
-    assert (answers, hits / answers) == (4, pytest.approx(coverage.kept))
+    (counts,) = slow.stats.coverage_by_group.values()
+    assert (counts.outcomes, counts.hits / counts.outcomes) == (4, pytest.approx(coverage.kept))
     assert replayed(slow, from_start=True).same
     whole, single = (Projector(slow.store, slow.store.snapshot(0)) for _ in range(2))
     whole.catch_up()

@@ -263,8 +263,8 @@ def test_the_curves_of_the_totals_stay_short():
     for i in range(5000):
         stats.count_decision(1000.0 + 0.37 * i, ["label-0"], ["label-1" if i % 4 == 0 else "label-0"], 0.5)
     assert len(stats.slots) <= 240
-    assert sum(slot[0] for slot in stats.slots) == 5000
-    assert sum(slot[1] for slot in stats.slots) == stats.explored == 1250
+    assert sum(slot.decisions for slot in stats.slots) == 5000
+    assert sum(slot.explored for slot in stats.slots) == stats.explored == 1250
     assert stats.start + len(stats.slots) * stats.width >= 1000.0 + 0.37 * 4999
     assert Totals.from_dict(totals.to_dict()).to_dict() == totals.to_dict()
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from math import exp, isnan, nan
 
 import numpy as np
 from msgspec import msgpack
@@ -21,64 +20,11 @@ from superarm.decisions import Decision
 from superarm.errors import FeedbackError, InvalidInput, SuperarmError
 from superarm.journal.events import Event
 from superarm.journal.snapshots import learner_from_bytes, model_bytes
+from superarm.journal.totals import HitRateEstimate
 from superarm.learners import Learner
 from superarm.learners.registry import make, parse
-from superarm.logs.hit_rates import HitRateSums
-from superarm.logs.weights import ImportanceWeights
 
-ESTIMATE_BATCH = 256
 MAX_TOPS = 100_000  # decisions without an outcome, the newest, whose top sets are kept
-
-
-class HitRateEstimate:
-    """The estimated hit rate of the top sets of a learner."""
-
-    def __init__(self, sums: HitRateSums | None = None) -> None:
-        self._sums = HitRateSums("set") if sums is None else sums
-        self._waiting: list[tuple[float, float]] = []
-
-    def add(self, top: Sequence[str], shown: Sequence[str], log_propensity: float | None, hit: bool) -> None:
-        if log_propensity is None:
-            weight = nan
-        else:
-            weight = exp(-log_propensity) if top == shown or set(top) == set(shown) else 0.0
-        self._waiting.append((weight, float(hit)))
-        if len(self._waiting) >= ESTIMATE_BATCH:
-            self._count()
-
-    def _count(self) -> None:
-        if self._waiting:
-            w, f = np.array(self._waiting).T
-            none, unknown = np.zeros(len(w)), np.full(len(w), np.nan)
-            self._sums.add(
-                ImportanceWeights(w, unknown, unknown), f, none, none, none, none + 1.0, ~np.isnan(w)
-            )
-            self._waiting.clear()
-
-    def report(self, spec: str, learnt: int, stop_reason: str = "") -> JsonObject:
-        """Return the estimated hit rate of a learner, had it shown its top sets, for `GET /v1/stats`.
-
-        Args:
-            spec: the learner.
-            learnt: outcomes that it has learnt; ``rows`` are those that the estimate rests on.
-            stop_reason: why the learner has stopped; empty if it has not.
-        """
-        # of a copy: reading may run in another thread than adding
-        current = HitRateEstimate.from_dict(self._sums.to_dict())
-        current._waiting = list(self._waiting)
-        current._count()
-        snips = next(estimate for estimate in current._sums.estimates() if estimate.name == "snips")
-        rates = {"rate": snips.value, "low": snips.low, "high": snips.high}
-        counts = {"rows": snips.rows, "learnt": learnt, "problem": stop_reason or snips.problem}
-        return {"learner": spec, **{k: None if isnan(v) else v for k, v in rates.items()}, **counts}
-
-    def to_dict(self) -> JsonObject:
-        self._count()
-        return self._sums.to_dict()
-
-    @classmethod
-    def from_dict(cls, data: JsonObject) -> HitRateEstimate:
-        return cls(HitRateSums.from_dict(data))
 
 
 class Shadow:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from math import sqrt
+from itertools import zip_longest
+from math import exp, isnan, nan, sqrt
 from typing import ClassVar
 
+import numpy as np
 from msgspec import Struct, convert, field, to_builtins
+from msgspec.structs import astuple
 
 from superarm._types import JsonObject
 from superarm.journal.changes import OperatorSettings
-from superarm.journal.shadows import HitRateEstimate
+from superarm.logs.hit_rates import HitRateSums
+from superarm.logs.weights import ImportanceWeights
 
 MAX_REFUSALS = 1_000  # refusals that are remembered
 # seconds
@@ -21,9 +25,42 @@ AGE_BUCKETS = (
 MAX_SLOTS = 240  # points of the curves
 MAX_GROUPS, OTHERS = 200, "(others)"  # groups beyond these are counted together
 RECENT, LONG_RUN = 300, 20_000  # answers over which the hit rate is smoothed, for `falling`
+ESTIMATE_BATCH = 256  # answers that are added to an estimate at once
 
-# what is counted in a slot of the curves
-DECISIONS, EXPLORED, OUTCOMES, HITS = range(4)
+
+class LabelCounts(Struct, array_like=True):
+    """The sets that showed a label: how many, how many of them had an outcome, how many a hit."""
+
+    shown: int = 0
+    answered: int = 0
+    hits: int = 0
+
+
+class CoverageCounts(Struct, array_like=True):
+    """Outcomes that count for the promised coverage: how many, how many hits, how many labels were shown."""
+
+    outcomes: int = 0
+    hits: int = 0
+    labels_shown: int = 0
+
+
+class CurveSlot(Struct, array_like=True):
+    """What happened in one slot of the curves."""
+
+    decisions: int = 0
+    explored: int = 0
+    outcomes: int = 0
+    hits: int = 0
+
+    def __add__(self, other: CurveSlot) -> CurveSlot:
+        return CurveSlot(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+
+class Refusal(Struct, array_like=True):
+    """Why an event had no effect, and the field of the request that is at fault, where it is one."""
+
+    reason: str
+    field: str | None = None
 
 
 class Stats(Struct):
@@ -50,16 +87,14 @@ class Stats(Struct):
     long_run_rate: float = 0.0  # ... of many more
     age_sum: float = 0.0  # of outcomes, in seconds
     ages: list[int] = field(default_factory=lambda: [0] * (len(AGE_BUCKETS) + 1))
-    # how many sets showed a label, how many of them had an outcome, how many a hit
-    by_label: dict[str, list[int]] = {}
+    by_label: dict[str, LabelCounts] = {}
     set_size_counts: list[int] = []  # sets of 0, 1, 2 … labels
-    # of outcomes that count for the promised coverage: how many, how many hits, how many labels were shown
-    coverage_by_label: dict[str, list[int]] = {}  # for each right label that was named
-    coverage_by_group: dict[str, list[int]] = {}  # for each group
-    unnamed: int = 0  # how many of them name no label
+    coverage_by_label: dict[str, CoverageCounts] = {}  # for each right label that was named
+    coverage_by_group: dict[str, CoverageCounts] = {}
+    unnamed: int = 0  # outcomes that count for the promised coverage, and name no label
     start: float = 0.0  # of the curves: seconds since 1970
     width: float = 0.25  # of a slot: seconds
-    slots: list[list[int]] = []
+    slots: list[CurveSlot] = []
 
     @property
     def pending(self) -> int:
@@ -70,15 +105,15 @@ class Stats(Struct):
     ) -> None:
         self.decisions += 1
         slot = self._slot(time)
-        slot[DECISIONS] += 1
+        slot.decisions += 1
         if labels != top and set(labels) != set(top):
             self.explored += 1
-            slot[EXPLORED] += 1
+            slot.explored += 1
         while len(self.set_size_counts) <= len(labels):
             self.set_size_counts.append(0)
         self.set_size_counts[len(labels)] += 1
         for label in labels:
-            self.by_label.setdefault(label, [0, 0, 0])[0] += 1
+            self.by_label.setdefault(label, LabelCounts()).shown += 1
         if propensity is not None and (self.min_propensity is None or propensity < self.min_propensity):
             self.min_propensity = propensity
 
@@ -102,13 +137,13 @@ class Stats(Struct):
         self.age_sum += age
         self.ages[bisect_left(AGE_BUCKETS, age)] += 1
         slot = self._slot(time)
-        slot[OUTCOMES] += 1
+        slot.outcomes += 1
         self.hits += hit
-        slot[HITS] += hit
+        slot.hits += hit
         for label in labels:
             counts = self.by_label[label]
-            counts[1] += 1
-            counts[2] += hit
+            counts.answered += 1
+            counts.hits += hit
         count = self.outcomes + self.late
         self.recent_rate += (hit - self.recent_rate) / min(count, RECENT)
         self.long_run_rate += (hit - self.long_run_rate) / min(count, LONG_RUN)
@@ -119,14 +154,15 @@ class Stats(Struct):
         if right is None:
             self.unnamed += 1
         else:
-            parts.append(self.coverage_by_label.setdefault(right, [0, 0, 0]))
+            parts.append(self.coverage_by_label.setdefault(right, CoverageCounts()))
         if group is not None:
             is_counted = group in self.coverage_by_group or len(self.coverage_by_group) < MAX_GROUPS
-            parts.append(self.coverage_by_group.setdefault(group if is_counted else OTHERS, [0, 0, 0]))
+            name = group if is_counted else OTHERS
+            parts.append(self.coverage_by_group.setdefault(name, CoverageCounts()))
         for part in parts:
-            part[0] += 1
-            part[1] += hit
-            part[2] += size
+            part.outcomes += 1
+            part.hits += hit
+            part.labels_shown += size
 
     def count_timeout(self, learnt: bool, refused: bool) -> None:
         self.timeouts += 1
@@ -145,19 +181,70 @@ class Stats(Struct):
         error = sqrt(max(self.long_run_rate * (1.0 - self.long_run_rate), 0.01) / (2 * RECENT))
         return self.recent_rate < self.long_run_rate - 5.0 * error
 
-    def _slot(self, time: float) -> list[int]:
+    def _slot(self, time: float) -> CurveSlot:
         """Return the counts of the slot of a time."""
         if not self.slots:
             self.start = float(int(time))
         index = max(int((time - self.start) / self.width), 0)
         while index >= MAX_SLOTS:
-            pairs = [self.slots[i : i + 2] for i in range(0, len(self.slots), 2)]
-            self.slots = [[sum(column) for column in zip(*pair, strict=True)] for pair in pairs]
+            even, odd = self.slots[::2], self.slots[1::2]
+            self.slots = [a + b for a, b in zip_longest(even, odd, fillvalue=CurveSlot())]
             self.width *= 2.0
             index = int((time - self.start) / self.width)
         while len(self.slots) <= index:
-            self.slots.append([0, 0, 0, 0])
+            self.slots.append(CurveSlot())
         return self.slots[index]
+
+
+class HitRateEstimate:
+    """The estimated hit rate of the top sets of a learner."""
+
+    def __init__(self, sums: HitRateSums | None = None) -> None:
+        self._sums = HitRateSums("set") if sums is None else sums
+        self._waiting: list[tuple[float, float]] = []
+
+    def add(self, top: Sequence[str], shown: Sequence[str], log_propensity: float | None, hit: bool) -> None:
+        if log_propensity is None:
+            weight = nan
+        else:
+            weight = exp(-log_propensity) if top == shown or set(top) == set(shown) else 0.0
+        self._waiting.append((weight, float(hit)))
+        if len(self._waiting) >= ESTIMATE_BATCH:
+            self._count()
+
+    def _count(self) -> None:
+        if self._waiting:
+            w, f = np.array(self._waiting).T
+            none, unknown = np.zeros(len(w)), np.full(len(w), np.nan)
+            self._sums.add(
+                ImportanceWeights(w, unknown, unknown), f, none, none, none, none + 1.0, ~np.isnan(w)
+            )
+            self._waiting.clear()
+
+    def report(self, spec: str, learnt: int, stop_reason: str = "") -> JsonObject:
+        """Return the estimated hit rate of a learner, had it shown its top sets, for `GET /v1/stats`.
+
+        Args:
+            spec: the learner.
+            learnt: outcomes that it has learnt; ``rows`` are those that the estimate rests on.
+            stop_reason: why the learner has stopped; empty if it has not.
+        """
+        # of a copy: reading may run in another thread than adding
+        current = HitRateEstimate.from_dict(self._sums.to_dict())
+        current._waiting = list(self._waiting)
+        current._count()
+        snips = next(estimate for estimate in current._sums.estimates() if estimate.name == "snips")
+        rates = {"rate": snips.value, "low": snips.low, "high": snips.high}
+        counts = {"rows": snips.rows, "learnt": learnt, "problem": stop_reason or snips.problem}
+        return {"learner": spec, **{k: None if isnan(v) else v for k, v in rates.items()}, **counts}
+
+    def to_dict(self) -> JsonObject:
+        self._count()
+        return self._sums.to_dict()
+
+    @classmethod
+    def from_dict(cls, data: JsonObject) -> HitRateEstimate:
+        return cls(HitRateSums.from_dict(data))
 
 
 class Totals(Struct):
@@ -174,7 +261,7 @@ class Totals(Struct):
     stats: Stats = field(default_factory=Stats)
     settings: OperatorSettings = field(default_factory=OperatorSettings)
     estimate: HitRateEstimate = field(default_factory=HitRateEstimate)
-    refusals: dict[int, list[str | None]] = {}
+    refusals: dict[int, Refusal] = {}
     refused_seqs: set[int] = set()
 
     @classmethod
@@ -188,7 +275,7 @@ class Totals(Struct):
 
     def refuse(self, seq: int, reason: str, field: str | None = None) -> None:
         """Remember that an event has no effect."""
-        self.refusals[seq] = [reason, field]
+        self.refusals[seq] = Refusal(reason, field)
         self.refused_seqs.add(seq)
         if len(self.refusals) > MAX_REFUSALS:
             del self.refusals[next(iter(self.refusals))]

@@ -285,7 +285,7 @@ class Service:
         projector = self.model.projector
         settings, refused = projector.totals.settings, projector.totals.refusals.get(seq)
         if refused is not None:
-            raise InvalidRequest(str(refused[0]), field=refused[1])
+            raise InvalidRequest(refused.reason, field=refused.field)
         erases = isinstance(request, Erase)
         return {
             "what": request.what,

@@ -9,11 +9,12 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import astuple
 
 from superarm._types import JsonObject
 from superarm.groups import coverage_by, worst_first
 from superarm.journal.records import DecisionRecord
-from superarm.journal.totals import AGE_BUCKETS
+from superarm.journal.totals import AGE_BUCKETS, CoverageCounts, LabelCounts
 from superarm.learners import Learner
 from superarm.service.responses import decision_record_body
 
@@ -87,7 +88,7 @@ def stats(service: Service) -> JsonObject:
     by_id = service.store.events_by_id(recent)
     # another thread counts meanwhile: each dict is looked up, or listed at once
     labels, covered = projector.labels, stats.coverage_by_label
-    by_label = [stats.by_label.get(label, (0, 0, 0)) for label in labels]
+    by_label = [stats.by_label.get(label, LabelCounts()) for label in labels]
     totals = {
         "now": now,
         **{name: getattr(stats, name) for name in (*stats.COUNTS, "pending")},
@@ -97,11 +98,15 @@ def stats(service: Service) -> JsonObject:
         "ages": {"below": [*AGE_BUCKETS, None], "count": stats.ages},
         "labels": {
             "name": labels,
-            "shown": [counts[0] for counts in by_label],
-            "answered": [counts[1] for counts in by_label],
-            "hit": [counts[2] for counts in by_label],
+            "shown": [counts.shown for counts in by_label],
+            "answered": [counts.answered for counts in by_label],
+            "hit": [counts.hits for counts in by_label],
         },
-        "curve": {"start": stats.start, "width": stats.width, "slots": stats.slots},
+        "curve": {
+            "start": stats.start,
+            "width": stats.width,
+            "slots": [astuple(slot) for slot in stats.slots],
+        },
         "sizes": stats.set_size_counts,
         "promise": _promised_coverage(projector.learner),
         "by_label": {
@@ -147,9 +152,9 @@ def _promised_coverage(learner: Learner) -> JsonObject | None:
     return {name: _null_for_nan(getattr(coverage, name)) for name in names}
 
 
-def _coverage_parts(counts: Sequence[tuple[str, list[int]]]) -> list[JsonObject]:
+def _coverage_parts(counts: Sequence[tuple[str, CoverageCounts]]) -> list[JsonObject]:
     """Return the coverage of each label or group, the least first."""
-    sums = np.array([count for _, count in counts], float).reshape(-1, 3)
+    sums = np.array([astuple(count) for _, count in counts], float).reshape(-1, 3)
     shown, _ = worst_first(coverage_by([name for name, _ in counts], sums), MAX_PARTS)
     return [asdict(part) for part in shown]
 
