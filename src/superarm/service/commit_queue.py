@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic, perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from superarm.service.errors import Overloaded
 
@@ -32,15 +32,18 @@ class AfterCommit:
     compute: Callable[[], Any]
 
 
-class Call(NamedTuple):
-    """``method(argument)``, to be made in a batch.
+@dataclass(slots=True, eq=False)
+class Call:
+    """``method(argument)``, to be made in a batch, which then sets its result or its error.
 
-    What it returns is its result, or an `AfterCommit` where the result is known only then.
+    What the method returns is the result, or an `AfterCommit` where the result is known only then.
     """
 
     method: Callable[[Any], Any]
     argument: Any
-    future: Any = None  # an asyncio.Future; None if the caller itself runs the batch
+    future: asyncio.Future[Any] | None = None  # None if the caller itself runs the batch
+    result: Any = None
+    error: Exception | None = None
 
     @property
     def id(self) -> str | None:
@@ -48,22 +51,14 @@ class Call(NamedTuple):
         return getattr(self.argument, "id", None)
 
 
-class CallResult(NamedTuple):
-    """The result of a call, or its error."""
-
-    future: Any
-    result: Any
-    error: Exception | None = None
-
-
 class CommitQueue:
     """Commits batches: wait a moment, hand what waits to the thread, answer.
 
     Args:
-        commit: makes calls, and returns their results when all they wrote is durable.
+        commit: makes calls, and returns when all they wrote is durable.
     """
 
-    def __init__(self, commit: Callable[[list[Call]], list[CallResult]]) -> None:
+    def __init__(self, commit: Callable[[list[Call]], object]) -> None:
         self.count, self.seconds = 0, 0.0
         self._commit = commit
         self._mean_seconds = 0.0  # seconds that a batch takes, smoothed
@@ -131,27 +126,30 @@ class CommitQueue:
         while (batch := self._jobs.get()) is not None:
             began = perf_counter()
             try:
-                results = self._commit(batch)
+                self._commit(batch)
             except Exception as error:  # a batch that failed has not happened
-                results = [CallResult(call.future, None, error) for call in batch]
+                for call in batch:
+                    call.error = error
             try:
-                self._loop.call_soon_threadsafe(self._resolve, results, perf_counter() - began)
+                self._loop.call_soon_threadsafe(self._resolve, batch, perf_counter() - began)
             except RuntimeError:  # the loop is gone
                 return
 
-    def _resolve(self, results: list[CallResult], seconds: float) -> None:
+    def _resolve(self, batch: list[Call], seconds: float) -> None:
         self.count += 1
         self.seconds += seconds
         self._mean_seconds += 0.1 * (seconds - self._mean_seconds)
-        for future, result, error in results:
-            if future.done():  # the caller has gone away
+        for call in batch:
+            future, error = call.future, call.error
+            if future is None or future.done():  # the caller has gone away
                 continue
+            if isinstance(error, StopIteration):  # a Future refuses it, and would never be done
+                error = RuntimeError(f"failed with {error!r}")
             if error is None:
-                future.set_result(result)
-            else:  # a Future takes no StopIteration: it would never be done, and neither would any later batch
-                failed = RuntimeError(f"failed with {error!r}") if isinstance(error, StopIteration) else error
-                future.set_exception(failed)
+                future.set_result(call.result)
+            else:
+                future.set_exception(error)
         self._busy = False
-        self._expected_calls = min(len(results) + len(self._waiting), MAX_BATCH)
+        self._expected_calls = min(len(batch) + len(self._waiting), MAX_BATCH)
         if self._waiting:
             self._gather()

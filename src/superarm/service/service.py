@@ -28,7 +28,7 @@ from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnav
 from superarm.journal.snapshots import import_user_learner, learner_from_bytes, model_bytes
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import JournalStore
-from superarm.service.commit_queue import AfterCommit, Call, CallResult, CommitQueue
+from superarm.service.commit_queue import AfterCommit, Call, CommitQueue
 from superarm.service.errors import InvalidRequest
 from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryAfterCommit
 from superarm.service.served_model import ServedModel
@@ -132,15 +132,15 @@ class Service:
 
     # ------------------------------------------------------------ batches
 
-    def commit(self, calls: list[Call]) -> list[CallResult]:
-        """Make calls; return when all that they have written is durable and projected."""
+    def commit(self, calls: list[Call]) -> list[Call]:
+        """Make calls; return them with their results when all that they have written is durable and projected."""
         self._recover()
         if self.outage is not None and not (self._readable_in_outage and self.model.projector.is_intact):
             raise self.outage
-        done: list[CallResult] = []
         try:
-            while calls:
-                calls = self._commit_once(calls, done)
+            waiting = calls
+            while waiting:
+                waiting = self._commit_once(waiting)
         except JournalUnavailable as error:
             self.fail(error)
             raise
@@ -148,50 +148,50 @@ class Service:
             outage = JournalUnavailable(str(error))
             self.fail(outage)
             raise outage from error
-        return done
+        return calls
 
     def call(self, method: Callable[[Any], Any], argument: Any = None) -> Any:
         """Make one call in a batch of its own; return its result."""
-        [done] = self.commit([Call(method, argument)])
-        if done.error is not None:
-            raise done.error
-        return done.result
+        [call] = self.commit([Call(method, argument)])
+        if call.error is not None:
+            raise call.error
+        return call.result
 
-    def _commit_once(self, calls: list[Call], done: list[CallResult]) -> list[Call]:
+    def _commit_once(self, calls: list[Call]) -> list[Call]:
         """Commit once; return the calls that must be made again."""
         handler = self.handler
         handler.begin(calls, self.outage)
-        results: list[tuple[Call, Any]] = []
+        made: list[Call] = []
         retry: list[Call] = []
         for call in calls:
             try:
-                results.append((call, call.method(call.argument)))
+                call.result = call.method(call.argument)
+                made.append(call)
             except RetryAfterCommit:
                 retry.append(call)
             except (JournalUnavailable, JournalMismatch) as error:
                 if error is not self.outage:  # that concerns all calls
                     raise
-                done.append(CallResult(call.future, None, error))
+                call.error = error
             except Exception as error:  # of that call alone
-                done.append(CallResult(call.future, None, error))
+                call.error = error
         events = handler.staged_events()
         if events:
-            # another process was faster: these calls are made again, and find what it wrote
             try:
                 duplicates = {event.id for event in self.store.append(events, after=handler.staged_after())}
-            except OtherEventsFirst:
-                return retry + [call for call, _ in results]
+            except OtherEventsFirst:  # of another process: these calls are made again, and find what it wrote
+                return retry + made
             self.model.apply(events)
-            retry += [call for call, _ in results if call.id in duplicates]
-            results = [(call, result) for call, result in results if call.id not in duplicates]
-        for call, result in results:
-            try:
-                value = result.compute() if isinstance(result, AfterCommit) else result
-                done.append(CallResult(call.future, value))
-            except Exception as error:  # what the batch itself wrote is durable
-                done.append(CallResult(call.future, None, error))
-                if isinstance(error, JournalUnavailable):
-                    self.fail(error)
+            retry += [call for call in made if call.id in duplicates]
+            made = [call for call in made if call.id not in duplicates]
+        for call in made:
+            if isinstance(call.result, AfterCommit):
+                try:
+                    call.result = call.result.compute()
+                except Exception as error:  # what the batch itself wrote is durable
+                    call.error = error
+                    if isinstance(error, JournalUnavailable):
+                        self.fail(error)
         return retry
 
     def fail(self, error: JournalUnavailable) -> None:
