@@ -46,11 +46,21 @@ def part_of(target: Path) -> Iterator[Path]:
     discard(*files)
     try:
         yield part
-        os.replace(part, target)  # noqa: PTH105  (os.*: tests make each of these calls fail in turn)
-        if os.name != "nt":
-            sync(target.parent)
+        _rename(part, target)
     finally:
         discard(*files)
+
+
+def move_durably(part: Path, target: Path) -> None:
+    """Make a finished file durable, and only then give it the name of ``target``, in the same folder."""
+    sync(part)
+    _rename(part, target)
+
+
+def _rename(part: Path, target: Path) -> None:
+    os.replace(part, target)  # noqa: PTH105  (os.*: tests make each of these calls fail in turn)
+    if os.name != "nt":
+        sync(target.parent)
 
 
 def clear_parts(target: Path) -> None:
@@ -68,7 +78,7 @@ def discard(*paths: Path) -> None:
 
 def sync(path: Path) -> None:
     """Make a file durable, or the names in a folder: a rename survives a power cut only after that."""
-    opened = os.open(path, os.O_RDONLY)
+    opened = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)  # Windows syncs what can be written
     try:
         os.fsync(opened)
     finally:

@@ -14,12 +14,10 @@ INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
 
 def main() -> None:
     """The ``superarm`` command: errors in one sentence, and a quiet end after Ctrl-C."""
-    if sys.argv[1:2] == ["serve"]:
-        for number in (
-            signal.SIGHUP,
-            signal.SIGUSR1,
-        ):  # importing takes a second, in which either would end it
-            signal.signal(number, lambda *_: None)
+    if sys.argv[1:2] == ["serve"] and sys.platform != "win32":
+        # importing takes a second, in which either of these would end the service
+        signal.signal(signal.SIGHUP, lambda *_: None)
+        signal.signal(signal.SIGUSR1, lambda *_: None)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that knows no ± gets a question mark
             stream.reconfigure(errors="replace")

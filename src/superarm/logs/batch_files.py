@@ -7,7 +7,6 @@ rounds were answered, so the same answers are learnt from once, however often th
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._files import file_digest, write_atomically
+from superarm._files import file_digest, part_of, sync
 from superarm._progress import Tick
 from superarm._types import Array
 from superarm.data.cells import is_missing, json_row, to_word
@@ -125,13 +124,10 @@ def decide_file(
     frame.insert_column(0, names.cast(pl.String))
     # The decisions are whole on disk before the model goes on, and appear after it has: a command that
     # is stopped leaves nothing behind, or rounds without decisions.
-    part_file = output.with_name(f".{output.name}.{os.getpid()}.whole")
-    try:
-        write_atomically(part_file, frame.write_parquet)
+    with part_of(output) as part_file:
+        frame.write_parquet(part_file)
+        sync(part_file)
         _replace(model, digest, learner)
-        part_file.replace(output)
-    finally:
-        part_file.unlink(missing_ok=True)
     return DecideSummary(int(n), None if ids is None else id_column or "id", first, missing, unused)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import os
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from superarm._extras import require_extra
+from superarm._files import part_of, sync
 from superarm.decisions.decision import COLUMNS, Decision, Label, Record
 from superarm.errors import InvalidInput
 
@@ -48,7 +51,8 @@ class Writer:
             require_extra("logs")
         self.rows = 0
         self._pending: list[dict[str, Any]] = []
-        self._parts: list[Path] = []
+        self._batches = 0  # of a Parquet log, each in a file of its own
+        self._files = ExitStack()
 
     def add(
         self,
@@ -74,33 +78,33 @@ class Writer:
             self._flush()
 
     def __enter__(self) -> Writer:
+        self._part = self._files.enter_context(part_of(self.path))
+        if self.kind == "parquet":
+            # a Parquet file ends with its index, so batches are joined, streaming, at the end
+            folder = TemporaryDirectory(prefix=f".{self.path.name}.", dir=self.path.parent)
+            self._folder = Path(self._files.enter_context(folder))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if kind is None:
-                self._flush()
-                self._finish()
-        finally:
-            for part in self._parts:
-                part.unlink(missing_ok=True)
-
-    def _part(self) -> Path:
-        part = self.path.with_name(f".{self.path.name}.{os.getpid()}.{len(self._parts)}.part")
-        self._parts.append(part)
-        return part
+        if kind is not None:
+            self._files.__exit__(kind, error, trace)
+            return
+        with self._files:
+            self._flush()
+            if self.kind == "parquet":
+                self._join_batches()
+            sync(self._part)
 
     def _flush(self) -> None:
         rows, self._pending = self._pending, []
         if self.kind == "parquet":
-            # a Parquet file ends with its index, so batches are joined, streaming, at the end
-            _frame(rows).write_parquet(self._part())
+            _frame(rows).write_parquet(self._folder / f"{self._batches:08}.parquet")
+            self._batches += 1
             return
-        first = not self._parts
-        part = self._part() if first else self._parts[0]
-        with part.open("a", encoding="utf-8", newline="") as file:
+        first = not self._part.exists()
+        with self._part.open("a", encoding="utf-8", newline="") as file:
             if self.kind == "jsonl":
                 file.writelines(json.dumps(row) + "\n" for row in rows)
                 return
@@ -109,18 +113,12 @@ class Writer:
                 sheet.writerow(COLUMNS)
             sheet.writerows([_cell(row[name]) for name in COLUMNS] for row in rows)
 
-    def _finish(self) -> None:
-        if self.kind != "parquet":
-            self._parts[0].replace(self.path)
-            return
+    def _join_batches(self) -> None:
         import polars as pl
 
-        batches = list(self._parts)
-        joined = self._part()
         # of labels seen as numbers in one batch and as names in another, names hold both
-        frames = [pl.scan_parquet(part) for part in batches]
-        pl.concat(frames, how="vertical_relaxed").sink_parquet(joined, row_group_size=BATCH)
-        joined.replace(self.path)
+        frames = [pl.scan_parquet(batch) for batch in sorted(self._folder.iterdir())]
+        pl.concat(frames, how="vertical_relaxed").sink_parquet(self._part, row_group_size=BATCH)
 
 
 def _cell(value: Any) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from platformdirs import user_cache_dir
 
 from superarm._extras import require_extra
-from superarm._files import file_digest, write_atomically
+from superarm._files import file_digest, move_durably, write_atomically
 from superarm.errors import MissingData
 
 HOME, OFFLINE, MIRROR = "SUPERARM_DATA", "SUPERARM_DATA_FROM", "SUPERARM_DATA_MIRROR"
@@ -120,7 +120,7 @@ def _download(
             reasons.append(f"  {address}{file.name}: {_reason(error)}")
             continue
         if is_official(part, file):
-            part.replace(target)
+            move_durably(part, target)
             return []
         part.unlink()
         reasons.append(f"  {address}{file.name}: its checksum differs")
