@@ -118,3 +118,17 @@ def test_after_a_kill_all_is_as_it_was(tmp_path: Path) -> None:
             if before == last[0]:
                 assert question is not None
                 assert [str(progress), question.row, question.labels] == last[1:]
+
+
+@pytest.mark.parametrize("number", [10**18 + 7, 1e20, -3e38])
+def test_huge_numbers_do_not_lock_a_journal(tmp_path: Path, number: float) -> None:
+    """Identifiers of 19 digits in every row, or one wrong cell: no update may be refused after its click was kept."""
+    rows = [{"id": number if i < 20 else 3.0, "x": float(i % 2)} for i in range(40)]
+    path = tmp_path / "clicks.db"
+    with sa.Labelling(rows, labels=LABELS[:2], journal=path) as job:
+        for _ in range(30):
+            if (question := job.ask()) is not None:
+                job.answer(question, label=question.labels[0])
+        before = told(job)
+    with sa.Labelling(rows, labels=LABELS[:2], journal=path) as job:
+        assert told(job) == before
