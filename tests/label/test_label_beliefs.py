@@ -11,7 +11,7 @@ from label_jobs import small_job
 
 from superarm.label.answers import Answer
 from superarm.label.belief import PRIOR_ANSWERS, PRIOR_WRONG, AnnotatorErrorRates, likelihoods, posterior
-from superarm.label.calibration import ErrorCurve
+from superarm.label.error_curve import ErrorCurve
 
 
 @pytest.mark.parametrize("yes_no", [False, True])

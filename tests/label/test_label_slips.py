@@ -9,7 +9,7 @@ from label_jobs import DIGITS, add_answers, digit_rows, small_job
 import superarm as sa
 from superarm.label.answers import Answer
 from superarm.label.belief import AnnotatorErrorRates, none_fits_probability
-from superarm.label.simulation import simulate_labeller, simulated_answer
+from superarm.label.simulated_labeller import simulate_labeller, simulated_answer
 
 
 @pytest.mark.parametrize("yes_no", [False, True])

@@ -3,7 +3,7 @@
 The model's doubt in its best label understates errors. So each first question about an item is a trial of the model:
 was its best label wrong? But most of those items were chosen because they were doubtful. **Audits** were not: they are
 drawn at random from those that would be accepted unasked. From both follows the probability that a label is wrong,
-given the model's doubt in it, with a floor that no certainty of the model goes below (calibration.py); all other trials
+given the model's doubt in it, with a floor that no certainty of the model goes below (error_curve.py); all other trials
 together count as much as a quarter of the audits, within limits. Then
 
     wrong labels  W = sum of rows × Pr(wrong) of items nobody was asked about + sum of rows × doubt of the others
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.label.calibration import ErrorCurve, logit, recency_weights
+from superarm.label.error_curve import ErrorCurve, logit, recency_weights
 from superarm.label.state import HIGH_ERROR_RATE, LabellingState
 
 # what all trials that are no audits count as, together: so many times the audits, within limits

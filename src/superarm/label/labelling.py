@@ -13,12 +13,12 @@ from superarm.data.column import ColumnKinds
 from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.journal.events import AnswerBody
 from superarm.label.answers import TABLE_AS_PERSON, Answer, check_known_person, check_person
-from superarm.label.journal import LabelJournal
 from superarm.label.label_set import check_label, check_labels
+from superarm.label.labelling_journal import LabellingJournal
 from superarm.label.projector import LabelProjector
 from superarm.label.question import OpenQuestions, Question, Reply, choose_labels
 from superarm.label.results import LabellingResults
-from superarm.label.rows import LabelRows
+from superarm.label.rows_to_label import RowsToLabel
 from superarm.label.settings import OWNER
 
 
@@ -52,10 +52,10 @@ class Labelling(LabellingResults):
 
     def __init__(
         self,
-        rows: Frame | LabelRows | str | Path,
+        rows: Frame | RowsToLabel | str | Path,
         *,
         labels: Sequence[str] | str | None = None,
-        journal: LabelJournal | str | Path | None = None,
+        journal: LabellingJournal | str | Path | None = None,
         target: float | None = None,
         yes_no: bool | None = None,
         max_labels: int | None = None,
@@ -67,11 +67,13 @@ class Labelling(LabellingResults):
         read_only: bool = False,
     ) -> None:
         self.journal = (
-            journal if isinstance(journal, LabelJournal) else LabelJournal(journal, read_only=read_only)
+            journal
+            if isinstance(journal, LabellingJournal)
+            else LabellingJournal(journal, read_only=read_only)
         )
         try:
             column = labels if isinstance(labels, str) else None
-            if not isinstance(rows, LabelRows):
+            if not isinstance(rows, RowsToLabel):
                 rows = self.journal.read_rows(rows, label=column, vectors=vectors, kinds=kinds)
             names = rows.label_names if labels is None or column else check_labels(labels)
             options: JsonObject = {"target": target, "yes_no": yes_no, "max_labels": max_labels, "seed": seed}
@@ -90,7 +92,7 @@ class Labelling(LabellingResults):
 
     @classmethod
     def resume(
-        cls, journal: LabelJournal | str | Path, rows: str | None = None, *, read_only: bool = False
+        cls, journal: LabellingJournal | str | Path, rows: str | None = None, *, read_only: bool = False
     ) -> Labelling:
         """Open the labelling in a journal, with its settings.
 
@@ -99,8 +101,8 @@ class Labelling(LabellingResults):
             rows: where its rows are; left out, beside the journal, or else where they were.
             read_only: write nothing to the journal, which others may be using.
         """
-        if not isinstance(journal, LabelJournal):
-            journal = LabelJournal(journal, read_only=read_only)
+        if not isinstance(journal, LabellingJournal):
+            journal = LabellingJournal(journal, read_only=read_only)
         try:
             return cls(journal.find_rows(rows), journal=journal)
         except BaseException:

@@ -13,11 +13,11 @@ from superarm.decisions import Decision
 from superarm.errors import Description, InvalidInput
 from superarm.label.answers import TABLE_AS_PERSON, Answer
 from superarm.label.belief import possible_labels
+from superarm.label.cross_fitted_model import NO_LABEL
 from superarm.label.error_estimator import ErrorEstimator
-from superarm.label.model import NO_LABEL
 from superarm.label.planner import QuestionPlanner
-from superarm.label.rows import LabelRows
-from superarm.label.settings import LabelSettings
+from superarm.label.rows_to_label import RowsToLabel
+from superarm.label.settings import LabellingSettings
 from superarm.label.state import LabellingState
 from superarm.learners import SetLogit
 
@@ -99,7 +99,7 @@ class LabellingResults:
         settings: of the labelling.
     """
 
-    def __init__(self, rows: LabelRows, settings: LabelSettings) -> None:
+    def __init__(self, rows: RowsToLabel, settings: LabellingSettings) -> None:
         self.rows, self.settings = rows, settings
         self.state = LabellingState(rows.features(len(settings.labels)), settings)
         self.estimator = ErrorEstimator(self.state, rows.rows_per_item)

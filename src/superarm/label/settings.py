@@ -12,13 +12,13 @@ OWNER = "Labelling"
 FIXED = ("yes_no", "seed")  # settings with which a journal is made, and which cannot change in it
 
 
-class LabelSettings(Struct, frozen=True, kw_only=True):
+class LabellingSettings(Struct, frozen=True, kw_only=True):
     """What a labelling is made for.
 
     Attributes:
         labels: the names of the labels to begin with.
         rows: where the rows are.
-        read_options: how the rows are read: arguments of `LabelRows.read`.
+        read_options: how the rows are read: arguments of `RowsToLabel.read`.
         target: the share of labels that shall be right; 1: every row is asked about.
         yes_no: whether questions are answered with yes or no.
         max_labels: how many labels a question shows at most.

@@ -23,10 +23,10 @@ from superarm.label.belief import (
     posterior,
     truth_table,
 )
-from superarm.label.calibration import ErrorCurve, logit, recency_weights
+from superarm.label.cross_fitted_model import NO_LABEL, CrossFittedModel, ModelTrial
+from superarm.label.error_curve import ErrorCurve, logit, recency_weights
 from superarm.label.label_set import LabelSet
-from superarm.label.model import NO_LABEL, LabelModel, ModelTrial
-from superarm.label.settings import LabelSettings
+from superarm.label.settings import LabellingSettings
 
 HIGH_ERROR_RATE = 0.05  # of the person in `LabellingState.doubt_at_high_rate`
 MIN_DOUBT_FOR_PRIOR = 0.005  # a prior is kept while the doubt at the high error rate is above this
@@ -63,12 +63,12 @@ class LabellingState:
         audited: whether an audit of the item has an answer that counts.
     """
 
-    def __init__(self, features: Rows, settings: LabelSettings) -> None:
+    def __init__(self, features: Rows, settings: LabellingSettings) -> None:
         n = len(features)
         self.settings = settings
         self.label_set = LabelSet(settings.labels)
         self.label = np.full(n, NO_LABEL, np.int32)
-        self.model = LabelModel(features, len(settings.labels), self.label, settings.seed)
+        self.model = CrossFittedModel(features, len(settings.labels), self.label, settings.seed)
         self.error_rates = AnnotatorErrorRates(n, settings.yes_no)
         self.doubt = np.ones(n)
         self.doubt_at_high_rate = np.zeros(n)

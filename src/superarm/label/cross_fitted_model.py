@@ -22,7 +22,7 @@ N_REPLAYS, MIN_ITEMS_TO_REPLAY = 2, 50
 NO_LABEL = -1
 
 
-class LabelModel:
+class CrossFittedModel:
     """A learner of all items, and one of each fold.
 
     Args:
