@@ -13,8 +13,7 @@ import superarm as sa
 from superarm.cli import main
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalMismatch
-from superarm.label.labelling_journal import LabellingJournal
-from superarm.label.settings import LabellingSettings
+from superarm.label.labelling_journal import LabellingJournal, LabellingSettings
 
 TEAMS = ["login", "billing", "ads"]
 

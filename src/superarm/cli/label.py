@@ -111,8 +111,8 @@ def label(
     require_extra("label")
     from superarm.label import Labelling
     from superarm.label.app import LabellingServer
-    from superarm.label.label_set import sort_labels
     from superarm.label.labelling_journal import LabellingJournal
+    from superarm.label.names import sort_labels
 
     is_simulated = answers is not None
     if as_json and not is_simulated:
@@ -183,7 +183,7 @@ def _parse_keys(text: str | None) -> dict[str, str]:
 def _describe(job: Labelling) -> None:
     """Tell what the rows, labels and settings are, what has changed, and what may be wrong with them."""
     from superarm.data.cells import MISSING_WORDS
-    from superarm.label.label_set import list_labels
+    from superarm.label.names import list_labels
 
     rows, saved = job.rows, job.journal.saved
     if rows.columns is not None:

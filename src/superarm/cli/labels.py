@@ -144,8 +144,8 @@ def change(
     Example: **superarm labels change tickets.csv.labels.db --merge "sign in" login**
     """
     from superarm.errors import Description, InvalidInput
-    from superarm.label.label_set import list_labels
     from superarm.label.labelling_journal import LabellingJournal
+    from superarm.label.names import list_labels
 
     options = (add, rename, merge, disable, exclude, include, erase)
     n_given = sum(option is not None for option in options)

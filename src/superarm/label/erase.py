@@ -12,8 +12,8 @@ from superarm.errors import Description, InvalidInput
 from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.sqlite_files import FileLock
-from superarm.label.answers import TABLE_AS_PERSON, check_known_person
 from superarm.label.labelling_journal import LabellingJournal, create_labelling_journal
+from superarm.label.names import TABLE_AS_PERSON, check_known_person
 
 
 def erase_person(journal: str | Path, person: str) -> int:

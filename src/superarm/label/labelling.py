@@ -12,14 +12,19 @@ from superarm._types import Frame, JsonObject
 from superarm.data.column import ColumnKinds
 from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.journal.events import AnswerBody
-from superarm.label.answers import TABLE_AS_PERSON, Answer, check_known_person, check_person
-from superarm.label.label_set import check_label, check_labels
+from superarm.label.answers import Answer
 from superarm.label.labelling_journal import LabellingJournal
-from superarm.label.projector import LabelProjector
+from superarm.label.names import (
+    OWNER,
+    TABLE_AS_PERSON,
+    check_known_person,
+    check_label,
+    check_labels,
+    check_person,
+)
 from superarm.label.question import OpenQuestions, Question, Reply, choose_labels
 from superarm.label.results import LabellingResults
 from superarm.label.rows_to_label import RowsToLabel
-from superarm.label.settings import OWNER
 
 
 class Labelling(LabellingResults):
@@ -81,7 +86,6 @@ class Labelling(LabellingResults):
             options |= {"second_opinion_share": second_opinion_share}
             given = {name: value for name, value in options.items() if value is not None}
             super().__init__(rows, self.journal.begin(rows, names, given))
-            self._projector = LabelProjector(rows.item_of_key, self.state, self.planner)
             self._open, self._n_questions = OpenQuestions(), 0
             self._catch_up()
             if not self.journal.read_only:
@@ -131,7 +135,7 @@ class Labelling(LabellingResults):
 
     def _catch_up(self) -> None:
         """Apply the events that have come since: also those of other processes."""
-        self._projector.apply(self.journal.new_events())
+        self.planner.apply(self.journal.new_events())
 
     # ------------------------------------------------------------ asking
 
@@ -144,14 +148,14 @@ class Labelling(LabellingResults):
         question = self._open.get(by)
         if question is not None:  # the page was loaded again, say
             return question
-        busy, last = self._open.items(), self._projector.last_item.get(by)
-        has_undone = by in self._projector.people_who_undid
+        busy, last = self._open.items(), self.state.last_item.get(by)
+        has_undone = by in self.state.people_who_undid
         if last is not None and last not in busy and (has_undone or self._is_begun(last)):
             return self._question(last, by, audit=False)
         if self.planner.is_finished():
             return None
         choice = self.planner.next_item(busy, by)
-        return None if choice is None else self._question(choice[0], by, audit=choice[1])
+        return None if choice is None else self._question(choice.item, by, audit=choice.is_audit)
 
     def _is_begun(self, item: int) -> bool:
         """Return whether questions about the item have not led to a label yet."""

@@ -1,4 +1,4 @@
-"""The journal of a labelling: events of `superarm.journal`. (projector.py says what each of them does.)
+"""The journal of a labelling: its settings, and events of `superarm.journal`, which state.py applies.
 
     ANSWER      a person answered about the item whose key is the event's id
     CORRECTION  an answer was taken back (``target_seq`` is its number)
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from msgspec import ValidationError, convert
+from msgspec import Struct, ValidationError, convert, field
 from msgspec.structs import asdict, replace
 
 from superarm._types import Frame, JsonObject
@@ -24,10 +24,46 @@ from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.snapshots import made_by
 from superarm.journal.store import JournalStore, Snapshot
+from superarm.label.names import OWNER
 from superarm.label.rows_to_label import RowsToLabel
-from superarm.label.settings import FIXED, LabellingSettings
+from superarm.parameters import check_int, check_number, check_share
 
-KIND = "labelling"
+KIND = "labelling"  # of journal, in its meta
+FIXED = ("yes_no", "seed")  # settings with which a journal is made, and which cannot change in it
+
+
+class LabellingSettings(Struct, frozen=True, kw_only=True):
+    """What a labelling is made for.
+
+    Attributes:
+        labels: the names of the labels to begin with.
+        rows: where the rows are.
+        read_options: how the rows are read: arguments of `RowsToLabel.read`.
+        target: the share of labels that shall be right; 1: every row is asked about.
+        yes_no: whether questions are answered with yes or no.
+        max_labels: how many labels a question shows at most.
+        show: the columns that people see; all, if empty.
+        second_opinion_share: the share of rows that are asked about a second time.
+        seed: for the order of rows and for the model.
+    """
+
+    labels: list[str]
+    rows: str
+    read_options: JsonObject
+    yes_no: bool
+    seed: int
+    target: float = 0.99
+    max_labels: int = 5
+    show: list[str] = field(default_factory=list)
+    second_opinion_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("target", OWNER, self.target, 0.0)
+        if not 0.5 <= self.target <= 1.0:
+            raise InvalidInput.must("target", OWNER, "a share of right labels from 0.5 to 1", self.target)
+        check_share("second_opinion_share", OWNER, self.second_opinion_share)
+        check_int("max_labels", OWNER, self.max_labels, 1)
+        check_int("seed", OWNER, self.seed, 0)
 
 
 def create_labelling_journal(where: str | Path, meta: JsonObject) -> None:
@@ -100,7 +136,7 @@ class LabellingJournal:
         return place
 
     def read_rows(self, source: Frame | str | Path, **options: object) -> RowsToLabel:
-        """Read the rows with these options of `RowsToLabel.read`; those that are None or empty are as in the journal."""
+        """Read the rows with these options of `RowsToLabel.read`; those that are left out are as in the journal."""
         saved = {} if self.saved is None else self.saved.read_options
         return RowsToLabel.read(source, **saved | {name: value for name, value in options.items() if value})
 

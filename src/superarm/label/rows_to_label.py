@@ -24,7 +24,7 @@ from superarm.data.labels import parse_label_column
 from superarm.data.rows import AnyRow, Row, Rows
 from superarm.data.tables import TABLES, open_table, read_matrix
 from superarm.errors import Description, InvalidInput
-from superarm.label.label_set import sort_labels
+from superarm.label.names import sort_labels
 from superarm.label.pictures import MEDIA_TYPES, picture_bytes, pixel_features
 
 # the columns that superarm labels export adds to a table, beside label
