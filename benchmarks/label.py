@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from superarm.label import Labelling
-from superarm.label.rows import LabelRows
-from superarm.label.simulation import simulate_labeller
+from superarm.label.rows_to_label import RowsToLabel
+from superarm.label.simulated_labeller import simulate_labeller
 from superarm.streams.data_files import read_data
 
 ROWS = 20_000
@@ -45,9 +45,9 @@ NOISY = "noisy"
 NOISY_ROWS, NOISE = (300, 1_000, 5_000), (0.0, 0.01, 0.03, 0.1)
 
 
-def sampled(path: Path, seed: int) -> LabelRows:
+def sampled(path: Path, seed: int) -> RowsToLabel:
     """At most ROWS of the rows, drawn at random."""
-    rows = LabelRows.read(path, answers=COLUMN.get(path.name))
+    rows = RowsToLabel.read(path, answers=COLUMN.get(path.name))
     if len(rows) <= ROWS:
         return rows
     drawn = np.random.default_rng(seed).permutation(len(rows))[:ROWS]
@@ -55,7 +55,7 @@ def sampled(path: Path, seed: int) -> LabelRows:
     return read_arrays(content["X"][drawn], content["y"][drawn])
 
 
-def noisy_table(n: int, noise: float, seed: int, k: int = 6, n_features: int = 16) -> LabelRows:
+def noisy_table(n: int, noise: float, seed: int, k: int = 6, n_features: int = 16) -> RowsToLabel:
     """n rows of k labels that can be told apart; a share of the rows has the label of another."""
     random = np.random.default_rng((seed, n))
     centres, looks = random.normal(0.0, 1.5, (k, n_features)), random.integers(0, k, n)
@@ -64,15 +64,15 @@ def noisy_table(n: int, noise: float, seed: int, k: int = 6, n_features: int = 1
     return read_arrays(features, np.where(is_noisy, (looks + random.integers(1, k, n)) % k, looks))
 
 
-def read_arrays(features: np.ndarray, labels: np.ndarray) -> LabelRows:
+def read_arrays(features: np.ndarray, labels: np.ndarray) -> RowsToLabel:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "table.npz"
         np.savez(path, X=features, y=labels)
-        return LabelRows.read(path)
+        return RowsToLabel.read(path)
 
 
 def run(
-    rows: LabelRows, seed: int, target: float, *, yes_no: bool = False, wrong: float = 0.0
+    rows: RowsToLabel, seed: int, target: float, *, yes_no: bool = False, wrong: float = 0.0
 ) -> dict[str, Any]:
     labels = sorted({str(label) for label in rows.truth})
     job = Labelling(rows, labels=labels, target=target, yes_no=yes_no, seed=seed)

@@ -11,7 +11,7 @@ import numpy as np
 import superarm as sa
 from superarm.data.rows import Rows
 from superarm.journal.events import AnswerBody
-from superarm.label.rows import LabelRows
+from superarm.label.rows_to_label import RowsToLabel
 
 DIGITS = [str(digit) for digit in range(10)]
 WORDS = {"login": "password account sign", "billing": "invoice card charge", "ads": "campaign click banner"}
@@ -43,23 +43,23 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def digit_rows(n: int) -> LabelRows:
+def digit_rows(n: int) -> RowsToLabel:
     """The first n of the embedded digits."""
-    rows = LabelRows.read("digits")
+    rows = RowsToLabel.read("digits")
     pixels = [picture.ravel() for picture in rows.pictures[:n]]
-    return LabelRows(
+    return RowsToLabel(
         "digits", [{"number": i} for i in range(n)], Rows(np.array(pixels)), truth=rows.truth[:n]
     )
 
 
-def noisy_rows(n: int, noise: float, seed: int, k: int = 6) -> LabelRows:
+def noisy_rows(n: int, noise: float, seed: int, k: int = 6) -> RowsToLabel:
     """Rows of k labels that can be told apart, of which a share has the label of others that look alike."""
     random = np.random.default_rng((seed, n))
     centres, looks = random.normal(0.0, 1.5, (k, 16)), random.integers(0, k, n)
     features = (centres[looks] + random.normal(size=(n, 16))).astype(np.float32)
     labels = np.where(random.random(n) < noise, (looks + random.integers(1, k, n)) % k, looks)
     numbers = [{"number": i} for i in range(n)]
-    return LabelRows("noisy", numbers, Rows(features), truth=[str(label) for label in labels])
+    return RowsToLabel("noisy", numbers, Rows(features), truth=[str(label) for label in labels])
 
 
 def small_job(**options: Any) -> sa.Labelling:

@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 from label_jobs import small_job
 
-from superarm.label.answers import Answer
-from superarm.label.belief import PRIOR_ANSWERS, PRIOR_WRONG, AnnotatorErrorRates, likelihoods, posterior
-from superarm.label.calibration import ErrorCurve
+from superarm.label.answers import Answer, AnswerTable
+from superarm.label.error_curve import ErrorCurve
+from superarm.label.error_rates import PRIOR_ANSWERS, PRIOR_WRONG, AnnotatorErrorRates
+
+
+def table(answers: list[Answer], k: int, yes_no: bool = False) -> AnswerTable:
+    return AnswerTable(answers, np.ones(k, bool), yes_no)
 
 
 @pytest.mark.parametrize("yes_no", [False, True])
@@ -35,13 +39,14 @@ def test_beliefs_are_those_of_enumeration(yes_no: bool) -> None:
             else Answer(1, "a", shown, said is not None, -1 if said is None else said)
             for said in (first, second)
         ]
-        np.testing.assert_allclose(posterior(prior, answers, {"a": e}, yes_no), weights / weights.sum())
+        belief = table(answers, k, yes_no).posterior(prior, e)
+        np.testing.assert_allclose(belief, weights / weights.sum())
 
 
 def test_rates_of_wrong_answers_are_found() -> None:
     """Two people answer the same rows; one is wrong in a tenth of them."""
     random, k, n = np.random.default_rng(0), 5, 4000
-    rates, true = AnnotatorErrorRates(n, yes_no=False), {"good": 0.0, "bad": 0.1}
+    rates, true = AnnotatorErrorRates(n), {"good": 0.0, "bad": 0.1}
     for _ in range(4):  # as the state does when it looks again
         random = np.random.default_rng(0)
         for row in range(n):
@@ -52,7 +57,7 @@ def test_rates_of_wrong_answers_are_found() -> None:
             for by, wrong in true.items():
                 said = (y + int(random.integers(1, k))) % k if random.random() < wrong else y
                 answers.append(Answer(1, by, tuple(range(k)), True, said))
-            rates.set_answers(row, prior, answers)
+            rates.set_answers(row, prior, table(answers, k))
         rates.fit()
     assert rates.rate("good") < 0.005
     assert rates.rate("bad") == pytest.approx(0.1, abs=0.02)
@@ -62,18 +67,18 @@ def test_rates_of_wrong_answers_are_found() -> None:
 def test_the_rate_is_the_most_probable_one(yes_no: bool) -> None:
     """Against the probability of all answers, label by label."""
     random, k, n = np.random.default_rng(1), 4, 60
-    wrong, rows = AnnotatorErrorRates(n, yes_no), []
+    wrong, rows = AnnotatorErrorRates(n), []
     for row in range(n):
         prior, shown = random.dirichlet(np.ones(k)), (0, 2)
         says = [bool(random.random() < 0.5) for _ in range(2)]
         answers = [Answer(1, "a", shown, said, -1 if yes_no or not said else 2) for said in says]
-        wrong.set_answers(row, prior, answers)
+        wrong.set_answers(row, prior, table(answers, k, yes_no))
         rows.append((0.98 * prior + 0.02 / k, answers))
 
     def log_probability(e: float) -> float:
         total = PRIOR_WRONG * np.log(e) + PRIOR_ANSWERS * np.log1p(-e)
         for p, answers in rows:
-            total += np.log((p * likelihoods(answers, k, {"a": e}, yes_no).prod(axis=0)).sum())
+            total += np.log((p * table(answers, k, yes_no).likelihoods(e).prod(axis=0)).sum())
         return float(total)
 
     for _ in range(20):
@@ -84,9 +89,9 @@ def test_the_rate_is_the_most_probable_one(yes_no: bool) -> None:
 
 
 def test_answers_that_contradict_each_other_often_give_a_rate() -> None:
-    wrong = AnnotatorErrorRates(1, yes_no=False)
+    wrong = AnnotatorErrorRates(1)
     answers = [Answer(1, "", (0, 1), True, label) for label in (0, 1) * 4]
-    wrong.set_answers(0, np.full(3, 1 / 3), answers)
+    wrong.set_answers(0, np.full(3, 1 / 3), table(answers, 3))
     wrong.fit()
     assert 0.0 < wrong.rate("") < 1.0
 

@@ -18,8 +18,8 @@ from superarm.cli import main
 from superarm.cli.label import _describe
 from superarm.cli.options import read_labels
 from superarm.errors import InvalidInput
-from superarm.label.rows import LabelRows
-from superarm.label.simulation import simulate_labeller
+from superarm.label.rows_to_label import RowsToLabel
+from superarm.label.simulated_labeller import simulate_labeller
 from superarm.service import DecisionRequest, Service
 
 Run = Callable[..., tuple[Any, str]]
@@ -81,7 +81,7 @@ def test_how_many_clicks_would_it_take(tickets: Path) -> None:
 def labelled(tickets: Path) -> Path:
     """The journal of tickets that somebody has labelled, each of them."""
     journal = tickets.with_name("tickets.csv.labels.db")
-    rows = LabelRows.read(tickets, answers="team")
+    rows = RowsToLabel.read(tickets, answers="team")
     with sa.Labelling(rows, labels=["login", "billing", "ads"], target=1.0, journal=journal) as job:
         simulate_labeller(job, rows.truth)
     return journal
@@ -158,7 +158,7 @@ def test_answers_move_to_another_journal(
     tickets: Path, labelled: Path, tmp_path: Path, run_here: Run
 ) -> None:
     other, answers = tmp_path / "other.db", tmp_path / "answers.jsonl"
-    rows = LabelRows.read(tickets, answers="team")
+    rows = RowsToLabel.read(tickets, answers="team")
     sa.Labelling(rows, labels=["login", "billing"], target=1.0, seed=3, journal=other).close()
     code, message = run_here("labels", "export", labelled, "--format", "answers", "--output", answers)
     assert code == 0, message
@@ -253,7 +253,7 @@ def test_a_folder_says_what_it_skips_and_which_file_is_no_text(
     (folder / ".checkpoints").mkdir(parents=True)
     for name in ("a.txt", "b.txt", ".hidden.txt", ".checkpoints/a.txt", "notes.md"):
         (folder / name).write_bytes(f"\ufeffa text from {name}".encode())
-    rows = LabelRows.read(folder)
+    rows = RowsToLabel.read(folder)
     assert [row["file"] for row in rows.cells] == ["a.txt", "b.txt"]
     assert not rows.cells[0]["text"].startswith("\ufeff")
     labels, journal = tmp_path / "labels.txt", tmp_path / "l.db"
@@ -277,7 +277,7 @@ def test_equal_rows_with_different_labels_are_asked_about(
     path, journal = tmp_path / "t.csv", tmp_path / "l.db"
     lines = ["card broken,a", "card broken,b", "card broken,a", "cannot log in,b", "cannot log in,b", "lost,"]
     path.write_text("text,team\n" + "\n".join(lines) + "\n")
-    rows = LabelRows.read(path, label="team")
+    rows = RowsToLabel.read(path, label="team")
     warning = "WARNING: rows whose copies have other labels in the table: 1; they are asked about"
     with sa.Labelling(rows, journal=journal, target=1.0) as job:
         _describe(job)
@@ -308,7 +308,7 @@ def test_export_tells_changed_rows_and_writes_nothing_to_the_journal(
         assert "179 of 181 labelled" in message
     assert labelled.read_bytes() == before
     assert told in run_here("labels", "change", labelled, "--add", "spam")[1]
-    with sa.Labelling(LabelRows.read(tickets, answers="team"), journal=labelled, target=1.0) as job:
+    with sa.Labelling(RowsToLabel.read(tickets, answers="team"), journal=labelled, target=1.0) as job:
         assert job.journal.rows_changed() == ""  # it was told
         code, message = run_here("labels", "export", labelled, "--output", tmp_path / "open.csv")
         assert code == 0, message
@@ -321,7 +321,7 @@ def test_an_empty_name_is_nobodys(labelled: Path, run_here: Run) -> None:
             assert code == 2
             assert f"the name of a person, but nobody has answered under a name yet, got '{name}'" in message
     with sa.Labelling(
-        LabelRows.read(labelled.with_name("tickets.csv"), answers="team"), journal=labelled
+        RowsToLabel.read(labelled.with_name("tickets.csv"), answers="team"), journal=labelled
     ) as job:
         assert job.progress().rows_asked == 180
 
@@ -343,7 +343,7 @@ def test_the_labels_of_a_column_are_told(tmp_path: Path, capsys: pytest.CaptureF
 
     def told(cells: list[str]) -> str:
         path.write_text("text,y\n" + "".join(f"some text {i},{cell}\n" for i, cell in enumerate(cells)))
-        rows = LabelRows.read(path, label="y")
+        rows = RowsToLabel.read(path, label="y")
         with sa.Labelling(rows) as job:
             _describe(job)
         return " ".join(capsys.readouterr().err.split())
@@ -367,7 +367,7 @@ def test_an_export_is_not_labelled_again_as_it_is(labelled: Path, tmp_path: Path
     own = read(out)
     for row in own:  # a table of somebody's own, which has columns of these names
         del row["belief"]
-    assert list(LabelRows.read(own, label="label").cells[0]) == ["id", "text", "row", "clicks", "how", "by"]
+    assert list(RowsToLabel.read(own, label="label").cells[0]) == ["id", "text", "row", "clicks", "how", "by"]
 
 
 def test_columns_of_the_table_keep_their_names(tmp_path: Path, run_here: Run) -> None:
@@ -384,7 +384,7 @@ def test_columns_of_the_table_keep_their_names(tmp_path: Path, run_here: Run) ->
     assert {row["by"] for row in rows} == {"ann"}
     assert sorted(row["superarm_by"] for row in rows)[-1] == "bob"
     with pytest.raises(InvalidInput, match="got what superarm labels export has written"):
-        LabelRows.read(out, label="label")
+        RowsToLabel.read(out, label="label")
 
 
 def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path, run_here: Run) -> None:

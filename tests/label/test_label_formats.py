@@ -13,7 +13,7 @@ from superarm.journal.events import AnswerBody
 from superarm.label import Labelling
 from superarm.label.formats import ImportedAnswer, export_labels, read_answers
 from superarm.label.importing import import_answers
-from superarm.label.simulation import simulated_answer
+from superarm.label.simulated_labeller import simulated_answer
 
 TEAMS = ["billing", "login", "delivery"]
 ROWS = [

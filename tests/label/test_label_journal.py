@@ -11,18 +11,18 @@ from label_jobs import DIGITS, WORDS, answer_some, small_job, tickets, write_tab
 import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalMismatch
-from superarm.label.journal import LabelJournal, create_label_journal
-from superarm.label.rows import LabelRows
-from superarm.label.simulation import simulate_labeller
+from superarm.label.labelling_journal import LabellingJournal, create_labelling_journal
+from superarm.label.rows_to_label import RowsToLabel
+from superarm.label.simulated_labeller import simulate_labeller
 
 
 def test_stop_and_go_on_gives_the_same_state(tmp_path: Path) -> None:
-    rows, journal = LabelRows.read("digits"), tmp_path / "digits.labels.db"
+    rows, journal = RowsToLabel.read("digits"), tmp_path / "digits.labels.db"
     with sa.Labelling(rows, labels=DIGITS, journal=journal) as job:
         answer_some(job, rows.truth, 120)
         job.undo()
         before, weights = job.progress(), job.state.model.learner.scores(job.state.model.features)
-    with sa.Labelling(LabelRows.read("digits"), journal=journal) as job:
+    with sa.Labelling(RowsToLabel.read("digits"), journal=journal) as job:
         after = job.progress()
         assert (after.clicks, after.rows_asked, after.audits) == (
             before.clicks,
@@ -58,7 +58,7 @@ def test_whoever_only_reads_writes_nothing(tmp_path: Path) -> None:
 
 def test_a_target_is_kept_with_the_journal(tmp_path: Path) -> None:
     def kept() -> tuple[float, float]:
-        with LabelJournal(tmp_path / "l.db", read_only=True) as journal:
+        with LabellingJournal(tmp_path / "l.db", read_only=True) as journal:
             assert journal.saved is not None
             return journal.saved.target, journal.saved.second_opinion_share
 
@@ -81,12 +81,12 @@ def test_a_target_is_kept_with_the_journal(tmp_path: Path) -> None:
 def test_rows_that_came_or_went_are_told(tmp_path: Path) -> None:
     made, journal = tickets(30), tmp_path / "t.labels.db"
     path = write_table(tmp_path / "t.jsonl", made)
-    with sa.Labelling(LabelRows.read(path, answers="team"), labels=list(WORDS), journal=journal) as job:
+    with sa.Labelling(RowsToLabel.read(path, answers="team"), labels=list(WORDS), journal=journal) as job:
         answer_some(job, job.rows.truth, 10)
         asked = job.progress().rows_asked
         gone = job.rows.cells[int(np.flatnonzero(~job.state.done)[0])]["number"]
     changed = [row for row in reversed(made) if row["number"] != gone] + [dict(made[0], number=99)]
-    with sa.Labelling(LabelRows.read(write_table(path, changed), answers="team"), journal=journal) as job:
+    with sa.Labelling(RowsToLabel.read(write_table(path, changed), answers="team"), journal=journal) as job:
         assert (job.journal.n_added, job.journal.n_gone) == (1, 1)
         assert job.progress().rows_asked == asked  # rows moved; their answers went with them
 
@@ -117,12 +117,12 @@ def test_a_journal_whose_settings_have_another_layout_is_refused(tmp_path: Path)
     path = tmp_path / "old.labels.db"
     options = {"yes_no": False, "seed": 0}
     meta = {"kind": "labelling", "labels": ["a", "b"], "made": 1.0, "rows": "t.csv", "options": options}
-    create_label_journal(path, meta)
+    create_labelling_journal(path, meta)
     wanted = r"the settings in .*old\.labels\.db have another layout \(.*`read_options`\): another version"
     with pytest.raises(JournalMismatch, match=wanted):
         sa.Labelling([{"n": 1.0}], labels=["a", "b"], journal=path)
     with pytest.raises(JournalMismatch, match=wanted):
-        LabelJournal(path)
+        LabellingJournal(path)
 
 
 def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:
@@ -133,14 +133,14 @@ def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:
     for number in range(60):
         light = random.integers(0, 60, (20, 20, 3)) + (150 if number % 2 else 0)
         image.fromarray(light.astype(np.uint8)).save(folder / f"{number:02}.png")
-    rows = LabelRows.read(folder)
+    rows = RowsToLabel.read(folder)
     truth: list[str | None] = ["day" if int(row["picture"][:2]) % 2 else "night" for row in rows.cells]
     job = sa.Labelling(rows, labels=["day", "night"], target=1.0)
     assert job.rows.picture(0) == ((folder / "00.png").read_bytes(), "image/png")
     assert simulate_labeller(job, truth)["wrong"] == 0
     vectors = tmp_path / "v.npy"
     np.save(vectors, random.normal(size=(60, 4)).astype(np.float32))
-    assert LabelRows.read(folder, vectors=vectors).features(2).layout.n_dense == 4
+    assert RowsToLabel.read(folder, vectors=vectors).features(2).layout.n_dense == 4
     texts = tmp_path / "texts"
     texts.mkdir()
     for row in tickets(50):
@@ -150,7 +150,7 @@ def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:
     assert question is not None
     assert set(question.values) == {"file", "text"}
     (folder / "broken.png").write_bytes(b"no picture")
-    with_broken = LabelRows.read(folder)
+    with_broken = RowsToLabel.read(folder)
     assert (len(with_broken), with_broken.unreadable, with_broken.n_skipped) == (60, ["broken.png"], 0)
     assert with_broken.keys == rows.keys
     for file in folder.glob("[0-9]*.png"):
@@ -158,8 +158,8 @@ def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidInput, match=r"pictures of .*photos must be some that can be read, got 1 broken"
     ):
-        LabelRows.read(folder)
+        RowsToLabel.read(folder)
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(InvalidInput, match=r"pictures .* or texts"):
-        LabelRows.read(empty)
+        RowsToLabel.read(empty)

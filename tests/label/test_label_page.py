@@ -26,7 +26,7 @@ from service_kit import Web  # noqa: E402
 from superarm.errors import InvalidInput  # noqa: E402
 from superarm.label import Labelling  # noqa: E402
 from superarm.label.app import LabellingServer, PeopleTokens  # noqa: E402
-from superarm.label.rows import LabelRows  # noqa: E402
+from superarm.label.rows_to_label import RowsToLabel  # noqa: E402
 
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no chromium here to open the page with (apt-get install chromium)"
@@ -248,7 +248,7 @@ class Command:
 @pytest.mark.slow
 def test_digits_from_the_command_to_the_labels_in_a_file(labeller, tmp_path):
     """A script that knows the truth labels all of them; the process is killed on the way, and nothing is lost."""
-    browser, truth = labeller.browser, LabelRows.read("digits").truth
+    browser, truth = labeller.browser, RowsToLabel.read("digits").truth
     knows = f"window.truth = {truth!r}; window.waits = [];"
     with Command(tmp_path, "digits", "--target", "0.95") as command:
         labeller.open(command.address)

@@ -10,7 +10,7 @@ from label_jobs import DIGITS, WORDS, add_answers, digit_rows, small_job, ticket
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.label.question import word_weights
-from superarm.label.rows import LabelRows
+from superarm.label.rows_to_label import RowsToLabel
 
 
 def test_after_none_the_next_best_of_the_same_row() -> None:
@@ -212,7 +212,7 @@ def test_a_row_asked_again_can_be_skipped() -> None:
 
 
 def test_reasons_name_the_word_that_decides(tmp_path: Path) -> None:
-    rows = LabelRows.read(write_table(tmp_path / "tickets.jsonl", tickets(600)), answers="team")
+    rows = RowsToLabel.read(write_table(tmp_path / "tickets.jsonl", tickets(600)), answers="team")
     job = sa.Labelling(rows, labels=list(WORDS), target=1.0)
     for _ in range(300):
         question = job.ask()

@@ -15,20 +15,20 @@ import pytest
 
 import superarm as sa
 from superarm.label.planner import MIN_ROUND
-from superarm.label.rows import LabelRows
-from superarm.label.simulation import simulated_answer
+from superarm.label.rows_to_label import RowsToLabel
+from superarm.label.simulated_labeller import simulated_answer
 
 LABELS = ["ads", "billing", "login", "parcel"]
 
 
-def made_up(n: int) -> LabelRows:
+def made_up(n: int) -> RowsToLabel:
     """Rows whose place decides the label, nearly always."""
     random = np.random.default_rng(0)
     truth = random.integers(0, len(LABELS), n)
     place = np.eye(len(LABELS))[truth] + 0.4 * random.normal(size=(n, len(LABELS)))
     cells = [{"id": i, "label": LABELS[truth[i]], **{f"x{j}": v for j, v in enumerate(row)}}
              for i, row in enumerate(place.tolist())]  # fmt: skip
-    return LabelRows.read(cells, answers="label", kinds={"id": "left out"})
+    return RowsToLabel.read(cells, answers="label", kinds={"id": "left out"})
 
 
 def told(job: sa.Labelling, *people: str) -> Any:
@@ -85,8 +85,8 @@ def test_numbers_and_questions_do_not_depend_on_stopping(options: dict[str, Any]
 KILLED = """
 import json, sys
 import superarm as sa
-from superarm.label.rows import LabelRows
-rows = LabelRows.read("digits")
+from superarm.label.rows_to_label import RowsToLabel
+rows = RowsToLabel.read("digits")
 job = sa.Labelling(rows, labels=[str(d) for d in range(10)], journal=sys.argv[1], target=0.95)
 while (question := job.ask()) is not None:
     progress = job.progress()

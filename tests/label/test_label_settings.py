@@ -13,8 +13,7 @@ import superarm as sa
 from superarm.cli import main
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalMismatch
-from superarm.label.journal import LabelJournal
-from superarm.label.settings import LabelSettings
+from superarm.label.labelling_journal import LabellingJournal, LabellingSettings
 
 TEAMS = ["login", "billing", "ads"]
 
@@ -24,8 +23,8 @@ def table(tmp_path: Path) -> Path:
     return write_table(tmp_path / "t.jsonl", tickets(30))
 
 
-def saved(journal: Path) -> LabelSettings:
-    with LabelJournal(journal, read_only=True) as opened:
+def saved(journal: Path) -> LabellingSettings:
+    with LabellingJournal(journal, read_only=True) as opened:
         assert opened.saved is not None
         return opened.saved
 
@@ -85,7 +84,7 @@ def test_rows_beside_the_journal_come_before_those_of_the_old_place(table: Path,
     copy.mkdir()
     (tmp_path / "j.db").rename(copy / "j.db")
     write_table(copy / "t.jsonl", tickets(31))
-    with LabelJournal(copy / "j.db", read_only=True) as opened:
+    with LabellingJournal(copy / "j.db", read_only=True) as opened:
         assert opened.find_rows() == str(copy / "t.jsonl")
         assert opened.find_rows(str(table)) == str(table)
 

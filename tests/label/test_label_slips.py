@@ -7,9 +7,9 @@ import pytest
 from label_jobs import DIGITS, add_answers, digit_rows, small_job
 
 import superarm as sa
-from superarm.label.answers import Answer
-from superarm.label.belief import AnnotatorErrorRates, none_fits_probability
-from superarm.label.simulation import simulate_labeller, simulated_answer
+from superarm.label.answers import Answer, AnswerTable
+from superarm.label.error_rates import AnnotatorErrorRates
+from superarm.label.simulated_labeller import simulate_labeller, simulated_answer
 
 
 @pytest.mark.parametrize("yes_no", [False, True])
@@ -60,7 +60,7 @@ def test_the_probability_that_none_fits_is_that_of_bayes() -> None:
     prior, e, share = np.full(2, 0.5), 0.1, 0.02
     answers = [Answer(1, "ann", (0,), False), Answer(2, "ann", (1,), False)]
     none, one = share * (1 - e) ** 2, (1 - share) * e * (1 - e)  # one label was shown: one other answer
-    found = none_fits_probability(prior, answers, {"ann": e}, False, share)
+    found = AnswerTable(answers, np.ones(2, bool), False).none_fits_probability(prior, e, share)
     assert found == pytest.approx(none / (none + one))
 
 
@@ -117,10 +117,11 @@ def test_the_upper_rate_is_high_until_answers_say_something() -> None:
     stats = pytest.importorskip("scipy.stats")
     n = 200
     for sure, few, many in ((0.0, 0.3, 0.4), (1.0, 0.005, 0.02)):
-        rates = AnnotatorErrorRates(n, yes_no=False)
+        rates = AnnotatorErrorRates(n)
         prior = (1.0 - sure) * np.full(4, 0.25) + sure * np.eye(4)[0]
+        table = AnswerTable([Answer(1, "ann", (0, 1, 2), True, 0)], np.ones(4, bool), False)
         for item in range(n):
-            rates.set_answers(item, prior, [Answer(1, "ann", (0, 1, 2), True, 0)])
+            rates.set_answers(item, prior, table)
         assert (rates.upper_rates() == rates.upper_rates()[0]).all()
         rates.fit()
         assert few < rates.upper_rates()[0] < many

@@ -10,12 +10,12 @@ import pytest
 from label_jobs import DIGITS, WORDS, digit_rows, noisy_rows, tickets, write_table
 
 import superarm as sa
-from superarm.label.rows import LabelRows
-from superarm.label.simulation import simulate_labeller
+from superarm.label.rows_to_label import RowsToLabel
+from superarm.label.simulated_labeller import simulate_labeller
 
 
 def test_every_row_is_looked_at_and_right() -> None:
-    rows = LabelRows.read("digits")
+    rows = RowsToLabel.read("digits")
     found = simulate_labeller(sa.Labelling(rows, labels=DIGITS, target=1.0), rows.truth)
     assert found["labelled"] == found["rows"] == 1797
     assert found["wrong"] == found["audits"] == 0
@@ -26,7 +26,7 @@ def test_every_row_is_looked_at_and_right() -> None:
 def test_a_target_takes_fewer_clicks_and_is_told_with_an_interval() -> None:
     inside, rates = 0, []
     for seed in range(3):
-        rows = LabelRows.read("digits")
+        rows = RowsToLabel.read("digits")
         found = simulate_labeller(sa.Labelling(rows, labels=DIGITS, target=0.97, seed=seed), rows.truth)
         low, high = found["interval"]
         inside += low <= found["wrong_rate"] <= high
@@ -64,7 +64,7 @@ def test_wrong_clicks_are_told_from_labels_that_the_model_cannot_know() -> None:
 
 def test_no_label_is_accepted_before_audits_and_what_is_told_is_what_there_is() -> None:
     """A sentence told 40 labels, and the file had 150 of them, 110 of a model that no audit had checked."""
-    rows = LabelRows.read("digits")
+    rows = RowsToLabel.read("digits")
     job = sa.Labelling(rows, labels=DIGITS, target=0.9)
     while (question := job.ask()) is not None:
         job.answer(question, label=rows.truth[question.row])
@@ -133,7 +133,7 @@ def test_no_number_of_clicks_is_told_while_only_doubts_are_left(target: float) -
 
 @pytest.mark.parametrize("target", [0.98, 1.0])
 def test_clicks_left_are_about_what_it_takes(target: float) -> None:
-    rows = LabelRows.read("digits")
+    rows = RowsToLabel.read("digits")
     job = sa.Labelling(rows, labels=DIGITS, target=target)
     told: list[tuple[int, int | None]] = []
     while (question := job.ask()) is not None:
@@ -160,7 +160,7 @@ def test_wrong_clicks_are_found_and_asked_again(yes_no: bool) -> None:
 
 def test_a_table_with_text(tmp_path: Path) -> None:
     path = write_table(tmp_path / "tickets.jsonl", tickets(600))
-    rows = LabelRows.read(path, answers="team")
+    rows = RowsToLabel.read(path, answers="team")
     job = sa.Labelling(rows, labels=list(WORDS), target=0.98, show=["text"])
     question = job.ask()
     assert question is not None

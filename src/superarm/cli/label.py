@@ -15,7 +15,7 @@ from superarm.cli.output import print_address, print_json, print_note, print_tab
 if TYPE_CHECKING:
     from superarm.label import Labelling
     from superarm.label.app import LabellingServer
-    from superarm.label.rows import LabelRows
+    from superarm.label.rows_to_label import RowsToLabel
 
 MAX_LISTED = 10  # labels of a column that are listed
 
@@ -111,8 +111,8 @@ def label(
     require_extra("label")
     from superarm.label import Labelling
     from superarm.label.app import LabellingServer
-    from superarm.label.journal import LabelJournal
-    from superarm.label.label_set import sort_labels
+    from superarm.label.labelling_journal import LabellingJournal
+    from superarm.label.names import sort_labels
 
     is_simulated = answers is not None
     if as_json and not is_simulated:
@@ -128,7 +128,7 @@ def label(
     server = None
     if not is_simulated:
         server = LabellingServer(port, host=host, token_file=token_file, keys=_parse_keys(keys))
-    with LabelJournal(None if is_simulated else journal or default_journal(rows)) as opened:
+    with LabellingJournal(None if is_simulated else journal or default_journal(rows)) as opened:
         table = opened.read_rows(rows, answers=answers, **read_options)
         if is_simulated:
             _check_truth(table, names, f"column {answers!r}", f"only labels of {labels}")
@@ -158,7 +158,7 @@ def default_journal(rows: str) -> str:
     return f"{rows.rstrip('/')}.labels.db"
 
 
-def _check_truth(rows: LabelRows, labels: list[str] | None, column: str, wanted: str) -> None:
+def _check_truth(rows: RowsToLabel, labels: list[str] | None, column: str, wanted: str) -> None:
     """Refuse a simulation in which some row has no label, or one that is not among those that may be given."""
     from superarm.errors import Description, InvalidInput
 
@@ -183,7 +183,7 @@ def _parse_keys(text: str | None) -> dict[str, str]:
 def _describe(job: Labelling) -> None:
     """Tell what the rows, labels and settings are, what has changed, and what may be wrong with them."""
     from superarm.data.cells import MISSING_WORDS
-    from superarm.label.label_set import list_labels
+    from superarm.label.names import list_labels
 
     rows, saved = job.rows, job.journal.saved
     if rows.columns is not None:
@@ -223,7 +223,7 @@ def _describe(job: Labelling) -> None:
 
 def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
     from superarm._progress import progress_bar
-    from superarm.label.simulation import simulate_labeller
+    from superarm.label.simulated_labeller import simulate_labeller
 
     with progress_bar(len(job.rows.keys), "rows", quiet=as_json) as tick:
         outcome = simulate_labeller(job, job.rows.truth, wrong=wrong_clicks, on_progress=tick)

@@ -16,7 +16,7 @@ from superarm.cli.output import check_output, columns_file, print_note, save_mod
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
-    from superarm.label.journal import LabelJournal
+    from superarm.label.labelling_journal import LabellingJournal
 
 app = App(
     no_args_is_help=True,
@@ -63,7 +63,7 @@ def export(
     """
     from superarm.errors import InvalidInput
     from superarm.label.formats import ANSWERS, check_format, export_labels
-    from superarm.label.journal import LabelJournal
+    from superarm.label.labelling_journal import LabellingJournal
 
     if output is None and model is None:
         raise InvalidInput("superarm labels export needs --output or --model")
@@ -71,7 +71,7 @@ def export(
         raise InvalidInput.must("--model", "superarm labels export", "another file than --output", str(model))
     if format_ is not None:
         check_format(format_)
-    with LabelJournal(journal, read_only=True) as opened:
+    with LabellingJournal(journal, read_only=True) as opened:
         place = opened.find_rows(rows)
         endings = TABLES if format_ is None else ()
         check_output(output, "labels export", force=force, inputs=[place], endings=endings)
@@ -112,10 +112,10 @@ def import_(
     """
     from superarm.label.formats import check_format, read_answers
     from superarm.label.importing import import_answers
-    from superarm.label.journal import LabelJournal
+    from superarm.label.labelling_journal import LabellingJournal
 
     check_format(format_)
-    with _open_labelling(LabelJournal(journal), rows) as job:
+    with _open_labelling(LabellingJournal(journal), rows) as job:
         print_note(str(import_answers(job, read_answers(file, format_, question))))
         print_note(str(job.progress()))
 
@@ -144,8 +144,8 @@ def change(
     Example: **superarm labels change tickets.csv.labels.db --merge "sign in" login**
     """
     from superarm.errors import Description, InvalidInput
-    from superarm.label.journal import LabelJournal
-    from superarm.label.label_set import list_labels
+    from superarm.label.labelling_journal import LabellingJournal
+    from superarm.label.names import list_labels
 
     options = (add, rename, merge, disable, exclude, include, erase)
     n_given = sum(option is not None for option in options)
@@ -159,7 +159,7 @@ def change(
 
         print_note(f"{erase_person(journal, erase):,} answers of {erase} erased")
         return
-    with _open_labelling(LabelJournal(journal), rows) as job:
+    with _open_labelling(LabellingJournal(journal), rows) as job:
         if add is not None:
             job.add_label(add)
         elif rename is not None:
@@ -176,7 +176,7 @@ def change(
         print_note(str(job.progress()))
 
 
-def _open_labelling(journal: LabelJournal, rows: str | None) -> Labelling:
+def _open_labelling(journal: LabellingJournal, rows: str | None) -> Labelling:
     """Open the labelling in a journal, and tell if its rows have changed."""
     from superarm.label import Labelling
 
@@ -189,7 +189,7 @@ def _open_labelling(journal: LabelJournal, rows: str | None) -> Labelling:
 def _write_table(job: Labelling, output: Path) -> None:
     """Write the table as it was, with the results in columns beside it."""
     from superarm._files import write_atomically
-    from superarm.label.rows import EXPORT_COLUMNS, PREFIX
+    from superarm.label.rows_to_label import EXPORT_COLUMNS, PREFIX
 
     columns, names = job.rows.cells[0], {}
     for name in ("label", *EXPORT_COLUMNS):

@@ -1,13 +1,14 @@
 """Questions about rows until their labels are sure, with less than a click a row. (docs/label.md)
 
-What is labelled       rows.py, pictures.py, settings.py
-What answers say       answers.py, belief.py (about one item) → state.py (about all, with label_set.py and model.py)
-What to ask next       error_estimator.py, calibration.py (how many labels are wrong) → planner.py (which item, the end)
+What is labelled       rows_to_label.py, pictures.py
+What answers say       answers.py (about one item), error_rates.py (how often people are wrong), names.py
+                       → state.py (about all, with label_set.py and cross_fitted_model.py)
+What to ask next       error_estimator.py, error_curve.py (how many labels are wrong) → planner.py (which item, the end)
                        question.py (which labels it shows, who has it)
 What people use        labelling.py `Labelling`, results.py what came out, notebook.py, app.py the page
-What is kept           journal.py, projector.py (what its events come to), erase.py
+What is kept           labelling_journal.py (settings and events, which state.py applies), erase.py
 Other tools            formats.py (their files), importing.py (which row each answer is about)
-A labeller that knows the truth: simulation.py.
+A labeller that knows the truth: simulated_labeller.py.
 """
 
 from superarm.label.labelling import Labelling

@@ -1,21 +1,33 @@
-"""Answers of people about items, in names and in numbers of labels; and the names of people."""
+"""What answers about one item say of its label.
+
+    b_r  ∝  p_r  Π_j L_j(r)        p by a model that has not learnt from the item, L_j of the j-th answer
+
+A person is wrong with probability e, and then gives each of the a other possible answers with the same probability:
+
+    "it is c" (a = labels shown):    L(c) = 1 - e,   L(r) = e / a   for all others
+    "none of S", "yes", "no":        L(r) = 1 - e    where that is true of r,   e / a   where not
+
+Where every label was denied, either a share pi of rows, which no label fits, has one more, or a denial was wrong:
+
+    Pr(none fits)  =  pi Π (1 - e_j)  /  (pi Π (1 - e_j) + (1 - pi) sum of p_r Π_j L_j(r))
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
-from unicodedata import category
 
-from superarm._types import JsonObject
-from superarm.errors import InvalidInput
-from superarm.label.settings import OWNER
+import numpy as np
+
+from superarm._types import Array, JsonObject
 
 if TYPE_CHECKING:
     from superarm.journal.events import AnswerBody
 
-TABLE_AS_PERSON = "file"  # stands for a person in answers that are labels of the table
-MAX_NAME = 1_000  # characters; the page has the same limit
-LINE_BREAKERS = ("Cc", "Cs", "Zl", "Zp")  # categories of Unicode: control, surrogates, ends of lines
+NO_LABEL = -1
+PRIOR_FLOOR = (
+    0.02  # the share of a model's probabilities that is spread over all labels: no label is impossible
+)
 
 
 class Answer(NamedTuple):
@@ -26,7 +38,7 @@ class Answer(NamedTuple):
         by: who said it.
         shown: the labels of the question.
         hit: whether the right label is among them; None if the question was skipped.
-        label: the right label, where it was named; else -1.
+        label: the right label, where it was chosen; else NO_LABEL.
         is_audit: whether the item would have been accepted unasked.
         final: whether earlier answers do not count: a label of the table, or the end of a disagreement.
     """
@@ -35,7 +47,7 @@ class Answer(NamedTuple):
     by: str
     shown: tuple[int, ...]
     hit: bool | None
-    label: int = -1
+    label: int = NO_LABEL
     is_audit: bool = False
     final: bool = False
 
@@ -44,11 +56,18 @@ class Answer(NamedTuple):
         """Whether it answers a question: it was not skipped, and is not final."""
         return self.hit is not None and not self.final
 
+    @property
+    def named_label(self) -> int:
+        """The label that it names: the one that was chosen, or the only one of a yes; else NO_LABEL."""
+        if self.label == NO_LABEL and self.hit and len(self.shown) == 1:
+            return self.shown[0]
+        return self.label
+
     @classmethod
     def from_body(cls, body: AnswerBody, numbers: Mapping[str, int], seq: int = 0) -> Answer:
         """Return the answer of an event, with the numbers that labels have."""
         shown = tuple(numbers[name] for name in body.labels or ())
-        label = -1 if body.label is None else numbers[body.label]
+        label = NO_LABEL if body.label is None else numbers[body.label]
         return cls(seq, body.by, shown, body.final or body.hit, label, body.audit, body.final)
 
     def in_names(self, names: Sequence[str]) -> JsonObject:
@@ -57,33 +76,68 @@ class Answer(NamedTuple):
             "by": self.by,
             "labels": [names[label] for label in self.shown],
             "hit": self.hit,
-            "label": names[self.label] if self.label >= 0 else None,
+            "label": None if self.label == NO_LABEL else names[self.label],
             "final": self.final,
         }
 
 
-def is_single_line(name: str) -> bool:
-    """Return whether a text can be a name: not too long, and on one line."""
-    return len(name) <= MAX_NAME and not any(category(letter) in LINE_BREAKERS for letter in name)
+class AnswerTable:
+    """All answers about one item that count, against every label. Error rates e are those of each answer, or of all.
+
+    Args:
+        answers: about the item, oldest first.
+        live: whether each label may be given.
+        yes_no: whether questions are answered with yes or no.
+
+    Attributes:
+        is_true: for each answer and each label, whether the answer is true if that is the right label.
+        is_final: for each answer.
+        n_others: a, for each answer.
+        possible: for each label, whether it is live, and all answers are true if it is the right one.
+    """
+
+    def __init__(self, answers: Sequence[Answer], live: Array, yes_no: bool) -> None:
+        self.answers = answers
+        self.is_true = np.zeros((len(answers), len(live)), bool)
+        for row, answer in zip(self.is_true, answers, strict=True):
+            if answer.label != NO_LABEL:
+                row[answer.label] = True
+            else:
+                row[list(answer.shown)] = True
+                row ^= not answer.hit
+        self.is_final = np.array([answer.final for answer in answers], bool)
+        self.n_others = np.array([1 if yes_no else max(1, len(answer.shown)) for answer in answers], float)
+        self.possible: Array = live & self.is_true.all(axis=0)
+
+    @property
+    def all_denied(self) -> bool:
+        """Whether people have denied every label."""
+        affirmed = any(answer.hit or answer.label != NO_LABEL for answer in self.answers)
+        return not affirmed and not self.possible.any()
+
+    def likelihoods(self, e: Array | float) -> Array:
+        """Return the probability of each answer under each label; final ones are right."""
+        e = np.where(self.is_final, 0.0, e)
+        return np.where(self.is_true, (1.0 - e)[:, None], (e / self.n_others)[:, None])
+
+    def posterior(self, prior: Array, e: Array | float) -> Array:
+        """Return the belief in each label."""
+        likelihoods = self.likelihoods(e)
+        if self.is_final.any():  # of two that contradict each other the later one counts
+            likelihoods = likelihoods[self.is_final][-1:]
+        belief: Array = floored(prior) * likelihoods.prod(axis=0)
+        belief /= belief.sum()
+        return belief
+
+    def none_fits_probability(self, prior: Array, e: Array | float, share: float) -> float:
+        """Return the probability that no label fits, after answers that deny every label; ``share``: of all rows."""
+        none_fits = share * float(np.prod(1.0 - np.broadcast_to(e, len(self.answers))))
+        a_slip = floored(prior) @ self.likelihoods(e).prod(axis=0)
+        return none_fits / (none_fits + (1.0 - share) * float(a_slip))
 
 
-def check_person(name: str, owner: str = OWNER) -> str:
-    """Return the name of a person, which may be empty. Exports list names between commas, and the table as one."""
-    if "," in name or name != name.strip() or name == TABLE_AS_PERSON or not is_single_line(name):
-        limit = f"a name of at most {MAX_NAME:,} characters on one line, without commas, and not {TABLE_AS_PERSON!r}"
-        raise InvalidInput.must("by", owner, f"a person: {limit}", name)
-    return name
-
-
-def check_known_person(
-    name: str,
-    known: Collection[str],
-    option: str,
-    owner: str,
-    nobody: str = "nobody has answered under a name yet",
-) -> None:
-    """Refuse a name that is not among the known people, and list these."""
-    if name not in known:
-        people = ", ".join(person or "'' (whoever gave no name)" for person in sorted(known))
-        wanted = f"one of {people}" if people else f"the name of a person, but {nobody}"
-        raise InvalidInput.must(option, owner, wanted, name, choices=known)
+def floored(prior: Array) -> Array:
+    """Return a model's probabilities, some of which are spread over all labels that it has not excluded."""
+    spread = PRIOR_FLOOR * (prior > 0.0) / max(1, int(np.count_nonzero(prior)))
+    probabilities: Array = (1.0 - PRIOR_FLOOR) * prior + spread
+    return probabilities

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from superarm._types import Cell, JsonObject
 from superarm.errors import Description, InvalidInput
-from superarm.label.answers import TABLE_AS_PERSON, check_person
+from superarm.label.names import TABLE_AS_PERSON, check_person
 from superarm.label.question import Question, word_weights
 from superarm.service.http.access import OPEN, PERSON, Tokens
 from superarm.service.http.pages import favicon, load_page

@@ -12,8 +12,8 @@ from superarm.errors import Description, InvalidInput
 from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.sqlite_files import FileLock
-from superarm.label.answers import TABLE_AS_PERSON, check_known_person
-from superarm.label.journal import LabelJournal, create_label_journal
+from superarm.label.labelling_journal import LabellingJournal, create_labelling_journal
+from superarm.label.names import TABLE_AS_PERSON, check_known_person
 
 
 def erase_person(journal: str | Path, person: str) -> int:
@@ -26,7 +26,7 @@ def erase_person(journal: str | Path, person: str) -> int:
         raise InvalidInput.must(
             "JOURNAL", "superarm labels change --erase", wanted, Description("a database")
         )
-    LabelJournal(journal, read_only=True).close()  # it is one
+    LabellingJournal(journal, read_only=True).close()  # it is one
     path = Path(journal).resolve()
     new, leftovers = path.with_name(f".{path.name}.erasing"), f"*.{escape(path.name)}.erasing*"
     open_store(path).close()  # all of it is in the file itself, not in its log
@@ -36,7 +36,7 @@ def erase_person(journal: str | Path, person: str) -> int:
         with closing(open_store(path, read_only=True)) as old:
             events, n_erased, people = _without(person, old.events())
             check_known_person(person, people, "--erase", "superarm labels change")
-            create_label_journal(new, old.meta())
+            create_labelling_journal(new, old.meta())
         with closing(open_store(new)) as store:
             store.append(events)
         # the database first: it is whole without the files beside it

@@ -3,7 +3,7 @@
 The model's doubt in its best label understates errors. So each first question about an item is a trial of the model:
 was its best label wrong? But most of those items were chosen because they were doubtful. **Audits** were not: they are
 drawn at random from those that would be accepted unasked. From both follows the probability that a label is wrong,
-given the model's doubt in it, with a floor that no certainty of the model goes below (calibration.py); all other trials
+given the model's doubt in it, with a floor that no certainty of the model goes below (error_curve.py); all other trials
 together count as much as a quarter of the audits, within limits. Then
 
     wrong labels  W = sum of rows × Pr(wrong) of items nobody was asked about + sum of rows × doubt of the others
@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.label.calibration import ErrorCurve, logit, recency_weights
+from superarm.label.error_curve import ErrorCurve, logit, recency_weights
 from superarm.label.state import HIGH_ERROR_RATE, LabellingState
 
 # what all trials that are no audits count as, together: so many times the audits, within limits
-OTHERS_PER_AUDIT, OTHER_TRIALS = 0.25, (20.0, 100.0)
+OTHERS_PER_AUDIT, MIN_OTHERS, MAX_OTHERS = 0.25, 20.0, 100.0
 MIN_AUDITS = 100  # before any label is accepted
 Z_OF_SHARE = {0.8: 0.8416, 0.975: 1.96}  # quantiles of the normal distribution
 BATCH = 4096  # items that are scored at once
@@ -49,7 +49,6 @@ class ErrorEstimator:
 
     Args:
         state: what the answers say.
-        rows_per_item: how many rows of the table each item stands for.
 
     Attributes:
         model_label: of each item, the model's label, as of when it was scored.
@@ -57,8 +56,9 @@ class ErrorEstimator:
         estimate: the last one.
     """
 
-    def __init__(self, state: LabellingState, rows_per_item: Array) -> None:
-        self._state, self.rows_per_item = state, rows_per_item
+    def __init__(self, state: LabellingState) -> None:
+        self._state = state
+        self._rows_per_item = rows_per_item = state.rows.rows_per_item
         self._max_wrong_share = 1.0 - state.settings.target
         self._max_wrong = self._max_wrong_share * float(rows_per_item.sum())
         self.model_label = np.zeros(len(rows_per_item), np.int32)
@@ -90,7 +90,7 @@ class ErrorEstimator:
 
     def expected_wrong_asked(self) -> float:
         """Return how many labels of items that were asked about are expected to be wrong."""
-        return float((self.rows_per_item * self._state.doubt)[self._state.done].sum())
+        return float((self._rows_per_item * self._state.doubt)[self._state.done].sum())
 
     def expected_wrong_at_upper_rates(self) -> float:
         """Return how many labels of items that were asked about are expected to be wrong, at upper error rates.
@@ -101,11 +101,11 @@ class ErrorEstimator:
         state, rate, high = self._state, self._state.error_rates.upper_rates(), HIGH_ERROR_RATE
         ratio = state.doubt_at_high_rate / np.maximum(1e-12, 1.0 - state.doubt_at_high_rate)
         ratio *= rate / (1.0 - rate) * (1.0 - high) / high
-        return float((self.rows_per_item * ratio / (1.0 + ratio))[state.done].sum())
+        return float((self._rows_per_item * ratio / (1.0 + ratio))[state.done].sum())
 
     def expected_wrong_labels(self, accepted: Array) -> float:
         """Return how many labels are expected to be wrong, of items that were asked about and of accepted ones."""
-        errors = self.error_probabilities(accepted) * self.rows_per_item[accepted]
+        errors = self.error_probabilities(accepted) * self._rows_per_item[accepted]
         return self.expected_wrong_asked() + float(errors.sum())
 
     def interval(self, accepted: Array) -> tuple[float, float]:
@@ -120,7 +120,7 @@ class ErrorEstimator:
         """Return the bounds that wrong labels are below, and above, with this probability each."""
         z, asked = Z_OF_SHARE[share], self.expected_wrong_asked()
         spread = _spread(asked, asked, z)
-        logits, w = logit(self.model_doubt[accepted]), self.rows_per_item[accepted]
+        logits, w = logit(self.model_doubt[accepted]), self._rows_per_item[accepted]
         e = self.error_probabilities(accepted)
         n_wrong, noise = float((w * e).sum()), z**2 * float((w**2 * e * (1.0 - e)).sum())
         below = n_wrong - self._curve.quantile(logits, w, 1.0 - share)
@@ -133,9 +133,9 @@ class ErrorEstimator:
         """Estimate how far it is to the target, by what is known now."""
         self._calibrate()
         open_items = np.flatnonzero(~self._state.done)
-        e, w = self.error_probabilities(open_items), self.rows_per_item[open_items]
+        e, w = self.error_probabilities(open_items), self._rows_per_item[open_items]
         order = np.argsort(e)
-        n_labelled = self.rows_per_item[self._state.done].sum() + np.cumsum(w[order])
+        n_labelled = self._rows_per_item[self._state.done].sum() + np.cumsum(w[order])
         expected_wrong = np.cumsum((e * w)[order]) + self.expected_wrong_asked()
         fits = expected_wrong <= self._max_wrong_share * n_labelled
         n_accepted = int(np.flatnonzero(fits)[-1]) + 1 if fits.any() else 0
@@ -150,7 +150,7 @@ class ErrorEstimator:
         if len(items):
             audit, e = self._state.audited[items], self._state.model_error[items]
             weight = np.where(audit, 0.0, recency_weights(len(items)))
-            n_others = float(np.clip(OTHERS_PER_AUDIT * np.count_nonzero(audit), *OTHER_TRIALS))
+            n_others = float(np.clip(OTHERS_PER_AUDIT * np.count_nonzero(audit), MIN_OTHERS, MAX_OTHERS))
             weight *= min(1.0, n_others / max(1.0, weight.sum()))
             self._curve = ErrorCurve(logits, e, np.where(audit, 1.0, weight))
             n_found = float(e[audit].sum())

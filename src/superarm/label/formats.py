@@ -23,8 +23,7 @@ from superarm._files import write_atomically
 from superarm._types import Cell, JsonObject
 from superarm.errors import InvalidInput, at_row
 from superarm.journal.events import AnswerBody
-from superarm.label.answers import TABLE_AS_PERSON, check_person
-from superarm.label.label_set import check_label
+from superarm.label.names import TABLE_AS_PERSON, check_label, check_person
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling

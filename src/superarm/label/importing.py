@@ -13,7 +13,7 @@ from superarm._types import Cell
 from superarm.data.cells import is_missing
 from superarm.journal.events import AnswerBody, encode
 from superarm.label.formats import ImportedAnswer, plain_values, values_text
-from superarm.label.label_set import list_labels
+from superarm.label.names import list_labels
 from superarm.label.pictures import MEDIA_TYPES
 
 if TYPE_CHECKING:

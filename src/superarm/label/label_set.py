@@ -10,38 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.labels import parse_label
-from superarm.errors import InvalidInput
-from superarm.label.answers import MAX_NAME, Answer, is_single_line
-from superarm.label.settings import OWNER
-
-
-def check_label(text: str) -> str:
-    """Return a label's name, without spaces around it."""
-    name = str(text).strip()
-    if not name or not is_single_line(name):
-        wanted = f"a name of at most {MAX_NAME:,} characters on one line"
-        raise InvalidInput.must("label", OWNER, wanted, text)
-    return name
-
-
-def check_labels(labels: Sequence[str]) -> list[str]:
-    """Return the names of the labels to begin with."""
-    names = [check_label(label) for label in labels]
-    if len(set(names)) != len(names) or len(names) < 2:
-        raise InvalidInput.must("labels", OWNER, "at least two distinct names", names)
-    return names
-
-
-def sort_labels(labels: Iterable[str | None]) -> list[str]:
-    """Return the distinct labels that are not None: numbers by size, then words by letter."""
-    names = {label for label in labels if label is not None}
-    return sorted(names, key=lambda name: (isinstance(parse_label(name), str), parse_label(name)))
-
-
-def list_labels(names: Iterable[str]) -> str:
-    """Return names between commas; those that hold a comma are quoted."""
-    return ", ".join(repr(name) if "," in name else name for name in names)
+from superarm.label.answers import Answer
 
 
 class LabelSet:

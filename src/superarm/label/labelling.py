@@ -12,14 +12,19 @@ from superarm._types import Frame, JsonObject
 from superarm.data.column import ColumnKinds
 from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.journal.events import AnswerBody
-from superarm.label.answers import TABLE_AS_PERSON, Answer, check_known_person, check_person
-from superarm.label.journal import LabelJournal
-from superarm.label.label_set import check_label, check_labels
-from superarm.label.projector import LabelProjector
+from superarm.label.answers import Answer
+from superarm.label.labelling_journal import LabellingJournal
+from superarm.label.names import (
+    OWNER,
+    TABLE_AS_PERSON,
+    check_known_person,
+    check_label,
+    check_labels,
+    check_person,
+)
 from superarm.label.question import OpenQuestions, Question, Reply, choose_labels
 from superarm.label.results import LabellingResults
-from superarm.label.rows import LabelRows
-from superarm.label.settings import OWNER
+from superarm.label.rows_to_label import RowsToLabel
 
 
 class Labelling(LabellingResults):
@@ -52,10 +57,10 @@ class Labelling(LabellingResults):
 
     def __init__(
         self,
-        rows: Frame | LabelRows | str | Path,
+        rows: Frame | RowsToLabel | str | Path,
         *,
         labels: Sequence[str] | str | None = None,
-        journal: LabelJournal | str | Path | None = None,
+        journal: LabellingJournal | str | Path | None = None,
         target: float | None = None,
         yes_no: bool | None = None,
         max_labels: int | None = None,
@@ -67,11 +72,13 @@ class Labelling(LabellingResults):
         read_only: bool = False,
     ) -> None:
         self.journal = (
-            journal if isinstance(journal, LabelJournal) else LabelJournal(journal, read_only=read_only)
+            journal
+            if isinstance(journal, LabellingJournal)
+            else LabellingJournal(journal, read_only=read_only)
         )
         try:
             column = labels if isinstance(labels, str) else None
-            if not isinstance(rows, LabelRows):
+            if not isinstance(rows, RowsToLabel):
                 rows = self.journal.read_rows(rows, label=column, vectors=vectors, kinds=kinds)
             names = rows.label_names if labels is None or column else check_labels(labels)
             options: JsonObject = {"target": target, "yes_no": yes_no, "max_labels": max_labels, "seed": seed}
@@ -79,7 +86,6 @@ class Labelling(LabellingResults):
             options |= {"second_opinion_share": second_opinion_share}
             given = {name: value for name, value in options.items() if value is not None}
             super().__init__(rows, self.journal.begin(rows, names, given))
-            self._projector = LabelProjector(rows.item_of_key, self.state, self.planner)
             self._open, self._n_questions = OpenQuestions(), 0
             self._catch_up()
             if not self.journal.read_only:
@@ -90,7 +96,7 @@ class Labelling(LabellingResults):
 
     @classmethod
     def resume(
-        cls, journal: LabelJournal | str | Path, rows: str | None = None, *, read_only: bool = False
+        cls, journal: LabellingJournal | str | Path, rows: str | None = None, *, read_only: bool = False
     ) -> Labelling:
         """Open the labelling in a journal, with its settings.
 
@@ -99,8 +105,8 @@ class Labelling(LabellingResults):
             rows: where its rows are; left out, beside the journal, or else where they were.
             read_only: write nothing to the journal, which others may be using.
         """
-        if not isinstance(journal, LabelJournal):
-            journal = LabelJournal(journal, read_only=read_only)
+        if not isinstance(journal, LabellingJournal):
+            journal = LabellingJournal(journal, read_only=read_only)
         try:
             return cls(journal.find_rows(rows), journal=journal)
         except BaseException:
@@ -129,7 +135,7 @@ class Labelling(LabellingResults):
 
     def _catch_up(self) -> None:
         """Apply the events that have come since: also those of other processes."""
-        self._projector.apply(self.journal.new_events())
+        self.planner.apply(self.journal.new_events())
 
     # ------------------------------------------------------------ asking
 
@@ -142,14 +148,14 @@ class Labelling(LabellingResults):
         question = self._open.get(by)
         if question is not None:  # the page was loaded again, say
             return question
-        busy, last = self._open.items(), self._projector.last_item.get(by)
-        has_undone = by in self._projector.people_who_undid
+        busy, last = self._open.items(), self.state.last_item.get(by)
+        has_undone = by in self.state.people_who_undid
         if last is not None and last not in busy and (has_undone or self._is_begun(last)):
             return self._question(last, by, audit=False)
         if self.planner.is_finished():
             return None
         choice = self.planner.next_item(busy, by)
-        return None if choice is None else self._question(choice[0], by, audit=choice[1])
+        return None if choice is None else self._question(choice.item, by, audit=choice.is_audit)
 
     def _is_begun(self, item: int) -> bool:
         """Return whether questions about the item have not led to a label yet."""

@@ -1,4 +1,4 @@
-"""QuestionPlanner: which item is asked about next, and when to stop.
+"""QuestionPlanner: which item is asked about next, and when to stop. Like the state, a function of the events alone.
 
 **Which item.** The one most likely to be wrong, of a sample: its question takes the most error away, and teaches most.
 A share of the questions are audits. With a target of 1 each item is asked about, in random order, and after that those
@@ -14,23 +14,38 @@ with a target of 1, when all items were asked about and the doubts add up to one
 
 from __future__ import annotations
 
+from itertools import zip_longest
+from typing import NamedTuple
+
 import numpy as np
 
 from superarm._types import Array
+from superarm.journal.events import ANSWER, CHANGE, Event
 from superarm.label.error_estimator import ErrorEstimator
+from superarm.label.names import TABLE_AS_PERSON
 from superarm.label.state import MIN_DOUBT, NOBODY, LabellingState
 
-AUDIT_SHARE, LATER_AUDIT_SHARE, MANY_AUDITS = 0.25, 0.1, 1_500
+AUDIT_SHARE = 0.25  # of the questions
+MANY_AUDITS, LATER_AUDIT_SHARE = 1_500, 0.1  # after so many, their share of the questions
 EARLY_AUDITS = 0.15  # the share of audits that are asked while no item may be accepted yet
 SAMPLE = 64  # items among which the next is chosen
 FIRST_ITEMS = 50  # that are drawn at random before anything is estimated
-MIN_ROUND, MAX_SCORED = 10, 200  # clicks; items that are scored again at each click, in longer rounds
+MIN_ROUND = 10  # clicks
+MAX_SCORED = 200  # items that are scored again at each click, in longer rounds
 MAX_WRONG_AT_1 = 1 / 1_000  # the share of wrong labels with a target of 1
-# how a recheck is scheduled: doubt at a high error rate, clicks for each, how many, clicks between two searches
-MIN_DOUBT_TO_SCHEDULE, CLICKS_PER_RECHECK, MAX_RECHECKS, CLICKS_BETWEEN_SEARCHES = 0.2, 50, 40, 10
-UNCLEAR = 0.02, 0.98  # an audit that leaves such a probability that the model was wrong is asked again
+CLICKS_PER_RECHECK, MAX_RECHECKS = 50, 40
+CLICKS_BETWEEN_SEARCHES = 10  # for an answer to recheck
+MIN_DOUBT_TO_RECHECK = 0.2  # at a high error rate
+CLEARLY_RIGHT, CLEARLY_WRONG = 0.02, 0.98  # an audit between them (was the model wrong?) is asked again
 MAX_ANSWERS = 5  # about one item, once its label was named
 MIN_SECOND_OPINIONS = 0.05  # the share of questions that are second opinions while there are some to ask for
+
+
+class NextItem(NamedTuple):
+    """The item to ask about, and whether it would be accepted unasked."""
+
+    item: int
+    is_audit: bool
 
 
 class QuestionPlanner:
@@ -46,12 +61,13 @@ class QuestionPlanner:
 
     def __init__(self, state: LabellingState, estimator: ErrorEstimator) -> None:
         self.state, self.estimator, self._settings = state, estimator, state.settings
-        self._rows_per_item, seed = estimator.rows_per_item, state.settings.seed
+        self._rows_per_item, seed = state.rows.rows_per_item, state.settings.seed
         n = len(self._rows_per_item)
         self.order = np.random.default_rng((seed, 1)).permutation(n)
         self._rank = np.argsort(self.order)
         draws = np.random.default_rng((seed, 2)).random(n)
         self._wants_second_opinion = draws < self._settings.second_opinion_share
+        self._has_begun = False
         self._is_enough = False  # labels are right, by the last estimate
         self._round = max(MIN_ROUND, -(-n // MAX_SCORED))  # clicks
         self._n_clicks, self._n_clicks_of_round = 0, 0
@@ -64,8 +80,28 @@ class QuestionPlanner:
 
     # ------------------------------------------------------------ rounds, and the end
 
-    def on_click(self, n_ahead: int) -> None:
-        """Score some more items after a click.
+    def apply(self, events: list[Event]) -> None:
+        """Apply new events of the journal to the state, and score items after each click."""
+        n_ahead = sum(self._is_click(event) for event in events)
+        if not self._has_begun:
+            self._has_begun = True
+            if not (events and _invalidates_scores(events[0])):
+                self.begin_round(n_ahead)
+        for event, next_event in zip_longest(events, events[1:]):
+            self.state.apply(event)
+            if self._is_click(event):
+                n_ahead -= 1
+                self._on_click(n_ahead)
+            elif _invalidates_scores(event) and not (next_event and _invalidates_scores(next_event)):
+                self.begin_round(n_ahead)
+
+    def _is_click(self, event: Event) -> bool:
+        if event.kind != ANSWER or event.id not in self.state.rows.item_of_key:
+            return False
+        return event.body.hit is not None and not event.body.final
+
+    def _on_click(self, n_ahead: int) -> None:
+        """Score some more items.
 
         Args:
             n_ahead: how many more clicks there are already: what these will make good need not be done.
@@ -119,8 +155,8 @@ class QuestionPlanner:
 
     # ------------------------------------------------------------ the next item
 
-    def next_item(self, busy: set[int], by: str) -> tuple[int, bool] | None:
-        """Return the item to ask a person about, and whether it is an audit; None if there is none for them now.
+    def next_item(self, busy: set[int], by: str) -> NextItem | None:
+        """Return the item to ask a person about; None if there is none for them now.
 
         Args:
             busy: items that others are asked about.
@@ -140,18 +176,20 @@ class QuestionPlanner:
             priorities[second] = np.inf
         recheck = int(priorities.argmax())
         if priorities[recheck] == np.inf or not len(items):
-            return (recheck, False) if priorities[recheck] > 0.0 else None
+            return NextItem(recheck, False) if priorities[recheck] > 0.0 else None
         items = items[state.skips[items] == state.skips[items].min()]  # those that were skipped come last
         if self._settings.target >= 1.0 or state.n_done < min(FIRST_ITEMS, len(self.order) / 4):
-            return int(items[self._rank[items].argmin()]), False
+            return NextItem(int(items[self._rank[items].argmin()]), False)
         if random.random() < self.audit_share:
             item = self._audit(items, random)
             if item is not None:
-                return item, True
+                return NextItem(item, True)
         sample = random.choice(items, min(SAMPLE, len(items)), replace=False)
         expected_wrong = self.estimator.error_probabilities(sample) * self._rows_per_item[sample]
         best = int(expected_wrong.argmax())
-        return (recheck if priorities[recheck] > expected_wrong[best] else int(sample[best])), False
+        if priorities[recheck] > expected_wrong[best]:
+            return NextItem(recheck, False)
+        return NextItem(int(sample[best]), False)
 
     def _audit(self, items: Array, random: np.random.Generator) -> int | None:
         """Return one of the open items that would be accepted, at random."""
@@ -170,10 +208,11 @@ class QuestionPlanner:
         Infinite are rechecks that are scheduled, and audits that contradict the model, and may have been a slip: all
         estimates stand on audits.
         """
-        state, (low, high) = self.state, UNCLEAR
+        state = self.state
         again = state.done & (state.clicks < MAX_ANSWERS) & (state.skips == 0)
         priorities = np.where(again & (state.doubt >= MIN_DOUBT), state.doubt * self._rows_per_item, 0.0)
-        priorities[again & state.audited & (low < state.model_error) & (state.model_error < high)] = np.inf
+        is_unclear = (state.model_error > CLEARLY_RIGHT) & (state.model_error < CLEARLY_WRONG)
+        priorities[again & state.audited & is_unclear] = np.inf
         due = [
             item
             for item, n_clicks in self._scheduled.items()
@@ -190,7 +229,7 @@ class QuestionPlanner:
         doubts = np.where(state.done, state.doubt_at_high_rate, 0.0)
         doubts[list(self._scheduled)] = 0.0
         item = int(doubts.argmax())
-        if doubts[item] >= MIN_DOUBT_TO_SCHEDULE:
+        if doubts[item] >= MIN_DOUBT_TO_RECHECK:
             self._scheduled[item] = int(state.clicks[item])
 
     def n_second_opinions(self) -> int:
@@ -208,3 +247,8 @@ class QuestionPlanner:
         if len(state.active_people()) > 1:
             wanted &= state.sole_person != by
         return wanted
+
+
+def _invalidates_scores(event: Event) -> bool:
+    """Return whether an event may change the scores of all items: changes of labels and people, labels of the table."""
+    return event.kind == CHANGE or (event.kind == ANSWER and event.body.by == TABLE_AS_PERSON)

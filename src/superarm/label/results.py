@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._types import Array, Frame, JsonObject
+from superarm._types import Frame, JsonObject
 from superarm.decisions import Decision
 from superarm.errors import Description, InvalidInput
-from superarm.label.answers import TABLE_AS_PERSON, Answer
-from superarm.label.belief import possible_labels
+from superarm.label.answers import NO_LABEL, AnswerTable
 from superarm.label.error_estimator import ErrorEstimator
-from superarm.label.model import NO_LABEL
+from superarm.label.labelling_journal import LabellingSettings
+from superarm.label.names import TABLE_AS_PERSON
 from superarm.label.planner import QuestionPlanner
-from superarm.label.rows import LabelRows
-from superarm.label.settings import LabelSettings
+from superarm.label.rows_to_label import RowsToLabel
 from superarm.label.state import LabellingState
 from superarm.learners import SetLogit
 
@@ -99,10 +98,10 @@ class LabellingResults:
         settings: of the labelling.
     """
 
-    def __init__(self, rows: LabelRows, settings: LabelSettings) -> None:
+    def __init__(self, rows: RowsToLabel, settings: LabellingSettings) -> None:
         self.rows, self.settings = rows, settings
-        self.state = LabellingState(rows.features(len(settings.labels)), settings)
-        self.estimator = ErrorEstimator(self.state, rows.rows_per_item)
+        self.state = LabellingState(rows, settings)
+        self.estimator = ErrorEstimator(self.state)
         self.planner = QuestionPlanner(self.state, self.estimator)
 
     @property
@@ -191,10 +190,10 @@ class LabellingResults:
 
     def _item_result(self, item: int, accepted: bool, error_probability: float) -> JsonObject:
         """Return the result of an item; ``accepted``, ``error_probability``: of its label by the model."""
-        state, answers = self.state, self.state.valid_answers(item)
+        state, table = self.state, self.state.answer_table(item)
         if state.done[item]:
             label, belief = int(state.label[item]), 1.0 - float(state.doubt[item])
-            how = _how(label, answers, state.label_set.live) if label >= 0 else "none fits"
+            how = _how(label, table) if label >= 0 else "none fits"
         else:
             label, belief = int(self.estimator.model_label[item]), 1.0 - error_probability
             how = "accepted" if accepted else ""
@@ -203,7 +202,7 @@ class LabellingResults:
             "belief": round(belief, 4),
             "clicks": int(state.clicks[item]),
             "how": how,
-            "by": ", ".join(dict.fromkeys(answer.by for answer in answers if answer.by)),
+            "by": ", ".join(dict.fromkeys(answer.by for answer in table.answers if answer.by)),
         }
 
     def labels(self) -> Frame:
@@ -218,13 +217,13 @@ class LabellingResults:
         state, names = self.state, self.state.label_set.names
         conflicts = []
         for item in state.answers:
-            answers = state.valid_answers(item)
-            is_open = answers and not any(answer.final for answer in answers) and state.label[item] >= 0
-            if not is_open or possible_labels(answers, state.label_set.live).any():
+            table = state.answer_table(item)
+            is_open = table.answers and not table.is_final.any() and state.label[item] != NO_LABEL
+            if not is_open or table.possible.any():
                 continue
             row, label = int(self.rows.first_row[item]), names[int(state.label[item])]
             conflict = {"row": row, "values": self.rows.values(row, self.settings.show), "label": label}
-            conflicts.append(conflict | {"answers": [answer.in_names(names) for answer in answers]})
+            conflicts.append(conflict | {"answers": [answer.in_names(names) for answer in table.answers]})
         return conflicts
 
     def model(self, passes: int = 3) -> SetLogit:
@@ -260,14 +259,12 @@ class LabellingResults:
         )
 
 
-def _how(label: int, answers: list[Answer], live: Array) -> str:
+def _how(label: int, table: AnswerTable) -> str:
     """Return how the label of an item was found."""
-    final = [answer for answer in answers if answer.final]
+    final = [answer for answer in table.answers if answer.final]
     if final:
         return "file" if final[-1].by == TABLE_AS_PERSON else "final"
-    n_named = sum(
-        answer.label == label or (bool(answer.hit) and answer.shown == (label,)) for answer in answers
-    )
+    n_named = sum(answer.named_label == label for answer in table.answers)
     if n_named:
         return "confirmed" if n_named > 1 else "named"
-    return "excluded" if np.count_nonzero(possible_labels(answers, live)) == 1 else "believed"
+    return "excluded" if np.count_nonzero(table.possible) == 1 else "believed"

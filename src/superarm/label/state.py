@@ -1,4 +1,4 @@
-"""LabellingState: what all answers together say. A pure function of the events, in their order.
+"""LabellingState: what the events of a journal come to. A pure function of them, in their order.
 
 For every item: its answers, the beliefs that follow, the label that they speak for, and the doubt in it, 1 - belief.
 The prior of the beliefs is what a model said that had not learnt from the item. When the model of the other fold, which
@@ -10,27 +10,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
-from superarm._types import Array
-from superarm.data.rows import Rows
-from superarm.label.answers import TABLE_AS_PERSON, Answer
-from superarm.label.belief import (
-    AnnotatorErrorRates,
-    none_fits_probability,
-    possible_labels,
-    posterior,
-    truth_table,
-)
-from superarm.label.calibration import ErrorCurve, logit, recency_weights
+from superarm._types import Array, JsonObject
+from superarm.journal.events import ANSWER, CHANGE, CORRECTION, Event
+from superarm.label.answers import NO_LABEL, Answer, AnswerTable
+from superarm.label.cross_fitted_model import CrossFittedModel
+from superarm.label.error_curve import ErrorCurve, logit, recency_weights
+from superarm.label.error_rates import AnnotatorErrorRates
 from superarm.label.label_set import LabelSet
-from superarm.label.model import NO_LABEL, LabelModel, ModelTrial
-from superarm.label.settings import LabelSettings
+from superarm.label.labelling_journal import LabellingSettings
+from superarm.label.names import TABLE_AS_PERSON
+from superarm.label.rows_to_label import RowsToLabel
 
 HIGH_ERROR_RATE = 0.05  # of the person in `LabellingState.doubt_at_high_rate`
 MIN_DOUBT_FOR_PRIOR = 0.005  # a prior is kept while the doubt at the high error rate is above this
-REFIT_AFTER = 25, 250  # after a quarter more answers, within these limits, doubtful items are looked at again
+MIN_UNTIL_REFIT, MAX_UNTIL_REFIT = (
+    25,
+    250,
+)  # after a quarter more answers, within these limits, all is estimated anew
 MAX_SLIP = 0.1  # labels that were denied are shown again where the probability of a slip is above this
 MAX_TRIALS = 8_000
 MIN_DOUBT = 0.01  # a doubt below it is no reason to ask a second time
@@ -38,16 +38,36 @@ PRIOR_NONE_FITS, PRIOR_ROWS = 0.1, 100.0  # rows that no label fits, of so many,
 NOBODY = None  # in `LabellingState.sole_person`
 
 
+@dataclass(slots=True)
+class ModelTrial:
+    """A first question about an item: its answers tell whether the model's prediction was right.
+
+    Attributes:
+        label: the one that the model predicted.
+        logit_doubt: the model's doubt in it.
+        is_audit: whether the item was drawn at random from those that would have been accepted unasked.
+        prior: the probability of each label, by a model that has not learnt from the item; None where it is not needed
+            any more.
+        n_updates: how many updates the model behind the prior had had.
+    """
+
+    label: int
+    logit_doubt: float
+    is_audit: bool
+    prior: Array | None
+    n_updates: int
+
+
 class LabellingState:
     """Labels, doubts and the model, after some events.
 
     Args:
-        features: of the items.
+        rows: what is labelled.
         settings: of the labelling.
 
     Attributes:
         label_set: which labels there are.
-        label: of each item, as a number; -1 if nobody was asked, or no label fits.
+        label: of each item, as a number; NO_LABEL if nobody was asked, or no label fits.
         doubt: of each item that was asked about, the probability that its label is wrong.
         doubt_at_high_rate: what the doubt would be if all answers came from people with a high error rate.
         done: whether the item needs no further question: its label was named, all others were excluded, it is sure
@@ -61,15 +81,18 @@ class LabellingState:
         trials: of the model, by item, in their order.
         model_error: of each item with a trial, the probability that the model's label was wrong.
         audited: whether an audit of the item has an answer that counts.
+        last_item: the item that each person answered about last.
+        people_who_undid: people who took their last answer back, and have not answered since.
     """
 
-    def __init__(self, features: Rows, settings: LabelSettings) -> None:
-        n = len(features)
-        self.settings = settings
+    def __init__(self, rows: RowsToLabel, settings: LabellingSettings) -> None:
+        n = len(rows.keys)
+        self.rows, self.settings = rows, settings
         self.label_set = LabelSet(settings.labels)
         self.label = np.full(n, NO_LABEL, np.int32)
-        self.model = LabelModel(features, len(settings.labels), self.label, settings.seed)
-        self.error_rates = AnnotatorErrorRates(n, settings.yes_no)
+        features = rows.features(len(settings.labels))
+        self.model = CrossFittedModel(features, len(settings.labels), self.label, settings.seed)
+        self.error_rates = AnnotatorErrorRates(n)
         self.doubt = np.ones(n)
         self.doubt_at_high_rate = np.zeros(n)
         self.done = np.zeros(n, bool)
@@ -82,9 +105,11 @@ class LabellingState:
         self.trials: dict[int, ModelTrial] = {}
         self.model_error = np.zeros(n)
         self.audited = np.zeros(n, bool)
+        self.last_item: dict[str, int] = {}
+        self.people_who_undid: set[str] = set()
         self._done_order: dict[int, None] = {}  # a set that keeps its order
         self._n_none_fits = 0.0  # the expected number of items that no label fits
-        self._until_refit = REFIT_AFTER[0]
+        self._until_refit = MIN_UNTIL_REFIT
         # the model's probabilities to this power are right, but for this share of rows, which have any label
         self._inverse_temperature, self._floor = 1.0, 0.0
 
@@ -115,11 +140,12 @@ class LabellingState:
 
     def belief(self, item: int) -> Array:
         """Return the belief in each label of an item: the model's probabilities, times what was answered."""
-        return self._posterior(self._tempered(self._prior(item)), self.valid_answers(item))
+        table = self.answer_table(item)
+        return table.posterior(self._tempered(self._prior(item)), self.error_rates.rates(table))
 
     def showable(self, item: int, belief: Array) -> Array:
         """Return for each label whether it may be shown: it was not denied, or that may be a slip, or all were."""
-        possible = possible_labels(self.valid_answers(item), self.label_set.live)
+        possible = self.answer_table(item).possible
         if self.done[item] or belief[possible].sum() < 1.0 - MAX_SLIP:
             return self.label_set.live
         return possible
@@ -141,6 +167,10 @@ class LabellingState:
         )
         return [answer for answer in counting if answer is not None]
 
+    def answer_table(self, item: int) -> AnswerTable:
+        """Return the answers about an item that count, against every label."""
+        return AnswerTable(self.valid_answers(item), self.label_set.live, self.settings.yes_no)
+
     def recent_trials(self) -> tuple[Array, Array]:
         """Return the items of recent trials whose label was found, and the logits of the model's doubts."""
         trials = [(item, trial.logit_doubt) for item, trial in self.trials.items() if self.done[item]]
@@ -149,7 +179,45 @@ class LabellingState:
 
     # ------------------------------------------------------------ events
 
-    def add_answer(self, item: int, answer: Answer) -> None:
+    def apply(self, event: Event) -> None:
+        """Apply the next event of the journal."""
+        item = self.rows.item_of_key.get(event.id)
+        if event.kind == CHANGE:
+            self._apply_change(event.body)
+        elif item is None:
+            return  # the table does not have it any more
+        elif event.kind == CORRECTION:
+            self._take_back(item, event.body.target_seq)
+            self.last_item[event.body.by] = item
+            self.people_who_undid.add(event.body.by)
+        elif event.kind == ANSWER:
+            answer = Answer.from_body(event.body, self.label_set.numbers, event.seq)
+            self._add_answer(item, answer)
+            if not answer.final:
+                self.last_item[answer.by] = item
+                self.people_who_undid.discard(answer.by)
+
+    def _apply_change(self, change: JsonObject) -> None:
+        """Apply a change of labels or people; changes of rows and settings change nothing here."""
+        labels, items = self.label_set, list(self.answers)
+        match change:
+            case {"what": "add label", "label": name}:
+                items = self._add_label(name)
+            case {"what": "rename label", "label": old, "to": new}:
+                return labels.rename(old, new)
+            case {"what": "merge label", "label": name, "to": into}:
+                labels.merge(name, into)
+            case {"what": "disable label", "label": name}:
+                labels.disable(name)
+            case {"what": "exclude person", "person": person}:
+                self.excluded_people.add(person)
+            case {"what": "include person", "person": person}:
+                self.excluded_people.discard(person)
+            case _:
+                return None
+        return self._update_items(items)
+
+    def _add_answer(self, item: int, answer: Answer) -> None:
         """Add an answer about an item, or that it was skipped."""
         self.answers.setdefault(item, []).append(answer)
         if answer.is_click:
@@ -166,9 +234,9 @@ class LabellingState:
         self._until_refit -= 1
         if self._until_refit <= 0:
             self._refit()
-            self._until_refit = int(np.clip(self.clicks.sum() // 4, *REFIT_AFTER))
+            self._until_refit = int(np.clip(self.clicks.sum() // 4, MIN_UNTIL_REFIT, MAX_UNTIL_REFIT))
 
-    def take_back(self, item: int, seq: int) -> None:
+    def _take_back(self, item: int, seq: int) -> None:
         """Take back the answer about an item whose event has a number."""
         for answer in self.answers[item]:
             if answer.seq == seq and answer.is_click:
@@ -176,26 +244,20 @@ class LabellingState:
         self.answers[item] = [answer for answer in self.answers[item] if answer.seq != seq]
         self._update_item(item)
 
-    def add_label(self, name: str) -> None:
-        """Add a new label, or one that was disabled."""
+    def _add_label(self, name: str) -> list[int]:
+        """Add a new label, or one that was disabled, and return the items whose label may be another now."""
         labels = self.label_set
         disabled = labels.disabled_number(name)
         if disabled is None:
             self.model.add_label()
             labels.add(name)
-            self.update_items(item for item in self.answers if self.label[item] == NO_LABEL)
-            return
+            return [item for item in self.answers if self.label[item] == NO_LABEL]
         labels.live[disabled] = True
         for trial in self.trials.values():
             # made meanwhile, without it
             if trial.prior is not None and disabled < len(trial.prior) and not trial.prior[disabled]:
                 trial.prior[disabled] = 1.0 / len(labels.names)
-        self.update_items(self.answers)
-
-    def update_items(self, items: Iterable[int]) -> None:
-        """Draw the conclusions about items again: the people who count have changed, or the labels."""
-        for item in list(items):
-            self._update_item(item)
+        return list(self.answers)
 
     # ------------------------------------------------------------ what follows from them
 
@@ -212,10 +274,6 @@ class LabellingState:
         tempered: Array = (1.0 - self._floor) * p / p.sum() + self._floor * (p > 0.0) / np.count_nonzero(p)
         return tempered
 
-    def _posterior(self, prior: Array, answers: list[Answer]) -> Array:
-        rates = {answer.by: self.error_rates.rate(answer.by) for answer in answers}
-        return posterior(prior, answers, rates, self.settings.yes_no)
-
     def _refit(self) -> None:
         """Estimate how sure the model may be and how often people are wrong, and update the doubtful items."""
         items, logits = self.recent_trials()
@@ -227,7 +285,7 @@ class LabellingState:
         doubtful = np.fromiter(with_prior, np.intp)
         self._refresh_priors(doubtful)
         self.error_rates.fit()
-        self.update_items(doubtful.tolist())
+        self._update_items(doubtful.tolist())
 
     def _refresh_priors(self, items: Array) -> None:
         """Take what the model of the other fold says of items, where it has learnt more than that of the prior."""
@@ -239,37 +297,42 @@ class LabellingState:
                 for item, p in zip(stale.tolist(), model.fold_probabilities(fold, stale), strict=True):
                     self.trials[item].prior, self.trials[item].n_updates = p, n_updates
 
+    def _update_items(self, items: Iterable[int]) -> None:
+        for item in items:
+            self._update_item(item)
+
     def _update_item(self, item: int) -> None:
         """Find the label of an item, the doubt in it, and whether it is done; let the model learn it."""
-        every, answers, trial = self.answers[item], self.valid_answers(item), self.trials.get(item)
-        clicks = [answer for answer in answers if not answer.final]
+        every, table, trial = self.answers[item], self.answer_table(item), self.trials.get(item)
+        clicks = [answer for answer in table.answers if not answer.final]
         self.clicks[item] = sum(answer.is_click for answer in every)
         self.skips[item] = sum(answer.hit is None for answer in every)
         self.sole_person[item] = clicks[0].by if len(clicks) == 1 else NOBODY
         self.audited[item] = trial is not None and trial.is_audit and bool(clicks)
         if self.done[item] and self.label[item] == NO_LABEL:
             self._n_none_fits -= 1.0 - self.doubt[item]
-        if not answers:
+        if not table.answers:
             self.label[item], self.doubt[item], self.done[item] = NO_LABEL, 1.0, False
-            self.error_rates.set_answers(item, np.ones(1), [])
+            self.error_rates.remove_answers(item)
             return
         prior = self._prior(item)
-        tempered = self._tempered(prior)
-        belief = self._posterior(tempered, answers)
-        all_denied = self._all_denied(answers)
-        none_share = self.none_fits_share if all_denied else 0.0
-        self.error_rates.set_answers(item, tempered, answers, none_share)
-        label = NO_LABEL if all_denied else int(belief.argmax())
+        tempered, rates = self._tempered(prior), self.error_rates.rates(table)
+        belief, one_fits = table.posterior(tempered, rates), 1.0
+        if table.all_denied:
+            label, none_share = NO_LABEL, self.none_fits_share
+            one_fits = 1.0 - table.none_fits_probability(tempered, rates, none_share)
+            at_high_rate = 1.0 - table.none_fits_probability(tempered, HIGH_ERROR_RATE, none_share)
+            self.doubt[item], self.doubt_at_high_rate[item] = one_fits, at_high_rate
+        else:
+            label, none_share = int(belief.argmax()), 0.0
+            self.doubt[item] = 1.0 - belief[label]
+            self.doubt_at_high_rate[item] = 1.0 - table.posterior(tempered, HIGH_ERROR_RATE)[label]
         self.label[item] = label
-        rates = {answer.by: self.error_rates.rate(answer.by) for answer in answers}
-        self.doubt[item] = self._doubt(label, tempered, answers, rates)
-        high_rates = dict.fromkeys(rates, HIGH_ERROR_RATE)
-        self.doubt_at_high_rate[item] = self._doubt(label, tempered, answers, high_rates)
+        self.error_rates.set_answers(item, tempered, table, none_share)
         if trial is not None:
             predicted = self.label_set.merged_into[trial.label]
-            one_fits = self.doubt[item] if all_denied else 1.0
             self.model_error[item] = 1.0 - one_fits * belief[predicted]
-        self.done[item] = self._is_done(label, answers, float(self.doubt[item]))
+        self.done[item] = self._is_done(label, table, float(self.doubt[item]))
         if not self.done[item]:
             return
         self._done_order.setdefault(item)
@@ -281,25 +344,12 @@ class LabellingState:
         if trial is not None:
             trial.prior = prior if self.doubt_at_high_rate[item] > MIN_DOUBT_FOR_PRIOR else None
 
-    def _doubt(self, label: int, prior: Array, answers: list[Answer], rates: dict[str, float]) -> float:
-        """Return the probability that a label is wrong, or, of NO_LABEL, that one fits; ``rates``: of wrong answers."""
-        yes_no = self.settings.yes_no
-        if label == NO_LABEL:
-            return 1.0 - none_fits_probability(prior, answers, rates, yes_no, self.none_fits_share)
-        return 1.0 - float(posterior(prior, answers, rates, yes_no)[label])
-
-    def _all_denied(self, answers: list[Answer]) -> bool:
-        """Return whether people have denied every label."""
-        affirmed = any(answer.hit or answer.label >= 0 for answer in answers)
-        return not affirmed and not possible_labels(answers, self.label_set.live).any()
-
-    def _is_done(self, label: int, answers: list[Answer], doubt: float) -> bool:
+    def _is_done(self, label: int, table: AnswerTable, doubt: float) -> bool:
         """Return whether no further question is needed: it was named, all others are excluded, or it is sure enough."""
-        live = self.label_set.live
         if label == NO_LABEL:
-            denied_twice = np.count_nonzero(~truth_table(answers, len(live)), axis=0)[live] > 1
+            denied_twice = np.count_nonzero(~table.is_true, axis=0)[self.label_set.live] > 1
             return bool(doubt < MIN_DOUBT or denied_twice.all() or (doubt < 0.5 and denied_twice.any()))
-        if any(a.label >= 0 or (a.hit and len(a.shown) == 1) for a in answers):
+        if any(answer.named_label != NO_LABEL for answer in table.answers):
             return True
-        possible = possible_labels(answers, live)
-        return bool(possible.sum() == 1 and possible[label]) or doubt <= (1.0 - self.settings.target) / 2.0
+        is_only_one = table.possible.sum() == 1 and table.possible[label]
+        return bool(is_only_one) or doubt <= (1.0 - self.settings.target) / 2.0

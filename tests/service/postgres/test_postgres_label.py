@@ -13,7 +13,7 @@ import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalMismatch
 from superarm.label.erase import erase_person
-from superarm.label.journal import LabelJournal
+from superarm.label.labelling_journal import LabellingJournal
 from superarm.service import Service
 
 ROWS = [
@@ -71,6 +71,6 @@ def test_the_command_begins_and_goes_on_in_a_database(database, tmp_path):
             told = page.communicate(timeout=60)[1]
         assert address.startswith("http://127.0.0.1:"), told
         assert f"0 of {len(ROWS)} labelled" in told
-    with LabelJournal(url, read_only=True) as journal:
+    with LabellingJournal(url, read_only=True) as journal:
         assert journal.saved is not None
         assert journal.saved.labels == LABELS

@@ -24,7 +24,7 @@ from superarm.data.labels import parse_label_column
 from superarm.data.rows import AnyRow, Row, Rows
 from superarm.data.tables import TABLES, open_table, read_matrix
 from superarm.errors import Description, InvalidInput
-from superarm.label.label_set import sort_labels
+from superarm.label.names import sort_labels
 from superarm.label.pictures import MEDIA_TYPES, picture_bytes, pixel_features
 
 # the columns that superarm labels export adds to a table, beside label
@@ -32,7 +32,7 @@ EXPORT_COLUMNS = ("row", "belief", "clicks", "how", "by")
 PREFIX = "superarm_"  # before such a name, where the table has a column of that name itself
 
 
-class LabelRows:
+class RowsToLabel:
     """Rows for people and for the model.
 
     Args:
@@ -102,7 +102,7 @@ class LabelRows:
         answers: str | None = None,
         vectors: str | Path | None = None,
         kinds: ColumnKinds | None = None,
-    ) -> LabelRows:
+    ) -> RowsToLabel:
         """Read rows from a file, a folder, a frame, a list of dicts, or ``"digits"``.
 
         Args:
@@ -140,7 +140,7 @@ class LabelRows:
         label: str | None,
         answers: str | None,
         kinds: ColumnKinds | None,
-    ) -> LabelRows:
+    ) -> RowsToLabel:
         for option, column in (("labels", label), ("answers", answers)):
             if column is not None and column not in content:
                 wanted = f"one of its columns {', '.join(content)}"
@@ -164,7 +164,7 @@ class LabelRows:
         )
 
     @classmethod
-    def _read_arrays(cls, path: Path) -> LabelRows:
+    def _read_arrays(cls, path: Path) -> RowsToLabel:
         """Read the rows of an .npz, or the embedded digits, which are pictures."""
         from superarm.streams import open_data
 
@@ -179,7 +179,7 @@ class LabelRows:
         return cls(str(path), cells, stream.rows, truth=truth, pictures=pictures, contents=contents)
 
     @classmethod
-    def _read_folder(cls, path: Path, vectors: str | Path | None) -> LabelRows:
+    def _read_folder(cls, path: Path, vectors: str | Path | None) -> RowsToLabel:
         every = sorted(file for file in path.rglob("*") if file.is_file())
         visible = [file for file in every if not any(p.startswith(".") for p in file.relative_to(path).parts)]
         pictures = [file for file in visible if file.suffix.lower() in MEDIA_TYPES]

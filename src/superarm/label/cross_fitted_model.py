@@ -7,22 +7,20 @@ smaller model each learns: what the model of the other fold predicts for the ite
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from superarm._types import Array
 from superarm.data.rows import Rows
 from superarm.decisions import Decision
+from superarm.label.answers import NO_LABEL
 from superarm.learners import SetLogit
 from superarm.losses import softmax
 from superarm.native.randomness import uniform_number
 
 N_REPLAYS, MIN_ITEMS_TO_REPLAY = 2, 50
-NO_LABEL = -1
 
 
-class LabelModel:
+class CrossFittedModel:
     """A learner of all items, and one of each fold.
 
     Args:
@@ -88,23 +86,3 @@ class LabelModel:
                 learner.update(Decision.given(self.features.row(item), [label]), label=label)
             self.n_updates += 1
             self.n_fold_updates[fold] += 1
-
-
-@dataclass(slots=True)
-class ModelTrial:
-    """A first question about an item: its answers tell whether the model's prediction was right.
-
-    Attributes:
-        label: the one that the model predicted.
-        logit_doubt: the model's doubt in it.
-        is_audit: whether the item was drawn at random from those that would have been accepted unasked.
-        prior: the probability of each label, by a model that has not learnt from the item; None where it is not needed
-            any more.
-        n_updates: how many updates the model behind the prior had had.
-    """
-
-    label: int
-    logit_doubt: float
-    is_audit: bool
-    prior: Array | None
-    n_updates: int

@@ -1,4 +1,4 @@
-"""The journal of a labelling: events of `superarm.journal`. (projector.py says what each of them does.)
+"""The journal of a labelling: its settings, and events of `superarm.journal`, which state.py applies.
 
     ANSWER      a person answered about the item whose key is the event's id
     CORRECTION  an answer was taken back (``target_seq`` is its number)
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from msgspec import ValidationError, convert
+from msgspec import Struct, ValidationError, convert, field
 from msgspec.structs import asdict, replace
 
 from superarm._types import Frame, JsonObject
@@ -24,13 +24,49 @@ from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.snapshots import made_by
 from superarm.journal.store import JournalStore, Snapshot
-from superarm.label.rows import LabelRows
-from superarm.label.settings import FIXED, LabelSettings
+from superarm.label.names import OWNER
+from superarm.label.rows_to_label import RowsToLabel
+from superarm.parameters import check_int, check_number, check_share
 
-KIND = "labelling"
+KIND = "labelling"  # of journal, in its meta
+FIXED = ("yes_no", "seed")  # settings with which a journal is made, and which cannot change in it
 
 
-def create_label_journal(where: str | Path, meta: JsonObject) -> None:
+class LabellingSettings(Struct, frozen=True, kw_only=True):
+    """What a labelling is made for.
+
+    Attributes:
+        labels: the names of the labels to begin with.
+        rows: where the rows are.
+        read_options: how the rows are read: arguments of `RowsToLabel.read`.
+        target: the share of labels that shall be right; 1: every row is asked about.
+        yes_no: whether questions are answered with yes or no.
+        max_labels: how many labels a question shows at most.
+        show: the columns that people see; all, if empty.
+        second_opinion_share: the share of rows that are asked about a second time.
+        seed: for the order of rows and for the model.
+    """
+
+    labels: list[str]
+    rows: str
+    read_options: JsonObject
+    yes_no: bool
+    seed: int
+    target: float = 0.99
+    max_labels: int = 5
+    show: list[str] = field(default_factory=list)
+    second_opinion_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("target", OWNER, self.target, 0.0)
+        if not 0.5 <= self.target <= 1.0:
+            raise InvalidInput.must("target", OWNER, "a share of right labels from 0.5 to 1", self.target)
+        check_share("second_opinion_share", OWNER, self.second_opinion_share)
+        check_int("max_labels", OWNER, self.max_labels, 1)
+        check_int("seed", OWNER, self.seed, 0)
+
+
+def create_labelling_journal(where: str | Path, meta: JsonObject) -> None:
     """Create a journal without events."""
     if not is_postgres(where) and Path(f"{where}-mark").exists():
         raise JournalMismatch(
@@ -39,7 +75,7 @@ def create_label_journal(where: str | Path, meta: JsonObject) -> None:
     create_journal(where, meta, Snapshot(0, meta["made"], {}, {}, made_by()))
 
 
-def read_settings(store: JournalStore) -> tuple[LabelSettings, list[str] | None]:
+def read_settings(store: JournalStore) -> tuple[LabellingSettings, list[str] | None]:
     """Return the settings of the labelling in a journal, as they are now, and the keys of its items."""
     meta, keys = store.meta(), None
     if meta.get("kind") != KIND:
@@ -51,13 +87,13 @@ def read_settings(store: JournalStore) -> tuple[LabelSettings, list[str] | None]
         elif event.body["what"] == "rows":
             keys = event.body["keys"]
     try:
-        return convert(meta, LabelSettings), keys
+        return convert(meta, LabellingSettings), keys
     except ValidationError as error:
         fault = f"the settings in {store.name} have another layout ({error})"
         raise JournalMismatch(f"{fault}: another version of superarm made it; begin a new journal") from error
 
 
-class LabelJournal:
+class LabellingJournal:
     """Events in their order, in a store or in memory.
 
     Args:
@@ -74,7 +110,7 @@ class LabelJournal:
     def __init__(self, where: str | Path | None, *, read_only: bool = False) -> None:
         self.where, self.read_only, self.seq, self.n_added, self.n_gone = where, read_only, 0, 0, 0
         self.store: JournalStore | None = None
-        self.saved: LabelSettings | None = None
+        self.saved: LabellingSettings | None = None
         self._keys: list[str] | None = None
         self._memory: list[Event] = []
         self._is_closed = False
@@ -99,12 +135,12 @@ class LabelJournal:
             raise InvalidInput(f"{fault}; --rows says where they are")
         return place
 
-    def read_rows(self, source: Frame | str | Path, **options: object) -> LabelRows:
-        """Read the rows with these options of `LabelRows.read`; those that are None or empty are as in the journal."""
+    def read_rows(self, source: Frame | str | Path, **options: object) -> RowsToLabel:
+        """Read the rows with these options of `RowsToLabel.read`; those that are left out are as in the journal."""
         saved = {} if self.saved is None else self.saved.read_options
-        return LabelRows.read(source, **saved | {name: value for name, value in options.items() if value})
+        return RowsToLabel.read(source, **saved | {name: value for name, value in options.items() if value})
 
-    def begin(self, rows: LabelRows, labels: list[str] | None, options: JsonObject) -> LabelSettings:
+    def begin(self, rows: RowsToLabel, labels: list[str] | None, options: JsonObject) -> LabellingSettings:
         """Return the settings of the labelling, and keep what is new in them.
 
         Args:
@@ -118,9 +154,9 @@ class LabelJournal:
                 wanted = "given: a file with a label a line, or a column that holds at least two"
                 raise InvalidInput.must("labels", "superarm label", wanted, labels)
             fixed = {"labels": labels, "rows": rows.name, "read_options": rows.read_options}
-            settings = LabelSettings(**{"yes_no": False, "seed": 0, **fixed, **options})
+            settings = LabellingSettings(**{"yes_no": False, "seed": 0, **fixed, **options})
             if self.where is not None:
-                create_label_journal(self.where, {"kind": KIND, "made": time.time()} | asdict(settings))
+                create_labelling_journal(self.where, {"kind": KIND, "made": time.time()} | asdict(settings))
                 self.store = open_store(self.where)
         else:
             settings = replace(saved, **options)
@@ -135,7 +171,7 @@ class LabelJournal:
                 self.change({"what": "settings", **options})
         return settings
 
-    def _compare_rows(self, rows: LabelRows) -> None:
+    def _compare_rows(self, rows: RowsToLabel) -> None:
         """Count rows that came or went, and keep which there are; refuse a table that has none of them."""
         old_keys, keys = set(self._keys or ()), set(rows.keys)
         if self._keys is not None:
@@ -199,7 +235,7 @@ class LabelJournal:
             self.store.close()
             self.store = None
 
-    def __enter__(self) -> LabelJournal:
+    def __enter__(self) -> LabellingJournal:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -1,0 +1,74 @@
+"""Names of people and of labels: which are allowed, and how they are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from unicodedata import category
+
+from superarm.data.labels import parse_label
+from superarm.errors import InvalidInput
+
+OWNER = "Labelling"  # whose parameters are at fault, in messages
+TABLE_AS_PERSON = "file"  # stands for a person in answers that are labels of the table
+MAX_NAME = 1_000  # characters; the page has the same limit
+LINE_BREAKERS = ("Cc", "Cs", "Zl", "Zp")  # categories of Unicode: control, surrogates, ends of lines
+
+
+def _is_single_line(name: str) -> bool:
+    return len(name) <= MAX_NAME and not any(category(letter) in LINE_BREAKERS for letter in name)
+
+
+# ---------------------------------------------------------------- people
+
+
+def check_person(name: str, owner: str = OWNER) -> str:
+    """Return the name of a person, which may be empty. Exports list names between commas, and the table as one."""
+    if "," in name or name != name.strip() or name == TABLE_AS_PERSON or not _is_single_line(name):
+        limit = f"a name of at most {MAX_NAME:,} characters on one line, without commas, and not {TABLE_AS_PERSON!r}"
+        raise InvalidInput.must("by", owner, f"a person: {limit}", name)
+    return name
+
+
+def check_known_person(
+    name: str,
+    known: Collection[str],
+    option: str,
+    owner: str,
+    nobody: str = "nobody has answered under a name yet",
+) -> None:
+    """Refuse a name that is not among the known people, and list these."""
+    if name not in known:
+        people = ", ".join(person or "'' (whoever gave no name)" for person in sorted(known))
+        wanted = f"one of {people}" if people else f"the name of a person, but {nobody}"
+        raise InvalidInput.must(option, owner, wanted, name, choices=known)
+
+
+# ---------------------------------------------------------------- labels
+
+
+def check_label(text: str) -> str:
+    """Return a label's name, without spaces around it."""
+    name = str(text).strip()
+    if not name or not _is_single_line(name):
+        wanted = f"a name of at most {MAX_NAME:,} characters on one line"
+        raise InvalidInput.must("label", OWNER, wanted, text)
+    return name
+
+
+def check_labels(labels: Sequence[str]) -> list[str]:
+    """Return the names of the labels to begin with."""
+    names = [check_label(label) for label in labels]
+    if len(set(names)) != len(names) or len(names) < 2:
+        raise InvalidInput.must("labels", OWNER, "at least two distinct names", names)
+    return names
+
+
+def sort_labels(labels: Iterable[str | None]) -> list[str]:
+    """Return the distinct labels that are not None: numbers by size, then words by letter."""
+    names = {label for label in labels if label is not None}
+    return sorted(names, key=lambda name: (isinstance(parse_label(name), str), parse_label(name)))
+
+
+def list_labels(names: Iterable[str]) -> str:
+    """Return names between commas; those that hold a comma are quoted."""
+    return ", ".join(repr(name) if "," in name else name for name in names)
