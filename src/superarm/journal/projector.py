@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
-from math import exp
 
 from superarm._types import JsonObject
 from superarm.decisions import Decision
@@ -18,12 +16,12 @@ from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.changes import change_of
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, DecisionBody, Event
-from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.records import DecisionRecord, Records, StagedEvent
 from superarm.journal.shadows import Shadow, make_shadows
 from superarm.journal.snapshots import learner_from_bytes
 from superarm.journal.store import READ_BATCH, JournalStore, Snapshot
-from superarm.journal.stored_updates import StoredUpdates
 from superarm.journal.totals import Totals
+from superarm.journal.update_batch import UpdateBatch
 from superarm.learners import Learner
 
 
@@ -33,16 +31,6 @@ class ContentErased(Exception):
     def __init__(self, seq: int) -> None:
         super().__init__(seq)
         self.seq = seq
-
-
-@dataclass(slots=True)
-class StagedOutcome:
-    """An outcome or a timeout that is to be learnt, or not, and counted with the next `_learn_staged`."""
-
-    event: Event
-    record: DecisionRecord
-    learns: bool  # whether the model is to learn from it
-    refusal: str | None = None  # why it could not be learnt
 
 
 class Projector:
@@ -89,8 +77,7 @@ class Projector:
     def load(self, snapshot: Snapshot) -> None:
         """Take over a snapshot."""
         self._set_learner(learner_from_bytes(snapshot.parts["model"]))
-        self._staged: list[StagedOutcome | Event] = []  # and decisions, which shadows rank
-        self._staged_updates: list[StagedOutcome] = []  # those that wait in `_updates`
+        self._staged: list[StagedEvent] = []  # those that the next `_learn_staged` learns and counts
         self.totals = Totals.from_dict(snapshot.totals)
         self.seq, self.is_intact = snapshot.seq, True
         self.records.clear()
@@ -179,17 +166,17 @@ class Projector:
     def _on_decision(self, event: Event) -> None:
         if event.x is None:
             raise ContentErased(event.seq)
+        record = DecisionRecord(event)
         try:
             self._updates.add_decision(event)
         except InvalidInput as error:  # it cannot follow the first row; a service writes no such decision
             self.totals.refuse(event.seq, str(error), error.field)
             self.totals.stats.refused += 1
         else:
-            self._staged.append(event)
+            self._staged.append(StagedEvent(event, record))
         body = event.body
-        log = body.log_propensity
-        self.totals.stats.count_decision(event.time, body.labels, body.top, None if log is None else exp(log))
-        self.records.put(DecisionRecord(event))
+        self.totals.stats.count_decision(event.time, body.labels, body.top, record.propensity)
+        self.records.put(record)
 
     def _on_outcome(self, event: Event) -> None:
         """Stage an outcome or a timeout; the next `_learn_staged` learns it."""
@@ -210,7 +197,7 @@ class Projector:
             if default_learnt:
                 self._count_late_answer(record, hit, label if named else None)
             learns = not default_learnt or self._says_more(event, expired, record)
-        staged = StagedOutcome(event, record, learns)
+        staged = StagedEvent(event, record, learns)
         if learns and record.event.seq in self.totals.refused_seqs:
             staged.refusal = "its decision was refused"
         elif learns and record.event.x is None:
@@ -222,9 +209,7 @@ class Projector:
         elif learns and not named and "hit" not in feedback:
             staged.refusal = "the label is disabled"
         elif learns:
-            self._staged_updates.append(staged)
-            is_default = event.kind == TIMEOUT
-            self._updates.add_answer(record.event, hit, label if named else None, is_default=is_default)
+            self._updates.add_answer(staged, label if named else None)
         self._staged.append(staged)
 
     def was_learnt(self, event: Event, record: DecisionRecord) -> bool:
@@ -303,39 +288,32 @@ class Projector:
             shadow.add_labels(self.labels)
 
     def _set_learner(self, learner: Learner) -> None:
-        self.learner, self._updates = learner, StoredUpdates(learner)
+        self.learner, self._updates = learner, UpdateBatch(learner)
 
     def _learn_staged(self) -> None:
         """Learn what was gathered, in one compiled loop, and count it."""
-        for number, reason in self._updates.apply().items():
-            self._staged_updates[number].refusal = reason
+        self._updates.apply()
         for staged in self._staged:
-            if isinstance(staged, StagedOutcome):
-                self._count_outcome(staged)
-            else:
+            if staged.event.kind == DECISION:
                 for shadow in self.shadows.values():
-                    shadow.on_decision(staged)
-        self._staged_updates.clear()
+                    shadow.on_decision(staged.event)
+            else:
+                self._count_outcome(staged)
         self._staged.clear()
 
-    def _count_outcome(self, staged: StagedOutcome) -> None:
-        event, record, refused = staged.event, staged.record, staged.refusal is not None
-        learnt = staged.learns and not refused
-        shown, outcome, timeout = record.body, event.body, event.kind == TIMEOUT
-        expired = None if timeout else record.timeout
+    def _count_outcome(self, staged: StagedEvent) -> None:
+        event, record, outcome, shown = staged.event, staged.record, staged.event.body, staged.record.body
+        tops: dict[str, Sequence[str] | None] = {}  # of the shadows
         if staged.refusal is not None:
             self.totals.refuse(event.seq, staged.refusal)
-        if timeout:
-            self.totals.stats.count_timeout(learnt, refused)
+        if event.kind == TIMEOUT:
+            self.totals.stats.count_timeout(staged)
         else:
-            age = max(0.0, event.time - record.event.time)
-            self.totals.stats.count_outcome(
-                event.time, age, shown.labels, outcome.hit, expired is not None, learnt, refused
-            )
-        kept = {} if timeout else {name: one.take_top(record.event.seq) for name, one in self.shadows.items()}
+            self.totals.stats.count_outcome(staged)
+            tops = {name: shadow.take_top(record.event.seq) for name, shadow in self.shadows.items()}
         if record.event.x is None:
             return
-        if not timeout:
+        if event.kind == OUTCOME:
             self.totals.estimate.add(shown.top, shown.labels, shown.log_propensity, outcome.hit)
             if self._counts_for_promise(shown.rule) and not self.totals.settings.frozen:
                 self.totals.stats.count_for_promise(
@@ -343,8 +321,6 @@ class Projector:
                 )
         was_refused = record.event.seq in self.totals.refused_seqs
         if self.shadows and not self.totals.settings.frozen and not was_refused:
-            default = None if expired is None else expired.body.hit
-            log = shown.log_propensity
             try:
                 given = self._as_given(record)
             except Exception as error:  # nothing that shadows need may disturb the service
@@ -352,10 +328,7 @@ class Projector:
                     shadow.stop_reason = shadow.stop_reason or repr(error)
                 return
             for name, shadow in self.shadows.items():
-                top = kept.get(name)
-                shadow.on_outcome(
-                    given, top, log, outcome.hit, outcome.label, timeout=timeout, default=default
-                )
+                shadow.on_outcome(staged, given, tops.get(name))
 
     def _counts_for_promise(self, rule: JsonObject | None) -> bool:
         """Return whether the rule has warmed up, and has the coverage of the journal."""

@@ -1,9 +1,10 @@
-"""The record of a decision, put together from its events; and the newest of them, in memory."""
+"""The record of a decision, put together from its events; the newest in memory; and events that wait to be learnt."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import exp, inf
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,25 @@ class DecisionRecord:
             if isinstance(fields, dict) and fields.get(column) is not None:
                 return group_names([fields[column]])[0]
         return group_names([None])[0]
+
+
+@dataclass(slots=True)
+class StagedEvent:
+    """A decision, an outcome or a timeout that is to be learnt, or not, and counted with those around it."""
+
+    event: Event
+    record: DecisionRecord
+    learns: bool = False  # whether the model is to learn from it
+    refusal: str | None = None  # why it could not be learnt
+
+    @property
+    def is_learnt(self) -> bool:
+        return self.learns and self.refusal is None
+
+    @property
+    def expired(self) -> Event | None:
+        """The timeout that came before a late outcome."""
+        return self.record.timeout if self.event.kind == OUTCOME else None
 
 
 class Records:

@@ -18,7 +18,8 @@ from msgspec import msgpack
 from superarm._types import JsonObject
 from superarm.decisions import Decision
 from superarm.errors import FeedbackError, InvalidInput, SuperarmError
-from superarm.journal.events import Event
+from superarm.journal.events import OUTCOME, Event
+from superarm.journal.records import StagedEvent
 from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.journal.totals import HitRateEstimate
 from superarm.learners import Learner
@@ -65,36 +66,25 @@ class Shadow:
         else:
             self.stop_reason = repr(error)
 
-    def on_outcome(
-        self,
-        given: Decision,
-        top: Sequence[str] | None,
-        log_propensity: float | None,
-        hit: bool | None,
-        label: str | None,
-        *,
-        timeout: bool,
-        default: bool | None,
-    ) -> None:
+    def on_outcome(self, staged: StagedEvent, given: Decision, top: Sequence[str] | None) -> None:
         """Estimate the hit rate with an outcome, then learn it; the default of a timeout is learnt only.
 
         Args:
-            given: the decision, as a set that another learner chose.
-            top: what `take_top` gave.
-            log_propensity: of its set.
-            hit: the outcome.
-            label: the right label, where it was named.
-            timeout: whether it is the default of a timeout.
-            default: what was learnt at the timeout of a decision whose outcome came late.
+            staged: the outcome or the timeout.
+            given: its decision, as a set that another learner chose.
+            top: what `take_top` gave for an outcome; None if there is none.
         """
+        hit, label = staged.event.body.hit, staged.event.body.label
         if self.stop_reason or hit is None:
             return
         try:
-            if not timeout and top is not None:
-                self.estimate.add(top, given.labels, log_propensity, hit)
+            if staged.event.kind == OUTCOME and top is not None:
+                self.estimate.add(top, given.labels, staged.record.body.log_propensity, hit)
             if not self._can_learn_label(given, label):
                 label = None
-            if timeout or default != hit or label is not None:  # else it has been learnt already
+            expired = staged.expired
+            is_known = expired is not None and expired.body.hit == hit  # it was learnt as the default
+            if label is not None or not is_known:
                 self._learn(given, hit, label)
         except Exception as error:  # nothing that a shadow does may disturb the service
             self._stop(error)

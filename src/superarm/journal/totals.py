@@ -14,6 +14,7 @@ from msgspec.structs import astuple
 
 from superarm._types import JsonObject
 from superarm.journal.changes import OperatorSettings
+from superarm.journal.records import StagedEvent
 from superarm.logs.hit_rates import HitRateSums
 from superarm.logs.weights import ImportanceWeights
 
@@ -117,30 +118,22 @@ class Stats(Struct):
         if propensity is not None and (self.min_propensity is None or propensity < self.min_propensity):
             self.min_propensity = propensity
 
-    def count_outcome(
-        self,
-        time: float,
-        age: float,
-        labels: Sequence[str],
-        hit: bool,
-        late: bool,
-        learnt: bool,
-        refused: bool,
-    ) -> None:
+    def count_outcome(self, staged: StagedEvent) -> None:
         """Count an outcome, in time or late."""
-        if late:
-            self.late += 1
-        else:
+        event, decision, hit = staged.event, staged.record.event, staged.event.body.hit
+        if staged.expired is None:
             self.outcomes += 1
-        self.learnt += learnt
-        self.refused += refused
+        else:
+            self.late += 1
+        self._count_learnt(staged)
+        age = max(0.0, event.time - decision.time)
         self.age_sum += age
         self.ages[bisect_left(AGE_BUCKETS, age)] += 1
-        slot = self._slot(time)
+        slot = self._slot(event.time)
         slot.outcomes += 1
         self.hits += hit
         slot.hits += hit
-        for label in labels:
+        for label in decision.body.labels:
             counts = self.by_label[label]
             counts.answered += 1
             counts.hits += hit
@@ -164,10 +157,13 @@ class Stats(Struct):
             part.hits += hit
             part.labels_shown += size
 
-    def count_timeout(self, learnt: bool, refused: bool) -> None:
+    def count_timeout(self, staged: StagedEvent) -> None:
         self.timeouts += 1
-        self.learnt += learnt
-        self.refused += refused
+        self._count_learnt(staged)
+
+    def _count_learnt(self, staged: StagedEvent) -> None:
+        self.learnt += staged.is_learnt
+        self.refused += staged.refusal is not None
 
     @property
     def falling(self) -> bool:

@@ -1,4 +1,4 @@
-"""Decisions of a learner's own that were stored, and answers to them: made its own again in the order they came.
+"""UpdateBatch: decisions of a learner's own that were stored, and answers to them, applied to it in their order.
 
 The same bits as `Learner.advance` and `Learner.update` one by one, in one compiled loop.
 """
@@ -14,7 +14,8 @@ from superarm.data.rows import layout_of
 from superarm.decisions.decision import nan_if_none
 from superarm.decisions.decisions import DrawnSets, flatten
 from superarm.errors import InvalidInput, SuperarmError
-from superarm.journal.events import DecisionBody, Event
+from superarm.journal.events import TIMEOUT, DecisionBody, Event
+from superarm.journal.records import StagedEvent
 from superarm.learners.batch_feedback import AnswerColumns, DecisionColumns, DecisionsBetween, learn_batch
 from superarm.learners.feedback import answered_before, update_error
 from superarm.learners.learner import Learner
@@ -23,15 +24,13 @@ from superarm.learners.learner import Learner
 class StoredAnswer(NamedTuple):
     """The answer to a stored decision."""
 
-    decision: Event
+    staged: StagedEvent
     row: Any  # where rows have names: what these mean may change with the next row; else None
-    hit: bool
     label: int  # its number; -1 where only a bit came
-    is_default: bool  # no answer came in time: it moves no promise
     decisions_before: int  # how many decisions came before it
 
 
-class StoredUpdates:
+class UpdateBatch:
     """Gathers decisions and answers of one learner until `apply`."""
 
     def __init__(self, learner: Learner) -> None:
@@ -50,24 +49,24 @@ class StoredUpdates:
         self._rounds.append(decision.body.round)
         self._logs.append(decision.draw_log(self.learner))
 
-    def add_answer(self, decision: Event, hit: bool, label: str | None, *, is_default: bool) -> None:
-        """Take an answer, or the default of a timeout: the bit, and the right label where the learner is to hear it."""
-        row = None if self.learner.columns is None else self._row(decision)
+    def add_answer(self, staged: StagedEvent, label: str | None) -> None:
+        """Take an answer, or the default of a timeout: its bit, and the right label where the learner is to hear it."""
+        row = None if self.learner.columns is None else self._row(staged.record.event)
         number = -1 if label is None else self.number[label]
-        self._answers.append(StoredAnswer(decision, row, hit, number, is_default, len(self._logs)))
+        self._answers.append(StoredAnswer(staged, row, number, len(self._logs)))
 
-    def apply(self) -> dict[int, str]:
-        """Move the learner and let it learn; return why some answers, by their number, could not be learnt."""
-        learner, answers, refused = self.learner, self._answers, dict[int, str]()
+    def apply(self) -> None:
+        """Move the learner and let it learn; answers that cannot be learnt get their ``refusal``."""
+        learner, answers = self.learner, self._answers
         if not self._logs and not answers:
-            return refused
+            return
         core = learner.ensure_core()
         for round_ in self._rounds:
             core.count_round(round_)
         logs, counted = flatten(self._logs, np.float64), 0
         if answers:
             batch, which = self._batch(), np.arange(len(answers))
-            hits = np.array([answer.hit for answer in answers])
+            hits = np.array([answer.staged.event.body.hit for answer in answers])
             labels = np.array([answer.label for answer in answers], np.intp)
             before = np.array([answer.decisions_before for answer in answers], np.intp)
             start = 0
@@ -79,24 +78,27 @@ class StoredUpdates:
                 start += done
                 counted = int(before[min(start, len(answers) - 1)])
                 if status:
-                    decision = answers[start].decision
+                    staged = answers[start].staged
+                    decision = staged.record.event
                     error = update_error(learner, status, self._row(decision), decision.body.round)
                     if not isinstance(error, SuperarmError):
                         raise error
-                    refused[start] = str(error)
+                    staged.refusal = str(error)
                     start += 1
         core.advance(*logs, counted, len(self._logs))
         self._clear()
-        return refused
 
     def _batch(self) -> DecisionColumns:
         """Return the decisions that were answered, in columns."""
-        bodies = [answer.decision.body for answer in self._answers]
+        bodies = [answer.staged.record.body for answer in self._answers]
         rounds = [body.round for body in bodies]
         again = self.learner.answered.first_of(np.array(rounds, np.int64))
         if again is not None:
             raise answered_before(self.learner, again)
-        rows = [self._row(a.decision) if a.row is None else a.row for a in self._answers]
+        rows = [
+            self._row(answer.staged.record.event) if answer.row is None else answer.row
+            for answer in self._answers
+        ]
         eligible = [self._eligible(body) for body in bodies]
         return DecisionColumns.from_lists(self.learner.inputs, rows, eligible, rounds, self._draws(bodies))
 
@@ -122,12 +124,12 @@ class StoredUpdates:
             for body in bodies
         ]
         log_probs = [nan_if_none(body.log_propensity) for body in bodies]
-        rule = self.learner.rule
-        logs = [answer.decision.draw_log(self.learner) for answer in self._answers]
-        logs = [
-            rule.without_promise(log) if answer.is_default else log
-            for answer, log in zip(self._answers, logs, strict=True)
-        ]
+        logs = []
+        for answer in self._answers:
+            log = answer.staged.record.event.draw_log(self.learner)
+            if answer.staged.event.kind == TIMEOUT:  # no answer came in time: it moves no promise
+                log = self.learner.rule.without_promise(log)
+            logs.append(log)
         return DrawnSets.from_lists(sets, [len(body.labels) for body in bodies], log_probs, logs)
 
     def _eligible(self, body: DecisionBody) -> Array:
