@@ -95,11 +95,11 @@ def existing_file(path: Path) -> Path:
 class Parametrised:
     """A class whose parameters are those of its ``__init__``, kept as attributes of the same names."""
 
-    _hooks: ClassVar[frozenset[str]] = frozenset({"invalid", "owner"})  # for subclasses and other packages
+    _hidden_from_tab: ClassVar[frozenset[str]] = frozenset({"invalid", "owner"})
 
     def __dir__(self) -> list[str]:
-        """Return the names that users need, for Tab: all but the hooks."""
-        return [name for name in super().__dir__() if name not in self._hooks]
+        """Return the names that users need, for Tab: all but what is for subclasses."""
+        return [name for name in super().__dir__() if name not in self._hidden_from_tab]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -60,7 +60,7 @@ class Decision(DecisionBase):
         sets: Any,
         size: int,
         eligible: Any = None,
-        log_set: float = nan,
+        log_propensity: float = nan,
         rule: Rule | dict[str, Any] | None = None,
         draw_log: bytes = b"",
         round: int | None = None,
@@ -77,7 +77,7 @@ class Decision(DecisionBase):
                 tuples of labels, where ``label_set`` is ``None``.
             size: how many are shown.
             eligible: an increasing array of numbers, or a tuple of labels; ``None`` for all.
-            log_set: log of the probability of the set.
+            log_propensity: log of the probability of the set.
             rule: the one that chose, or its record.
             draw_log: what the rule wrote down: float64 numbers.
             round: of the learner or rule; ``None`` for a set that another system chose.
@@ -89,7 +89,7 @@ class Decision(DecisionBase):
         decision = cls.__new__(cls)
         decision.x, decision.row = x, row
         decision.sets, decision.size, decision._eligible = sets, size, eligible
-        decision.log_propensity, decision.n_labels = log_set, n_labels
+        decision.log_propensity, decision.n_labels = log_propensity, n_labels
         decision._rule, decision.draw_log, decision.learnt_by = rule, draw_log, ()
         decision.round, decision.learner, decision.label_set = round, learner, label_set
         return decision
@@ -150,7 +150,7 @@ class Decision(DecisionBase):
             sets=(shown, shown, best),
             size=len(shown),
             eligible=candidates,
-            log_set=nan if propensity is None else log(propensity),
+            log_propensity=nan if propensity is None else log(propensity),
             rule=rule,
         )
 
@@ -263,7 +263,7 @@ class Decision(DecisionBase):
                 size=len(shown),
                 eligible=None if data["eligible"] is None else tuple(data["eligible"]),
                 n_labels=None if data["n_labels"] is None else int(data["n_labels"]),
-                log_set=nan_if_none(data["log_propensity"]),
+                log_propensity=nan_if_none(data["log_propensity"]),
                 rule=data["rule"],
                 round=data["round"],
                 learner=data["learner"],

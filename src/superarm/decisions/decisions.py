@@ -168,7 +168,7 @@ class Decisions:
             sets=drawn.flat[drawn.starts[i] : drawn.starts[i + 1]],
             size=int(drawn.sizes[i]),
             eligible=None if self.eligible is None else self.eligible.of_row(i),
-            log_set=float(drawn.log_probs[i]),
+            log_propensity=float(drawn.log_probs[i]),
             rule=self.rule,
             draw_log=drawn.draw_logs[drawn.draw_log_starts[i] : drawn.draw_log_starts[i + 1]].tobytes(),
             round=None if round_ < 0 else round_,

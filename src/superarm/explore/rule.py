@@ -67,7 +67,7 @@ class Rule(Parametrised, ABC):
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     label_keys: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
-    _hooks = Parametrised._hooks | {
+    _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "use_coverage"),
         *("without_promise", "count_answer"),

@@ -1,6 +1,7 @@
 """The decision log of a journal: one row per decision, with what evaluation needs.
 
-    format id time x labels drawn top eligible set_size gamma propensity ordered_propensity rule hit label learner context
+    format id time x labels drawn top eligible set_size gamma propensity ordered_propensity rule hit
+    label learner context
 
 ``x`` is a list of floats, or the names and values of a row with names (as JSON, but in JSON lines), or
 ``x_indices`` and ``x_values`` take its place if the learner's rows are sparse. ``time`` is ISO 8601, UTC.

@@ -33,7 +33,7 @@ from superarm.native.scaling import UnitScaling
 from superarm.parameters import Parametrised, check_int
 
 # what a subclass may define or use: of LearnerBase, all but these
-HOOKS = {name for name in vars(LearnerBase) if not name.startswith("_")} - {
+FOR_SUBCLASSES = {name for name in vars(LearnerBase) if not name.startswith("_")} - {
     *("name", "feedback", "params", "nondefault_params", "effective_scaling", "labels", "n_labels"),
     *("n_features", "columns", "column_warnings", "metadata", "round", "answered", "set_size", "id"),
     *("rule", "coverage", "coverage_at", "add_labels", "use_columns"),
@@ -59,7 +59,7 @@ class Learner(LearnerBase):
     kept as attributes of the same name (docs/extend.md). ``core`` is ``None`` before the first row.
     """
 
-    _hooks = Parametrised._hooks | HOOKS | {"core", "inputs", "answer_noise"}
+    _hidden_from_tab = Parametrised._hidden_from_tab | FOR_SUBCLASSES | {"core", "inputs", "answer_noise"}
 
     def __init__(
         self,

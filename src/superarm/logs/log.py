@@ -272,7 +272,7 @@ class Log:
                 sets=(labels, drawn or labels, top or ()),
                 size=len(labels),
                 eligible=eligible,
-                log_set=nan if propensity is None else ln(propensity),
+                log_propensity=nan if propensity is None else ln(propensity),
                 rule=rule,
                 learner=None if row.get("learner") is None else str(row["learner"]),
             ),

@@ -203,7 +203,7 @@ def relabel(record: Record, labels: Labels, names: Sequence[Label]) -> Decision:
         size=decision.set_size,
         eligible=eligible,
         n_labels=len(names),
-        log_set=decision.log_propensity,
+        log_propensity=decision.log_propensity,
         rule=rule,
         learner=decision.learner,
     )

@@ -42,7 +42,7 @@ cdef class AveragedWeights(Stage):
         self.stride = padded_width(d)
         self.W, self.A = self.floats("W", (k, self.stride)), self.floats("A", (k, self.stride))
         self.sparse = self.floats("sparse", (width + 1 if width > 0 else 0, 2, k))
-        self.averaging = <AveragingState*>self.doubles("averaging_state", 3, 1.0)
+        self.averaging = <AveragingState*>self.doubles("averaging_state", sizeof(AveragingState) // sizeof(double), 1.0)
         self.averaging.updates = 0.0
         self.last_and_average = self.scratch_floats("last_and_average", 2 * k)
 

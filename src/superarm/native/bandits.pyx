@@ -18,7 +18,7 @@ cdef class BanditronCore(LinearCore):
         if round.n == 1:
             return True
         self.touched[0], self.c[0] = top, -1.0
-        self.touched[1], self.c[1] = drawn, exp(-round.logp_set) if answer.hit else 0.0
+        self.touched[1], self.c[1] = drawn, exp(-round.log_propensity) if answer.hit else 0.0
         if top == drawn:
             self.c[0] += self.c[1]
             n = 1
@@ -45,7 +45,7 @@ cdef class EPABFCore(LinearCore):
         cdef const float* s = round.s
         cdef const Py_ssize_t* eligible = round.eligible
         cdef Py_ssize_t i, n = round.n, at = position(eligible, n, round.drawn[0])
-        cdef double X = squared_norm_with_bias(round.x), a = exp(-round.logp_set) if answer.hit else 0.0
+        cdef double X = squared_norm_with_bias(round.x), a = exp(-round.log_propensity) if answer.hit else 0.0
         cdef double own = 1.0 - a * <double>s[round.drawn[0]], loss, high, delta, total = 0.0
         cdef double* c = self.c
         if n == 1 or X == 0.0:

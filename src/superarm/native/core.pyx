@@ -261,7 +261,7 @@ cdef class Core(Stage):
         cdef DecisionBase decision = <DecisionBase>cls.__new__(cls)
         decision.x, decision.row, decision.sets, decision.size = x, row, sets, draw.size
         decision._eligible = None if eligible is self.all_labels else eligible
-        decision.log_propensity = draw.logp_set
+        decision.log_propensity = draw.log_propensity
         decision.draw_log = (<char*>self.draw_log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
         decision._rule, decision.round, decision.learner, decision.label_set = self.explore_rule, round, self.id, self.label_set
         decision.learnt_by = ()
@@ -340,7 +340,7 @@ cdef class Core(Stage):
         round.eligible, round.n = intp_data(eligible), np.PyArray_DIM(eligible, 0)
         round.drawn, round.m = intp_data(sets) + size, size
         round.top, round.top_size = intp_data(sets) + 2 * size, np.PyArray_DIM(sets, 0) - 2 * size
-        round.logp_set, round.draw_log, round.n_log = decision.log_propensity, <const double*>log, len(draw_log) // sizeof(double)
+        round.log_propensity, round.draw_log, round.n_log = decision.log_propensity, <const double*>log, len(draw_log) // sizeof(double)
         round.given = decision.round is None
         answer.hit, answer.label = hit, label
         answer.likelihood = NULL if likelihood is None else double_data(likelihood)

@@ -16,11 +16,9 @@ from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 
 from superarm.native.cpu cimport kernels
+from superarm.native.random_features cimport STATS_INTERVAL
 
 cdef double GATE_RATE = 0.5
-
-cdef enum:
-    GRADIENT_INTERVAL = 8  # the slopes of every 8th row are looked at (random_features.pyx)
 
 
 cdef double gate_gradient(
@@ -74,7 +72,7 @@ cdef class Curves(Stage):
         self.random_features = RandomFeatures(d, features // 2, seed, bias, forget)
         self.weights = AveragedWeights(k, features, 0, forget)
         self.stages |= {"random_features": self.random_features, "weights": self.weights}
-        self.gate = <Gate*>self.doubles("gate", 2)
+        self.gate = <Gate*>self.doubles("gate", sizeof(Gate) // sizeof(double))
         self.gate.value = 1.0
         if features == 0:
             k = d = 0
@@ -136,7 +134,7 @@ cdef class Curves(Stage):
             q[r] = step * (post[r] - q[r])
         self.random_features.last_features(&features)
         self.weights.step(q, &features)
-        if <int64_t>self.weights.averaging.updates % GRADIENT_INTERVAL == 0:
+        if <int64_t>self.weights.averaging.updates % STATS_INTERVAL == 0:
             kernels.weighted_row_sum(self.weights.A, self.weights.stride, q, k, self.n_features, self.feature_gradient)
             kernels.weighted_row_sum(linear.A, linear.stride, q, k, linear.d, self.linear_gradient)
             self.random_features.learn_relevance(self.feature_gradient, self.linear_gradient)

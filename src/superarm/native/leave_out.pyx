@@ -150,7 +150,7 @@ cdef class LeaveOutKernel(RuleKernel):
         for i in range(m):
             draw.top[i] = self.order[i]
         draw.size, draw.top_size = size, m
-        draw.logp_set = log(probability)
+        draw.log_propensity = log(probability)
         return is_uniform
 
     cdef double interval_probability(self, Py_ssize_t first, Py_ssize_t second, bint may_leave_out_two) noexcept nogil:

@@ -91,7 +91,7 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
             rows.at(following, &ahead)
             core.prefetch_weights(&ahead)
             round.m, round.top_size = draw.size, draw.top_size
-            round.logp_set, round.draw_log, round.n_log = draw.logp_set, core.draw_log, draw.n_log
+            round.log_propensity, round.draw_log, round.n_log = draw.log_propensity, core.draw_log, draw.n_log
             answer.hit = contains(core.drawn, draw.size, label[at])
             if core.sees_label:
                 answer.label = label[at]
@@ -166,7 +166,7 @@ def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor)
             length = 2 * draw.size + draw.top_size
             sets.used += length
             logs.used += draw.n_log
-            log_prob[i], size[i] = draw.logp_set, draw.size
+            log_prob[i], size[i] = draw.log_propensity, draw.size
             set_start[i + 1], log_start[i + 1] = set_start[i] + length, log_start[i] + draw.n_log
             i += 1
     return i, sets.whole(), set_starts, sizes, log_probs, logs.whole(), log_starts
@@ -222,7 +222,7 @@ def update_many(Core core, batch, answers, between=None):
             round.eligible, round.n = labels, n_eligible
             round.drawn, round.m = sets + begin + m, m
             round.top, round.top_size = sets + begin + 2 * m, set_start[at + 1] - begin - 2 * m
-            round.logp_set = log_prob[at]
+            round.log_propensity = log_prob[at]
             round.draw_log, round.n_log = logs + log_start[at], log_start[at + 1] - log_start[at]
             round.given = round_number[at] < 0
             answer.hit, answer.label = hit[i], label[i]

@@ -23,7 +23,7 @@ cdef class PartGates(Stage):
 
     def __init__(self, Py_ssize_t k, double forget=0.0):
         self.k, self.forget = k, forget
-        self.dense_gate = <Gate*>self.doubles("gates", 4 if k > 0 else 0)
+        self.dense_gate = <Gate*>self.doubles("gates", 2 * sizeof(Gate) // sizeof(double) if k > 0 else 0)
         self.sparse_gate = self.dense_gate + 1
         if k > 0:
             self.dense_gate.value = self.sparse_gate.value = 1.0
@@ -60,7 +60,7 @@ cdef class PartGates(Stage):
 
     cdef void sparse_probabilities(self, Curves curves, double* p) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
-        cdef float u = <float>self.dense_gate.value
+        cdef float u = <float>self.dense_gate.value, share = GRADIENT_AVERAGE_SHARE
         cdef double g = curves.gate.value
         if curves.n_features == 0:
             self.mix(self.sparse, self.dense, u)
@@ -69,13 +69,14 @@ cdef class PartGates(Stage):
         self.mix(self.sparse, curves.linear_scores, u)
         kernels.softmax(self.mixed, p, self.exp_scratch, k)
         for r in range(k):
-            self.mixed[r] += u * GRADIENT_AVERAGE_SHARE * (curves.feature_scores[r] + curves.feature_scores[k + r])
+            self.mixed[r] += u * (share * curves.feature_scores[r] + (1 - share) * curves.feature_scores[k + r])
         kernels.softmax(self.mixed, self.probabilities, self.exp_scratch, k)
         for r in range(k):
             p[r] = (1.0 - g) * p[r] + g * self.probabilities[r]
 
     cdef void mix(self, const float* own, const float* other, float gate) noexcept nogil:
-        """mixed = own + gate other, each half-way between average and last."""
+        """mixed = own + gate other, each at the mix of average and last weights where the gradient is taken."""
         cdef Py_ssize_t r, k = self.k
+        cdef float share = GRADIENT_AVERAGE_SHARE
         for r in range(k):
-            self.mixed[r] = GRADIENT_AVERAGE_SHARE * (own[r] + own[k + r]) + gate * GRADIENT_AVERAGE_SHARE * (other[r] + other[k + r])
+            self.mixed[r] = share * own[r] + (1 - share) * own[k + r] + gate * (share * other[r] + (1 - share) * other[k + r])

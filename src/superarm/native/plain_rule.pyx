@@ -44,7 +44,7 @@ cdef class PlainRuleKernel(RuleKernel):
 
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
         draw.size = draw.top_size = draw.n_log = 0
-        draw.logp_set = 0.0
+        draw.log_propensity = 0.0
         with gil:
             if self.failed:
                 return
@@ -57,7 +57,7 @@ cdef class PlainRuleKernel(RuleKernel):
         cdef Py_ssize_t i
         scores = np.empty(context.n, np.float32)
         memcpy(float_data(scores), context.scores, context.n * sizeof(float))
-        shown, top, draw.logp_set, log = self.rule.choose_checked(
+        shown, top, draw.log_propensity, log = self.rule.choose_checked(
             scores, context.m, self.seed, context.round, _array(context.draw_state, self.n_draw_state), self.memory
         )
         for i in range(len(shown)):

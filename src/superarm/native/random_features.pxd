@@ -2,7 +2,11 @@ from superarm.native.stage cimport Stage
 from superarm.native.types cimport Features
 
 
-cdef struct Counters:
+cdef enum:
+    STATS_INTERVAL = 8  # the statistics of the features, and the slopes, take in every 8th row; at first every one
+
+
+cdef struct FeatureCounters:
     double n_rows
     double n_counted  # rows in mean and var
     double mean_squared_norm  # of |phi|^2, before it gets its length
@@ -26,7 +30,7 @@ cdef class RandomFeatures(Stage):
     cdef float* slope  # the running mean of its squared slope
     cdef double* bank_gradient  # of the features of z and those of a z: the running mean of their squared slopes
     cdef double* bank_scale  # of both
-    cdef Counters* counters
+    cdef FeatureCounters* counters
     # of the row that was transformed last:
     cdef float* angle
     cdef float* raw

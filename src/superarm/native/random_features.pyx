@@ -44,9 +44,6 @@ cdef double EVERY_ROW_UNTIL = 256.0
 
 cdef double MIN_BANK_WEIGHT = 0.1  # l_b^2; the other bank has the rest of 2
 
-cdef enum:
-    STATS_INTERVAL = 8  # the statistics of the features, and the slopes, take in every 8th row; at first every one
-
 
 cdef class RandomFeatures(Stage):
     """The projections, and what the rows seen so far say about the features and the columns.
@@ -76,7 +73,7 @@ cdef class RandomFeatures(Stage):
         self.previous, self.slope = self.floats("previous", d), self.floats("slope", d)
         self.relevance = self.floats("relevance", d, 1.0)
         self.bank_gradient, self.bank_scale = self.doubles("bank_gradient", 2), self.doubles("bank_scale", 2, 1.0)
-        self.counters = <Counters*>self.doubles("counters", 7)
+        self.counters = <FeatureCounters*>self.doubles("counters", sizeof(FeatureCounters) // sizeof(double))
         self.counters.inverse_dimension = 1.0 / 16.0
         self.angle = self.scratch_floats("angle", self.groups * self.group_size + BLOCK_SIZE)
         self.raw = self.scratch_floats("raw", 2 * n_frequencies)
@@ -111,7 +108,7 @@ cdef class RandomFeatures(Stage):
 
     cdef void update_stats(self, const Features* x) noexcept nogil:
         """Update the statistics by the row that was transformed last."""
-        cdef Counters* counters = self.counters
+        cdef FeatureCounters* counters = self.counters
         cdef double dot = kernels.dot_and_keep(x.x, x.factor, self.previous, self.d), rate
         counters.n_rows += 1.0
         counters.inverse_dimension += (self.dot_factor * (dot * dot) - counters.inverse_dimension) * max(1.0 / (counters.n_rows + 16.0), self.forget)
@@ -157,7 +154,7 @@ cdef class RandomFeatures(Stage):
 
     cdef void learn_relevance(self, const float* feature_gradient, const float* linear_gradient) noexcept nogil:
         """Update relevance and scales by the gradients at the row that was transformed last; overwrites its angles."""
-        cdef Counters* counters = self.counters
+        cdef FeatureCounters* counters = self.counters
         cdef double* bank = self.bank_gradient
         cdef Py_ssize_t j
         cdef float scale = <float>(self.projection_scale * self.current_bandwidth() * self.factor), rate

@@ -50,7 +50,7 @@ cdef class RunnerUpKernel(LeaveOutKernel):
             for i in range(m):
                 draw.drawn[i] = draw.top[i]
             draw.size = draw.top_size = m
-            draw.logp_set = 0.0
+            draw.log_propensity = 0.0
             draw.n_log = 0
             return
         if self.answers[0] > 0.0 and pending > 0.0:
@@ -118,7 +118,7 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         probability = (1.0 - self.uniform) * probability + self.uniform / n
         draw.drawn[0] = shown
         draw.size = draw.top_size = 1
-        draw.logp_set = log(probability)
+        draw.log_propensity = log(probability)
 
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
         cdef BudgetState* budget = <BudgetState*>draw_state

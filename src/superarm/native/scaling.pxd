@@ -4,7 +4,7 @@ from superarm.native.stage cimport Stage
 from superarm.native.types cimport Features, Row
 
 
-cdef struct Counters:  # of dense rows
+cdef struct ScalingCounters:  # of dense rows
     double n_rows
     double mean_squared_norm  # of |z|^2
     double next_refresh  # the row at which 1 / sd and limit are due again
@@ -30,7 +30,7 @@ cdef class StandardScaling(Scaling):
     cdef float* var
     cdef float* inverse
     cdef float* df
-    cdef Counters* counters
+    cdef ScalingCounters* counters
     cdef double* n_sparse_rows
     cdef float* n_values
     cdef float* mode

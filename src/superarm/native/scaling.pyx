@@ -138,7 +138,7 @@ cdef class StandardScaling(Scaling):
         Scaling.__init__(self, d, width)
         self.bias, self.sparse_bias, self.forget, self.n_numbers = bias, sparse_bias, forget, n_numbers
         self.mean, self.var, self.inverse = self.floats("mean", d), self.floats("var", d), self.floats("inverse", d)
-        self.counters = <Counters*>self.doubles("counters", 3)
+        self.counters = <ScalingCounters*>self.doubles("counters", sizeof(ScalingCounters) // sizeof(double))
         self.n_values = self.floats("n_values", d)  # values in mean and var, column by column
         self.mode, self.nonmode_share = self.floats("mode", d), self.floats("nonmode_share", d)
         self.outlier_rate = self.floats("outlier_rate", d)
@@ -219,7 +219,7 @@ cdef class StandardScaling(Scaling):
 
     cdef void _update_dense(self) noexcept nogil:
         cdef const float* x = self.x
-        cdef Counters* counters = self.counters
+        cdef ScalingCounters* counters = self.counters
         cdef Py_ssize_t j, d = self.d, n = self.n_numbers
         cdef double rate = max(1.0 / (counters.n_rows + 1.0), self.forget)
         if n == 0:

@@ -45,7 +45,7 @@ cdef class SOBACore(CoordinateCore):
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
         cdef const float* s = round.s
         cdef Py_ssize_t i, r, y = round.drawn[0], other = -1
-        cdef double P = exp(round.logp_set), Wg, Wz, zAz, mu
+        cdef double P = exp(round.log_propensity), Wg, Wz, zAz, mu
         if not answer.hit or round.n == 1:
             return True
         for i in range(round.n):
@@ -189,7 +189,7 @@ cdef class NewtronCore(CoordinateCore):
         cdef const Py_ssize_t* eligible = round.eligible
         cdef const double* z
         cdef Py_ssize_t i, at, n = round.n, drawn = round.drawn[0]
-        cdef double P = exp(round.logp_set), p = 0.0, mean = 0.0, factor, kappa, gW, weight, slope, away, change = 0.0
+        cdef double P = exp(round.log_propensity), p = 0.0, mean = 0.0, factor, kappa, gW, weight, slope, away, change = 0.0
         cdef double* c = self.c
         if n == 1:
             return True

@@ -23,7 +23,7 @@ cdef class GreedyKernel(RuleKernel):
             draw.drawn[i] = draw.top[i]
         draw.size = draw.top_size = context.m
         draw.n_log = 0
-        draw.logp_set = 0.0
+        draw.log_propensity = 0.0
 
 
 cdef class UniformKernel(RuleKernel):
@@ -33,7 +33,7 @@ cdef class UniformKernel(RuleKernel):
         draw_uniform_set(n, m, self.seed, context.round, 0, draw.drawn)
         draw.size = draw.top_size = m
         draw.n_log = 0
-        draw.logp_set = logp_uniform_set(n, m)
+        draw.log_propensity = logp_uniform_set(n, m)
 
 
 cdef class BoltzmannKernel(RuleKernel):
@@ -64,7 +64,7 @@ cdef class BoltzmannKernel(RuleKernel):
         draw.drawn[0] = chosen
         draw.size = draw.top_size = 1
         draw.n_log = n
-        draw.logp_set = log(P[chosen])
+        draw.log_propensity = log(P[chosen])
 
 
 @lru_cache(maxsize=4096)
@@ -167,4 +167,4 @@ cdef class DiluteKernel(RuleKernel):
                 outside += 1
         draw.size = draw.top_size = m
         draw.draw_log[0], draw.n_log = self.gamma, 1
-        draw.logp_set = self.log_set[inside]
+        draw.log_propensity = self.log_set[inside]

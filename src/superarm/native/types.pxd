@@ -52,7 +52,7 @@ cdef struct Draw:
     Py_ssize_t size  # labels shown
     Py_ssize_t top_size
     Py_ssize_t n_log  # numbers written to draw_log
-    double logp_set  # log of the probability of the set
+    double log_propensity  # log of the probability of the set
 
 
 cdef struct Round:
@@ -66,7 +66,7 @@ cdef struct Round:
     Py_ssize_t m
     const Py_ssize_t* top  # the top set, best first; top_size 0 if it is not known
     Py_ssize_t top_size
-    double logp_set
+    double log_propensity
     const double* draw_log  # what the rule wrote down, n_log numbers
     Py_ssize_t n_log
     bint given  # another system chose the set
