@@ -161,12 +161,12 @@ class Service:
         """Commit once; return the calls that must be made again."""
         handler = self.handler
         handler.begin(calls, self.outage)
-        made: list[Call] = []
+        staged: list[Call] = []
         retry: list[Call] = []
         for call in calls:
             try:
                 call.result = call.method(call.argument)
-                made.append(call)
+                staged.append(call)
             except RetryAfterCommit:
                 retry.append(call)
             except (JournalUnavailable, JournalMismatch) as error:
@@ -180,11 +180,11 @@ class Service:
             try:
                 duplicates = {event.id for event in self.store.append(events, after=handler.staged_after())}
             except OtherEventsFirst:  # of another process: these calls are made again, and find what it wrote
-                return retry + made
+                return retry + staged
             self.model.apply(events)
-            retry += [call for call in made if call.id in duplicates]
-            made = [call for call in made if call.id not in duplicates]
-        for call in made:
+            retry += [call for call in staged if call.id in duplicates]
+            staged = [call for call in staged if call.id not in duplicates]
+        for call in staged:
             if isinstance(call.result, AfterCommit):
                 try:
                     call.result = call.result.compute()
