@@ -18,6 +18,7 @@ from lab_kit import run
 
 import superarm as sa
 from superarm.data.tables import open_table
+from superarm.errors import InvalidInput
 from superarm.logs import Log, LogColumns, Policy, evaluate, summarize, train
 from superarm.logs.batch_files import decide_file, learn_file
 from superarm.service import Client, DecisionRequest, OutcomeRequest, Service
@@ -305,3 +306,14 @@ def test_vectors_beside_a_table(tmp_path: Path) -> None:
     (row,) = open_table(mine, vectors=tmp_path / "one.npy").valid_rows()
     assert row.keys() == {"age", "vectors"}
     assert mine == [{"age": 1.0}]  # the caller's rows stay as they are
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding"),
+    [("a,b\n1,2\n".encode("utf-16"), "UTF-16"), ("a,b\nþað,2\n".encode("cp1252"), "WINDOWS-1252")],
+)
+def test_another_encoding_is_told_with_its_remedy(tmp_path, content, encoding):
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match=f"must be text in UTF-8.*iconv -f {encoding} -t UTF-8"):
+        list(open_table(path).rows())

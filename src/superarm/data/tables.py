@@ -92,9 +92,11 @@ class FileTable(Table):
         try:
             yield from self._rows()
         except UnicodeDecodeError as error:
+            byte, byte_order_marks = error.object[error.start], (b"\xff\xfe", b"\xfe\xff")
+            encoding = "UTF-16" if error.object[:2] in byte_order_marks else "WINDOWS-1252"
             raise InvalidInput(
-                f"{self.name} must be text in UTF-8, got the byte 0x{error.object[error.start]:02x}: save it as UTF-8 "
-                "(in Excel: CSV UTF-8), or convert it with iconv -f WINDOWS-1252 -t UTF-8"
+                f"{self.name} must be text in UTF-8, got the byte 0x{byte:02x}: save it as UTF-8 "
+                f"(in Excel: CSV UTF-8), or convert it with iconv -f {encoding} -t UTF-8"
             ) from error
         except OSError as error:
             raise InvalidInput.must("content", self.name, "readable", error) from error

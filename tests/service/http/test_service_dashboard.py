@@ -61,9 +61,9 @@ def test_the_dashboard_lives_and_escapes(live, open_service, browser, tmp_path):
     browser.wait(f"document.querySelectorAll('.tile .number')[3].textContent == '{stats['pending']}'")
     assert browser.eval("document.querySelectorAll('#shadows tr').length") == 3  # the model, two shadows
     assert "set-logit:explore=0.1" in text
-    shadows = web.get("/v1/stats")[1]["shadows"]
-    assert [one["problem"] for one in shadows] == [None] * len(shadows)
-    assert browser.eval("document.querySelectorAll('#shadows .range').length") == 3, shadows  # each its interval
+    estimated = [one for one in web.get("/v1/stats")[1]["shadows"] if one["rate"] is not None]
+    assert len(estimated) >= 2  # rarely, the sets of one were shown too seldom
+    browser.wait(f"document.querySelectorAll('#shadows .range').length == {len(estimated)}")
     assert browser.eval("document.getElementById('trouble').hidden")
     shots = Path(os.environ.get("SUPERARM_SHOTS", tmp_path))
     for width in (1280, 400):

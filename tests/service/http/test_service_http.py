@@ -301,7 +301,7 @@ def test_bad_outcomes_get_a_4xx_that_names_the_field(live, open_service):
     assert web.get("/v1/decisions/b")[1]["error"]["field"] == "id"
     assert web.get("/v1/decisions/a%20b")[0] == 422
     assert web.get("/v1/pending?limit=0")[1]["error"]["field"] == "limit"
-    assert web.get("/nowhere")[0] == 404
+    assert web.get("/nowhere")[1]["error"]["message"] == "no such path: /nowhere"
     assert web("DELETE", "/v1/decisions/a")[0] == 405
     assert web.get("/v1/decisions")[0] == 405
 

@@ -166,7 +166,7 @@ class Router:
         if route is None:
             self.access.check(request, OPEN)  # the rate and the host name of every request are checked
             if not methods:
-                raise HttpError.must("path", "request", "one of those in /docs", request.path, status=404)
+                raise HttpError(f"no such path: {request.path}", field="path", status=404)
             allowed = ", ".join(methods)
             raise HttpError.must("method", "request", allowed, request.method, status=405, allowed=allowed)
         return route, id_
