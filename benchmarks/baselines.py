@@ -3,7 +3,7 @@
 For each row of the training part one set of m labels is drawn uniformly, and one bit says whether the right label is
 in it. Every method gets this log, and nothing else; the table has the share of test rows whose top label is wrong.
 
-  SetLogit      one pass, in the order of the log; and ten
+  SetLogit      the first pass in the order of the log, each other one in an order of its own
   linear, net   softmax regression, and a network with one hidden layer of 256 ReLU; Adam, batches of 128, in NumPy
   set_nll       -log sum of p over the candidates, which is CC (Feng et al. 2020) where answers are never wrong
   RC            cross-entropy with weights: the model's p restricted to the candidates, after the row's last step
@@ -17,7 +17,8 @@ a Log and yields (passes, predict), and its line in METHODS.
   --names       of the data sets: NAME.npz in DATA_DIRECTORY, with X and y (mnist_cnn512, letter and mnist)
   --rows N      of the log (20,000); as many others, at most 10,000, are the test
   --set-size M  3
-  --passes N    of linear models and networks (100)
+  --passes N    the most (100); pass 1 and 10 are told, too
+  --methods     only those whose names begin so
   --seed N      0
 """
 
@@ -39,6 +40,8 @@ from superarm.losses import posterior
 
 Array = np.ndarray[Any, Any]
 Predict = Callable[[Array], Array]
+
+MEASURED = (1, 10)  # passes after which the test rows are looked at, beside the last one
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,7 @@ def many_passes(log: Log, *, loss: type[SetNLL], hidden: int, passes: int) -> It
             rows = order[start : start + 128]
             model.step(log.X[rows], partial(bits.targets, rows))
             bits.after_step(rows, model)
-        if number in (1, 10, passes):
+        if number in MEASURED or number == passes:
             yield number, lambda X: model.logits(((X - mean) / sd).astype(np.float32)).argmax(axis=1)
 
 
@@ -176,14 +179,14 @@ def set_logit(log: Log, *, passes: int) -> Iterator[tuple[int, Predict]]:
     for number in range(1, passes + 1):
         for i in order:
             learner.update(sa.Decision.given(log.X[i], labels=log.shown[i]), hit=bool(log.hit[i]))
-        if number in (1, passes):
+        if number in MEASURED or number == passes:
             yield number, learner.predict
         order = random.permutation(order)
 
 
 def methods(passes: int) -> dict[str, Callable[[Log], Iterator[tuple[int, Predict]]]]:
     table: dict[str, Callable[[Log], Iterator[tuple[int, Predict]]]] = {
-        "SetLogit": partial(set_logit, passes=10)
+        "SetLogit": partial(set_logit, passes=passes)
     }
     for name, hidden in (("linear", 0), ("net", 256)):
         for words, loss in (
@@ -219,12 +222,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--set-size", type=int, default=3)
     parser.add_argument("--passes", type=int, default=100)
+    parser.add_argument("--methods", nargs="+", default=[""])
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     for name in options.names:
         log, X, y = make_log(options.folder / f"{name}.npz", options.rows, options.set_size, options.seed)
         print(f"{name}: {len(log.X):,} rows, {log.n_labels} labels, m = {options.set_size}; test: {len(y):,}")
         for method, fit in methods(options.passes).items():
+            if not method.startswith(tuple(options.methods)):
+                continue
             began, parts = process_time(), []
             for passes, predict in fit(log):
                 parts.append(f"{passes:3} x {(predict(X) != y).mean():.4f}")

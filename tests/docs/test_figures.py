@@ -23,11 +23,20 @@ def script(name: str) -> ModuleType:
 
 def test_every_figure_is_made_shown_and_small() -> None:
     made = script("figures").FIGURES
-    files = {path.stem: path.stat().st_size for path in (DOCS / "img").glob("*.svg")}
+    paths = [path for path in (DOCS / "img").glob("*.svg") if not path.stem.startswith("badge-")]
+    files = {path.stem: path.stat().st_size for path in paths}
     pages = [(DOCS / name).read_text(encoding="utf-8") for name in ("concepts.md", "coverage.md")]
     shown = {name for page in pages for name in re.findall(r"\(img/([\w-]+)\.svg\)", page)}
     assert set(made) == set(files) == shown
     assert max(files.values()) < 60_000
+
+
+def test_badges_say_what_pyproject_says() -> None:
+    written = {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "img").glob("badge-*.svg")}
+    made = {f"badge-{name}": svg for name, svg in script("badges").badges().items()}
+    assert written == made, "run: python docs/badges.py"
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert all(f"(docs/img/{name}.svg)" in readme for name in made)
 
 
 @pytest.mark.parametrize("name", ["diluted-bit", "which-sets", "price", "gamma-exact"])
