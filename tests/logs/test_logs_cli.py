@@ -68,6 +68,27 @@ def test_json_is_all_there_is(slates, tmp_path):
     assert foreign["rows"] == 4000
 
 
+def test_clicks_without_noes_are_told_first_and_can_be_said_to_be_noes(slates, tmp_path):
+    clicks = tmp_path / "clicks.csv"
+    lines = slates.read_text().splitlines()
+    clicks.write_text("\n".join(line[:-1] + '""' if line.endswith(",0") else line for line in lines) + "\n")
+    of_all, of_clicks = (
+        json.loads(run("evaluate", path, *MAPPED, "--fixed", "red,blue", *more, "--json"))
+        for path, more in ((slates, ()), (clicks, ("--empty-is-no",)))
+    )
+    assert of_clicks["results"] == of_all["results"]
+    for command in (("evaluate", "--fixed", "red,blue"), ("train", "--output", tmp_path / "model.npz")):
+        told = run(command[0], clicks, *MAPPED, *command[1:])
+        assert told.splitlines()[2 if command[0] == "evaluate" else 1].startswith("WARNING: All 1,"), told
+        assert "that are there are yes" in told
+        assert "--empty-is-no" in told
+        assert "propensities are" not in told
+    some = tmp_path / "yes.csv"
+    some.write_text("\n".join(line for line in lines if not line.endswith(",0")) + "\n")
+    told = run("evaluate", some, *MAPPED, "--fixed", "red,blue")
+    assert "answers are yes: right for sets of candidates that hold the label" in told
+
+
 def test_the_grid_and_its_figure(slates, tmp_path):
     figure, short = tmp_path / "grid.SVG", tmp_path / "short.csv"
     short.write_text("\n".join(slates.read_text().splitlines()[:1501]) + "\n")

@@ -45,6 +45,7 @@ class Log:
         columns: where columns are called otherwise.
         matrix: a file of features, ``.npy`` or ``.npz``, whose row i belongs to row i of the log.
         uniform: the sets were drawn uniformly at random from all (or the eligible) labels.
+        empty_is_no: an empty answer is a no, as where only clicks were written down; else such rows are passed over.
         skip_bad: pass over rows that cannot be used, and count them in ``bad``.
         separator: what stands between the labels of a set in one cell; a semicolon by default.
         feature_columns: what the columns are, as `superarm.Columns`, of one model or of several; taken if the log has
@@ -66,6 +67,7 @@ class Log:
         columns: LogColumns | None = None,
         matrix: str | PathLike[str] | None = None,
         uniform: bool = False,
+        empty_is_no: bool = False,
         skip_bad: bool = False,
         separator: str | None = None,
         feature_columns: Iterable[Columns] = (),
@@ -89,7 +91,8 @@ class Log:
                 raise InvalidInput.must(name, "Log", wanted, str(file))
             self.sources = [WithVectors(self.sources[0], file, "x" if name == "matrix" else "vectors")]
         self.name = ", ".join(one.name for one in self.sources)
-        self.uniform, self.skip_bad, self.separator = uniform, skip_bad, separator
+        self.uniform, self.empty_is_no = uniform, empty_is_no
+        self.skip_bad, self.separator = skip_bad, separator
         if separator == "":
             raise InvalidInput.must("separator", "superarm", "at least one character", separator)
         self.bad = 0  # rows passed over in the last reading, and why the first of them
@@ -259,6 +262,8 @@ class Log:
                 wanted = f"{label in labels}, as {c.label} is {label!r}"
                 raise BadRow.must(c.hit, where, wanted, row.get(c.hit))
             hit = label in labels
+        if hit is None and self.empty_is_no:
+            hit = False
         eligible = parse_labels(row.get(c.eligible), c.eligible, where, self.separator) or None
         drawn, top, rule = self._draw(row, labels, where)
         if eligible is not None and not {*labels, *(top or ())} <= set(eligible):
