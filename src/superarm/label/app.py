@@ -36,6 +36,7 @@ PROGRESS = (
     "interval",
     "remaining_text",
     "finished",
+    "target_met",
     "curve",
 )
 
