@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from superarm.data.columns import Columns
+from superarm.data.labels import has_float_labels, whole_label
 from superarm.data.tables import Table, WithVectors, is_named_rows
 from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
 from superarm.errors import Description, InvalidInput, at_row
@@ -100,6 +101,7 @@ class Log:
         self._cache: list[Record] | None = None  # all rows, after a reading to the end
         self._extra_columns: tuple[str, ...] = ()
         self._fingerprints: dict[str, str] | None = None
+        self._has_float_labels = False
         self._check_distinct()
         self._features = self._find_features(list(feature_columns))
 
@@ -193,11 +195,22 @@ class Log:
                 raise first_rows[0]
             raise InvalidInput(f"{source.name} has no rows")
         self._check_columns(sample, source.name)
+        self._has_float_labels = self._find_float_labels(sample)
         self._unrelated = self._unrelated_columns(sample, source.name)
         reserved = self.columns.reserved
         reserved = {name: why for name, why in reserved.items() if name not in self._unrelated}
         rows = (row for row in _rows(source) if isinstance(row, dict))
         return find_features(sample, rows, self.columns, reserved, declared, self.separator, self.name)
+
+    def _find_float_labels(self, sample: list[dict[str, Any]]) -> bool:
+        """Return whether the first rows write labels that are whole numbers as floats: 3.0."""
+        labels: set[Any] = set()
+        for row in sample:
+            try:
+                labels.update(self._labels(row, ""))
+            except BadRow:
+                continue
+        return has_float_labels(labels)
 
     def _unrelated_columns(self, sample: list[dict[str, Any]], owner: str) -> set[str]:
         """Return the columns that are called like one of superarm's and hold something else in all first rows."""
@@ -244,19 +257,27 @@ class Log:
         """Return the shown set."""
         c = self.columns
         if len(c.labels) == 1:
-            labels = parse_labels(row.get(c.labels[0]), c.labels[0], where, self.separator)
+            labels = self._parse_labels(row.get(c.labels[0]), c.labels[0], where)
         else:
             slots = [row.get(name) for name in c.labels]
-            labels = tuple(parse_label(v, ", ".join(c.labels), where) for v in slots if not is_empty(v))
+            labels = tuple(self._parse_label(v, ", ".join(c.labels), where) for v in slots if not is_empty(v))
         if not labels or len(set(labels)) != len(labels):
             field = ", ".join(c.labels)
             raise BadRow.must(field, where, "distinct labels, at least one", row.get(c.labels[0]))
         return labels
 
+    def _parse_label(self, value: Any, name: str, where: str) -> Any:
+        label = parse_label(value, name, where)
+        return whole_label(label) if self._has_float_labels else label
+
+    def _parse_labels(self, value: Any, name: str, where: str) -> tuple[Any, ...]:
+        labels = parse_labels(value, name, where, self.separator)
+        return tuple(map(whole_label, labels)) if self._has_float_labels else labels
+
     def _record(self, row: dict[str, Any], number: int, where: str) -> Record:
         c, labels = self.columns, self._labels(row, where)
         hit = parse_hit(row.get(c.hit), c.hit, where)
-        label = None if is_empty(row.get(c.label)) else parse_label(row[c.label], c.label, where)
+        label = None if is_empty(row.get(c.label)) else self._parse_label(row[c.label], c.label, where)
         if label is not None:
             if hit is not None and hit != (label in labels):
                 wanted = f"{label in labels}, as {c.label} is {label!r}"
@@ -264,7 +285,7 @@ class Log:
             hit = label in labels
         if hit is None and self.empty_is_no:
             hit = False
-        eligible = parse_labels(row.get(c.eligible), c.eligible, where, self.separator) or None
+        eligible = self._parse_labels(row.get(c.eligible), c.eligible, where) or None
         drawn, top, rule = self._draw(row, labels, where)
         if eligible is not None and not {*labels, *(top or ())} <= set(eligible):
             raise BadRow.must(c.eligible, where, "a list that holds the shown labels", row.get(c.eligible))
@@ -316,7 +337,7 @@ class Log:
             if not is_empty(value) and parse_number(value) != len(labels):
                 raise BadRow.must(name, where, f"{len(labels)}, the number of labels shown", value)
             return value
-        parsed = parse_labels(value, name, where, self.separator) or None
+        parsed = self._parse_labels(value, name, where) or None
         if name == "drawn" and parsed is not None and sorted(map(str, parsed)) != sorted(map(str, labels)):
             raise BadRow.must(name, where, f"an order of {list(labels)}", list(parsed))
         if name == "top" and parsed is not None and len(set(parsed)) != len(parsed):
