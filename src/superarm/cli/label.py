@@ -10,7 +10,7 @@ import typer
 
 from superarm.cli import options as opt
 from superarm.cli.options import read_labels, split_commas
-from superarm.cli.output import print_address, print_json, print_note, print_table
+from superarm.cli.output import column_lines, print_address, print_json, print_note, print_table
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
@@ -187,7 +187,7 @@ def _describe(job: Labelling) -> None:
 
     rows, saved = job.rows, job.journal.saved
     if rows.columns is not None:
-        for line in opt.column_lines(rows.columns, len(job.label_names)):
+        for line in column_lines(rows.columns, len(job.label_names)):
             print_note(line)
     if rows.n_skipped:
         print_note(f"{rows.n_skipped:,} files of {rows.name} skipped: hidden, or neither pictures nor .txt")

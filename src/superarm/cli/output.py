@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import isnan
 from pathlib import Path
 from threading import Thread
@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
+    from superarm.data.columns import Columns
     from superarm.groups import GroupCoverage
     from superarm.learners import Learner
 
 
 MAX_GROUP_LINES = 20  # lines of a table
+MAX_COLUMN_NAMES = 20  # columns with the same remark that are listed
 SQLITE_HEADER = b"SQLite format 3\0"
 
 
@@ -36,12 +38,12 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 def print_group_coverage(
-    title: str, by_label: Sequence[GroupCoverage], by_group: Sequence[GroupCoverage], column: str | None
+    title: str, by_label: Sequence[GroupCoverage], by_group: Sequence[GroupCoverage], group: str | None
 ) -> None:
     """Print the coverage by label and by group, where there is any, the least first."""
     from superarm.groups import worst_first
 
-    for what, parts in (("label", by_label), (column, by_group)):
+    for by, parts in (("label", by_label), (group, by_group)):
         if not parts:
             continue
         worst, others = worst_first(parts, MAX_GROUP_LINES)
@@ -57,12 +59,43 @@ def print_group_coverage(
         ]
         print(f"\n{title}, the least first")
         print_table(
-            f"coverage by {what}",
-            [str(what), "rows", "coverage", "95 % interval", "mean size"],
+            f"coverage by {by}",
+            [str(by), "rows", "coverage", "95 % interval", "mean size"],
             rows,
         )
         if others:
             print(f"and {others:,} others with more")
+
+
+def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = None) -> Iterator[str]:
+    """Yield what was made of each column, and why; of a file that declares them, only what they are."""
+    if declared_in is None:
+        source = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
+        yield f"features: {_by_remark(columns.descriptions)}{source}"
+    else:
+        yield f"features: {_by_remark(columns.kinds)} (as {declared_in} says)"
+    if columns.text_width:
+        size = columns.text_width * n_labels * 8 / 1e6
+        yield f"text: hashed to {columns.text_width:,} features for {n_labels:,} labels, {size:,.0f} MB"
+    if declared_in is not None:
+        return
+    if columns.left_out:
+        yield f"left out: {_by_remark(columns.left_out)}"
+    for warning in columns.warnings:
+        yield f"WARNING: {warning}"
+
+
+def _by_remark(columns: dict[str, str]) -> str:
+    """Return columns with what each is; those of which the same is said are together."""
+    groups: dict[str, list[str]] = {}
+    for name, remark in columns.items():
+        groups.setdefault(remark, []).append(name)
+    return "; ".join(f"{_first_few(names)} ({remark})" for remark, names in groups.items())
+
+
+def _first_few(names: list[str]) -> str:
+    more = len(names) - MAX_COLUMN_NAMES
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MAX_COLUMN_NAMES])} and {more:,} more"
 
 
 def print_note(text: str) -> None:
