@@ -14,7 +14,8 @@ from service_kit import Web
 from superarm.service.http.access import Tokens
 from superarm.service.http.asgi import Application
 from superarm.service.http.connection_limits import Limits
-from superarm.service.http.server import Listener, Server, run
+from superarm.service.http.listener import Listener
+from superarm.service.http.server import Server, run
 
 
 @pytest.fixture

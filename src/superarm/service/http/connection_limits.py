@@ -7,7 +7,6 @@ address may take. tests/service/http/test_attacks.py has the attacks; without th
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 from collections import Counter
@@ -26,7 +25,6 @@ from superarm.service.http.request import DENY_ALL_CSP, SECURITY_HEADERS
 
 log = logging.getLogger("superarm.service")
 
-SWEEP_SECONDS = 0.5
 BURST_SECONDS = 1.0  # a client that starts may open many connections within this time
 PARSER_CHUNK = 1 << 14  # bytes that the parser gets at a time: uvloop reads up to 256 KiB
 MAX_HEADERS = 100
@@ -42,9 +40,8 @@ class Limits:
 
     max_head: int = 1 << 14  # bytes of the request line and the headers; of trailers as well
     max_connections: int = 1_000
-    reserved_connections: int = (
-        50  # beyond these, for new connections: to show a token, or to ask for /health
-    )
+    # beyond max_connections, and only for clients that have not shown a token yet, or that ask for /health
+    reserved_connections: int = 50
     max_unauthenticated_per_address: int = 250
     # from the first byte to the end of the head; the idle time of the unauthenticated
     head_seconds: float = 10.0
@@ -58,7 +55,7 @@ class LimitExceeded(Exception):
 
 
 class ConnectionTracker:
-    """All connections of a server: counts them, and closes late ones twice a second.
+    """All connections of a server: counts them, and closes those that are too many or too late.
 
     A connection is unauthenticated until one of its requests has been admitted. When there are too many
     connections, a new one replaces the oldest unauthenticated one; it has one round trip to show a token.
@@ -116,16 +113,14 @@ class ConnectionTracker:
         self.remove(connection)
         connection.transport.abort()
 
-    async def sweep(self) -> None:
-        """Close late connections, for as long as the server runs."""
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            now = monotonic()
-            for connection in tuple(self.connections):
-                try:
-                    connection.sweep(now)
-                except Exception:  # of one connection alone
-                    log.exception("sweep")
+    def sweep(self) -> None:
+        """Refuse late requests, and close late connections; the server calls it twice a second."""
+        now = monotonic()
+        for connection in tuple(self.connections):
+            try:
+                connection.sweep(now)
+            except Exception:  # of one connection alone
+                log.exception("sweep")
 
 
 class LimitedProtocol(HttpToolsProtocol):
