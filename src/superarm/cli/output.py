@@ -34,7 +34,8 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     for row in rows:
         view.add_row(*row)
     # a file or a pipe has no width of its own, and a table that is cut off helps nobody
-    Console(width=None if sys.stdout.isatty() else 120).print(view)
+    width = None if sys.stdout.isatty() else 120
+    Console(width=width, markup=False, emoji=False).print(view)  # a label may be called [b] or :x:
 
 
 def print_group_coverage(
@@ -99,10 +100,8 @@ def _first_few(names: list[str]) -> str:
 
 
 def print_note(text: str) -> None:
-    """Print a line on standard error, as it is: standard output holds results only."""
-    from rich.console import Console
-
-    Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
+    """Print a line on standard error: standard output holds results only."""
+    print(text, file=sys.stderr)
 
 
 def open_page(address: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import os
@@ -191,6 +192,17 @@ def test_systemd_hears_of_start_life_and_end(live, heard, monkeypatch):
     assert heard().count("READY=1") == 1
     web.stop()
     assert "STOPPING=1" in heard()
+
+
+def test_deadlines_hold_where_no_file_is_left_for_systemd(monkeypatch):
+    """One task does both."""
+    monkeypatch.setenv("NOTIFY_SOCKET", "@nobody-listens-here")
+
+    def no_file_left(*_):
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(server_module.socket, "socket", no_file_left)
+    server_module.notify_systemd("WATCHDOG=1")
 
 
 def test_without_systemd_nothing_is_said(monkeypatch):

@@ -144,13 +144,11 @@ def notify_systemd(state: str) -> None:
         return
     if address.startswith("@"):
         address = "\0" + address[1:]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+    # systemd may be gone, or no file be left for the socket: there is nothing to do
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
         channel.setblocking(False)
-        try:
-            channel.connect(address)
-            channel.send(state.encode())
-        except OSError:  # systemd is gone: nothing to do
-            return
+        channel.connect(address)
+        channel.send(state.encode())
 
 
 def watchdog_seconds() -> float | None:
