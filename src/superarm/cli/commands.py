@@ -33,7 +33,7 @@ def usage_message(error: Any) -> str:
 
 
 class Command(TyperCommand):
-    """A command each of whose options is given once, but for those that are made to be repeated."""
+    """A command that refuses an option given twice, unless it is one to be repeated."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         once = {

@@ -93,7 +93,7 @@ def finish(store: Store, failures: list[RunFailure], *, report: bool) -> None:
 
 
 def show_report(path: Path) -> None:
-    """Print where the report is, and open it if somebody sits at a screen."""
+    """Print where the report is, and open it in the browser, where there is one."""
     print(path)
     open_page(path.resolve().as_uri())
 

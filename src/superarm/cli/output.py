@@ -105,7 +105,7 @@ def print_note(text: str) -> None:
 
 
 def open_page(address: str) -> None:
-    """Open it in the browser, if somebody sits at a screen."""
+    """Open a page in the browser, where there is a terminal and a screen."""
     import webbrowser
 
     screen = (
@@ -116,7 +116,7 @@ def open_page(address: str) -> None:
 
 
 def print_address(remark: str, browser: bool, address: str) -> None:
-    """Say where a page is, and open it if that is wanted."""
+    """Print the address of a page, and open it in the browser if that is wanted."""
     print(address, flush=True)
     print_note(remark)
     if browser:  # some browsers do not return before they are closed
@@ -132,7 +132,7 @@ def check_output(
     endings: Collection[str] = (),
     inputs: Iterable[Path | str] = (),
 ) -> None:
-    """Before the work: refuse a missing folder, a journal, an input, a wrong ending, a file without --force."""
+    """Refuse, before the work, to write into no folder, a journal, an input, a wrong ending, or a file that exists."""
     from superarm._files import JOURNAL_SIDECARS
 
     if path is None:

@@ -51,7 +51,7 @@ class Limits:
 
 
 class LimitExceeded(Exception):
-    """Stops the parser; `LimitedProtocol.status` is that of the refusal."""
+    """Stops the parser; `LimitedProtocol.refusal_status` says why."""
 
 
 class ConnectionTracker:
@@ -80,7 +80,7 @@ class ConnectionTracker:
         limits, address = self.limits, new.address
         if address and self._by_address[address] >= limits.max_unauthenticated_per_address:
             oldest = next(other for other in self.unauthenticated if other.address == address)
-            if new.opened - oldest.opened >= BURST_SECONDS:
+            if new.opened_at - oldest.opened_at >= BURST_SECONDS:
                 self._close(oldest)
             elif self._by_address[address] >= 2 * limits.max_unauthenticated_per_address:
                 self.n_refused += 1
@@ -134,11 +134,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self.head_bytes = 0
         self.dropped_bytes = 0  # bytes of a refused body
         self.in_head = self.in_request = False
-        self.status = 400  # of what the parser is stopped for
+        self.refusal_status = 400  # of the response, where the parser fails or is stopped
         self.pending_refusal = b""  # a refusal that waits for the answers before it
-        self.opened = monotonic()
-        self.deadline = self.opened + self.limits.head_seconds
-        self.unsent, self.send_deadline = 0, 0.0  # bytes, and until when some must be sent
+        self.opened_at = monotonic()
+        self.deadline = self.opened_at + self.limits.head_seconds
+        self.unsent_bytes, self.send_deadline = 0, 0.0  # and until when some must be sent
 
     def mark_authenticated(self) -> None:
         """Called by the application when it has admitted a request."""
@@ -167,9 +167,9 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         for start in range(0, len(data), PARSER_CHUNK):
-            self.feed(data[start : start + PARSER_CHUNK])
+            self.feed_parser(data[start : start + PARSER_CHUNK])
 
-    def feed(self, data: bytes) -> None:
+    def feed_parser(self, data: bytes) -> None:
         if self.pending_refusal or self.transport.is_closing():
             return
         self.head_bytes += len(data)
@@ -206,7 +206,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def stop_parser(self, status: int) -> NoReturn:
         """Stop reading this request: `send_400_response` follows."""
-        self.status = status
+        self.refusal_status = status
         raise LimitExceeded
 
     def on_body(self, body: bytes) -> None:
@@ -237,13 +237,13 @@ class LimitedProtocol(HttpToolsProtocol):
                 self.deadline = monotonic() + LINGER_SECONDS
 
     def idle_deadline(self) -> float:
-        """Return until when a client may be silent."""
+        """Return the time until which a client may send nothing."""
         is_unauthenticated = self in self.tracker.unauthenticated
         return monotonic() + (self.limits.head_seconds if is_unauthenticated else self.limits.idle_seconds)
 
     def send_400_response(self, msg: str) -> None:
         """Called by uvicorn when the parser fails, while it handles the error."""
-        self.refuse(self.status, str(sys.exception()) if self.status == 400 else "")
+        self.refuse(self.refusal_status, str(sys.exception()) if self.refusal_status == 400 else "")
 
     def refuse(self, status: int, reason: str = "") -> None:
         """Send a refusal, after which nothing more is read; earlier requests are answered first."""
@@ -252,11 +252,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self.tracker.refused_requests[status] += 1
         if self.in_request and not self.in_head and self.pipeline and self.pipeline[0][0] is self.cycle:
             self.pipeline.popleft()  # the refused request itself, which had to wait
-            busy = True
+            is_answering = True
         else:
-            busy = self.cycle is not None and not self.cycle.response_complete
-            busy = busy and (self.in_head or not self.in_request)
-        if busy:
+            is_answering = self.cycle is not None and not self.cycle.response_complete
+            is_answering = is_answering and (self.in_head or not self.in_request)
+        if is_answering:
             self.pending_refusal, self.deadline = _refusal_response(status, reason), float("inf")
             self.flow.pause_reading()
         else:
@@ -269,14 +269,14 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def sweep(self, now: float) -> None:
         """Refuse a request that is late, or close the connection."""
-        unsent = self.transport.get_write_buffer_size()
-        if unsent:
-            if unsent != self.unsent:
-                self.unsent, self.send_deadline = unsent, now + self.limits.send_seconds
+        unsent_bytes = self.transport.get_write_buffer_size()
+        if unsent_bytes:
+            if unsent_bytes != self.unsent_bytes:
+                self.unsent_bytes, self.send_deadline = unsent_bytes, now + self.limits.send_seconds
             elif now > self.send_deadline:
                 self.transport.abort()
             return
-        self.unsent = 0
+        self.unsent_bytes = 0
         if now <= self.deadline:
             return
         refused = not self.in_head and self.cycle is not None and self.cycle.response_complete
