@@ -122,30 +122,34 @@ def reproduce(
     Example: **superarm reproduce fig2 table1 --quick**
     """
     require_extra("experiments")
-    from superarm.experiments import Store, paper_specs, read_spec
+    from superarm.experiments import Store
+
+    specs = _paper_specs(what, None if data is None else data.split(","), quick=quick)
+    specs = [spec.with_axes(rounds=rounds, seeds=seeds) for spec in specs]
+    store = Store(options.output or Path("results") / ("reproduce-quick" if quick else "reproduce"))
+    failures = execute(specs, store, options)
+    finish(store, failures, report=True)
+
+
+def _paper_specs(what: list[str] | None, data: list[str] | None, *, quick: bool) -> list[Spec]:
+    """Return the specs of figures and tables, all by default, and of those whose results they need, in their order."""
+    from superarm.experiments import paper_specs, read_spec
 
     paths = paper_specs()
-    names = list(dict.fromkeys(FIGURE_OF_TABLE.get(name, name) for name in what or paths))
-    for name in names:
-        if name not in paths:
-            choices = [*paths, *FIGURE_OF_TABLE]
+    choices = [*paths, *FIGURE_OF_TABLE]
+    for name in what or ():
+        if name not in choices:
             wanted = f"among {', '.join(choices)}"
             raise InvalidInput.must("WHAT", "superarm reproduce", wanted, name, choices=choices)
-    specs = {name: read_spec(paths[name], quick=quick) for name in paths}
-    for name in list(names):  # the gammas of the other figures come from fig2
-        source = specs[name].best_from
-        if source is not None and source not in names:
-            names.insert(0, source)
-    if data is not None:
-        sources = data.split(",")  # experiments about one data set stay with it
+    specs = {name: read_spec(path, quick=quick) for name, path in paths.items()}
+    names = {FIGURE_OF_TABLE.get(name, name) for name in what or paths}
+    # the gammas of the other figures come from fig2
+    names |= {source for name in names if (source := specs[name].best_from) is not None}
+    if data is not None:  # experiments about one data set stay with it
         specs = {
-            name: spec.with_data(sources) if spec.data_replaceable else spec for name, spec in specs.items()
+            name: spec.with_data(data) if spec.data_replaceable else spec for name, spec in specs.items()
         }
-    in_order = sorted((specs[name] for name in names), key=attrgetter("order"))
-    in_order = [spec.with_axes(rounds=rounds, seeds=seeds) for spec in in_order]
-    store = Store(options.output or Path("results") / ("reproduce-quick" if quick else "reproduce"))
-    failures = execute(in_order, store, options)
-    finish(store, failures, report=True)
+    return sorted((specs[name] for name in names), key=attrgetter("order"))
 
 
 def report(

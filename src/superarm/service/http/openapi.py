@@ -80,7 +80,7 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: JsonObject) 
         statuses |= {422}
     operation: JsonObject = {
         "operationId": route.name,
-        "summary": (route.handler.__doc__ or "").strip(),
+        "summary": (route.endpoint.__doc__ or "").strip(),
         "description": f"Roles: {', '.join(sorted(route.roles))}." if route.roles else "No token is needed.",
         "parameters": [],
         "responses": {str(status): _response(route, status, schema_of) for status in sorted(statuses)},

@@ -30,7 +30,7 @@ log = logging.getLogger("superarm.service")
 
 encode = msgspec.json.Encoder().encode
 
-Handler = Callable[..., Any]
+Endpoint = Callable[..., Any]
 
 RETRY_SOON = ((b"retry-after", b"1"),)
 ERROR_HEADERS = {401: ((b"www-authenticate", b"Bearer"),), 429: RETRY_SOON, 503: RETRY_SOON, 507: RETRY_SOON}
@@ -43,21 +43,21 @@ class Route:
     Attributes:
         method, path: ``{id}`` stands for a decision's id.
         roles: of the tokens that may use it; empty: everybody.
-        handler: a function of the router's context and, in this order, of those of these that it wants: ``person``
-            (who holds the token; empty where tokens have no names), ``id_`` (in the path), and the body of a POST,
-            or the query of a GET, whose type is that of the parameter. It gives a result, or an awaitable of one.
+        endpoint: a function that returns the result, or an awaitable of it. Its parameters are the router's context
+            and then, as far as it has them: ``person`` (who holds the token; empty where tokens have no names),
+            ``id_`` (from the path), and one more, the body of a POST or the query of a GET, of the annotated type.
         response_type: a content type where it is not JSON.
         statuses: what they mean, beyond those that all routes have.
         examples: bodies for the OpenAPI document, by what they show.
         documented: whether it is in that document.
-        needs_person: whether the handler wants the person.
-        request_type: of the body or the query; None if the handler wants neither.
+        needs_person: whether the endpoint has the parameter ``person``.
+        request_type: of the body or the query; None if the endpoint takes neither.
     """
 
     method: str
     path: str
     roles: frozenset[str]
-    handler: Handler
+    endpoint: Endpoint
     response_type: Any = None
     statuses: Mapping[int, str] = field(default_factory=dict)
     examples: Mapping[str, Any] = field(default_factory=dict)
@@ -67,16 +67,16 @@ class Route:
     decoder: Any = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        _, *wanted = signature(self.handler, eval_str=True).parameters.values()
-        self.needs_person = any(parameter.name == "person" for parameter in wanted)
-        self.request_type = next((p.annotation for p in wanted if p.name not in ("person", "id_")), None)
+        _, *parameters = signature(self.endpoint, eval_str=True).parameters.values()
+        self.needs_person = any(parameter.name == "person" for parameter in parameters)
+        self.request_type = next((p.annotation for p in parameters if p.name not in ("person", "id_")), None)
         if self.request_type is not None and self.method == "POST":
             self.decoder = msgspec.json.Decoder(self.request_type)
 
     @property
     def name(self) -> str:
         """For logs and metrics."""
-        return self.handler.__name__
+        return self.endpoint.__name__
 
 
 class Router:
@@ -85,7 +85,7 @@ class Router:
     Args:
         routes: all of them.
         access: checks who may use which.
-        context: the first argument of all handlers.
+        context: the first argument of all endpoints.
         max_body: bytes of a request.
         log_requests: write a line for each.
     """
@@ -101,17 +101,19 @@ class Router:
     ) -> None:
         self.access, self.max_body, self.log_requests = access, max_body, log_requests
         self.context = context
-        self._table: dict[str, dict[str, Route]] = {}
-        self._with_id: dict[str, dict[str, Route]] = {}  # apart: a request for "{id}" itself finds nothing
+        self._routes: dict[str, dict[str, Route]] = {}
+        self._routes_with_id: dict[
+            str, dict[str, Route]
+        ] = {}  # apart: a request for "{id}" itself finds nothing
         for route in routes:
-            table = self._with_id if "{id}" in route.path else self._table
+            table = self._routes_with_id if "{id}" in route.path else self._routes
             table.setdefault(route.path, {})[route.method] = route
 
     def on_response(self, route: str, status: int, seconds: float) -> None:
         """Called for each response; an application that counts them replaces it."""
 
     async def open(self) -> None:
-        """Called before each request is handled; an application that makes its context then replaces it."""
+        """Called before each endpoint; an application that makes its context then replaces it."""
 
     async def lifespan(self, receive: Receive, send: Send) -> None:
         """Called by servers that announce their start and end; an error says that it is not supported."""
@@ -147,7 +149,7 @@ class Router:
             self._log(request, response)
 
     async def _handle(self, request: Request, route: Route, id_: str | None, receive: Receive) -> Response:
-        """Check the head of a request, then read and decode its body, then run the handler."""
+        """Check the head of a request, then read and decode its body, then call the endpoint."""
         person = self._admit(request, route)
         arguments: list[Any] = [person] if route.needs_person else []
         if id_ is not None:
@@ -159,19 +161,19 @@ class Router:
         elif route.request_type is not None:
             arguments.append(decode_query(route.request_type, request.query))
         await self.open()
-        result = route.handler(self.context, *arguments)
+        result = route.endpoint(self.context, *arguments)
         if isawaitable(result):
             result = await result
         return result if type(result) is Response else Response(200, encode(result))
 
     def match_route(self, request: Request) -> tuple[Route, str | None]:
         """Return the route of a request, and the id in its path, if that has one (as its third part)."""
-        methods, id_ = self._table.get(request.path), None
+        methods, id_ = self._routes.get(request.path), None
         if methods is None:
             parts = request.path.split("/")
             if len(parts) > 3:
                 id_, parts[3] = parts[3], "{id}"
-                methods = self._with_id.get("/".join(parts), {})
+                methods = self._routes_with_id.get("/".join(parts), {})
         route = methods.get("GET" if request.method == "HEAD" else request.method) if methods else None
         if route is None:
             self.access.check(request, OPEN)  # the rate and the host name of every request are checked

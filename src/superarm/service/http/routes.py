@@ -29,7 +29,7 @@ from superarm.service.http.metrics import RequestMetrics, service_metrics
 from superarm.service.http.openapi import documentation_page, openapi_document
 from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
-from superarm.service.http.router import Handler, Route
+from superarm.service.http.router import Endpoint, Route
 from superarm.service.messages import (
     ChangeResponse,
     Changes,
@@ -57,12 +57,12 @@ MAX_DOWNLOADS = 2  # models that are made and sent at the same time: each may ta
 YIELD_EVERY = 100  # items of a batch, between which other requests have their turn
 
 
-def route(method: str, path: str, roles: frozenset[str], **options: Any) -> Callable[[Handler], Handler]:
+def route(method: str, path: str, roles: frozenset[str], **options: Any) -> Callable[[Endpoint], Endpoint]:
     """Put a function into the table; the options are those of `Route`."""
 
-    def add(handler: Handler) -> Handler:
-        ROUTES.append(Route(method, path, roles, handler, **options))
-        return handler
+    def add(endpoint: Endpoint) -> Endpoint:
+        ROUTES.append(Route(method, path, roles, endpoint, **options))
+        return endpoint
 
     return add
 
