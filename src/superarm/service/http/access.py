@@ -160,14 +160,19 @@ class AccessControl:
             wanted = f"at most {self._requests.rate:g} a second"
             raise HttpError.must("rate", "requests", wanted, Description("more"), status=429)
         if not self.tokens.required:
-            host = request.headers.get(b"host", b"")
-            if not self.any_host and not LOOPBACK_HOST.fullmatch(host):
-                # a page in a browser here may reach us under a name of its own (DNS rebinding)
-                wanted = "127.0.0.1, localhost or [::1]: a service for other names needs a token"
-                raise HttpError.must("host", "request", wanted, host.decode("latin-1"), status=403)
+            self._check_loopback(request)
             return ""
-        if not roles:
-            return ""
+        return self._check_token(request, roles) if roles else ""
+
+    def _check_loopback(self, request: Request) -> None:
+        """Refuse other host names: a page in a browser here may reach us under a name of its own (DNS rebinding)."""
+        host = request.headers.get(b"host", b"")
+        if not self.any_host and not LOOPBACK_HOST.fullmatch(host):
+            wanted = "127.0.0.1, localhost or [::1]: a service for other names needs a token"
+            raise HttpError.must("host", "request", wanted, host.decode("latin-1"), status=403)
+
+    def _check_token(self, request: Request, roles: frozenset[str]) -> str:
+        """Return the holder of the token, whose role must be one of these."""
         holder = self.tokens.holder(request.headers.get(b"authorization", b""))
         if holder is None:
             if not self._failed_auths.allows(request.address):

@@ -90,32 +90,29 @@ def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int]
     if width is None:
         wanted = "numbers or names: sparse rows need superarm serve --features"
         raise InvalidRequest.must("features", "decision", wanted, Description("indices and values"))
-    d, n_features = width if isinstance(width, tuple) else (0, width)
-    names = ("dense", "indices", "values") if d else ("indices", "values")
-    parts = [] if isinstance(features, list) else [features.get(name) for name in names]
-    lists = [part for part in parts if type(part) is list]
-    if len(lists) != len(names) or len(features) != len(names) or len(lists[-1]) != len(lists[-2]):
+    n_dense, n_sparse = width if isinstance(width, tuple) else (0, width)
+    names = ("dense", "indices", "values") if n_dense else ("indices", "values")
+    lists = features if isinstance(features, dict) else {}
+    are_lists = lists.keys() == set(names) and all(type(part) is list for part in lists.values())
+    if not are_lists or len(lists["indices"]) != len(lists["values"]):
         wanted = f"lists {' and '.join(names)}, the last two of one length, and no more"
         raise InvalidRequest.must("features", "decision", wanted, features)
-    dense, indices, values = lists if d else ([], *lists)
-    if len(dense) != d:
-        raise InvalidRequest.must(
-            "features.dense", "decision", f"of length {d}", Description(f"length {len(dense)}")
-        )
+    dense, indices, values = lists.get("dense", []), lists["indices"], lists["values"]
+    if len(dense) != n_dense:
+        got = Description(f"length {len(dense)}")
+        raise InvalidRequest.must("features.dense", "decision", f"of length {n_dense}", got)
     numbers = np.array(indices, np.float64)
-    invalid = np.flatnonzero((numbers < 0) | (numbers >= n_features) | (numbers != np.floor(numbers)))
-    if invalid.size:
-        i = int(invalid[0])
-        wanted = f"a whole number in [0, {n_features})"
-        raise InvalidRequest.must(
-            f"features.indices[{i}]", "decision", wanted, Description(f"{indices[i]:g}")
-        )
+    is_invalid = (numbers < 0) | (numbers >= n_sparse) | (numbers != np.floor(numbers))
+    if is_invalid.any():
+        i = int(is_invalid.argmax())
+        wanted, got = f"a whole number in [0, {n_sparse})", Description(f"{indices[i]:g}")
+        raise InvalidRequest.must(f"features.indices[{i}]", "decision", wanted, got)
     order = np.argsort(numbers, kind="stable")
     index = numbers[order].astype(np.int32)
-    repeated = np.flatnonzero(np.diff(index) == 0)
+    repeated = index[1:][np.diff(index) == 0]
     if repeated.size:
-        raise InvalidRequest.must("features.indices", "decision", "distinct", int(index[repeated[0]]))
-    return Row.from_parts(np.array(dense, np.float32), index, np.array(values, np.float32)[order], n_features)
+        raise InvalidRequest.must("features.indices", "decision", "distinct", int(repeated[0]))
+    return Row.from_parts(np.array(dense, np.float32), index, np.array(values, np.float32)[order], n_sparse)
 
 
 def _check_eligible(eligible: list[str], learner: Learner, scores: dict[str, float] | None) -> None:
