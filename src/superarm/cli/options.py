@@ -53,7 +53,7 @@ def read_labels(path: Path) -> list[str]:
 
 
 def labels_or_count(source: str | None) -> list[str] | int | None:
-    """Return all labels, from a file, or how many there are; None if that is not said."""
+    """Return all labels, from a file, or how many there are; None if neither is given."""
     if source is None or source.isdecimal():
         return None if source is None else int(source)
     return read_labels(Path(source))
@@ -97,7 +97,7 @@ class ColumnOptions:
         return {name: value for name, value in options.items() if value}
 
 
-HOLDOUT = 0.2  # the share of rows that judge, where none is said
+HOLDOUT = 0.2  # the share of rows that judge, by default
 LogFiles = Annotated[
     list[Path],
     typer.Argument(
@@ -144,7 +144,7 @@ class LogOptions(ColumnOptions):
     ] = False
 
     def log(self, paths: list[Path], models: Iterable[Learner] = ()) -> Log:
-        """Return the logs as one; its columns are what ``--columns`` says, or what these models were trained with."""
+        """Return the logs as one; its columns are those of ``--columns``, or of these models."""
         from superarm.data.columns import Columns
         from superarm.logs import Log, LogColumns
 

@@ -69,25 +69,23 @@ def print_group_coverage(
 
 
 def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = None) -> Iterator[str]:
-    """Yield what was made of each column, and why; of a file that declares them, only what they are."""
+    """Yield lines about what each column is, and why; without reasons, if a file declares them."""
     if declared_in is None:
         source = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
-        yield f"features: {_by_remark(columns.descriptions)}{source}"
+        yield f"features: {_group_by_remark(columns.descriptions)}{source}"
     else:
-        yield f"features: {_by_remark(columns.kinds)} (as {declared_in} says)"
+        yield f"features: {_group_by_remark(columns.kinds)} (as {declared_in} says)"
     if columns.text_width:
         size = columns.text_width * n_labels * 8 / 1e6
         yield f"text: hashed to {columns.text_width:,} features for {n_labels:,} labels, {size:,.0f} MB"
-    if declared_in is not None:
-        return
-    if columns.left_out:
-        yield f"left out: {_by_remark(columns.left_out)}"
-    for warning in columns.warnings:
-        yield f"WARNING: {warning}"
+    if declared_in is None and columns.left_out:
+        yield f"left out: {_group_by_remark(columns.left_out)}"
+    if declared_in is None:
+        yield from (f"WARNING: {warning}" for warning in columns.warnings)
 
 
-def _by_remark(columns: dict[str, str]) -> str:
-    """Return columns with what each is; those of which the same is said are together."""
+def _group_by_remark(columns: dict[str, str]) -> str:
+    """Return columns with their remarks, those with the same remark together."""
     groups: dict[str, list[str]] = {}
     for name, remark in columns.items():
         groups.setdefault(remark, []).append(name)

@@ -57,7 +57,7 @@ class Client:
 
     Args:
         url: as ``http://127.0.0.1:8800``, ``https://models.example`` or ``unix:/run/superarm.sock``.
-        token: the bearer token, if the service wants one.
+        token: the bearer token, if the service requires one.
         retries: how often to try again after a failed connection or a 408, 429, 503 or 507.
         timeout: seconds to wait for an answer.
         ca_file: certificates to trust in place of the system's, for https.
@@ -180,7 +180,7 @@ class Client:
         return self._change(what="unfreeze")
 
     def set_explore(self, *, explore: str | float | None = None, uniform: float | None = None) -> JsonObject:
-        """Explore more or less, as the learner's parameters ``explore`` and ``uniform`` say."""
+        """Explore more or less: the new values of the learner's parameters ``explore`` and ``uniform``."""
         return self._change(what="set_explore", explore=explore, uniform=uniform)
 
     def rollback(self, to: int) -> JsonObject:
@@ -223,7 +223,7 @@ class Client:
             except (OSError, HTTPException) as error:
                 failure = ServiceError(f"{self.url} cannot be reached: {error or type(error).__name__}")
                 continue
-            if status in (200, 202):  # 202: an erasure that is not finished yet, and says so
+            if status in (200, 202):  # 202: an erasure that is not finished yet
                 return json.loads(content)  # type: ignore[no-any-return]
             failure = _response_error(status, content)
             if status not in RETRY_STATUSES:

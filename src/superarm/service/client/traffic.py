@@ -161,5 +161,5 @@ def _requests(stream: Stream, labels: list[str], id_prefix: str, seed: int) -> I
     for number, (row, y) in enumerate(rows):
         features = row_to_json(row)
         if isinstance(features, dict):
-            del features["width"]  # the service knows it
+            del features["width"]  # which is not part of a request
         yield f"{id_prefix}.{number}", features, labels[y]

@@ -40,7 +40,7 @@ class Limits:
 
     max_head: int = 1 << 14  # bytes of the request line and the headers; of trailers as well
     max_connections: int = 1_000
-    # beyond max_connections, and only for clients that have not shown a token yet, or that ask for /health
+    # beyond max_connections, for new clients alone, which may have a token or ask for /health
     reserved_connections: int = 50
     max_unauthenticated_per_address: int = 250
     # from the first byte to the end of the head; the idle time of the unauthenticated
@@ -51,7 +51,7 @@ class Limits:
 
 
 class LimitExceeded(Exception):
-    """Stops the parser; `LimitedProtocol.refusal_status` says why."""
+    """Stops the parser; `LimitedProtocol.refusal_status` is the reason."""
 
 
 class ConnectionTracker:

@@ -108,7 +108,7 @@ def _is_listening(path: Path) -> bool:
             probe.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             return False
-        except OSError:  # it is busy, or not ours to ask
+        except OSError:  # it is busy, or we may not connect
             return True
         return True
 

@@ -49,7 +49,7 @@ def openapi_document(routes: Sequence[Route]) -> JsonObject:
         kind for kind in dict.fromkeys(named_types) if kind is not None and not isinstance(kind, str)
     ]
     schemas, components = msgspec.json.schema_components(body_types, ref_template=REFERENCE_TEMPLATE)
-    # what a Struct cannot say
+    # what the type cannot express
     components["DecisionRequestBody"]["oneOf"] = [{"required": ["features"]}, {"required": ["scores"]}]
     schema_of = dict(zip(body_types, schemas, strict=True))
     paths: dict[str, JsonObject] = {}

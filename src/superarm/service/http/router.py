@@ -116,7 +116,7 @@ class Router:
         """Called before each endpoint; an application that makes its context then replaces it."""
 
     async def lifespan(self, receive: Receive, send: Send) -> None:
-        """Called by servers that announce their start and end; an error says that it is not supported."""
+        """Called by servers that announce their start and end; raising means that it is not supported."""
         raise NotImplementedError("this application opens with its first request")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -23,7 +23,7 @@ class WatchedFiles:
         content: what the files hold, for the log.
         paths: each under the option that names it; none: nothing is read.
         owner: the command that has these options, for messages.
-        read: is called with the paths; `InvalidInput` and `OSError` say why the files cannot be used.
+        read: is called with the paths; raises `InvalidInput` or `OSError` if the files cannot be used.
 
     Attributes:
         problem: why the last read has failed; None if it has not.
