@@ -85,8 +85,8 @@ def label(
     host: Annotated[
         str, typer.Option(help="The address to listen on; others than loopback need --token-file.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on; 0: any free one.", min=0, max=65535)] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    port: opt.AnyPort = 0,
+    browser: opt.OpenPage = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="With --answers: one JSON object on standard output.")
     ] = False,

@@ -22,6 +22,9 @@ Force = Annotated[bool, typer.Option("--force", help="Write over a file that is 
 JournalArgument = Annotated[
     str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
 ]
+OlderThan = Annotated[str | None, typer.Option(help="All decisions older than this, such as 90d.")]
+AnyPort = Annotated[int, typer.Option(help="The port to listen on; 0: any free one.", min=0, max=65535)]
+OpenPage = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")]
 CustomLearner = Annotated[
     str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
 ]
