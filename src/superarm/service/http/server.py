@@ -184,7 +184,7 @@ async def serve_page(
             raise
 
 
-async def run(
+async def serve_application(
     application: Application,
     listener: Listener,
     limits: Limits,
@@ -229,7 +229,7 @@ def serve(
             )  # uvicorn raises the one again that has ended it: no failure
             with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
                 on_ready = partial(_handle_signals, application)
-                runner.run(run(application, listener, limits, bound, on_ready=on_ready))
+                runner.run(serve_application(application, listener, limits, bound, on_ready=on_ready))
         finally:
             logs.flush()
 
