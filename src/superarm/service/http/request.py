@@ -93,7 +93,7 @@ class Request:
     def check_host(self) -> None:
         """Require exactly one Host, as HTTP/1.1 does: of two, a proxy and this service might take different ones."""
         version = self.scope.get("http_version", "1.1")
-        hosts = sum(name == b"host" for name, _ in self.scope["headers"]) if b"host" in self.headers else 0
+        hosts = [name for name, _ in self.scope["headers"]].count(b"host")
         if hosts > 1 or (hosts == 0 and version == "1.1"):
             raise HttpError.must("host", "request", "given once", Description(f"{hosts} of them"), status=400)
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from inspect import isawaitable, signature
+from inspect import signature
 from time import monotonic
 from typing import Any
 
@@ -162,7 +162,7 @@ class Router:
             arguments.append(decode_query(route.request_type, request.query))
         await self.open()
         result = route.endpoint(self.context, *arguments)
-        if isawaitable(result):
+        if hasattr(result, "__await__"):
             result = await result
         return result if type(result) is Response else Response(200, encode(result))
 
