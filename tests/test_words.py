@@ -15,6 +15,7 @@ SOURCES = sorted((ROOT / "src" / "superarm").rglob("*.py"))
 NAMES = {
     "Again": "Replay",
     "AtWork": "PolicyRunner",
+    "Behaviour": "UserBehaviour",
     "Deposed": "there is no lease any more",
     "Desk": "RequestHandler",
     "Entry": "DecisionRecord",

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument
+from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument, OlderThan
 from superarm.cli.output import check_output, print_json
 from superarm.errors import Description, InvalidInput
 
@@ -245,7 +245,7 @@ def verify(
 def erase(
     journal: Annotated[str, typer.Argument(help="The journal; no service may be running on it.")],
     id_: Annotated[list[str] | None, typer.Option("--id", help="A decision's id; may be repeated.")] = None,
-    older: Annotated[str | None, typer.Option(help="All decisions older than this, such as 90d.")] = None,
+    older: OlderThan = None,
     learner: CustomLearner = None,
     as_json: AsJson = False,
 ) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from superarm.cli import options as opt
 from superarm.cli.options import read_labels, split_commas
-from superarm.cli.output import print_address, print_json, print_note, print_table
+from superarm.cli.output import column_lines, print_address, print_json, print_note, print_table
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
@@ -85,8 +85,8 @@ def label(
     host: Annotated[
         str, typer.Option(help="The address to listen on; others than loopback need --token-file.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on; 0: any free one.", min=0, max=65535)] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    port: opt.AnyPort = 0,
+    browser: opt.OpenPage = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="With --answers: one JSON object on standard output.")
     ] = False,
@@ -187,7 +187,7 @@ def _describe(job: Labelling) -> None:
 
     rows, saved = job.rows, job.journal.saved
     if rows.columns is not None:
-        for line in opt.column_lines(rows.columns, len(job.label_names)):
+        for line in column_lines(rows.columns, len(job.label_names)):
             print_note(line)
     if rows.n_skipped:
         print_note(f"{rows.n_skipped:,} files of {rows.name} skipped: hidden, or neither pictures nor .txt")

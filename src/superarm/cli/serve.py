@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.options import read_config, read_labels
+from superarm.cli.commands import read_config
+from superarm.cli.options import read_labels
 
 log = logging.getLogger("superarm.service")
 
@@ -131,6 +132,7 @@ def serve(
     from superarm.service.http import server
     from superarm.service.http.access import Tokens
     from superarm.service.http.connection_limits import Limits
+    from superarm.service.http.listener import Listener
 
     tokens = Tokens(token_file, os.environ.get("SUPERARM_TOKEN") or None)
 
@@ -166,7 +168,7 @@ def serve(
     server.serve(
         open_service,
         tokens,
-        listener=server.Listener(host, port, unix_socket, tls_cert, tls_key),
+        listener=Listener(host, port, unix_socket, tls_cert, tls_key),
         limits=Limits(max_connections=max_connections),
         rate_limit=rate_limit,
         max_body=max_body,

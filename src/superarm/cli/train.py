@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from superarm.cli import options as opt
-from superarm.cli.options import AsJson, Force, column_lines
-from superarm.cli.output import check_output, columns_file, print_json, print_table, save_model
+from superarm.cli.options import AsJson, Force
+from superarm.cli.output import check_output, column_lines, columns_file, print_json, print_table, save_model
 from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:

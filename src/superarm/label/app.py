@@ -12,10 +12,11 @@ from superarm.errors import Description, InvalidInput
 from superarm.label.names import TABLE_AS_PERSON, check_person
 from superarm.label.question import Question, word_weights
 from superarm.service.http.access import OPEN, PERSON, Tokens
+from superarm.service.http.listener import Listener, check_exposure
 from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
 from superarm.service.http.router import Route
-from superarm.service.http.server import Listener, check_exposure, serve_page
+from superarm.service.http.server import serve_page
 from superarm.service.messages import RequestBody
 
 if TYPE_CHECKING:
@@ -84,9 +85,9 @@ class PeopleTokens(Tokens):
     line_format = f"a name without spaces and commas, not {TABLE_AS_PERSON!r}, and a token"
     owner = OWNER
 
-    def role(self, name: str) -> str | None:
+    def role(self, holder: str) -> str | None:
         try:
-            check_person(name)
+            check_person(holder)
         except InvalidInput:
             return None
         return "person"
@@ -183,21 +184,14 @@ class LabellingHandler:
 ROUTES = (
     Route("GET", "/", OPEN, LabellingHandler.page),
     Route("GET", "/favicon.ico", OPEN, favicon),
-    Route("GET", "/question", PERSON, LabellingHandler.question, needs_person=True),
-    Route("POST", "/answer", PERSON, LabellingHandler.answer, request_type=AnswerRequest, needs_person=True),
-    Route("POST", "/skip", PERSON, LabellingHandler.skip, request_type=SkipRequest, needs_person=True),
-    Route("POST", "/undo", PERSON, LabellingHandler.undo, needs_person=True),
-    Route("POST", "/labels", PERSON, LabellingHandler.add_label, request_type=NewLabel, needs_person=True),
-    Route("GET", "/picture", PERSON, LabellingHandler.picture, request_type=PictureQuery),
+    Route("GET", "/question", PERSON, LabellingHandler.question),
+    Route("POST", "/answer", PERSON, LabellingHandler.answer),
+    Route("POST", "/skip", PERSON, LabellingHandler.skip),
+    Route("POST", "/undo", PERSON, LabellingHandler.undo),
+    Route("POST", "/labels", PERSON, LabellingHandler.add_label),
+    Route("GET", "/picture", PERSON, LabellingHandler.picture),
     Route("GET", "/disagreements", PERSON, LabellingHandler.disagreements),
-    Route(
-        "POST",
-        "/final",
-        PERSON,
-        LabellingHandler.set_final_label,
-        request_type=FinalLabelRequest,
-        needs_person=True,
-    ),
+    Route("POST", "/final", PERSON, LabellingHandler.set_final_label),
 )
 
 
