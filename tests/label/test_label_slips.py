@@ -107,7 +107,7 @@ def test_second_opinions_are_clicks_that_are_left() -> None:
     for job in (few, many):
         add_answers(job, [{"row": row, "label": "a", "by": "ann"} for row in range(20)])
         add_answers(job, [{"row": row, "label": "a", "by": "bob"} for row in range(20) if row >= 10])
-        job.planner.begin_round(0)
+        job.planner.begin_round()
     assert many.planner.n_second_opinions() == 10
     assert many._clicks_left() == few._clicks_left() + 10 + 20
 

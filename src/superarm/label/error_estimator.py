@@ -33,7 +33,7 @@ class TargetEstimate(NamedTuple):
     """How far it is to the target.
 
     Attributes:
-        is_reached: with a probability of 80 %, enough labels are right.
+        is_reached: with a probability of 80 %, enough labels are right, and there were enough audits.
         accept_below: items nobody was asked about could be accepted, and the target met, if their error probability
             is below this.
         items_left: how many must be asked about before the end, about; None if all of them will not do.
@@ -141,8 +141,9 @@ class ErrorEstimator:
         n_accepted = int(np.flatnonzero(fits)[-1]) + 1 if fits.any() else 0
         accept_below = float(e[order][n_accepted]) if n_accepted < len(e) else 1.0
         upper_80 = self._bounds(open_items, 0.8)[1]
+        is_reached = upper_80 <= self._max_wrong and not self.n_audits_needed()
         items_left = self._items_left(e[order], w[order], upper_80)
-        self.estimate = TargetEstimate(upper_80 <= self._max_wrong, accept_below, items_left)
+        self.estimate = TargetEstimate(is_reached, accept_below, items_left)
         return self.estimate
 
     def _calibrate(self) -> None:
@@ -167,7 +168,7 @@ class ErrorEstimator:
             w: how many rows each stands for.
             upper_80: all wrong labels, and doubts, at the upper bound.
         """
-        learnt, asked = max(1, self._state.n_done), np.arange(len(e) + 1)
+        learnt, asked = max(1, self._state.n_ever_done), np.arange(len(e) + 1)
         falling, lasting = (
             np.concatenate([[0.0], np.cumsum(part * w)])[::-1] for part in (e - self._lasting, self._lasting)
         )

@@ -148,19 +148,13 @@ class Labelling(LabellingResults):
         question = self._open.get(by)
         if question is not None:  # the page was loaded again, say
             return question
-        busy, last = self._open.items(), self.state.last_item.get(by)
-        has_undone = by in self.state.people_who_undid
-        if last is not None and last not in busy and (has_undone or self._is_begun(last)):
-            return self._question(last, by, audit=False)
+        busy, unfinished = self._open.items(), self.state.unfinished_item(by)
+        if unfinished is not None and unfinished not in busy:
+            return self._question(unfinished, by, audit=False)
         if self.planner.is_finished():
             return None
         choice = self.planner.next_item(busy, by)
         return None if choice is None else self._question(choice.item, by, audit=choice.is_audit)
-
-    def _is_begun(self, item: int) -> bool:
-        """Return whether questions about the item have not led to a label yet."""
-        answers = self.state.answers.get(item, [])
-        return bool(answers) and not self.state.done[item] and answers[-1].hit is not None
 
     def _question(self, item: int, by: str, *, audit: bool) -> Question:
         belief, names, settings = self.state.belief(item), self.state.label_set.names, self.settings

@@ -9,7 +9,6 @@ beginning are found, without a question.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +29,7 @@ MIN_DOUBT_FOR_PRIOR = 0.005  # a prior is kept while the doubt at the high error
 MIN_UNTIL_REFIT, MAX_UNTIL_REFIT = (
     25,
     250,
-)  # after a quarter more answers, within these limits, all is estimated anew
+)  # answers: after a quarter more, within these limits, all is refitted
 MAX_SLIP = 0.1  # labels that were denied are shown again where the probability of a slip is above this
 MAX_TRIALS = 8_000
 MIN_DOUBT = 0.01  # a doubt below it is no reason to ask a second time
@@ -43,7 +42,7 @@ class ModelTrial:
     """A first question about an item: its answers tell whether the model's prediction was right.
 
     Attributes:
-        label: the one that the model predicted.
+        predicted: the label that was the model's best.
         logit_doubt: the model's doubt in it.
         is_audit: whether the item was drawn at random from those that would have been accepted unasked.
         prior: the probability of each label, by a model that has not learnt from the item; None where it is not needed
@@ -51,7 +50,7 @@ class ModelTrial:
         n_updates: how many updates the model behind the prior had had.
     """
 
-    label: int
+    predicted: int
     logit_doubt: float
     is_audit: bool
     prior: Array | None
@@ -81,8 +80,6 @@ class LabellingState:
         trials: of the model, by item, in their order.
         model_error: of each item with a trial, the probability that the model's label was wrong.
         audited: whether an audit of the item has an answer that counts.
-        last_item: the item that each person answered about last.
-        people_who_undid: people who took their last answer back, and have not answered since.
     """
 
     def __init__(self, rows: RowsToLabel, settings: LabellingSettings) -> None:
@@ -105,11 +102,11 @@ class LabellingState:
         self.trials: dict[int, ModelTrial] = {}
         self.model_error = np.zeros(n)
         self.audited = np.zeros(n, bool)
-        self.last_item: dict[str, int] = {}
-        self.people_who_undid: set[str] = set()
+        self._last_item: dict[str, int] = {}  # that each person answered about
+        self._people_who_undid: set[str] = set()  # the answer about it, and have not answered since
         self._done_order: dict[int, None] = {}  # a set that keeps its order
         self._n_none_fits = 0.0  # the expected number of items that no label fits
-        self._until_refit = MIN_UNTIL_REFIT
+        self._answers_until_refit = MIN_UNTIL_REFIT
         # the model's probabilities to this power are right, but for this share of rows, which have any label
         self._inverse_temperature, self._floor = 1.0, 0.0
 
@@ -121,17 +118,17 @@ class LabellingState:
         return int(np.count_nonzero(self.audited))
 
     @property
-    def n_done(self) -> int:
+    def n_ever_done(self) -> int:
         """How many items have been done at any time."""
         return len(self._done_order)
 
     @property
     def none_fits_share(self) -> float:
         """The estimated share of rows that no label fits."""
-        return (PRIOR_NONE_FITS + self._n_none_fits) / (PRIOR_ROWS + self.n_done)
+        return (PRIOR_NONE_FITS + self._n_none_fits) / (PRIOR_ROWS + self.n_ever_done)
 
-    def items_by_time(self) -> Array:
-        """Return the items in the order in which they were done first."""
+    def items_ever_done(self) -> Array:
+        """Return the items that have been done at any time, in the order of that."""
         return np.fromiter(self._done_order, np.intp, len(self._done_order))
 
     def probabilities(self, items: Array) -> Array:
@@ -149,6 +146,14 @@ class LabellingState:
         if self.done[item] or belief[possible].sum() < 1.0 - MAX_SLIP:
             return self.label_set.live
         return possible
+
+    def unfinished_item(self, by: str) -> int | None:
+        """Return the item that a person is asked about again, after an answer that left it open or was taken back."""
+        item = self._last_item.get(by)
+        if item is None or by in self._people_who_undid:
+            return item
+        answers = self.answers[item]
+        return item if answers and answers[-1].hit is not None and not self.done[item] else None
 
     def people(self) -> set[str]:
         """Return the names of all who have answered; an empty one stands for those without a name."""
@@ -188,14 +193,14 @@ class LabellingState:
             return  # the table does not have it any more
         elif event.kind == CORRECTION:
             self._take_back(item, event.body.target_seq)
-            self.last_item[event.body.by] = item
-            self.people_who_undid.add(event.body.by)
+            self._last_item[event.body.by] = item
+            self._people_who_undid.add(event.body.by)
         elif event.kind == ANSWER:
             answer = Answer.from_body(event.body, self.label_set.numbers, event.seq)
             self._add_answer(item, answer)
             if not answer.final:
-                self.last_item[answer.by] = item
-                self.people_who_undid.discard(answer.by)
+                self._last_item[answer.by] = item
+                self._people_who_undid.discard(answer.by)
 
     def _apply_change(self, change: JsonObject) -> None:
         """Apply a change of labels or people; changes of rows and settings change nothing here."""
@@ -204,7 +209,8 @@ class LabellingState:
             case {"what": "add label", "label": name}:
                 items = self._add_label(name)
             case {"what": "rename label", "label": old, "to": new}:
-                return labels.rename(old, new)
+                labels.rename(old, new)
+                items = []
             case {"what": "merge label", "label": name, "to": into}:
                 labels.merge(name, into)
             case {"what": "disable label", "label": name}:
@@ -214,8 +220,9 @@ class LabellingState:
             case {"what": "include person", "person": person}:
                 self.excluded_people.discard(person)
             case _:
-                return None
-        return self._update_items(items)
+                items = []
+        for item in items:
+            self._update_item(item)
 
     def _add_answer(self, item: int, answer: Answer) -> None:
         """Add an answer about an item, or that it was skipped."""
@@ -231,10 +238,11 @@ class LabellingState:
         self._update_item(item)
         if answer.hit is None:
             return
-        self._until_refit -= 1
-        if self._until_refit <= 0:
+        self._answers_until_refit -= 1
+        if self._answers_until_refit <= 0:
             self._refit()
-            self._until_refit = int(np.clip(self.clicks.sum() // 4, MIN_UNTIL_REFIT, MAX_UNTIL_REFIT))
+            quarter = self.clicks.sum() // 4
+            self._answers_until_refit = int(np.clip(quarter, MIN_UNTIL_REFIT, MAX_UNTIL_REFIT))
 
     def _take_back(self, item: int, seq: int) -> None:
         """Take back the answer about an item whose event has a number."""
@@ -285,7 +293,8 @@ class LabellingState:
         doubtful = np.fromiter(with_prior, np.intp)
         self._refresh_priors(doubtful)
         self.error_rates.fit()
-        self._update_items(doubtful.tolist())
+        for item in doubtful.tolist():
+            self._update_item(item)
 
     def _refresh_priors(self, items: Array) -> None:
         """Take what the model of the other fold says of items, where it has learnt more than that of the prior."""
@@ -297,18 +306,10 @@ class LabellingState:
                 for item, p in zip(stale.tolist(), model.fold_probabilities(fold, stale), strict=True):
                     self.trials[item].prior, self.trials[item].n_updates = p, n_updates
 
-    def _update_items(self, items: Iterable[int]) -> None:
-        for item in items:
-            self._update_item(item)
-
     def _update_item(self, item: int) -> None:
         """Find the label of an item, the doubt in it, and whether it is done; let the model learn it."""
-        every, table, trial = self.answers[item], self.answer_table(item), self.trials.get(item)
-        clicks = [answer for answer in table.answers if not answer.final]
-        self.clicks[item] = sum(answer.is_click for answer in every)
-        self.skips[item] = sum(answer.hit is None for answer in every)
-        self.sole_person[item] = clicks[0].by if len(clicks) == 1 else NOBODY
-        self.audited[item] = trial is not None and trial.is_audit and bool(clicks)
+        table = self.answer_table(item)
+        self._count_answers(item, table)
         if self.done[item] and self.label[item] == NO_LABEL:
             self._n_none_fits -= 1.0 - self.doubt[item]
         if not table.answers:
@@ -316,36 +317,55 @@ class LabellingState:
             self.error_rates.remove_answers(item)
             return
         prior = self._prior(item)
-        tempered, rates = self._tempered(prior), self.error_rates.rates(table)
-        belief, one_fits = table.posterior(tempered, rates), 1.0
-        if table.all_denied:
-            label, none_share = NO_LABEL, self.none_fits_share
-            one_fits = 1.0 - table.none_fits_probability(tempered, rates, none_share)
-            at_high_rate = 1.0 - table.none_fits_probability(tempered, HIGH_ERROR_RATE, none_share)
-            self.doubt[item], self.doubt_at_high_rate[item] = one_fits, at_high_rate
-        else:
-            label, none_share = int(belief.argmax()), 0.0
-            self.doubt[item] = 1.0 - belief[label]
-            self.doubt_at_high_rate[item] = 1.0 - table.posterior(tempered, HIGH_ERROR_RATE)[label]
-        self.label[item] = label
-        self.error_rates.set_answers(item, tempered, table, none_share)
-        if trial is not None:
-            predicted = self.label_set.merged_into[trial.label]
-            self.model_error[item] = 1.0 - one_fits * belief[predicted]
-        self.done[item] = self._is_done(label, table, float(self.doubt[item]))
+        self._find_label(item, table, self._tempered(prior))
+        self.done[item] = self._is_done(item, table)
         if not self.done[item]:
             return
         self._done_order.setdefault(item)
-        if label == NO_LABEL:
+        if self.label[item] == NO_LABEL:
             self._n_none_fits += 1.0 - self.doubt[item]
             return
         if self.doubt[item] < 0.5:
-            self.model.learn(item, label)
-        if trial is not None:
-            trial.prior = prior if self.doubt_at_high_rate[item] > MIN_DOUBT_FOR_PRIOR else None
+            self.model.learn(item, int(self.label[item]))
+        if item in self.trials:
+            is_needed = self.doubt_at_high_rate[item] > MIN_DOUBT_FOR_PRIOR
+            self.trials[item].prior = prior if is_needed else None
 
-    def _is_done(self, label: int, table: AnswerTable, doubt: float) -> bool:
+    def _count_answers(self, item: int, table: AnswerTable) -> None:
+        """Count the answers about an item, of which those in the table count for its label."""
+        answers, trial = self.answers[item], self.trials.get(item)
+        people = [answer.by for answer in table.answers if not answer.final]
+        self.clicks[item] = sum(answer.is_click for answer in answers)
+        self.skips[item] = sum(answer.hit is None for answer in answers)
+        self.sole_person[item] = people[0] if len(people) == 1 else NOBODY
+        self.audited[item] = trial is not None and trial.is_audit and bool(people)
+
+    def _find_label(self, item: int, table: AnswerTable, prior: Array) -> None:
+        """Find the label that is believed in most, and the doubts in it and in the model's prediction."""
+        rates = self.error_rates.rates(table)
+        belief = table.posterior(prior, rates)
+        some_fits, none_share = (
+            1.0,
+            0.0,
+        )  # the probability that a label fits; the share of rows that none fits
+        if table.all_denied:
+            none_share = self.none_fits_share
+            some_fits = 1.0 - table.none_fits_probability(prior, rates, none_share)
+            at_high_rate = 1.0 - table.none_fits_probability(prior, HIGH_ERROR_RATE, none_share)
+            self.label[item], self.doubt[item] = NO_LABEL, some_fits
+        else:
+            label = int(belief.argmax())
+            at_high_rate = 1.0 - float(table.posterior(prior, HIGH_ERROR_RATE)[label])
+            self.label[item], self.doubt[item] = label, 1.0 - belief[label]
+        self.doubt_at_high_rate[item] = at_high_rate
+        self.error_rates.set_answers(item, prior, table, none_share)
+        if item in self.trials:
+            predicted = self.label_set.merged_into[self.trials[item].predicted]
+            self.model_error[item] = 1.0 - some_fits * belief[predicted]
+
+    def _is_done(self, item: int, table: AnswerTable) -> bool:
         """Return whether no further question is needed: it was named, all others are excluded, or it is sure enough."""
+        label, doubt = int(self.label[item]), float(self.doubt[item])
         if label == NO_LABEL:
             denied_twice = np.count_nonzero(~table.is_true, axis=0)[self.label_set.live] > 1
             return bool(doubt < MIN_DOUBT or denied_twice.all() or (doubt < 0.5 and denied_twice.any()))
