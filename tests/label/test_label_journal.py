@@ -59,8 +59,8 @@ def test_whoever_only_reads_writes_nothing(tmp_path: Path) -> None:
 def test_a_target_is_kept_with_the_journal(tmp_path: Path) -> None:
     def kept() -> tuple[float, float]:
         with LabellingJournal(tmp_path / "l.db", read_only=True) as journal:
-            assert journal.saved is not None
-            return journal.saved.target, journal.saved.second_opinion_share
+            assert journal.saved_settings is not None
+            return journal.saved_settings.target, journal.saved_settings.second_opinion_share
 
     with small_job(journal=tmp_path / "l.db"):
         assert kept() == (1.0, 0.0)

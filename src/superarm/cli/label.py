@@ -185,7 +185,7 @@ def _describe(job: Labelling) -> None:
     from superarm.data.cells import MISSING_WORDS
     from superarm.label.names import list_labels
 
-    rows, saved = job.rows, job.journal.saved
+    rows, saved = job.rows, job.journal.saved_settings
     if rows.columns is not None:
         for line in opt.column_lines(rows.columns, len(job.label_names)):
             print_note(line)

@@ -62,7 +62,7 @@ def export(
     Example: **superarm labels export tickets.csv.labels.db --output labelled.csv --model team.npz**
     """
     from superarm.errors import InvalidInput
-    from superarm.label.formats import ANSWERS, check_format, export_labels
+    from superarm.label.formats import ANSWERS, export_labels, find_format
     from superarm.label.labelling_journal import LabellingJournal
 
     if output is None and model is None:
@@ -70,7 +70,7 @@ def export(
     if output is not None and model is not None and output.resolve() == model.resolve():
         raise InvalidInput.must("--model", "superarm labels export", "another file than --output", str(model))
     if format_ is not None:
-        check_format(format_)
+        find_format(format_)
     with LabellingJournal(journal, read_only=True) as opened:
         place = opened.find_rows(rows)
         endings = TABLES if format_ is None else ()
@@ -110,11 +110,11 @@ def import_(
 
     Example: **superarm labels import tickets.csv.labels.db export.json --format label-studio**
     """
-    from superarm.label.formats import check_format, read_answers
+    from superarm.label.formats import find_format, read_answers
     from superarm.label.importing import import_answers
     from superarm.label.labelling_journal import LabellingJournal
 
-    check_format(format_)
+    find_format(format_)
     with _open_labelling(LabellingJournal(journal), rows) as job:
         print_note(str(import_answers(job, read_answers(file, format_, question))))
         print_note(str(job.progress()))

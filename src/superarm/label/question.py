@@ -88,13 +88,18 @@ def word_weights(job: Labelling, question: Question) -> dict[str, list[tuple[str
     return weights
 
 
+class Reply(NamedTuple):
+    """A reply to a question: the arguments of `Labelling.answer`; without any of them, it was skipped."""
+
+    label: str | None = None
+    none: bool = False
+    yes: bool | None = None
+
+
 class _OpenQuestion(NamedTuple):
     question: Question
     item: int
     since: float
-
-
-Reply = tuple[str | None, bool, bool | None] | None  # label, none and yes; None: skipped
 
 
 class OpenQuestions:
