@@ -140,7 +140,7 @@ def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:
     assert simulate_labeller(job, truth)["wrong"] == 0
     vectors = tmp_path / "v.npy"
     np.save(vectors, random.normal(size=(60, 4)).astype(np.float32))
-    assert RowsToLabel.read(folder, vectors=vectors).features(2).layout.n_dense == 4
+    assert RowsToLabel.read(folder, vectors=vectors).encode_items(2).layout.n_dense == 4
     texts = tmp_path / "texts"
     texts.mkdir()
     for row in tickets(50):

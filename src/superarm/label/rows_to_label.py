@@ -220,8 +220,8 @@ class RowsToLabel:
                 labels[item] = label if labels.get(item, label) == label else None
         return labels
 
-    def features(self, n_labels: int) -> Rows:
-        """Return the features of the items."""
+    def encode_items(self, n_labels: int) -> Rows:
+        """Return the features of the items; ``columns`` become those for so many labels."""
         if isinstance(self._features, Rows):
             return self._features.take(self.first_row)
         assert self.columns is not None

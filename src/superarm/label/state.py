@@ -18,7 +18,7 @@ from superarm.journal.events import ANSWER, CHANGE, CORRECTION, Event
 from superarm.label.answers import NO_LABEL, Answer, AnswerTable
 from superarm.label.cross_fitted_model import CrossFittedModel
 from superarm.label.error_curve import ErrorCurve, logit, recency_weights
-from superarm.label.error_rates import AnnotatorErrorRates
+from superarm.label.error_rates import PersonErrorRates
 from superarm.label.label_set import LabelSet
 from superarm.label.labelling_journal import LabellingSettings
 from superarm.label.names import TABLE_AS_PERSON
@@ -87,9 +87,9 @@ class LabellingState:
         self.rows, self.settings = rows, settings
         self.label_set = LabelSet(settings.labels)
         self.label = np.full(n, NO_LABEL, np.int32)
-        features = rows.features(len(settings.labels))
+        features = rows.encode_items(len(settings.labels))
         self.model = CrossFittedModel(features, len(settings.labels), self.label, settings.seed)
-        self.error_rates = AnnotatorErrorRates(n)
+        self.error_rates = PersonErrorRates(n)
         self.doubt = np.ones(n)
         self.doubt_at_high_rate = np.zeros(n)
         self.done = np.zeros(n, bool)
