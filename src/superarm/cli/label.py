@@ -200,7 +200,7 @@ def _describe(job: Labelling) -> None:
     if contradictions and saved is None:
         fault = "rows whose copies have other labels in the table"
         print_note(f"WARNING: {fault}: {contradictions:,}; they are asked about")
-    if change := job.journal.rows_changed():
+    if change := job.journal.rows_changed:
         print_note(change)
     for name in ("target", "second_opinion_share", "max_labels"):
         new = getattr(job.settings, name)

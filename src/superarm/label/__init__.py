@@ -7,7 +7,7 @@ What to ask next       error_estimator.py, error_curve.py (how many labels are w
                        question.py (which labels it shows, who has it)
 What people use        labelling.py `Labelling`, results.py what came out, notebook.py, app.py the page
 What is kept           labelling_journal.py (settings and events, which state.py applies), erase.py
-Other tools            formats.py (their files), importing.py (which row each answer is about)
+What goes out and in   table_export.py; of other tools: formats.py (their files), importing.py (which row it is about)
 A labeller that knows the truth: simulated_labeller.py.
 """
 

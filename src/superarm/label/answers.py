@@ -81,6 +81,13 @@ class Answer(NamedTuple):
         }
 
 
+def is_hit(body: AnswerBody) -> bool:
+    """Return whether the right label is among those shown; if an answer does not say so, by the label that it names."""
+    if body.hit is not None:
+        return body.hit
+    return body.label is not None and (not body.labels or body.label in body.labels)
+
+
 class AnswerTable:
     """All answers about one item that count, against every label. Error rates e are those of each answer, or of all.
 

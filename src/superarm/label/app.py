@@ -132,7 +132,7 @@ class LabellingHandler:
         picture = self.job.rows.picture(query.row)
         if picture is None:
             raise InvalidInput.must("row", "request", "one with a picture", query.row)
-        return Response(200, picture[0], picture[1].encode("ascii"))
+        return Response(200, picture.content, picture.media_type.encode("ascii"))
 
     def disagreements(self) -> JsonObject:
         """Return how many rows have answers that contradict each other, and the first of them."""

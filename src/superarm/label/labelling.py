@@ -12,7 +12,7 @@ from superarm._types import Frame, JsonObject
 from superarm.data.column import ColumnKinds
 from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.journal.events import AnswerBody
-from superarm.label.answers import Answer
+from superarm.label.answers import Answer, is_hit
 from superarm.label.labelling_journal import LabellingJournal
 from superarm.label.names import (
     OWNER,
@@ -257,8 +257,7 @@ class Labelling(LabellingResults):
                 raise InvalidInput.must(
                     "answer", OWNER, "one with label or labels", Description(f"neither, for row {row}")
                 )
-            if body.hit is None:
-                body.hit = body.label is not None and (not shown or body.label in shown)
+            body.hit = is_hit(body)
             if item not in known:
                 earlier = (label_set.current_answer(one) or one for one in self.state.answers.get(item, ()))
                 known[item] = {one._replace(seq=0, is_audit=False) for one in earlier}

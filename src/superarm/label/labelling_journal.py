@@ -102,13 +102,12 @@ class LabellingJournal:
 
     Attributes:
         saved_settings: those that it was last opened with; None of a new one.
-        n_added: how many items are new since the last time.
-        n_gone: how many items are not there any more.
+        rows_changed: a sentence on what has become of the table since the last time; empty if it is as it was.
         seq: the number of the last event that was read.
     """
 
     def __init__(self, where: str | Path | None, *, read_only: bool = False) -> None:
-        self.where, self.read_only, self.seq, self.n_added, self.n_gone = where, read_only, 0, 0, 0
+        self.where, self.read_only, self.seq, self.rows_changed = where, read_only, 0, ""
         self.store: JournalStore | None = None
         self.saved_settings: LabellingSettings | None = None
         self._keys: list[str] | None = None
@@ -178,24 +177,18 @@ class LabellingJournal:
         return settings
 
     def _compare_rows(self, rows: RowsToLabel) -> None:
-        """Count rows that came or went, and keep which there are; refuse a table that has none of them."""
+        """Tell which rows came or went, and keep which there are; refuse a table that has none of them."""
         old_keys, keys = set(self._keys or ()), set(rows.keys)
-        if self._keys is not None:
-            self.n_added, self.n_gone = len(keys - old_keys), len(old_keys - keys)
         if old_keys and not keys & old_keys:
             fault = f"none of the rows of {self.where} is in {rows.name}"
             raise JournalMismatch(f"{fault}: it is that of another table")
+        n_new, n_gone = len(keys - old_keys), len(old_keys - keys)
+        if self._keys is not None and (n_new or n_gone):
+            change = f"since the last time {n_new:,} distinct rows are new, and {n_gone:,} gone or changed"
+            warning = f"WARNING: {change}; answers about those are not in view"
+            self.rows_changed = warning if n_gone else change
         if keys != old_keys and not self.read_only:
             self.change({"what": "rows", "keys": rows.keys})
-
-    def rows_changed(self) -> str:
-        """Return a sentence on what has become of the table since the last time; empty if it is as it was."""
-        if not self.n_added and not self.n_gone:
-            return ""
-        change = (
-            f"since the last time {self.n_added:,} distinct rows are new, and {self.n_gone:,} gone or changed"
-        )
-        return f"WARNING: {change}; answers about those are not in view" if self.n_gone else change
 
     # ------------------------------------------------------------ writing and reading
 

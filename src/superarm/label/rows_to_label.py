@@ -25,7 +25,7 @@ from superarm.data.rows import AnyRow, Row, Rows
 from superarm.data.tables import TABLES, open_table, read_matrix
 from superarm.errors import Description, InvalidInput
 from superarm.label.names import sort_labels
-from superarm.label.pictures import MEDIA_TYPES, picture_bytes, pixel_features
+from superarm.label.pictures import MEDIA_TYPES, Picture, load_picture, pixel_features
 
 # the columns that superarm labels export adds to a table, beside label
 EXPORT_COLUMNS = ("row", "belief", "clicks", "how", "by")
@@ -247,11 +247,11 @@ class RowsToLabel:
             if not isinstance(cells[name], np.ndarray | list)
         }
 
-    def picture(self, row: int) -> tuple[bytes, str] | None:
-        """Return the content and the media type of a row's picture; None if there is none."""
+    def picture(self, row: int) -> Picture | None:
+        """Return the picture of a row; None if there is none."""
         if self.pictures is None or not 0 <= row < len(self):
             return None
-        return picture_bytes(self.pictures[row])
+        return load_picture(self.pictures[row])
 
 
 def _is_digits(path: Path) -> bool:
