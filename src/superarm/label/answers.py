@@ -81,6 +81,11 @@ class Answer(NamedTuple):
         }
 
 
+def mentioned_labels(body: AnswerBody) -> list[str]:
+    """Return the labels that were shown, and the one that was named."""
+    return [*(body.labels or ()), *(() if body.label is None else (body.label,))]
+
+
 def is_hit(body: AnswerBody) -> bool:
     """Return whether the right label is among those shown; if an answer does not say so, by the label that it names."""
     if body.hit is not None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from superarm._types import Cell
 from superarm.data.cells import is_missing
 from superarm.journal.events import AnswerBody, encode
-from superarm.label.answers import is_hit
+from superarm.label.answers import is_hit, mentioned_labels
 from superarm.label.formats import ImportedAnswer, plain_values, values_text
 from superarm.label.names import list_labels
 from superarm.label.pictures import MEDIA_TYPES
@@ -66,7 +66,7 @@ def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportC
     empty = unknown = unchanged = repeated = 0
     for answer in sorted(answers, key=lambda answer: answer.time):
         row, body = finder.find(answer.values, answer.row), _in_current_names(job, answer.body)
-        mentioned = [*(body.labels or ()), *([] if body.label is None else [body.label])]
+        mentioned = mentioned_labels(body)
         if answer.unchanged:
             unchanged += 1
         elif row is None:

@@ -12,7 +12,7 @@ from superarm._types import Frame, JsonObject
 from superarm.data.column import ColumnKinds
 from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.journal.events import AnswerBody
-from superarm.label.answers import Answer, is_hit
+from superarm.label.answers import Answer, is_hit, mentioned_labels
 from superarm.label.labelling_journal import LabellingJournal
 from superarm.label.names import (
     OWNER,
@@ -147,13 +147,13 @@ class Labelling(LabellingResults):
             return question
         busy, unfinished = self._open_questions.items(), self.state.unfinished_item(by)
         if unfinished is not None and unfinished not in busy:
-            return self._question(unfinished, by, audit=False)
+            return self._ask_about(unfinished, by, audit=False)
         if self.planner.is_finished():
             return None
         choice = self.planner.next_item(busy, by)
-        return None if choice is None else self._question(choice.item, by, audit=choice.is_audit)
+        return None if choice is None else self._ask_about(choice.item, by, audit=choice.is_audit)
 
-    def _question(self, item: int, by: str, *, audit: bool) -> Question:
+    def _ask_about(self, item: int, by: str, *, audit: bool) -> Question:
         belief, names, settings = self.state.belief(item), self.state.label_set.names, self.settings
         labels = choose_labels(
             belief, self.state.showable(item, belief), settings.max_labels, settings.yes_no
@@ -231,7 +231,7 @@ class Labelling(LabellingResults):
         self.journal.take_back(self.rows.keys[item], seq, by)
         self._catch_up()
         self._open_questions.take_back(by, item)
-        return self._question(item, by, audit=False)
+        return self._ask_about(item, by, audit=False)
 
     def set_final_label(self, row: int, label: str, by: str = "") -> None:
         """Set the label of a row, whatever was answered before.
@@ -249,11 +249,11 @@ class Labelling(LabellingResults):
         label_set, new = self.state.label_set, list[tuple[int, AnswerBody]]()
         known: dict[int, set[Answer]] = {}
         for row, body in answers:
-            item, shown = self._item_of(row), body.labels or []
+            item, mentioned = self._item_of(row), mentioned_labels(body)
             check_person(body.by)
-            for name in (*shown, *([] if body.label is None else [body.label])):
+            for name in mentioned:
                 self._check_live(name)
-            if not shown and body.label is None:
+            if not mentioned:
                 raise InvalidInput.must(
                     "answer", OWNER, "one with label or labels", Description(f"neither, for row {row}")
                 )
