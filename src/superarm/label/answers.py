@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from superarm.journal.events import AnswerBody
 
 NO_LABEL = -1
-PRIOR_FLOOR = (
-    0.02  # the share of a model's probabilities that is spread over all labels: no label is impossible
-)
+# the share of a model's probabilities that is spread over all labels: no label is impossible
+PRIOR_FLOOR = 0.02
 
 
 class Answer(NamedTuple):

@@ -26,7 +26,7 @@ OWNER = "superarm label"
 KEYS = {"labels": "123456789", "none": "n", "yes": "y", "no": "n", "skip": "s", "undo": "u", "search": "/"}
 MAX_TEXT = 20_000  # characters of one value that a page shows
 MAX_DISAGREEMENTS = 100  # that a page shows
-PROGRESS = (
+PROGRESS_FIELDS = (
     "rows",
     "labelled",
     "none_fits",
@@ -164,7 +164,7 @@ class LabellingHandler:
             "keys": self.keys,
             "export": export_command(self.job),
             "sentence": progress.finished and progress.sentence,
-            **{name: getattr(progress, name) for name in PROGRESS},
+            **{name: getattr(progress, name) for name in PROGRESS_FIELDS},
         }
 
     def _without_beliefs(self, question: Question) -> JsonObject:

@@ -47,7 +47,7 @@ class CrossFittedModel:
         self._learnt_label = np.full(n, NO_LABEL, np.int32)
 
     def add_label(self) -> None:
-        """Add one label to those that there are."""
+        """Add one label."""
         for learner in (self.learner, *self._fold_learners):
             learner.add_labels(1)
 

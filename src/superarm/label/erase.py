@@ -26,7 +26,7 @@ def erase_person(journal: str | Path, person: str) -> int:
         raise InvalidInput.must(
             "JOURNAL", "superarm labels change --erase", wanted, Description("a database")
         )
-    LabellingJournal(journal, read_only=True).close()  # it is one
+    LabellingJournal(journal, read_only=True).close()  # refuses what is no labelling
     path = Path(journal).resolve()
     open_store(path).close()  # all of it is in the file itself, not in its log
     lock = FileLock(path)

@@ -26,7 +26,7 @@ from superarm.label.state import HIGH_ERROR_RATE, LabellingState
 OTHERS_PER_AUDIT, MIN_OTHERS, MAX_OTHERS = 0.25, 20.0, 100.0
 MIN_AUDITS = 100  # before any label is accepted
 Z_OF_SHARE = {0.8: 0.8416, 0.975: 1.96}  # quantiles of the normal distribution
-BATCH = 4096  # items that are scored at once
+BATCH_SIZE = 4096  # items that are scored at once
 
 
 class TargetEstimate(NamedTuple):
@@ -70,8 +70,8 @@ class ErrorEstimator:
 
     def score(self, items: Array) -> None:
         """Predict the labels of items, also of those that people were asked about, which may come open again."""
-        for start in range(0, len(items), BATCH):
-            batch = items[start : start + BATCH]
+        for start in range(0, len(items), BATCH_SIZE):
+            batch = items[start : start + BATCH_SIZE]
             p = self._state.probabilities(batch)
             self.model_label[batch] = p.argmax(axis=1)
             self._logit_doubt[batch] = logit(1.0 - p.max(axis=1))
@@ -116,7 +116,7 @@ class ErrorEstimator:
         return (low if low >= 1.0 else 0.0), high  # less than one label is none
 
     def _bounds(self, accepted: Array, share: float) -> tuple[float, float]:
-        """Return the bounds that wrong labels are below, and above, with this probability each."""
+        """Return the bounds of wrong labels: they are above the first, and below the second, with this probability."""
         z, asked = Z_OF_SHARE[share], self.expected_wrong_asked()
         spread = _spread(asked, asked, z)
         logits, n_rows = self._logit_doubt[accepted], self._rows_per_item[accepted]
@@ -179,12 +179,12 @@ class ErrorEstimator:
         )
         errors = lasting + falling * learnt / (learnt + asked)
         wrong_asked = self.expected_wrong_asked()
-        # the bound comes down with what it bounds
+        # taking it that the upper bound falls in proportion to what it bounds
         is_enough = (errors + wrong_asked) * upper_80 <= self._max_wrong * (errors[0] + wrong_asked)
         return int(np.flatnonzero(is_enough)[0]) if is_enough.any() else None
 
 
 def _spread(n_wrong: float, asked: float, z: float) -> float:
     """Return z standard deviations of a number of wrong labels; ``asked``: what is expected at the estimated rates."""
-    # doubts stand on rates of wrong answers that are hardly known themselves: within a half of it, say
+    # the error rates behind doubts are uncertain: their standard deviation is taken to be a half of them
     return z * float(np.sqrt(n_wrong + (asked / 2.0) ** 2))

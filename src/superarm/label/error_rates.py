@@ -16,7 +16,7 @@ from superarm.label.answers import AnswerTable, floored
 
 PRIOR_WRONG, PRIOR_ANSWERS = 0.1, 100.0
 PRIOR_RATE = PRIOR_WRONG / PRIOR_ANSWERS
-RATES = np.geomspace(1e-4, 0.3, 16)  # where the search for the most probable rate begins
+START_RATES = np.geomspace(1e-4, 0.3, 16)  # where the search for the most probable rate begins
 EM_STEPS = 4
 UPPER_RATES = np.geomspace(1e-4, 0.4, 48)  # among which upper limits are sought
 UPPER_SHARE = 0.975  # the level of upper limits
@@ -54,8 +54,8 @@ class _PersonAnswers:
     def estimate(self) -> tuple[float, float]:
         """Return the error rate, and how many of the answers are expected to be wrong."""
         w, n = self._weights_and_counts()
-        log_priors = PRIOR_WRONG * np.log(RATES) + PRIOR_ANSWERS * np.log1p(-RATES)
-        rate = float(RATES[int(np.argmax(_log_likelihoods(RATES, w, n) + log_priors))])
+        log_priors = PRIOR_WRONG * np.log(START_RATES) + PRIOR_ANSWERS * np.log1p(-START_RATES)
+        rate = float(START_RATES[int(np.argmax(_log_likelihoods(START_RATES, w, n) + log_priors))])
         for _ in range(EM_STEPS):  # expectation-maximisation, from the best of a few
             terms = w * _powers(rate, n)
             wrong = float((terms @ np.arange(MAX_WRONG + 1) / terms.sum(axis=1)).sum())

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
 
 SOURCE, ANSWERS = "superarm", "answers"
-# of a Prodigy task, what says nothing of the row itself
+# of a Prodigy task, those that are not about the row itself
 PRODIGY_KEYS = {
     "label", "options", "accept", "answer", "score", "priority", "spans", "tokens", "meta", "config", "style",
 }  # fmt: skip

@@ -27,7 +27,7 @@ from superarm.label.state import MIN_DOUBT, NOBODY, LabellingState
 AUDIT_SHARE = 0.25  # of the questions
 MANY_AUDITS, LATER_AUDIT_SHARE = 1_500, 0.1  # after so many, their share of the questions
 EARLY_AUDITS = 0.15  # the share of audits that are asked while no item may be accepted yet
-SAMPLE = 64  # items among which the next is chosen
+SAMPLE_SIZE = 64  # items among which the next is chosen
 FIRST_ITEMS = 50  # that are drawn at random before anything is estimated
 MIN_ROUND = 10  # clicks
 MAX_SCORED = 200  # items that are scored again at each click, in longer rounds
@@ -189,7 +189,7 @@ class QuestionPlanner:
             item = self._audit(items, random)
             if item is not None:
                 return NextItem(item, True)
-        sample = random.choice(items, min(SAMPLE, len(items)), replace=False)
+        sample = random.choice(items, min(SAMPLE_SIZE, len(items)), replace=False)
         expected_wrong = self.estimator.error_probabilities(sample) * self._rows_per_item[sample]
         best = int(expected_wrong.argmax())
         return None if min_wrong > expected_wrong[best] else NextItem(int(sample[best]), False)
@@ -206,7 +206,7 @@ class QuestionPlanner:
     # ------------------------------------------------------------ questions about items that are done
 
     def _recheck_priorities(self) -> Array:
-        """Return how urgent another question about each item is: how many rows are wrong; 0 if there is no reason.
+        """Return for each item how many rows another question may put right; 0 if there is no reason to ask it.
 
         Infinite are rechecks that are scheduled, and audits that contradict the model, and may have been a slip: all
         estimates stand on audits.

@@ -1,4 +1,4 @@
-"""Questions: a row and a few labels; which, what speaks for the first of them, and who has it."""
+"""Questions: which labels they show, which words speak for the first of them, and which are open."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from superarm.learners import SetLogit
 
 FIRST_CLICKS = 50  # before anything is estimated
 CURVE_POINTS = 40
-RECENT = 200  # items that tell how many clicks a row takes now
+RECENT_ITEMS = 200  # items that tell how many clicks a row takes now
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class LabellingResults:
         state, items_left = self.state, self.estimator.estimate.items_left
         audit_share = self.planner.audit_share
         learnt = max(1, state.n_ever_done)
-        recent = state.items_ever_done()[-min(RECENT, -(-learnt // 4)) :]
+        recent = state.items_ever_done()[-min(RECENT_ITEMS, -(-learnt // 4)) :]
         extra = float(state.clicks[recent].mean()) - 1.0 if len(recent) else 0.0  # beyond one click an item
 
         def clicks_for(items: float) -> float:

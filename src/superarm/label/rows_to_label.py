@@ -29,7 +29,7 @@ from superarm.label.pictures import MEDIA_TYPES, Picture, load_picture, pixel_fe
 
 # the columns that superarm labels export adds to a table, beside label
 EXPORT_COLUMNS = ("row", "belief", "clicks", "how", "by")
-PREFIX = "superarm_"  # before such a name, where the table has a column of that name itself
+EXPORT_PREFIX = "superarm_"  # before such a name, where the table has a column of that name itself
 
 
 class RowsToLabel:
@@ -145,7 +145,7 @@ class RowsToLabel:
             if column is not None and column not in content:
                 wanted = f"one of its columns {', '.join(content)}"
                 raise InvalidInput.must(option, name, wanted, column, choices=content)
-        if all(column in content or PREFIX + column in content for column in EXPORT_COLUMNS):
+        if all(column in content or EXPORT_PREFIX + column in content for column in EXPORT_COLUMNS):
             wanted = (
                 f"a table without {', '.join(EXPORT_COLUMNS)} (labels that were only accepted are a model's)"
             )

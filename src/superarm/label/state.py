@@ -26,10 +26,8 @@ from superarm.label.rows_to_label import RowsToLabel
 
 HIGH_ERROR_RATE = 0.05  # of the person in `LabellingState.doubt_at_high_rate`
 MIN_DOUBT_FOR_PRIOR = 0.005  # a prior is kept while the doubt at the high error rate is above this
-MIN_UNTIL_REFIT, MAX_UNTIL_REFIT = (
-    25,
-    250,
-)  # answers: after a quarter more, within these limits, all is refitted
+# all is refitted after a quarter more answers, within these limits
+MIN_UNTIL_REFIT, MAX_UNTIL_REFIT = 25, 250
 MAX_SLIP = 0.1  # labels that were denied are shown again where the probability of a slip is above this
 MAX_TRIALS = 8_000
 MIN_DOUBT = 0.01  # a doubt below it is no reason to ask a second time
@@ -344,10 +342,8 @@ class LabellingState:
         """Find the label that is believed in most, and the doubts in it and in the model's prediction."""
         rates = self.error_rates.rates(table)
         belief = table.posterior(prior, rates)
-        some_fits, none_share = (
-            1.0,
-            0.0,
-        )  # the probability that a label fits; the share of rows that none fits
+        some_fits = 1.0  # the probability that a label fits
+        none_share = 0.0  # of rows that no label fits, where that may be so
         if table.all_denied:
             none_share = self.none_fits_share
             some_fits = 1.0 - table.none_fits_probability(prior, rates, none_share)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from superarm._extras import require_extra
 from superarm._files import write_atomically
-from superarm.label.rows_to_label import EXPORT_COLUMNS, PREFIX
+from superarm.label.rows_to_label import EXPORT_COLUMNS, EXPORT_PREFIX
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
@@ -24,7 +24,7 @@ def write_table(job: Labelling, output: Path) -> dict[str, str]:
     for name in ("label", *EXPORT_COLUMNS):
         names[name] = name
         while names[name] in columns:
-            names[name] = PREFIX + names[name]
+            names[name] = EXPORT_PREFIX + names[name]
     rows = [
         job.rows.cells[result["row"]] | {names[name]: value for name, value in result.items()}
         for result in job.results()
