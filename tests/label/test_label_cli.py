@@ -18,6 +18,7 @@ from superarm.cli import main
 from superarm.cli.label import _describe
 from superarm.cli.options import read_labels
 from superarm.errors import InvalidInput
+from superarm.label.erase import erase_person
 from superarm.label.rows_to_label import RowsToLabel
 from superarm.label.simulated_labeller import simulate_labeller
 from superarm.service import DecisionRequest, Service
@@ -434,3 +435,27 @@ def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path, run_here: R
         code, message = run_here("labels", "change", journal, option, "zoe")
         assert code == 2
         assert f"{owner} must be one of ann, got 'zoe'" in message
+
+
+def test_an_erasure_that_fails_leaves_the_journal_as_it_was(
+    tickets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "l.db"
+    with sa.Labelling(tickets, labels=["login", "ads"], target=1.0, journal=journal) as job:
+        job.answer(job.ask("zoe"), label="ads", by="zoe")
+        before = job.results()
+
+    def fail(*paths: Path) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(
+        "superarm.label.erase.discard", fail
+    )  # the last step before the new file gets its name
+    with pytest.raises(OSError, match="no room"):
+        erase_person(journal, "zoe")
+    monkeypatch.undo()
+    names = {path.name for path in tmp_path.iterdir() if "l.db" in path.name}
+    assert names - {"l.db-shm", "l.db-wal"} == {"l.db", "l.db-mark", "l.db.lock"}
+    with sa.Labelling(tickets, journal=journal) as job:
+        assert job.results() == before
+    assert erase_person(journal, "zoe") == 1

@@ -29,7 +29,7 @@ from superarm.label.rows_to_label import RowsToLabel
 from superarm.parameters import check_int, check_number, check_share
 
 KIND = "labelling"  # of journal, in its meta
-FIXED = ("yes_no", "seed")  # settings with which a journal is made, and which cannot change in it
+FIXED_SETTINGS = ("yes_no", "seed")  # settings with which a journal is made, and which cannot change in it
 
 
 class LabellingSettings(Struct, frozen=True, kw_only=True):
@@ -169,7 +169,7 @@ class LabellingJournal:
     def _replace(self, saved: LabellingSettings, options: JsonObject) -> LabellingSettings:
         """Return the saved settings with these options; an error if one of them cannot change."""
         settings = replace(saved, **options)
-        for name in FIXED:
+        for name in FIXED_SETTINGS:
             if getattr(settings, name) != getattr(saved, name):
                 remedy = "another --journal begins anew"
                 wanted = f"{getattr(saved, name)!r}, which {self.where} was made with ({remedy})"
