@@ -151,9 +151,9 @@ class ErrorEstimator:
 
     def _calibrate(self) -> None:
         """Fit the curve of errors to the trials that there are."""
-        items, logits = self._state.recent_trials()
+        items, logits = self._state.trials.recent(self._state.done)
         if len(items):
-            is_audit, error = self._state.audited[items], self._state.model_error[items]
+            is_audit, error = self._state.audited[items], self._state.trials.error[items]
             weight = np.where(is_audit, 0.0, recency_weights(len(items)))
             n_others = float(np.clip(OTHERS_PER_AUDIT * np.count_nonzero(is_audit), MIN_OTHERS, MAX_OTHERS))
             weight *= min(1.0, n_others / max(1.0, weight.sum()))

@@ -215,7 +215,8 @@ class QuestionPlanner:
         may_recheck = state.done & (state.clicks < MAX_ANSWERS) & (state.skips == 0)
         is_doubtful = may_recheck & (state.doubt >= MIN_DOUBT)
         priorities = np.where(is_doubtful, state.doubt * self._rows_per_item, 0.0)
-        is_unclear = (state.model_error > CLEARLY_RIGHT) & (state.model_error < CLEARLY_WRONG)
+        model_error = state.trials.error
+        is_unclear = (model_error > CLEARLY_RIGHT) & (model_error < CLEARLY_WRONG)
         priorities[may_recheck & state.audited & is_unclear] = np.inf
         due = [
             item

@@ -1,15 +1,12 @@
 """LabellingState: what the events of a journal come to. A pure function of them, in their order.
 
 For every item: its answers, the beliefs that follow, the label that they speak for, and the doubt in it, 1 - belief.
-The prior of the beliefs is what a model said that had not learnt from the item. When the model of the other fold, which
-has not learnt from it, but more from others, says something else later, that becomes the prior: so wrong clicks of the
-beginning are found, without a question.
+The prior of the beliefs is what a model said that had not learnt from the item (model_trials.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,10 +14,10 @@ from superarm._types import Array, JsonObject
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, Event
 from superarm.label.answers import NO_LABEL, Answer, AnswerTable
 from superarm.label.cross_fitted_model import CrossFittedModel
-from superarm.label.error_curve import ErrorCurve, logit, recency_weights
 from superarm.label.error_rates import PersonErrorRates
 from superarm.label.label_set import LabelSet
 from superarm.label.labelling_journal import LabellingSettings
+from superarm.label.model_trials import ModelTrials
 from superarm.label.names import TABLE_AS_PERSON
 from superarm.label.rows_to_label import RowsToLabel
 
@@ -29,30 +26,9 @@ MIN_DOUBT_FOR_PRIOR = 0.005  # a prior is kept while the doubt at the high error
 # all is refitted after a quarter more answers, within these limits
 MIN_UNTIL_REFIT, MAX_UNTIL_REFIT = 25, 250
 MAX_SLIP = 0.1  # labels that were denied are shown again where the probability of a slip is above this
-MAX_TRIALS = 8_000
 MIN_DOUBT = 0.01  # a doubt below it is no reason to ask a second time
 PRIOR_NONE_FITS, PRIOR_ROWS = 0.1, 100.0  # rows that no label fits, of so many, before there are any answers
 NOBODY = None  # in `LabellingState.sole_person`
-
-
-@dataclass(slots=True)
-class ModelTrial:
-    """A first question about an item: its answers tell whether the model's prediction was right.
-
-    Attributes:
-        predicted: the label that was the model's best.
-        logit_doubt: the model's doubt in it.
-        is_audit: whether the item was drawn at random from those that would have been accepted unasked.
-        prior: the probability of each label, by a model that has not learnt from the item; None where it is not needed
-            any more.
-        n_updates: how many updates the model behind the prior had had.
-    """
-
-    predicted: int
-    logit_doubt: float
-    is_audit: bool
-    prior: Array | None
-    n_updates: int
 
 
 class LabellingState:
@@ -75,8 +51,7 @@ class LabellingState:
         answers: about each item.
         clicks_by: how many answers to questions each person has given.
         excluded_people: whose answers do not count.
-        trials: of the model, by item, in their order.
-        model_error: of each item with a trial, the probability that the model's label was wrong.
+        trials: of the model.
         audited: whether an audit of the item has an answer that counts.
     """
 
@@ -97,16 +72,13 @@ class LabellingState:
         self.answers: dict[int, list[Answer]] = {}
         self.clicks_by: Counter[str] = Counter()
         self.excluded_people: set[str] = set()
-        self.trials: dict[int, ModelTrial] = {}
-        self.model_error = np.zeros(n)
+        self.trials = ModelTrials(self.model, self.label_set, n)
         self.audited = np.zeros(n, bool)
         self._last_item: dict[str, int] = {}  # that each person answered about
         self._people_who_undid: set[str] = set()  # the answer about it, and have not answered since
         self._done_order: dict[int, None] = {}  # a set that keeps its order
         self._n_none_fits = 0.0  # the expected number of items that no label fits
         self._answers_until_refit = MIN_UNTIL_REFIT
-        # the model's probabilities to this power are right, but for this share of rows, which have any label
-        self._inverse_temperature, self._floor = 1.0, 0.0
 
     # ------------------------------------------------------------ what is known
 
@@ -136,7 +108,8 @@ class LabellingState:
     def belief(self, item: int) -> Array:
         """Return the belief in each label of an item: the model's probabilities, times what was answered."""
         table = self.answer_table(item)
-        return table.posterior(self._tempered(self._prior(item)), self.error_rates.rates(table))
+        prior = self.trials.tempered(self.trials.prior(item))
+        return table.posterior(prior, self.error_rates.rates(table))
 
     def showable(self, item: int, belief: Array) -> Array:
         """Return for each label whether it may be shown: it was not denied, or that may be a slip, or all were."""
@@ -173,12 +146,6 @@ class LabellingState:
     def answer_table(self, item: int) -> AnswerTable:
         """Return the answers about an item that count, against every label."""
         return AnswerTable(self.valid_answers(item), self.label_set.live, self.settings.yes_no)
-
-    def recent_trials(self) -> tuple[Array, Array]:
-        """Return the items of recent trials whose label was found, and the logits of the model's doubts."""
-        trials = [(item, trial.logit_doubt) for item, trial in self.trials.items() if self.done[item]]
-        items, logits = zip(*trials[-MAX_TRIALS:], strict=True) if trials else ((), ())
-        return np.array(items, np.intp), np.array(logits, float)
 
     # ------------------------------------------------------------ events
 
@@ -227,12 +194,7 @@ class LabellingState:
         self.answers.setdefault(item, []).append(answer)
         if answer.is_click:
             self.clicks_by[answer.by] += 1
-            if item not in self.trials:
-                p = self.probabilities(np.array([item]))[0]
-                doubt = float(logit(1.0 - p.max()))
-                self.trials[item] = ModelTrial(
-                    int(p.argmax()), doubt, answer.is_audit, p, self.model.n_updates
-                )
+            self.trials.begin(item, is_audit=answer.is_audit)
         self._update_item(item)
         if answer.hit is None:
             return
@@ -259,50 +221,17 @@ class LabellingState:
             labels.add(name)
             return [item for item in self.answers if self.label[item] == NO_LABEL]
         labels.live[disabled] = True
-        for trial in self.trials.values():
-            # made meanwhile, without it
-            if trial.prior is not None and disabled < len(trial.prior) and not trial.prior[disabled]:
-                trial.prior[disabled] = 1.0 / len(labels.names)
+        self.trials.enable_label(disabled)
         return list(self.answers)
 
     # ------------------------------------------------------------ what follows from them
 
-    def _prior(self, item: int) -> Array:
-        trial = self.trials.get(item)
-        if trial is not None and trial.prior is not None:
-            return trial.prior
-        prior: Array = self.label_set.current_probabilities(self.model.out_of_fold_probabilities(item))[0]
-        return prior
-
-    def _tempered(self, prior: Array) -> Array:
-        """Return a model's probabilities, as sure as they may be, for the labels of now."""
-        p = self.label_set.current_probabilities(prior[None])[0] ** self._inverse_temperature
-        tempered: Array = (1.0 - self._floor) * p / p.sum() + self._floor * (p > 0.0) / np.count_nonzero(p)
-        return tempered
-
     def _refit(self) -> None:
         """Estimate how sure the model may be and how often people are wrong, and update the doubtful items."""
-        items, logits = self.recent_trials()
-        curve = ErrorCurve(logits, self.model_error[items], recency_weights(len(items)))
-        self._inverse_temperature, self._floor = float(np.clip(curve.slope, 0.3, 1.0)), curve.floor
-        with_prior = (
-            item for item, trial in self.trials.items() if trial.prior is not None and self.done[item]
-        )
-        doubtful = np.fromiter(with_prior, np.intp)
-        self._refresh_priors(doubtful)
+        doubtful = self.trials.refit(self.done)
         self.error_rates.fit()
-        for item in doubtful.tolist():
+        for item in doubtful:
             self._update_item(item)
-
-    def _refresh_priors(self, items: Array) -> None:
-        """Take what the model of the other fold says of items, where it has learnt more than that of the prior."""
-        model = self.model
-        for fold, n_updates in enumerate(model.n_fold_updates):
-            older = [self.trials[item].n_updates < n_updates for item in items.tolist()]
-            stale = items[(model.fold_of[items] != fold) & np.array(older, bool)]
-            if len(stale):
-                for item, p in zip(stale.tolist(), model.fold_probabilities(fold, stale), strict=True):
-                    self.trials[item].prior, self.trials[item].n_updates = p, n_updates
 
     def _update_item(self, item: int) -> None:
         """Find the label of an item, the doubt in it, and whether it is done; let the model learn it."""
@@ -314,8 +243,8 @@ class LabellingState:
             self.label[item], self.doubt[item], self.done[item] = NO_LABEL, 1.0, False
             self.error_rates.remove_answers(item)
             return
-        prior = self._prior(item)
-        self._find_label(item, table, self._tempered(prior))
+        prior = self.trials.prior(item)
+        self._find_label(item, table, self.trials.tempered(prior))
         self.done[item] = self._is_done(item, table)
         if not self.done[item]:
             return
@@ -325,18 +254,17 @@ class LabellingState:
             return
         if self.doubt[item] < 0.5:
             self.model.learn(item, int(self.label[item]))
-        if item in self.trials:
-            is_needed = self.doubt_at_high_rate[item] > MIN_DOUBT_FOR_PRIOR
-            self.trials[item].prior = prior if is_needed else None
+        is_doubtful = self.doubt_at_high_rate[item] > MIN_DOUBT_FOR_PRIOR
+        self.trials.keep_prior(item, prior if is_doubtful else None)
 
     def _count_answers(self, item: int, table: AnswerTable) -> None:
         """Count the answers about an item, of which those in the table count for its label."""
-        answers, trial = self.answers[item], self.trials.get(item)
+        answers = self.answers[item]
         people = [answer.by for answer in table.answers if not answer.final]
         self.clicks[item] = sum(answer.is_click for answer in answers)
         self.skips[item] = sum(answer.hit is None for answer in answers)
         self.sole_person[item] = people[0] if len(people) == 1 else NOBODY
-        self.audited[item] = trial is not None and trial.is_audit and bool(people)
+        self.audited[item] = self.trials.is_audit(item) and bool(people)
 
     def _find_label(self, item: int, table: AnswerTable, prior: Array) -> None:
         """Find the label that is believed in most, and the doubts in it and in the model's prediction."""
@@ -355,9 +283,7 @@ class LabellingState:
             self.label[item], self.doubt[item] = label, 1.0 - belief[label]
         self.doubt_at_high_rate[item] = at_high_rate
         self.error_rates.set_answers(item, prior, table, none_share)
-        if item in self.trials:
-            predicted = self.label_set.merged_into[self.trials[item].predicted]
-            self.model_error[item] = 1.0 - some_fits * belief[predicted]
+        self.trials.set_belief(item, some_fits * belief)
 
     def _is_done(self, item: int, table: AnswerTable) -> bool:
         """Return whether no further question is needed: it was named, all others are excluded, or it is sure enough."""
