@@ -61,7 +61,7 @@ class NewLabel(RequestBody):
     name: str
 
 
-class FinalLabelRequest(RequestBody):
+class FinalLabel(RequestBody):
     """The label of a row, whatever was said before."""
 
     row: int
@@ -138,17 +138,12 @@ class LabellingHandler:
         """Return how many rows have answers that contradict each other, and the first of them."""
         conflicts, pictures = self.job.disagreements(), self.job.rows.pictures is not None
         rows = [
-            {
-                "row": conflict["row"],
-                "values": _texts(conflict["values"]),
-                "answers": conflict["answers"],
-                "picture": pictures,
-            }
+            conflict | {"values": _texts(conflict["values"]), "picture": pictures}
             for conflict in conflicts[:MAX_DISAGREEMENTS]
         ]
         return {"count": len(conflicts), "rows": rows}
 
-    def set_final_label(self, person: str, request: FinalLabelRequest) -> JsonObject:
+    def set_final(self, person: str, request: FinalLabel) -> JsonObject:
         self.job.set_final_label(request.row, request.label, by=person)
         return self.disagreements()
 
@@ -190,14 +185,7 @@ ROUTES = (
     Route("POST", "/labels", PERSON, LabellingHandler.add_label, request_type=NewLabel, needs_person=True),
     Route("GET", "/picture", PERSON, LabellingHandler.picture, request_type=PictureQuery),
     Route("GET", "/disagreements", PERSON, LabellingHandler.disagreements),
-    Route(
-        "POST",
-        "/final",
-        PERSON,
-        LabellingHandler.set_final_label,
-        request_type=FinalLabelRequest,
-        needs_person=True,
-    ),
+    Route("POST", "/final", PERSON, LabellingHandler.set_final, request_type=FinalLabel, needs_person=True),
 )
 
 

@@ -42,9 +42,11 @@ class _PersonAnswers:
         self.n_answers = np.zeros(n_items, np.int32)
 
     def fit(self) -> None:
-        """Estimate both rates."""
+        """Estimate both rates; with the prior of Jeffreys, the upper one is high while the model says little."""
         self.rate = self.estimate()[0]
-        self.upper_rate = self._upper_rate()
+        log_likelihoods = _log_likelihoods(UPPER_RATES, *self._weights_and_counts())
+        below = np.cumsum(np.exp(log_likelihoods - log_likelihoods.max()) * UPPER_RATES**0.5)
+        self.upper_rate = float(np.interp(UPPER_SHARE * below[-1], below, UPPER_RATES))
 
     def _weights_and_counts(self) -> tuple[Array, Array]:
         """Return w and J of the items that the person has answered about."""
@@ -61,15 +63,6 @@ class _PersonAnswers:
             wrong = float((terms @ np.arange(MAX_WRONG + 1) / terms.sum(axis=1)).sum())
             rate = (PRIOR_WRONG + wrong) / (PRIOR_ANSWERS + float(n.sum()))
         return rate, wrong
-
-    def _upper_rate(self) -> float:
-        """Return the upper limit of the rate, with the prior of Jeffreys.
-
-        Answers say little while the model does: until then the limit is high.
-        """
-        log_likelihoods = _log_likelihoods(UPPER_RATES, *self._weights_and_counts())
-        below = np.cumsum(np.exp(log_likelihoods - log_likelihoods.max()) * UPPER_RATES**0.5)
-        return float(np.interp(UPPER_SHARE * below[-1], below, UPPER_RATES))
 
 
 class PersonErrorRates:

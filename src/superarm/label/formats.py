@@ -71,8 +71,10 @@ def read_answers(path: str | Path, format: str, question: str | None = None) -> 
             raise InvalidInput.must("task", owner, "an object", task)
         provenance = _find_provenance(task)
         try:
-            for answer in read_task(TaskReader(question, owner, provenance), task):
-                yield replace(answer, row=provenance["row"] if provenance else None)
+            answers = list(read_task(TaskReader(question, owner, provenance), task))
+            if "label" in provenance and not answers:  # nobody has said anything there
+                answers = [ImportedAnswer({}, AnswerBody(by=""), unchanged=True)]
+            yield from (replace(answer, row=provenance.get("row")) for answer in answers)
         except InvalidInput:
             raise
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -110,10 +112,7 @@ class TaskReader:
     provenance: JsonObject
 
     def label_studio(self, task: JsonObject) -> Iterator[ImportedAnswer]:
-        annotations = task.get("annotations", ())
-        if "label" in self.provenance and not annotations:
-            yield ImportedAnswer(task["data"], self._answer(), unchanged=True)
-        for annotation in annotations:
+        for annotation in task.get("annotations", ()):
             by, time = _annotator(annotation), _annotation_time(annotation)
             if annotation.get("was_cancelled"):
                 yield ImportedAnswer(task["data"], self._answer(by), time)
@@ -138,7 +137,6 @@ class TaskReader:
         values = {name: task[name] for name in task if name not in PRODIGY_KEYS and not name.startswith("_")}
         values |= {} if self.provenance else task.get("meta", {})
         if self.provenance and "answer" not in task:
-            yield ImportedAnswer(values, self._answer(), unchanged=True)
             return
         answer, chosen = task["answer"], [str(label) for label in task.get("accept", ())]
         if answer not in ("accept", "reject", "ignore"):
@@ -166,8 +164,6 @@ class TaskReader:
             {name: _as_list(suggestions[name]["value"]) for name in responses if name in suggestions}
         )
         given = self._of_question(responses)
-        if "label" in self.provenance and not given:
-            yield ImportedAnswer(values, self._answer(), unchanged=True)
         for response in given:
             by = str(response.get("user_id") or "")
             if (response.get("status") or "submitted") == "submitted":
