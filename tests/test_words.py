@@ -14,6 +14,7 @@ SOURCES = sorted((ROOT / "src" / "superarm").rglob("*.py"))
 # a name that has gone -> the one to take
 NAMES = {
     "Again": "Replay",
+    "AnnotatorErrorRates": "PersonErrorRates",
     "AtWork": "PolicyRunner",
     "Behaviour": "UserBehaviour",
     "Deposed": "there is no lease any more",

@@ -182,10 +182,7 @@ def _parse_keys(text: str | None) -> dict[str, str]:
 
 def _describe(job: Labelling) -> None:
     """Tell what the rows, labels and settings are, what has changed, and what may be wrong with them."""
-    from superarm.data.cells import MISSING_WORDS
-    from superarm.label.names import list_labels
-
-    rows, saved = job.rows, job.journal.saved
+    rows, saved = job.rows, job.journal.saved_settings
     if rows.columns is not None:
         for line in column_lines(rows.columns, len(job.label_names)):
             print_note(line)
@@ -195,15 +192,7 @@ def _describe(job: Labelling) -> None:
         names = ", ".join(rows.unreadable[:MAX_LISTED])
         print_note(f"WARNING: {len(rows.unreadable):,} pictures cannot be read, and are skipped: {names}")
     if counts := Counter(label for label in rows.labels if label is not None):
-        listed = ", ".join(f"{list_labels([label])} ({n:,})" for label, n in counts.most_common(MAX_LISTED))
-        others = f", and {len(counts) - MAX_LISTED:,} more" if len(counts) > MAX_LISTED else ""
-        print_note(f"labels in the table: {listed}{others}; {rows.labels.count(None):,} rows without")
-        if saved is None:
-            print_note("labels of the table are taken as right, and their rows are not asked about")
-        gaps = [label for label in counts if label.lower() in MISSING_WORDS]
-        if gaps:
-            remedy = "if they mean that there is none, empty those cells"
-            print_note(f"WARNING: taken as labels: {', '.join(gaps)}; {remedy}")
+        _describe_table_labels(counts, rows.labels.count(None), is_new=saved is None)
     n_duplicates = len(rows) - len(rows.keys)
     same = f", {n_duplicates:,} of them copies of others, which are asked about once" if n_duplicates else ""
     print_note(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
@@ -211,7 +200,7 @@ def _describe(job: Labelling) -> None:
     if contradictions and saved is None:
         fault = "rows whose copies have other labels in the table"
         print_note(f"WARNING: {fault}: {contradictions:,}; they are asked about")
-    if change := job.journal.rows_changed():
+    if change := job.journal.rows_changed:
         print_note(change)
     for name in ("target", "second_opinion_share", "max_labels"):
         new = getattr(job.settings, name)
@@ -219,6 +208,21 @@ def _describe(job: Labelling) -> None:
             option = name.replace("_", "-")
             print_note(f"--{option} was {getattr(saved, name):g}, and is {new:g} from now on")
     print_note(f"target: {job.settings.target:g} of the labels right")
+
+
+def _describe_table_labels(counts: Counter[str], n_without: int, *, is_new: bool) -> None:
+    """Tell which labels the table has for how many rows; ``is_new``: of a new journal."""
+    from superarm.data.cells import MISSING_WORDS
+    from superarm.label.names import list_labels
+
+    listed = ", ".join(f"{list_labels([label])} ({n:,})" for label, n in counts.most_common(MAX_LISTED))
+    others = f", and {len(counts) - MAX_LISTED:,} more" if len(counts) > MAX_LISTED else ""
+    print_note(f"labels in the table: {listed}{others}; {n_without:,} rows without")
+    if is_new:
+        print_note("labels of the table are taken as right, and their rows are not asked about")
+    if missing_words := [label for label in counts if label.lower() in MISSING_WORDS]:
+        remedy = "if they mean that there is none, empty those cells"
+        print_note(f"WARNING: taken as labels: {', '.join(missing_words)}; {remedy}")
 
 
 def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:

@@ -27,7 +27,7 @@ OWNER = "superarm label"
 KEYS = {"labels": "123456789", "none": "n", "yes": "y", "no": "n", "skip": "s", "undo": "u", "search": "/"}
 MAX_TEXT = 20_000  # characters of one value that a page shows
 MAX_DISAGREEMENTS = 100  # that a page shows
-PROGRESS = (
+PROGRESS_FIELDS = (
     "rows",
     "labelled",
     "none_fits",
@@ -62,7 +62,7 @@ class NewLabel(RequestBody):
     name: str
 
 
-class FinalLabelRequest(RequestBody):
+class FinalLabel(RequestBody):
     """The label of a row, whatever was said before."""
 
     row: int
@@ -133,23 +133,18 @@ class LabellingHandler:
         picture = self.job.rows.picture(query.row)
         if picture is None:
             raise InvalidInput.must("row", "request", "one with a picture", query.row)
-        return Response(200, picture[0], picture[1].encode("ascii"))
+        return Response(200, picture.content, picture.media_type.encode("ascii"))
 
     def disagreements(self) -> JsonObject:
         """Return how many rows have answers that contradict each other, and the first of them."""
         conflicts, pictures = self.job.disagreements(), self.job.rows.pictures is not None
         rows = [
-            {
-                "row": conflict["row"],
-                "values": _texts(conflict["values"]),
-                "answers": conflict["answers"],
-                "picture": pictures,
-            }
+            conflict | {"values": _texts(conflict["values"]), "picture": pictures}
             for conflict in conflicts[:MAX_DISAGREEMENTS]
         ]
         return {"count": len(conflicts), "rows": rows}
 
-    def set_final_label(self, person: str, request: FinalLabelRequest) -> JsonObject:
+    def set_final(self, person: str, request: FinalLabel) -> JsonObject:
         self.job.set_final_label(request.row, request.label, by=person)
         return self.disagreements()
 
@@ -165,7 +160,7 @@ class LabellingHandler:
             "keys": self.keys,
             "export": export_command(self.job),
             "sentence": progress.finished and progress.sentence,
-            **{name: getattr(progress, name) for name in PROGRESS},
+            **{name: getattr(progress, name) for name in PROGRESS_FIELDS},
         }
 
     def _without_beliefs(self, question: Question) -> JsonObject:
@@ -191,7 +186,7 @@ ROUTES = (
     Route("POST", "/labels", PERSON, LabellingHandler.add_label),
     Route("GET", "/picture", PERSON, LabellingHandler.picture),
     Route("GET", "/disagreements", PERSON, LabellingHandler.disagreements),
-    Route("POST", "/final", PERSON, LabellingHandler.set_final_label),
+    Route("POST", "/final", PERSON, LabellingHandler.set_final),
 )
 
 
