@@ -22,7 +22,7 @@ from superarm.journal.errors import JournalDamaged
 from superarm.journal.export import export
 from superarm.journal.snapshots import take_snapshot
 from superarm.journal.verify import verify
-from superarm.service import served_model
+from superarm.service import upkeep
 from superarm.service.errors import DecisionErased, InvalidRequest, UnknownDecision
 from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
@@ -316,7 +316,7 @@ def test_a_snapshot_that_an_erasure_has_overtaken_is_not_kept(drive, monkeypatch
         await service.queue.close()
         await service.upkeep.stop()
 
-    monkeypatch.setattr(served_model, "take_snapshot", slow)
+    monkeypatch.setattr(upkeep, "take_snapshot", slow)
     asyncio.run(asyncio.wait_for(main(), 30))
     assert session.kept() == [0, before + 1]
     assert session.store._select("SELECT DISTINCT seq FROM parts ORDER BY seq") == [(0,), (before + 1,)]

@@ -1,10 +1,9 @@
-"""The record of a decision, put together from its events; the newest in memory; and events that wait to be learnt."""
+"""The record of a decision, put together from its events; and the newest of them, in memory."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import exp, inf
 from typing import TYPE_CHECKING
 
@@ -36,6 +35,16 @@ class DecisionRecord:
         return None if decision is None else cls(decision, by_kind.get(OUTCOME), by_kind.get(TIMEOUT))
 
     @property
+    def closed_by(self) -> Event | None:
+        """The outcome, or the timeout in the place of one."""
+        return self.outcome or self.timeout
+
+    @property
+    def expired(self) -> Event | None:
+        """The timeout before a late outcome."""
+        return None if self.outcome is None else self.timeout
+
+    @property
     def status(self) -> str:
         if self.outcome is None:
             return "pending" if self.timeout is None else "expired"
@@ -60,25 +69,6 @@ class DecisionRecord:
             if isinstance(fields, dict) and fields.get(column) is not None:
                 return group_names([fields[column]])[0]
         return group_names([None])[0]
-
-
-@dataclass(slots=True)
-class StagedEvent:
-    """A decision, an outcome or a timeout that is to be learnt, or not, and counted with those around it."""
-
-    event: Event
-    record: DecisionRecord
-    learns: bool = False  # whether the model is to learn from it
-    refusal: str | None = None  # why it could not be learnt
-
-    @property
-    def is_learnt(self) -> bool:
-        return self.learns and self.refusal is None
-
-    @property
-    def expired(self) -> Event | None:
-        """The timeout that came before a late outcome."""
-        return self.record.timeout if self.event.kind == OUTCOME else None
 
 
 class Records:

@@ -41,10 +41,10 @@ from superarm.journal.sqlite_mark import (
     write_mark,
 )
 from superarm.journal.statements import (
+    DROP_LOOSE_PARTS,
     FORMAT,
     TABLES,
     Statement,
-    drop_statements,
     new_journal_statements,
 )
 from superarm.journal.store import Head, JournalStore, Snapshot
@@ -170,8 +170,7 @@ class SqliteStore(JournalStore):
             raise unavailable_error(self.path, error) from error
         self._marker.reset(self._head.seq, self._head.digest, self.progress(COPY_ID))
         clear_parts(self.path)
-        # parts of snapshots that were never finished; (and the log is there now)
-        self._execute_all(drop_statements(()))
+        self._execute_all([(DROP_LOOSE_PARTS, ())])  # (with a write, the log is there)
         if disk_is_full(self.path):  # (where there is a log, nothing has failed so far)
             raise full_error(self.path)
 
@@ -320,8 +319,8 @@ class SqliteStore(JournalStore):
             self.check()  # what is not under the journal's name must not be acknowledged
         return []
 
-    def write_snapshot(self, snapshot: Snapshot, keep: int = 0) -> Iterator[None]:
-        yield from super().write_snapshot(snapshot, keep)
+    def write_snapshot(self, snapshot: Snapshot, keep: int = 0) -> None:
+        super().write_snapshot(snapshot, keep)
         if self._marker is not None:
             self._marker.sync()
 

@@ -24,13 +24,15 @@ from superarm.journal.events import ANSWER, CORRECTION, DECISION, Event, chain_s
 from superarm.journal.statements import (
     COLUMNS,
     CONTENT_FREE_UNTIL,
+    DROP_LOOSE_PARTS,
+    DROP_OLD_SNAPSHOTS,
+    DROP_SNAPSHOT,
     ERASE,
     ERASED,
     SET_CONTENT_FREE_UNTIL,
     SET_PROGRESS,
     Statement,
     describe,
-    drop_statements,
     snapshot_digest,
     snapshot_statements,
 )
@@ -289,7 +291,8 @@ class JournalStore(ABC):
                 yield f"{ERASE} AND {condition}", (seq, clean, seq, self._id_list(ids))
             yield SET_CONTENT_FREE_UNTIL, (CONTENT_FREE_UNTIL, clean, self.head().seq)
             yield SET_PROGRESS, (ERASED, seq)
-            yield from drop_statements(self._snapshots_to_drop(seq))
+            yield from ((DROP_SNAPSHOT, (near,)) for near in self._snapshots_to_drop(seq))
+            yield DROP_LOOSE_PARTS, ()
 
         return self._execute_all(statements())[0]
 
@@ -326,28 +329,16 @@ class JournalStore(ABC):
 
     # ------------------------------------------------------------ snapshots
 
-    def write_snapshot(self, snapshot: Snapshot, keep: int = 0) -> Iterator[None]:
-        """Keep a snapshot, piece by piece: it counts when the iterator has ended.
+    def write_snapshot(self, snapshot: Snapshot, keep: int = 0) -> None:
+        """Keep a snapshot.
 
         Args:
-            snapshot: one from before the last erasure is not kept.
+            snapshot: one that is there stays as it is; one from before the last erasure is not kept.
             keep: then drop all but so many of the newest, the first and pinned ones; 0 drops none.
         """
-        *pieces, last = snapshot_statements(snapshot, self.digest_at(snapshot.seq))
-
-        def finish() -> Iterator[Statement]:
-            yield last
-            old = [info.seq for info in self.snapshots() if not info.pinned and info.seq != snapshot.seq]
-            yield from drop_statements(old[: max(0, len(old) + 1 - keep)] if keep else ())
-
-        if self.shared:  # of several processes that write the same one, one does
-            self._execute_all((*pieces, *finish()))
-        else:
-            for piece in pieces:
-                self._execute_all([piece])
-                yield
-            self._execute_all(finish())
-        yield
+        drop = [(DROP_OLD_SNAPSHOTS, (keep,))] if keep else []
+        statements = [*snapshot_statements(snapshot, self.digest_at(snapshot.seq)), *drop]
+        self._execute_all([*statements, (DROP_LOOSE_PARTS, ())])
 
     def pin_snapshot(self, seq: int) -> bool:
         """Keep a snapshot for ever, since a replay will need it; return False if it is not there."""

@@ -26,7 +26,7 @@ def outcome_response(record: DecisionRecord, learnt: bool | None) -> JsonObject 
         record: the decision with its outcome.
         learnt: whether the outcome has moved the model, as `ServedModel.was_learnt` gives it.
     """
-    event = record.outcome or record.timeout
+    event = record.closed_by
     if event is None:
         return None
     body, timeout = event.body, record.outcome is None
@@ -35,7 +35,7 @@ def outcome_response(record: DecisionRecord, learnt: bool | None) -> JsonObject 
         "label": body.label,
         "time": event.time,
         "learnt": learnt,
-        "late": not timeout and record.timeout is not None,
+        "late": record.expired is not None,
         "timeout": timeout,
     }
 

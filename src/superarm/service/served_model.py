@@ -18,7 +18,7 @@ the digest of what was erased: the chain still verifies.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 from superarm.journal.changes import Erase, change_of
@@ -84,10 +84,8 @@ class ServedModel:
 
     def was_learnt(self, record: DecisionRecord) -> bool | None:
         """Return whether its outcome or timeout has moved the model; None if it has none that was projected here."""
-        event = record.outcome or record.timeout
-        if event is None or event.seq > self.projector.seq:
-            return None
-        return self.projector.was_learnt(event, record)
+        event = record.closed_by
+        return None if event is None or event.seq > self.projector.seq else self.projector.was_learnt(record)
 
     # ------------------------------------------------------------ moving on
 
@@ -177,20 +175,14 @@ class ServedModel:
     def snapshot(self) -> None:
         """Keep the whole model, so that a restart needs only the events after it."""
         if self.store.newest_snapshot() < self.projector.seq:
-            for _ in self.write_snapshot(self.projector):
-                pass
-
-    def write_snapshot(self, projector: Projector, *, drop_old: bool = True) -> Iterator[None]:
-        """Keep what was projected, piece by piece; of a `Projector.copy`, events may be projected meanwhile."""
-        keep = self.settings.keep_snapshots if drop_old else 0
-        return self.store.write_snapshot(take_snapshot(projector, self.clock()), keep)
+            snapshot = take_snapshot(self.projector, self.clock())
+            self.store.write_snapshot(snapshot, self.settings.keep_snapshots)
 
     def _erase(self, erasure: Event) -> None:
         """Erase what an event says, unless another process has; remember a failure to leave nothing."""
         if erasure.seq > self.store.progress(ERASED):
             request = change_of(erasure)
-            for _ in self.write_snapshot(self.projector, drop_old=False):
-                pass
+            self.store.write_snapshot(take_snapshot(self.projector, self.clock()))
             count = self._erased_counts[erasure.seq] = self.store.erase(
                 erasure.seq, request.ids, request.before
             )
