@@ -21,8 +21,8 @@ from superarm.journal.projector import Projector
 from superarm.journal.totals import MAX_GROUPS, OTHERS, CoverageCounts, Totals
 from superarm.logs import Log, Policy, Writer, evaluate, summarize
 from superarm.service import Service
-from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 KINDS = ("east", "north", "south", "west")
 

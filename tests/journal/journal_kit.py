@@ -15,8 +15,8 @@ from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.snapshots import model_bytes
 from superarm.service.commit_queue import Call
-from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.responses import decision_record_body, decision_response, outcome_response
 from superarm.service.service import Service
 

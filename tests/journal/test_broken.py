@@ -22,7 +22,7 @@ from superarm.journal.errors import JournalDamaged, JournalLocked, JournalMismat
 from superarm.journal.verify import verify
 from superarm.service.commit_queue import Call
 from superarm.service.errors import Conflict, InvalidRequest, Overloaded, UnknownDecision
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 # ---------------------------------------------------------------- 1: one request
 

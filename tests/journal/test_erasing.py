@@ -24,9 +24,9 @@ from superarm.journal.snapshots import take_snapshot
 from superarm.journal.verify import verify
 from superarm.service import upkeep
 from superarm.service.errors import DecisionErased, InvalidRequest, UnknownDecision
-from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
 from superarm.service.http.metrics import service_metrics
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 SECRET = np.array([0.12345, 6.789, -3.25, 1.5, 77.125], np.float32)
 WORD = "a-name-that-nobody-may-keep"

@@ -25,7 +25,7 @@ from superarm.journal.errors import JournalDamaged, JournalError
 from superarm.journal.events import TIMEOUT, Event, OutcomeBody
 from superarm.journal.sqlite_mark import read_mark
 from superarm.journal.verify import verify
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 
 def filled(drive, parts=3, each=40, **options):

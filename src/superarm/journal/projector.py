@@ -98,26 +98,18 @@ class Projector:
 
     # ------------------------------------------------------------ moving on
 
-    def catch_up(
-        self,
-        until: int | None = None,
-        on_progress: Callable[[int], object] | None = None,
-        following: Sequence[Event] = (),
-    ) -> None:
+    def catch_up(self, until: int | None = None, following: Sequence[Event] = ()) -> None:
         """Project the events up to ``until``, or to the end; erased ones by way of the next snapshot.
 
         Args:
-            until: the number of the last event to project.
-            on_progress: called with the number of events projected since the last call.
-            following: the events after ``until``, which need not be read.
+            until: the number of the last event to read.
+            following: the events after it, which this process has just written and need not read.
         """
         while True:
             events = chain(self.store.events(self.seq, until), following)
             try:
                 while chunk := list(islice(events, READ_BATCH)):
                     self.project(chunk)
-                    if on_progress is not None:
-                        on_progress(len(chunk))
                 return
             except ContentErased as erased:
                 if following:  # the next snapshot may be of a later event

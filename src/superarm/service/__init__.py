@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from superarm.service.client.client import Client
-    from superarm.service.handler import DecisionRequest, OutcomeRequest
     from superarm.service.http.asgi import asgi
+    from superarm.service.requests import DecisionRequest, OutcomeRequest
     from superarm.service.service import Service
 
 _MODULE_OF = {
     "asgi": "http.asgi",
     "Client": "client.client",
-    "DecisionRequest": "handler",
-    "OutcomeRequest": "handler",
+    "DecisionRequest": "requests",
+    "OutcomeRequest": "requests",
     "Service": "service",
 }
 

@@ -30,7 +30,8 @@ from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import JournalStore
 from superarm.service.commit_queue import AfterCommit, Call, CommitQueue
 from superarm.service.errors import InvalidRequest
-from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryAfterCommit
+from superarm.service.handler import RequestHandler, RetryAfterCommit
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.served_model import ServedModel
 from superarm.service.settings import Settings
 from superarm.service.upkeep import Upkeep
@@ -161,12 +162,29 @@ class Service:
         """Commit once; return the calls that must be made again."""
         handler = self.handler
         handler.begin(calls, self.outage)
-        staged: list[Call] = []
+        done, retry = self._make(calls)
+        events = handler.staged_events()
+        if events:
+            try:
+                duplicates = {event.id for event in self.store.append(events, after=handler.staged_after())}
+            except OtherEventsFirst:  # of another process: these calls are made again, and find what it wrote
+                return retry + done
+            self.model.apply(events)
+            retry += [call for call in done if call.id in duplicates]
+            done = [call for call in done if call.id not in duplicates]
+        for call in done:
+            if isinstance(call.result, AfterCommit):
+                self._finish(call, call.result)
+        return retry
+
+    def _make(self, calls: list[Call]) -> tuple[list[Call], list[Call]]:
+        """Make calls; return those without an error, and those that must be made again after the commit."""
+        done: list[Call] = []
         retry: list[Call] = []
         for call in calls:
             try:
                 call.result = call.method(call.argument)
-                staged.append(call)
+                done.append(call)
             except RetryAfterCommit:
                 retry.append(call)
             except (JournalUnavailable, JournalMismatch) as error:
@@ -175,24 +193,16 @@ class Service:
                 call.error = error
             except Exception as error:  # of that call alone
                 call.error = error
-        events = handler.staged_events()
-        if events:
-            try:
-                duplicates = {event.id for event in self.store.append(events, after=handler.staged_after())}
-            except OtherEventsFirst:  # of another process: these calls are made again, and find what it wrote
-                return retry + staged
-            self.model.apply(events)
-            retry += [call for call in staged if call.id in duplicates]
-            staged = [call for call in staged if call.id not in duplicates]
-        for call in staged:
-            if isinstance(call.result, AfterCommit):
-                try:
-                    call.result = call.result.compute()
-                except Exception as error:  # what the batch itself wrote is durable
-                    call.error = error
-                    if isinstance(error, JournalUnavailable):
-                        self.fail(error)
-        return retry
+        return done, retry
+
+    def _finish(self, call: Call, result: AfterCommit) -> None:
+        """Compute the result of a call whose events are durable and projected."""
+        try:
+            call.result = result.compute()
+        except Exception as error:  # what the batch itself wrote is durable
+            call.error = error
+            if isinstance(error, JournalUnavailable):
+                self.fail(error)
 
     def fail(self, error: JournalUnavailable) -> None:
         """Begin an outage: the journal cannot be written, and is tried again in a moment."""

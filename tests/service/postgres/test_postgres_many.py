@@ -16,7 +16,7 @@ from service_kit import LABELS, D, rows, soon
 from superarm.journal.changes import Erase
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
-from superarm.service.handler import DecisionRequest
+from superarm.service.requests import DecisionRequest
 
 X = rows(40)
 

@@ -24,8 +24,8 @@ from superarm.decisions.ids import ID_DESCRIPTION, IS_ID
 from superarm.errors import Description
 from superarm.learners import Learner, Scores
 from superarm.service.errors import HttpError, InvalidRequest
-from superarm.service.handler import DecisionRequest
 from superarm.service.messages import DecisionRequestBody, Id
+from superarm.service.requests import DecisionRequest
 
 MAX_SET_SIZE = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
 MAX_NAMES = 5_000  # named features of a row
