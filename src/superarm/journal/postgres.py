@@ -19,11 +19,11 @@ from typing import Any
 from superarm._types import JsonObject
 from superarm.journal.clock import DatabaseClock
 from superarm.journal.errors import JournalMismatch, OtherEventsFirst
-from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
-from superarm.journal.postgres_connection import Address, Connection, database_errors, psycopg
+from superarm.journal.events import CHANGE, OUTCOME, TIMEOUT, Event, chain_start
+from superarm.journal.postgres_connection import Address, Connection, database_errors
 from superarm.journal.postgres_schema import ADVISORY_LOCK, ROUND_BLOCK, check_database, make_tables
 from superarm.journal.statements import Statement, new_journal_statements
-from superarm.journal.store import Head, JournalStore, Snapshot
+from superarm.journal.store import PROBE_BYTES, Head, JournalStore, Snapshot
 from superarm.native import cpu_level
 
 # without kinds it writes nothing: where another event than the given one is the last
@@ -58,8 +58,6 @@ class PostgresStore(JournalStore):
         self._clock: DatabaseClock | None = None
         self._rounds: Iterator[int] = iter(())
         self._does_upkeep_until = 0.0
-        # what a full disk has refused: it is full until these can be written
-        self._refused_by_full_disk: list[Event] = []
         self._read_connection: Connection | None = None
         self._per_thread = local()  # each thread has a connection of its own
         self._opened: set[Connection] = set()
@@ -151,11 +149,7 @@ class PostgresStore(JournalStore):
         if not events:
             return []
         with self.writing() as connection:
-            try:
-                row = connection.execute(APPEND, _columns(events, after), binary=True).fetchone()
-            except psycopg.errors.DiskFull:
-                self._refused_by_full_disk = list(events)
-                raise
+            row = connection.execute(APPEND, _columns(events, after), binary=True).fetchone()
         assert row is not None
         if row[0] is None:
             raise OtherEventsFirst
@@ -177,10 +171,9 @@ class PostgresStore(JournalStore):
 
     def reopen(self) -> None:
         self.check()
-        if self._refused_by_full_disk:  # there is room when these can be written; they are taken back
-            with self.writing() as connection, connection.transaction(force_rollback=True):
-                connection.execute(APPEND, _columns(self._refused_by_full_disk), binary=True)
-            self._refused_by_full_disk = []
+        large = Event.new(0.0, CHANGE, "x" * PROBE_BYTES)  # a full disk has room for a small one, perhaps
+        with self.writing() as connection, connection.transaction(force_rollback=True):
+            connection.execute(APPEND, _columns([large]), binary=True)
 
     # ------------------------------------------------------------ reading
 

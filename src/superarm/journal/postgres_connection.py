@@ -19,8 +19,6 @@ require_extra("postgres")
 import psycopg  # noqa: E402
 from psycopg import conninfo  # noqa: E402
 
-__all__ = ["Address", "Connection", "database_errors", "psycopg"]
-
 SECRETS = ("password", "sslpassword")
 CONNECT_SECONDS = 2  # the least that libpq knows
 GRACE_SECONDS = 1.0  # for the server's own timeout, before it counts as silent

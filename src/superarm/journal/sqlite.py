@@ -47,7 +47,7 @@ from superarm.journal.statements import (
     Statement,
     new_journal_statements,
 )
-from superarm.journal.store import Head, JournalStore, Snapshot
+from superarm.journal.store import PROBE_BYTES, Head, JournalStore, Snapshot
 
 COLUMN_TYPES = {
     "text": "TEXT",
@@ -242,8 +242,8 @@ class SqliteStore(JournalStore):
         else:
             self._connect_writer()
         self.read_only = False
-        for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
-            self._execute_all([(sql, ())])
+        self._execute_all([("INSERT INTO probe VALUES (zeroblob(?))", (PROBE_BYTES,))])
+        self._execute_all([("DELETE FROM probe", ())])
 
     def close(self) -> None:
         with self._reader_lock:

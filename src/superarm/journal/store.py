@@ -39,6 +39,7 @@ from superarm.journal.statements import (
 
 READ_BATCH = 4_000  # events
 MIN_SNAPSHOT_GAP = 100  # events: two snapshots with fewer between them may reveal a single row
+PROBE_BYTES = 1 << 18  # of a write that tries whether there is room, and leaves nothing
 MAX_DAMAGE = 10  # sentences
 MAX_SEQ = 1 << 62  # above every number of an event
 
