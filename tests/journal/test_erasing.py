@@ -288,7 +288,7 @@ def test_a_wrong_clock_is_not_used_by_the_starts_after_the_first_either(drive, j
         assert session.service.model.clock_problem is not None
         session.decide(DecisionRequest(SECRET, name))
         assert (session.expire(), session.find("person").erased) == (0, False)
-        assert 0.0 <= session.find(name).record.event.time - 1e9 < 60.0
+        assert 0.0 <= session.find(name).record.decision.time - 1e9 < 60.0
         session.close()
     clock.now = 1e9 + 60.0
     assert drive(clock=clock).service.model.clock_problem is None

@@ -10,8 +10,11 @@ import time
 from collections.abc import Callable
 
 SLEW = 0.1  # seconds by which the time follows a system clock that was set, in each second
-SLOW = 0.5  # seconds; a query for the time that took longer is too inexact
-AHEAD, BEHIND = 30 * 86_400.0, 3_600.0  # seconds that a start may come after, or before, the last event
+MAX_QUERY_SECONDS = 0.5  # seconds; a query for the time that took longer is too inexact
+MAX_AHEAD, MAX_BEHIND = (
+    30 * 86_400.0,
+    3_600.0,
+)  # seconds that a start may come after, or before, the last event
 
 
 def steady_seconds() -> float:
@@ -66,7 +69,7 @@ class DatabaseClock:
         sent = steady_seconds()
         answer = self._ask()
         received = steady_seconds()
-        if self._offset is None or received - sent < SLOW:
+        if self._offset is None or received - sent < MAX_QUERY_SECONDS:
             self._offset = answer - (sent + received) / 2.0
 
 
@@ -77,7 +80,7 @@ def clock_problem(now: float, last: float) -> str | None:
         now: its time, at the start.
         last: the time of the journal's last event; 0 if there is none.
     """
-    if last == 0.0 or -BEHIND <= now - last <= AHEAD:
+    if last == 0.0 or -MAX_BEHIND <= now - last <= MAX_AHEAD:
         return None
     hours = abs(now - last) / 3_600.0
     distance = f"{hours:.0f} hours" if hours < 48.0 else f"{hours / 24.0:.0f} days"

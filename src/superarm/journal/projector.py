@@ -17,7 +17,7 @@ from superarm.journal.changes import change_of
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, Event
 from superarm.journal.learning import draw_log, label_number, learn_answer, take_decision
-from superarm.journal.records import DecisionRecord, Records
+from superarm.journal.records import DecisionRecord, RecordCache
 from superarm.journal.shadows import Shadow, make_shadows
 from superarm.journal.snapshots import learner_from_bytes
 from superarm.journal.store import READ_BATCH, JournalStore, Snapshot
@@ -45,6 +45,7 @@ class Projector:
         erase_content: erases content, before the events after the erasure are applied; None to erase nothing.
         learner, totals, shadows: as of event ``seq``.
         is_intact: False after an error in the midst of some events.
+        broken_snapshots: newer ones than that where it began, which cannot be read.
         loaded_snapshots: those that were loaded on the way, since events before them were erased.
     """
 
@@ -55,20 +56,23 @@ class Projector:
         self._group_column: str | None = meta.get("group")
         self._promised: float | None = meta.get("coverage")
         self._spec = str(meta["learner"])
-        self.records = Records(store)
+        self.records = RecordCache(store)
         self.shadows: dict[str, Shadow] = {}
+        self.broken_snapshots: tuple[int, ...] = ()
         self.loaded_snapshots: list[int] = []
         self.load(snapshot)
         if shadows:
             self.shadows = self._load_shadows(shadows, snapshot)
 
     @classmethod
-    def newest(cls, store: JournalStore, shadows: Sequence[str] = ()) -> tuple[Projector, list[int]]:
-        """Return a projector as of the newest snapshot that can be read, and the snapshots that cannot be."""
+    def newest(cls, store: JournalStore, shadows: Sequence[str] = ()) -> Projector:
+        """Return a projector as of the newest snapshot that can be read."""
         broken: list[int] = []
         for info in reversed(store.snapshots()):
             try:
-                return cls(store, store.snapshot(info.seq), shadows), broken
+                projector = cls(store, store.snapshot(info.seq), shadows)
+                projector.broken_snapshots = tuple(broken)
+                return projector
             except JournalDamaged:  # an older one, and more events, give the same bits
                 broken.append(info.seq)
         raise JournalDamaged(f"journal {store.name} has no snapshot that can be read")
@@ -128,8 +132,8 @@ class Projector:
                 return
         raise JournalDamaged(f"event {seq} was erased, and no snapshot after it is left", event=seq)
 
-    def project(self, events: Sequence[Event]) -> None:
-        """Apply these events, the next ones in order."""
+    def project(self, events: Sequence[Event], after_each: Callable[[], object] | None = None) -> None:
+        """Apply these events, the next ones in order; call ``after_each``."""
         self._prefetch(events)
         self.is_intact = False  # an error from here on leaves some of them applied
         for event in events:
@@ -142,6 +146,8 @@ class Projector:
             self.seq = event.seq
             if event.kind == ERASURE and self.erase_content is not None:
                 self.erase_content(event)
+            if after_each is not None:
+                after_each()
         self.is_intact = True
         self.records.trim()
 
@@ -216,7 +222,7 @@ class Projector:
 
     def _learn(self, event: Event, record: DecisionRecord, label: str | None) -> str | None:
         """Learn an outcome or a timeout, with the ``label`` that can be learnt; return why it is refused, or None."""
-        decision = record.event
+        decision = record.decision
         if decision.seq in self.totals.refused_seqs:
             return "its decision was refused"
         if decision.x is None:
@@ -235,7 +241,7 @@ class Projector:
         if eligible is None and body.n_labels < len(self.labels):
             eligible = list(self.labels[: body.n_labels])
         return Decision.given(
-            record.event.row(),
+            record.decision.row(),
             body.drawn,
             record.propensity or None,
             top=body.top,
@@ -277,7 +283,7 @@ class Projector:
         """Count an outcome, in time or late, with what the model's top set would have earned."""
         shown, totals = record.body, self.totals
         totals.stats.count_outcome(event, record)
-        if record.event.x is None:
+        if record.decision.x is None:
             return
         totals.estimate.add(shown.top, shown.labels, shown.log_propensity, event.body.hit)
         if self._counts_for_promise(shown.rule) and not totals.settings.frozen:
@@ -310,9 +316,9 @@ class Projector:
         """Let shadows learn an outcome or a timeout."""
         tops: dict[str, list[str] | None] = {}
         if event.kind == OUTCOME:
-            tops = {name: shadow.take_top(record.event.seq) for name, shadow in self.shadows.items()}
-        was_refused = record.event.seq in self.totals.refused_seqs
-        if not self.shadows or record.event.x is None or self.totals.settings.frozen or was_refused:
+            tops = {name: shadow.take_top(record.decision.seq) for name, shadow in self.shadows.items()}
+        was_refused = record.decision.seq in self.totals.refused_seqs
+        if not self.shadows or record.decision.x is None or self.totals.settings.frozen or was_refused:
             return
         try:
             given = self._as_given(record)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class DecisionRecord:
     """All events about one decision."""
 
-    __slots__ = ("event", "outcome", "timeout")
+    __slots__ = ("decision", "outcome", "timeout")
 
-    def __init__(self, event: Event, outcome: Event | None = None, timeout: Event | None = None) -> None:
-        self.event, self.outcome = event, outcome
+    def __init__(self, decision: Event, outcome: Event | None = None, timeout: Event | None = None) -> None:
+        self.decision, self.outcome = decision, outcome
         # a timeout that came after the outcome means nothing
         void = outcome is not None and timeout is not None and outcome.seq < timeout.seq
         self.timeout = None if void else timeout
@@ -53,7 +53,7 @@ class DecisionRecord:
     @property
     def body(self) -> DecisionBody:
         """The facts of the decision."""
-        return self.event.body  # type: ignore[no-any-return]
+        return self.decision.body  # type: ignore[no-any-return]
 
     @property
     def propensity(self) -> float | None:
@@ -64,14 +64,14 @@ class DecisionRecord:
         """Return its group, the value of a column in the row, or in the context; None without a column."""
         if column is None:
             return None
-        context = None if self.event.context is None else loads(self.event.context)
-        for fields in (self.event.row(), context):
+        context = None if self.decision.context is None else loads(self.decision.context)
+        for fields in (self.decision.row(), context):
             if isinstance(fields, dict) and fields.get(column) is not None:
                 return group_names([fields[column]])[0]
         return group_names([None])[0]
 
 
-class Records:
+class RecordCache:
     """The newest decisions in memory, as many as fit into so many bytes."""
 
     OVERHEAD = 3_000  # bytes of a record beside its row, its context and its body
@@ -99,7 +99,7 @@ class Records:
                 self.put(record)
 
     def put(self, record: DecisionRecord) -> None:
-        event = record.event
+        event = record.decision
         # a row is kept as bytes and as an array, the body as text and read
         size = self.OVERHEAD + 2 * len(event.x or b"") + len(event.context or b"") + 4 * len(event.body_json)
         self.drop(event.id)

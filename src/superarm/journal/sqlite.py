@@ -287,9 +287,9 @@ class SqliteStore(JournalStore):
     def head(self) -> Head:
         return self._head
 
-    def append(self, events: Sequence[Event], *, after: int | None = None) -> list[Event]:
+    def append(self, events: Sequence[Event], *, only_after: int | None = None) -> list[Event]:
         seq, _, chain = self._head
-        if after not in (None, seq):
+        if only_after not in (None, seq):
             raise OtherEventsFirst
         rows: list[tuple[Any, ...]] = []
         waiting: list[tuple[Any, ...]] = []

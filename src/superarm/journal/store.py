@@ -122,14 +122,14 @@ class JournalStore(ABC):
         """Return the last event that is durable."""
 
     @abstractmethod
-    def append(self, events: Sequence[Event], *, after: int | None = None) -> list[Event]:
+    def append(self, events: Sequence[Event], *, only_after: int | None = None) -> list[Event]:
         """Write events in this order, durable when this returns, or not done; each gets its number and digest.
 
         Gives those that were not written: their id has such an event already.
 
         Args:
             events: the events.
-            after: write none of them, and raise OtherEventsFirst, unless this is the number of the last event.
+            only_after: write none of them, and raise OtherEventsFirst, unless this is the number of the last event.
         """
 
     @abstractmethod

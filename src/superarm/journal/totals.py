@@ -121,7 +121,7 @@ class Stats(Struct):
 
     def count_outcome(self, event: Event, record: DecisionRecord) -> None:
         """Count the outcome of a decision, in time or late."""
-        decision, hit = record.event, event.body.hit
+        decision, hit = record.decision, event.body.hit
         if record.expired is None:
             self.outcomes += 1
         else:

@@ -67,7 +67,7 @@ class RequestHandler:
         self.n_warned = 0  # decisions with such columns
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
-    def begin(self, calls: Sequence[Call], outage: JournalUnavailable | None = None) -> None:
+    def begin_batch(self, calls: Sequence[Call], outage: JournalUnavailable | None = None) -> None:
         """Begin a batch with the newest model, and look up the decisions that these calls are about.
 
         Args:
@@ -102,7 +102,7 @@ class RequestHandler:
     def _awaits_first_row(self) -> bool:
         return self.projector.learner.inputs.layout is None
 
-    def staged_after(self) -> int | None:
+    def only_after(self) -> int | None:
         """Return the event that the staged ones must follow at once: a first row fits the model of that event alone."""
         return self.projector.seq if self._awaits_first_row else None
 
@@ -141,7 +141,7 @@ class RequestHandler:
             return None
         self._check_readable(id_)
         record = self.projector.records.get(id_)
-        return self._staged.get((DECISION, id_)) if record is None else record.event
+        return self._staged.get((DECISION, id_)) if record is None else record.decision
 
     def _new_decision(self, request: DecisionRequest, context: bytes | None) -> Event:
         """Choose a set, and stage the event of that decision."""
@@ -243,7 +243,7 @@ class RequestHandler:
             got = Description(f"hit={request.hit!r}")
             raise FeedbackError.must("feedback", type(learner).__name__, "label=...", got)
         self._check_writable()
-        outcome = OutcomeBody(record.event.seq, hit, label)
+        outcome = OutcomeBody(record.decision.seq, hit, label)
         self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, outcome, id_)
 
     # ------------------------------------------------------------ what operators change

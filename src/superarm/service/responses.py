@@ -12,7 +12,7 @@ def decision_response(record: DecisionRecord) -> JsonObject:
     """Return the `DecisionResponse` to the request for a decision."""
     body = record.body
     return {
-        "id": record.event.id,
+        "id": record.decision.id,
         "labels": body.labels,
         "propensity": record.propensity,
         "model_version": body.n_learnt,
@@ -42,7 +42,7 @@ def outcome_response(record: DecisionRecord, learnt: bool | None) -> JsonObject 
 
 def decision_record_body(record: DecisionRecord, learnt: bool | None) -> JsonObject:
     """Return the `DecisionRecordBody` of a decision; features and context are None once they were erased."""
-    event, body, features = record.event, record.body, None
+    event, body, features = record.decision, record.body, None
     if event.x is not None:
         x = event.row()
         features = x if isinstance(x, dict) else row_to_json(x)

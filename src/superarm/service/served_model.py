@@ -65,8 +65,8 @@ class ServedModel:
 
     def load(self) -> None:
         """Take the newest snapshot that can be read, and project all events since; JournalDamaged if that fails."""
-        self.projector, broken = Projector.newest(self.store, self.settings.shadows)
-        self.broken_snapshots = tuple(broken)
+        self.projector = Projector.newest(self.store, self.settings.shadows)
+        self.broken_snapshots = self.projector.broken_snapshots
         start = self.projector.seq
         if not self.store.read_only:
             self.projector.erase_content = self._erase

@@ -161,12 +161,14 @@ class Service:
     def _commit_once(self, calls: list[Call]) -> list[Call]:
         """Commit once; return the calls that must be made again."""
         handler = self.handler
-        handler.begin(calls, self.outage)
+        handler.begin_batch(calls, self.outage)
         done, retry = self._make(calls)
         events = handler.staged_events()
         if events:
             try:
-                duplicates = {event.id for event in self.store.append(events, after=handler.staged_after())}
+                duplicates = {
+                    event.id for event in self.store.append(events, only_after=handler.only_after())
+                }
             except OtherEventsFirst:  # of another process: these calls are made again, and find what it wrote
                 return retry + done
             self.model.apply(events)
@@ -365,9 +367,9 @@ def _open_store(
 ) -> tuple[JournalStore, JournalUnavailable | None]:
     """Open a journal; also return why it cannot be written (say, a read-only disk) if it can only be read."""
     if is_postgres(journal):
-        from superarm.journal.postgres import PostgresStore, service_application
+        from superarm.journal.postgres import PostgresStore, new_application_name
 
-        database = PostgresStore(str(journal), patience=settings.patience, application=service_application())
+        database = PostgresStore(str(journal), patience=settings.patience, application=new_application_name())
         try:
             database.check()
         except (JournalUnavailable, JournalMismatch) as error:  # say, a role that may only read

@@ -40,7 +40,7 @@ class Upkeep:
     async def _run(self) -> None:
         while True:  # at once: after a crash the tail may be long
             errors = [
-                await self._try("events", self._write_events()),
+                await self._try("events", self._write_all_due_events()),
                 await self._try("snapshot", self.snapshot(only_if_due=True)),
             ]
             self.error = next((error for error in errors if error is not None), None)
@@ -58,12 +58,12 @@ class Upkeep:
             return f"{name}: {error}"
         return None
 
-    async def _write_events(self) -> None:
-        while await self.service.submit(self.check):
+    async def _write_all_due_events(self) -> None:
+        while await self.service.submit(self.write_due_events):
             pass
 
-    def check(self, _: object = None) -> AfterCommit:
-        """Check, also without requests, whether the journal can be written and is in its place; the rest follows."""
+    def write_due_events(self, _: object = None) -> AfterCommit:
+        """Check, also without requests, whether the journal can be written and is in its place; then write."""
         self.service.check_writable()
         self.store.check()
         return AfterCommit(self.model.upkeep)

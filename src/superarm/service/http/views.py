@@ -131,7 +131,7 @@ def stats(service: Service) -> JsonObject:
 
 
 def _recent_decision(record: DecisionRecord) -> JsonObject:
-    body, event, last = record.body, record.event, record.outcome or record.timeout
+    body, event, last = record.body, record.decision, record.closed_by
     return {
         "id": event.id,
         "time": event.time,
