@@ -104,28 +104,31 @@ class SqliteStore(JournalStore):
         if not read_only:
             self._lock = FileLock(self.path)
         try:
-            # looking first: a journal whose end is lost is left exactly as it is
-            self._reader = connect(self.path, write=False, alone=read_only)
-            check_format(self._reader, self.path)
-            if read_only:
-                self._reader.execute("BEGIN")
-            self._head = self.last_event()
-            if read_mark(self.path) is None:  # (opening it for writing makes a new one)
-                self.warnings = (
-                    f"journal {self.path} had no {self.path.name}-mark that can be read when it was opened: whether "
-                    "its last events were lost cannot be known",
-                )
-            if not accept_loss:
-                check_mark(self)
-            if not read_only:
-                check_log(self, any_copy=accept_loss)
-                self._begin_writing()
+            self._open(accept_loss)
         except sqlite3.Error as error:
             self.close()
             raise self._unreadable(error) from error
         except BaseException:
             self.close()
             raise
+
+    def _open(self, accept_loss: bool) -> None:
+        """Look at the journal before anything is written: one whose end is lost is left exactly as it is."""
+        self._reader = connect(self.path, write=False, alone=self.read_only)
+        check_format(self._reader, self.path)
+        if self.read_only:
+            self._reader.execute("BEGIN")
+        self._head = self.last_event()
+        if read_mark(self.path) is None:  # (opening it for writing makes a new one)
+            self.warnings = (
+                f"journal {self.path} had no {self.path.name}-mark that can be read when it was opened: whether "
+                "its last events were lost cannot be known",
+            )
+        if not accept_loss:
+            check_mark(self)
+        if not self.read_only:
+            check_log(self, any_copy=accept_loss)
+            self._begin_writing()
 
     # ------------------------------------------------------------ opening and closing
 
