@@ -1,7 +1,7 @@
 """The time of events: by the clock of the one process that writes a file, or by the database's for all processes.
 
-Both are counted on by a steady clock, so a system clock that is set while a service runs neither switches timeouts
-off nor expires everything at once.
+Between two looks at that clock a steady one counts, so a system clock that is set while a service runs neither stops
+timeouts nor expires everything at once.
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ from pathlib import Path
 from superarm._types import JsonObject
 from superarm.errors import Description, InvalidInput
 from superarm.journal.errors import JournalMismatch
-from superarm.journal.snapshots import import_user_classes, is_user_class, made_by, model_bytes
+from superarm.journal.snapshots import made_by, model_bytes
 from superarm.journal.store import Snapshot
 from superarm.journal.totals import Totals
+from superarm.journal.user_learners import import_user_classes, is_user_class
 from superarm.learners import Learner, Scores, SetLogit, load
 from superarm.learners.registry import make, parse
 

@@ -14,7 +14,7 @@ from superarm.journal.events import DECISION
 from superarm.journal.postgres import PostgresStore, execute_all
 from superarm.journal.postgres_connection import Address, Connection, database_errors
 from superarm.journal.postgres_schema import ROUND_BLOCK, make_tables
-from superarm.journal.snapshots import import_user_learner, learner_from_bytes
+from superarm.journal.snapshots import learner_from_bytes
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.statements import (
     COLUMNS,
@@ -23,6 +23,7 @@ from superarm.journal.statements import (
     meta_statements,
     snapshot_statements,
 )
+from superarm.journal.user_learners import import_user_learner
 
 COLUMN_TYPES = ["int8", "float8", "int2", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "int8"]
 

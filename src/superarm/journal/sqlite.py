@@ -174,7 +174,7 @@ class SqliteStore(JournalStore):
         self._marker.reset(self._head.seq, self._head.digest, self.progress(COPY_ID))
         clear_parts(self.path)
         self._execute_all([(DROP_LOOSE_PARTS, ())])  # (with a write, the log is there)
-        if disk_is_full(self.path):  # (where there is a log, nothing has failed so far)
+        if disk_is_full(self.path):  # (the write above may still have fitted into the log)
             raise full_error(self.path)
 
     def _connect_writer(self) -> None:

@@ -85,9 +85,8 @@ class JournalStore(ABC):
 
     name: str  # as messages call it
     read_only: bool
-    # what may mean a loss, and is no damage by itself; known since it was opened
-    warnings: tuple[str, ...] = ()
-    damage: tuple[str, ...] = ()  # the first events that were read and are not what was written
+    warnings: tuple[str, ...] = ()  # found when it was opened: events may be lost, though nothing is damaged
+    damage: tuple[str, ...] = ()  # the first damaged events that were read, one sentence each
     shared = False  # whether other processes may write it at the same time
     ID_IN: str  # the condition of a statement for some ids
 
@@ -164,7 +163,7 @@ class JournalStore(ABC):
         return None
 
     def begin_upkeep(self) -> bool:
-        """Return whether it is this process that is to write what only time brings; asked before each time."""
+        """Return whether this process is to write what is due by time: one process at a time; ask before each time."""
         return True
 
     def processes(self) -> list[JsonObject] | None:

@@ -1,4 +1,4 @@
-"""Requests to events: what one batch is asked, against the model at hand. Nothing in here moves the model.
+"""Requests to events: the requests of a batch are answered with the model as it is. Nothing in here changes the model.
 
 A batch has one model, and a cursor of its own: what deciding moves in the rule belongs to the batch, in the order of
 the requests. Its events are decisions first, then outcomes, then what operators change.

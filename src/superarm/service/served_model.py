@@ -1,11 +1,10 @@
 """The model that a service decides with: projected from the events of its journal.
 
 Many processes may serve one journal in a database. Each projects all events, in their one order, and so comes to
-the same model. What only time brings (timeouts, erasures by age, snapshots) is written by one process at a time
-(`JournalStore.begin_upkeep`); done twice, or late, it comes to the same.
+the same model. What is due by time (timeouts, erasures by age, snapshots) is written by one process at a time
+(`JournalStore.begin_upkeep`); done twice, or late, it has the same effect.
 
-Erasing features and context of decisions is an event, too. Before a process projects the events after it, it sees to
-it that three steps have been made:
+Erasing features and context of decisions is an event, too. Three steps come before the events after it are projected:
 
     1. a snapshot of now, since nothing can be replayed across an erased event
     2. one transaction: contents gone from the events, and snapshots that might reveal them (`JournalStore.erase`)
@@ -118,10 +117,10 @@ class ServedModel:
             log.exception("projection failed")
             self.load()
 
-    # ------------------------------------------------------------ what only time brings
+    # ------------------------------------------------------------ what is due by time
 
     def _check_clock(self) -> None:
-        """Use the journal's clock, or count on from the last event: its time must not get into events unnoticed."""
+        """Use the journal's clock; while it is too far from the last event, count on from that event instead."""
         last, began = self.store.head().time, monotonic()
         problem = clock_problem(self._journal_clock(), last)
         if problem is None:

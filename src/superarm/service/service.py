@@ -25,9 +25,10 @@ from superarm.journal.backends import create_journal, is_postgres, journal_exist
 from superarm.journal.changes import AnyOperatorRequest, Erase
 from superarm.journal.create import JournalOptions, check_same_options, new_journal
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst
-from superarm.journal.snapshots import import_user_learner, learner_from_bytes, model_bytes
+from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import JournalStore
+from superarm.journal.user_learners import import_user_learner
 from superarm.service.commit_queue import AfterCommit, Call, CommitQueue
 from superarm.service.errors import InvalidRequest
 from superarm.service.handler import RequestHandler, RetryAfterCommit
@@ -162,7 +163,7 @@ class Service:
         """Commit once; return the calls that must be made again."""
         handler = self.handler
         handler.begin_batch(calls, self.outage)
-        done, retry = self._make(calls)
+        done, retry = self._make_calls(calls)
         events = handler.staged_events()
         if events:
             try:
@@ -176,10 +177,10 @@ class Service:
             done = [call for call in done if call.id not in duplicates]
         for call in done:
             if isinstance(call.result, AfterCommit):
-                self._finish(call, call.result)
+                self._finish_call(call, call.result)
         return retry
 
-    def _make(self, calls: list[Call]) -> tuple[list[Call], list[Call]]:
+    def _make_calls(self, calls: list[Call]) -> tuple[list[Call], list[Call]]:
         """Make calls; return those without an error, and those that must be made again after the commit."""
         done: list[Call] = []
         retry: list[Call] = []
@@ -197,7 +198,7 @@ class Service:
                 call.error = error
         return done, retry
 
-    def _finish(self, call: Call, result: AfterCommit) -> None:
+    def _finish_call(self, call: Call, result: AfterCommit) -> None:
         """Compute the result of a call whose events are durable and projected."""
         try:
             call.result = result.compute()
