@@ -37,6 +37,7 @@ from superarm.journal.sqlite_mark import (
     check_log,
     check_mark,
     log_damaged,
+    lost_end,
     read_mark,
     write_mark,
 )
@@ -378,13 +379,8 @@ class SqliteStore(JournalStore):
 
     def problems(self) -> Iterator[str]:
         yield from self.integrity()
-        mark, seq = read_mark(self.path), self._head.seq
-        if mark is None:
-            return  # (`warnings` has it)
-        if mark.seq > seq:
-            yield f"the last events are lost: {mark.seq} were durable, the journal ends after {seq}"
-        elif self.digest_at(mark.seq) != mark.digest:
-            yield f"event {mark.seq} is not the one that was durable"
+        if (lost := lost_end(self)) is not None:
+            yield f"the journal {lost}"
 
     def size(self) -> int:
         return self.log_bytes() + self.path.stat().st_size
