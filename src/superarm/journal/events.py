@@ -132,7 +132,9 @@ class Event(Struct, eq=False):
     @classmethod
     def new(cls, time: float, kind: int, body: Any, id_: str = "") -> Event:
         """Return an event without content, to be appended."""
-        return cls(0, time, kind, id_, None, None, encode(body), _body=body)
+        return cls(
+            seq=0, time=time, kind=kind, id=id_, x=None, context=None, body_json=encode(body), _body=body
+        )
 
     @property
     def body(self) -> Any:
@@ -262,4 +264,14 @@ def decision_event(time: float, id_: str, decision: Decision, context: bytes | N
     )
     packed = pack_row(x)
     content = digest_content(packed, context)
-    return Event(0, time, DECISION, id_, packed, context, encode(body), content, _body=body)
+    return Event(
+        seq=0,
+        time=time,
+        kind=DECISION,
+        id=id_,
+        x=packed,
+        context=context,
+        body_json=encode(body),
+        content_digest=content,
+        _body=body,
+    )

@@ -37,7 +37,7 @@ def take_decision(learner: Learner, decision: Event) -> None:
     _check_row(learner, decision)
     core, log = learner.ensure_core(), draw_log(learner, decision.body)
     core.count_round(decision.body.round)
-    core.advance(log, np.array([0, len(log)]), 0, 1)
+    core.advance(draw_logs=log, draw_log_starts=np.array([0, len(log)]), first=0, last=1)
 
 
 def learn_answer(learner: Learner, decision: Event, answer: Event, label: str | None) -> str | None:
@@ -61,9 +61,16 @@ def learn_answer(learner: Learner, decision: Event, answer: Event, label: str | 
         log_propensity=nan_if_none(body.log_propensity),
         round=body.round,
     )
-    number = label_number(learner, label)
-    eligible = _eligible_numbers(learner, body)
-    status = core.update(own, row, eligible, sets, log.tobytes(), answer.body.hit, number, None)
+    status = core.update(
+        own,
+        row=row,
+        eligible=_eligible_numbers(learner, body),
+        sets=sets,
+        draw_log=log.tobytes(),
+        hit=answer.body.hit,
+        label=label_number(learner, label),
+        likelihood=None,
+    )
     if status == 0:
         core.answered.add(body.round)
         return None

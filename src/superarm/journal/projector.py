@@ -133,7 +133,7 @@ class Projector:
         raise JournalDamaged(f"event {seq} was erased, and no snapshot after it is left", event=seq)
 
     def project(self, events: Sequence[Event], after_each: Callable[[], object] | None = None) -> None:
-        """Apply these events, the next ones in order; call ``after_each``."""
+        """Apply these events, the next ones in order; call ``after_each`` after each of them."""
         self._prefetch(events)
         self.is_intact = False  # an error from here on leaves some of them applied
         for event in events:
@@ -285,10 +285,14 @@ class Projector:
         totals.stats.count_outcome(event, record)
         if record.decision.x is None:
             return
-        totals.estimate.add(shown.top, shown.labels, shown.log_propensity, event.body.hit)
+        totals.estimate.add(
+            top=shown.top, shown=shown.labels, log_propensity=shown.log_propensity, hit=event.body.hit
+        )
         if self._counts_for_promise(shown.rule) and not totals.settings.frozen:
             group = record.group(self._group_column)
-            totals.stats.count_for_promise(event.body.hit, len(shown.labels), event.body.label, group)
+            totals.stats.count_for_promise(
+                event.body.hit, size=len(shown.labels), right=event.body.label, group=group
+            )
 
     def _counts_for_promise(self, rule: JsonObject | None) -> bool:
         """Return whether the rule has warmed up, and has the coverage of the journal."""

@@ -82,7 +82,9 @@ class Shadow:
             return
         try:
             if top is not None:
-                self.estimate.add(top, given.labels, record.body.log_propensity, hit)
+                self.estimate.add(
+                    top=top, shown=given.labels, log_propensity=record.body.log_propensity, hit=hit
+                )
             if not self._can_learn_label(given, label):
                 label = None
             default_was_same = expired is not None and expired.body.hit == hit  # and was learnt

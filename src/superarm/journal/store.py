@@ -60,6 +60,14 @@ class Pending(NamedTuple):
     id: str
 
 
+class CheckedEvent(NamedTuple):
+    """An event that was compared with the digest before it."""
+
+    seq: int
+    event: Event | None  # None if it is missing
+    fault: str | None  # what is wrong with it; None if it is sound
+
+
 class SnapshotInfo(NamedTuple):
     seq: int
     time: float
@@ -181,32 +189,30 @@ class JournalStore(ABC):
 
     def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
         """Yield all events after a number, in order, each checked against the one before it."""
-        for event, seq, fault in self.checked_events(after, until):
-            if event is None or fault is not None:
-                raise self._damaged(seq, fault or "")
-            yield event
+        for checked in self.checked_events(after, until):
+            if checked.event is None or checked.fault is not None:
+                raise self._damaged(checked.seq, checked.fault or "")
+            yield checked.event
 
-    def checked_events(
-        self, after: int = 0, until: int | None = None
-    ) -> Iterator[tuple[Event | None, int, str | None]]:
-        """Yield (event, number, None) for a sound event, and the fault in place of None for another."""
+    def checked_events(self, after: int = 0, until: int | None = None) -> Iterator[CheckedEvent]:
+        """Yield the same events, with what is wrong with each; missing ones, too."""
         if until is not None and after >= until:
             return
         before, expected = (self.digest_at(0) if after == 0 else None), max(after, 1)
         for event in self.raw_events(max(after - 1, 0), until):
             while expected < event.seq:
-                yield None, expected, "is missing"
+                yield CheckedEvent(expected, None, "is missing")
                 expected, before = expected + 1, b""
             if before is None:  # the event before the first one that was asked for
                 before, expected = event.chain_digest, expected + 1
                 continue
             # after a gap the chain goes on from what the event itself says
             sound = not before or event.is_intact(before)
-            yield event, event.seq, None if sound else "is not what was written"
+            yield CheckedEvent(event.seq, event, None if sound else "is not what was written")
             before, expected = event.chain_digest, event.seq + 1
         last = (after if before is None else 0) if until is None else until
         for seq in range(expected, last + 1):
-            yield None, seq, "is missing"
+            yield CheckedEvent(seq, None, "is missing")
 
     def raw_events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
         """Yield the same events, without the checks."""

@@ -141,7 +141,7 @@ class Stats(Struct):
         self.recent_rate += (hit - self.recent_rate) / min(count, RECENT)
         self.long_run_rate += (hit - self.long_run_rate) / min(count, LONG_RUN)
 
-    def count_for_promise(self, hit: bool, size: int, right: str | None, group: str | None) -> None:
+    def count_for_promise(self, hit: bool, *, size: int, right: str | None, group: str | None) -> None:
         """Count an outcome for the promised coverage: of which label, where it is named, and of which group."""
         parts = []
         if right is None:
@@ -191,7 +191,10 @@ class HitRateEstimate:
         self._sums = HitRateSums("set") if sums is None else sums
         self._waiting: list[tuple[float, float]] = []
 
-    def add(self, top: Sequence[str], shown: Sequence[str], log_propensity: float | None, hit: bool) -> None:
+    def add(
+        self, *, top: Sequence[str], shown: Sequence[str], log_propensity: float | None, hit: bool
+    ) -> None:
+        """Add an outcome: of the set that was shown, beside the top set that the learner would have shown."""
         if log_propensity is None:
             weight = nan
         else:

@@ -11,7 +11,6 @@ from superarm.journal.shadows import make_shadows
 from superarm.learners import Learner
 from superarm.parameters import check_int, parse_duration
 
-UPKEEP_EVERY = 0.5  # seconds
 OWNER = "superarm serve"
 DEFAULT_OUTCOMES = {"none": None, "hit": True, "miss": False}
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from superarm.journal.errors import JournalUnavailable
 from superarm.journal.snapshots import take_snapshot
 from superarm.service.commit_queue import AfterCommit
-from superarm.service.settings import UPKEEP_EVERY
 
 if TYPE_CHECKING:
     from superarm.journal.projector import Projector
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from superarm.service.service import Service
 
 log = logging.getLogger("superarm.service")
+
+UPKEEP_EVERY = 0.5  # seconds
 
 
 class Upkeep:
