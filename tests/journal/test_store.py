@@ -18,6 +18,7 @@ from superarm.journal.events import (
     OutcomeBody,
     chain_start,
 )
+from superarm.journal.statements import SET_PROGRESS
 from superarm.journal.store import Snapshot
 
 META = {"kind": "test", "made": 1.0}
@@ -184,8 +185,8 @@ def test_erasing_leaves_the_chain_whole(opened, how):
 def test_progress(opened):
     store = opened()
     assert store.progress("x") == 0
-    store.set_progress("x", 7)
-    store.set_progress("x", 9)
+    for value in (7, 9):
+        store._execute_all([(SET_PROGRESS, ("x", value))])
     assert (store.progress("x"), store.progress("y")) == (9, 0)
 
 

@@ -330,9 +330,6 @@ class JournalStore(ABC):
         rows = self._select("SELECT value FROM progress WHERE key = ?", (key,))
         return int(rows[0][0]) if rows else 0
 
-    def set_progress(self, key: str, value: int) -> None:
-        self._execute_all([(SET_PROGRESS, (key, value))])
-
     # ------------------------------------------------------------ snapshots
 
     def write_snapshot(self, snapshot: Snapshot, keep: int = 0) -> None:
