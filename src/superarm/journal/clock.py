@@ -52,11 +52,11 @@ class DatabaseClock:
     the last query by its own steady clock. The clock of the process itself plays no part.
 
     Args:
-        ask: asks the database.
+        query: returns the time of the database.
     """
 
-    def __init__(self, ask: Callable[[], float]) -> None:
-        self._ask = ask
+    def __init__(self, query: Callable[[], float]) -> None:
+        self._query = query
         self._offset: float | None = None
         self.update()
 
@@ -67,7 +67,7 @@ class DatabaseClock:
     def update(self) -> None:
         """Ask the database for the time; an answer that took long is not used."""
         sent = steady_seconds()
-        answer = self._ask()
+        answer = self._query()
         received = steady_seconds()
         if self._offset is None or received - sent < MAX_QUERY_SECONDS:
             self._offset = answer - (sent + received) / 2.0

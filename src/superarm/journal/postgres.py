@@ -199,7 +199,7 @@ class PostgresStore(JournalStore):
         return round_
 
     def begin_upkeep(self) -> bool:
-        """Return whether this process is to do it: the first that asks, half a second after another did."""
+        """Return whether this process is to do it: the first to claim it, half a second after another has."""
         self.clock().update()
         if monotonic() >= self._does_upkeep_until:
             with self.writing() as connection:

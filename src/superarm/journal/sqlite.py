@@ -155,7 +155,7 @@ class SqliteStore(JournalStore):
                     for sql, values in new_journal_statements(meta, chain, first):
                         connection.execute(sql, values)
                     connection.execute("COMMIT")
-                    # now, under a name that nobody reads: a crash in it would leave something to roll back
+                    # now, under the temporary name: a crash in it would leave something to roll back
                     connection.execute("PRAGMA journal_mode = WAL")
             if read_mark(path) is None:  # (one that is left over shows that a journal was lost here)
                 with suppress(OSError):  # without a mark there is a warning

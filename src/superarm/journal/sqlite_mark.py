@@ -7,7 +7,7 @@ ahead. A third line says which copy of the journal it belongs to (backup.py give
 
 SQLite takes any `-wal` that has the right name. One that was left beside a restored file may even be right: if it
 holds all that came after the copy, the journal is whole. If it does not, pages of two moments are mixed: some events
-after the last one of the file itself are missing, or the indexes do not know them. So these are looked at before
+after the last one of the file itself are missing, or not in the indexes. So these are checked before
 anything is written; and where the mark is that of another copy, the log is refused at once.
 """
 

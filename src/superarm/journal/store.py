@@ -1,6 +1,6 @@
 """JournalStore: the interface of a journal. Two databases implement it, and one suite of tests holds for both.
 
-A store holds events in one order, an index of those that wait for an outcome, snapshots of whatever projects the
+A store holds events in one order, an index of those that wait for an outcome, snapshots of what is made of the
 events, how far some work has come (progress), and what it was made for (meta). Learners are unknown to it.
 Events and snapshots are checked whenever they are read: what comes out is what went in, or JournalDamaged.
 """
@@ -179,7 +179,7 @@ class JournalStore(ABC):
         return None
 
     def log_bytes(self) -> int:
-        """Return the bytes of the write-ahead log; 0 where the database sees to that."""
+        """Return the bytes of the write-ahead log; 0 where the database manages it itself."""
         return 0
 
     @abstractmethod
@@ -203,7 +203,7 @@ class JournalStore(ABC):
             while expected < event.seq:
                 yield CheckedEvent(expected, None, "is missing")
                 expected, before = expected + 1, b""
-            if before is None:  # the event before the first one that was asked for
+            if before is None:  # the event before the first one that is yielded
                 before, expected = event.chain_digest, expected + 1
                 continue
             # after a gap the chain goes on from what the event itself says

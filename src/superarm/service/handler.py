@@ -113,7 +113,7 @@ class RequestHandler:
         return self._now
 
     def _new_id(self, time: float) -> str:
-        """Return an id that grows with time, as an index likes it, and ends at random."""
+        """Return an id that grows with time, so that an index grows at its end, and ends at random."""
         return f"{int(time * 1e3):011x}{token_hex(6)}"
 
     # ------------------------------------------------------------ decisions and outcomes
@@ -145,7 +145,7 @@ class RequestHandler:
 
     def _new_decision(self, request: DecisionRequest, context: bytes | None) -> Event:
         """Choose a set, and stage the event of that decision."""
-        projector, cursor, drawn_at = self.projector, self.cursor, None
+        projector, cursor, cursor_state = self.projector, self.cursor, None
         if request.id is not None and not IS_ID(request.id):
             raise InvalidRequest.must("id", "decision", ID_DESCRIPTION, request.id)
         if self._awaits_first_row and any(kind == DECISION for kind, _ in self._staged):
@@ -156,7 +156,7 @@ class RequestHandler:
         round_ = self.store.next_round()
         if round_ is not None:  # many processes decide: the event keeps the cursor, too
             cursor.round = round_
-            drawn_at = cursor.draw_state.tolist()
+            cursor_state = cursor.draw_state.tolist()
         decision = self._choose(request, cursor)
         now = self.now()
         id_ = request.id or self._new_id(now)
@@ -171,12 +171,12 @@ class RequestHandler:
             n_learnt=projector.totals.stats.learnt,
             n_labels=projector.learner.n_labels,
             coverage=request.coverage,
-            cursor=drawn_at,
+            cursor=cursor_state,
         )
         return event
 
     def _choose(self, request: DecisionRequest, cursor: Cursor) -> Decision:
-        """Let the learner decide; its errors are told in the words of the request."""
+        """Let the learner decide; its errors name the fields of the request."""
         learner = self.projector.learner
         try:
             return learner.decide(

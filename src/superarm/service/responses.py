@@ -47,7 +47,7 @@ def decision_record_body(record: DecisionRecord, learnt: bool | None) -> JsonObj
         x = event.row()
         features = x if isinstance(x, dict) else row_to_json(x)
         if not isinstance(x, dict) and isinstance(features, dict):
-            del features["width"]  # as it came: the service knows it
+            del features["width"]  # as it came, without the width
     return {
         **decision_response(record),
         "time": event.time,

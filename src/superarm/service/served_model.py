@@ -157,7 +157,7 @@ class ServedModel:
         if retain is None or monotonic() < self._retain_at or self.clock_problem is not None:
             return []
         before = self.clock() - retain
-        if self.store.has_content_before(before):  # it is asked again until none is left
+        if self.store.has_content_before(before):  # (a look at once again, until none is left)
             return [Event.new(self.clock(), ERASURE, Erase(before=before).to_dict())]
         self._retain_at = monotonic() + min(RETAIN_EVERY, retain / 2.0)
         return []

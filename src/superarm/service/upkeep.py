@@ -49,7 +49,7 @@ class Upkeep:
             await asyncio.sleep(UPKEEP_EVERY)
 
     async def _try(self, name: str, work: Coroutine[Any, Any, None]) -> str | None:
-        """Do some work, whatever became of the rest; return why it failed."""
+        """Do one part of the work, also if another has failed; return why it failed, or None."""
         try:
             await work
         except JournalUnavailable as error:  # the status has it already
