@@ -1,4 +1,4 @@
-"""Timeouts, snapshots, retention, unfinished erasures: in batches with the requests, without keeping them waiting."""
+"""Timeouts, snapshots, retention, unfinished erasures: in batches with the requests. Bytes are made in another thread."""
 
 from __future__ import annotations
 
