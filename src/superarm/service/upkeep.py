@@ -1,4 +1,4 @@
-"""Timeouts, snapshots, retention, unfinished erasures: in batches with the requests. Bytes are made in another thread."""
+"""Timeouts, snapshots, retention, unfinished erasures: in batches with the requests."""
 
 from __future__ import annotations
 
