@@ -182,7 +182,7 @@ def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
     import numpy as np
 
     from superarm.service.commit_queue import Call
-    from superarm.service.handler import DecisionRequest, OutcomeRequest
+    from superarm.service.requests import DecisionRequest, OutcomeRequest
     from superarm.service.service import Service
 
     service = Service.open(journal, labels=labels, n_features=features, set_size=3)

@@ -21,8 +21,8 @@ from superarm.journal.projector import Projector
 from superarm.journal.totals import MAX_GROUPS, OTHERS, CoverageCounts, Totals
 from superarm.logs import Log, Policy, Writer, evaluate, summarize
 from superarm.service import Service
-from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 KINDS = ("east", "north", "south", "west")
 
@@ -261,11 +261,11 @@ def test_a_service_tells_it(named: bool, tmp_path: Any) -> None:
 def test_groups_beyond_the_most_are_counted_together() -> None:
     stats = Totals().stats
     for i in range(MAX_GROUPS + 5):
-        stats.count_for_promise(True, 2, None, str(i))
+        stats.count_for_promise(True, size=2, right=None, group=str(i))
     assert len(stats.coverage_by_group) == MAX_GROUPS + 1
     assert stats.coverage_by_group[OTHERS] == CoverageCounts(5, 5, 10)
     assert stats.coverage_by_label == {}
-    stats.count_for_promise(False, 1, "new", None)
+    stats.count_for_promise(False, size=1, right="new", group=None)
     assert stats.coverage_by_label == {"new": CoverageCounts(1, 0, 1)}
 
 

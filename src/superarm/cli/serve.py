@@ -124,7 +124,7 @@ def serve(
     """Serve decisions over HTTP and learn from outcomes, whenever they come.
 
     The dashboard is at /, the API's documentation at /docs. The journal keeps the learner and its labels; how the
-    service runs (timeouts, shadows, addresses, …) is told at each start, best in a file for --config.
+    service runs (timeouts, shadows, addresses, …) is given at each start, best in a file for --config.
 
     Example: **superarm serve --labels labels.txt --set-size 3 --journal events.db**
     """

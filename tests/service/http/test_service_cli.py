@@ -152,7 +152,7 @@ def test_a_journal_with_timeouts_in_its_past_warns_without_one(served, open_serv
     service = open_service("e.db", timeout=60.0, clock=clock)
     service.call(service.handler.decide, DecisionRequest(rows(1)[0]))
     clock.now += 61.0
-    service.call(service.upkeep.check)
+    service.call(service.upkeep.write_due_events)
     service.close()
     run("serve", "--journal", tmp_path / "e.db", "--timeout", "1h")
     served[0][0].close()

@@ -20,7 +20,6 @@ from superarm.journal.errors import JournalUnavailable
 from superarm.learners import Learner
 from superarm.service import Service
 from superarm.service.errors import HttpError, UnknownDecision, error_body, status_of
-from superarm.service.handler import OutcomeRequest
 from superarm.service.http import views
 from superarm.service.http.access import ANY_ROLE, DECIDE, OPEN, OPERATE, READ, Tokens
 from superarm.service.http.decision_requests import to_decision_request
@@ -50,6 +49,7 @@ from superarm.service.messages import (
     Snapshots,
     Status,
 )
+from superarm.service.requests import OutcomeRequest
 
 ROUTES: list[Route] = []
 METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"

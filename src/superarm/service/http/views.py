@@ -143,7 +143,7 @@ def _label_counts(labels: Sequence[str], stats: Stats) -> JsonObject:
 
 
 def _recent_decision(record: DecisionRecord) -> JsonObject:
-    body, event, last = record.body, record.event, record.outcome or record.timeout
+    body, event, last = record.body, record.decision, record.closed_by
     return {
         "id": event.id,
         "time": event.time,
