@@ -18,8 +18,8 @@ from superarm.data.rows import AnyRow, Row
 from superarm.errors import Description
 from superarm.learners import Learner, Scores
 from superarm.service.errors import InvalidRequest
-from superarm.service.handler import DecisionRequest
 from superarm.service.messages import DecisionRequestBody
+from superarm.service.requests import DecisionRequest
 
 MAX_SET_SIZE = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
 MAX_NAMES = 5_000  # named features of a row

@@ -13,7 +13,6 @@ from superarm.decisions.ids import ID_DESCRIPTION, IS_ID
 from superarm.errors import Description
 from superarm.service.errors import HttpError, InvalidRequest
 from superarm.service.messages import DecisionRequestBody, Id
-from superarm.service.requests import DecisionRequest
 
 T = TypeVar("T")
 
