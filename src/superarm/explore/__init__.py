@@ -7,7 +7,7 @@ from superarm.explore.boltzmann import Boltzmann
 from superarm.explore.cover import Cover
 from superarm.explore.coverage import Coverage
 from superarm.explore.dilute import Dilute
-from superarm.explore.distributions import Mixture, SetDistribution, TiedSets
+from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.greedy import Greedy
 from superarm.explore.plain import Choice, DrawContext, PlainRule
 from superarm.explore.registry import distribution_of, rule_from, rules
@@ -28,7 +28,6 @@ __all__ = [
     "Rule",
     "RunnerUp",
     "SetDistribution",
-    "TiedSets",
     "Uniform",
     "distribution_of",
     "rule_from",

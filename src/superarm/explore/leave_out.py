@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from superarm.data.labels import Label, Labels
-from superarm.explore.distributions import Mixture, SetDistribution, TiedSets
+from superarm.explore.distributions import Mixture, SetDistribution
 
 LABEL_KEYS = ("next", "tied", "untied")  # entries of the record that are lists of labels
 
@@ -58,9 +58,8 @@ def leave_out_distribution(
             ([label for rank, label in enumerate(ranked) if rank - 1 not in left_out][:m], probability)
             for left_out, probability in intervals_hit(record.get("sums", ()), len(following) or 2)
         ]
-    if "groups" not in record:
-        return Mixture(eligible, m, sets, record["uniform"])
-    return TiedSets(eligible, m, sets, _tied_labels(record, ranked, eligible), record["uniform"])
+    ties = _tied_labels(record, ranked, eligible) if "groups" in record else ()
+    return Mixture(eligible, m, sets, record["uniform"], ties=ties)
 
 
 def intervals_hit(sums: Sequence[float], most: int) -> list[tuple[list[int], float]]:
