@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from superarm._extras import require_extra
 from superarm._html import sparkline, table
-from superarm._progress import Progress, progress_ticker
+from superarm._progress import Progress, progress_bar
 from superarm.errors import InvalidInput
 from superarm.learners.registry import make, parameters, parse
 from superarm.simulation import Trace, simulate
@@ -133,7 +133,7 @@ def compare(
             given = make(given, **size_of(source), **usable)
         templates.append(given)
     runs: dict[str, tuple[Trace, ...]] = {}
-    with progress_ticker(progress, rounds * len(numbers) * len(templates)) as tick:
+    with progress_bar(rounds * len(numbers) * len(templates), progress=progress) as tick:
         for name, learner in zip(_names(learners, templates), templates, strict=True):
             params = learner.params | {"scaling": learner.scaling or scaling}
             copies = [type(learner)(**params | {"seed": learner.seed + seed}) for seed in numbers]

@@ -12,7 +12,7 @@ import numpy as np
 
 from superarm._extras import require_extra
 from superarm._html import rate, sparkline, table
-from superarm._progress import Progress, progress_ticker
+from superarm._progress import Progress, progress_bar
 from superarm._types import Array
 from superarm.data.tables import is_named_rows
 from superarm.errors import InvalidInput
@@ -264,7 +264,7 @@ def simulate(
     counts = np.zeros((len(checkpoint_rounds), 4), np.int64)
     total, seconds, done = np.zeros(4, np.int64), 0.0, 0
     group_sums = _GroupSums.of_stream(stream, promise is not None)
-    with progress_ticker(progress, rounds) as tick:
+    with progress_bar(rounds, progress=progress) as tick:
         for chunk in _chunks_between(checkpoint_rounds, stream.chunks(seed)):
             if done == 0:
                 learner.run(chunk.rows, chunk.y, chunk.order[:0])  # make its arrays off the clock

@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from superarm._extras import require_extra
-from superarm._progress import Progress, progress_ticker
+from superarm._progress import Progress, progress_bar
 from superarm.errors import InvalidInput
 from superarm.experiments.runs import Run, RunFailure, RunResult, execute_run
 from superarm.experiments.spec import BestGamma, Spec, read_spec
@@ -75,7 +75,7 @@ def run(
         failed = f", {len(failures)} failed" if failures else ""
         return f"{executed}/{len(missing)} runs{failed}"
 
-    with progress_ticker(progress, rounds, f"rounds of {spec.name}", counts) as tick:
+    with progress_bar(rounds, f"rounds of {spec.name}", counts, progress=progress) as tick:
         for result in execute_runs(missing, engine=engine, jobs=jobs, address=address) if missing else ():
             store.put(result)
             if isinstance(result, RunFailure):

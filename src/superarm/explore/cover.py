@@ -178,11 +178,8 @@ class Cover(Rule):
     def use_coverage(self, kernel: CoverKernel, coverage: float | None, owner: str) -> None:
         kernel.target = self._target(kernel, coverage, owner)
 
-    def edge(self, kernel: CoverKernel, coverage: float | None, owner: str) -> float:
-        return float(kernel.edge(self._target(kernel, coverage, owner)))
-
     def coverage_at(self, kernel: CoverKernel, coverage: float | None, owner: str) -> Coverage:
-        target = self.coverage if coverage is None else check_coverage(coverage, owner)
+        target = self._target(kernel, coverage, owner)
         tally = kernel.counts(target)
         answers, noes = tally["answers"], tally["noes_to_all"]
         observed = Coverage(

@@ -63,7 +63,7 @@ class Rule(Parametrised, ABC):
 
     name: ClassVar[str]  # in records and spec files
     single_label: ClassVar[bool] = False  # it knows only m = 1
-    promises_coverage: ClassVar[bool] = False  # it has `use_coverage`, `coverage_at` and `edge`
+    promises_coverage: ClassVar[bool] = False  # it has `use_coverage` and `coverage_at`
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     label_keys: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
@@ -71,7 +71,7 @@ class Rule(Parametrised, ABC):
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "use_coverage"),
         *("without_promise", "count_answer"),
-        *("coverage_at", "edge", "report_problem", "unlabelled", "with_state_of"),
+        *("coverage_at", "report_problem", "unlabelled", "with_state_of"),
     }
 
     def __init__(
@@ -141,13 +141,6 @@ class Rule(Parametrised, ABC):
 
     def coverage_at(self, kernel: Any, coverage: float | None, owner: str) -> Coverage:
         """Return what was promised and kept at this ``coverage`` (``None``: the rule's own), as ``kernel`` has counted.
-
-        ``owner`` is whose rule it is, for messages.
-        """
-        raise _no_promise(coverage, owner)
-
-    def edge(self, kernel: Any, coverage: float | None, owner: str) -> float:
-        """Return the least probability that ``kernel`` shows at this ``coverage``; ``None`` is the rule's own.
 
         ``owner`` is whose rule it is, for messages.
         """
