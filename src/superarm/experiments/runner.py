@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from superarm._extras import require_extra
 from superarm._progress import Progress, progress_bar
 from superarm.errors import InvalidInput
 from superarm.experiments.runs import Run, RunFailure, RunResult, execute_run
-from superarm.experiments.spec import BestGamma, Spec, read_spec
-from superarm.experiments.store import Experiment, Store
+from superarm.experiments.spec import BestGammas, Spec, read_spec
+from superarm.experiments.store import Experiment, Store, best_gamma_frame
 
 PAPER = Path(__file__).parent / "paper"
 DEMO = Path(__file__).parent / "demo.toml"  # every learner on embedded data, in under a minute
@@ -86,23 +84,13 @@ def run(
     return RunSummary(spec.name, len(unique), len(missing), stored, tuple(failures), seconds)
 
 
-def best_gammas(store: Store, name: str) -> BestGamma:
-    """The gamma of least mean error in an experiment, for each data set, learner and set size."""
+def best_gammas(store: Store, name: str) -> BestGammas:
+    """Return the gamma of least mean error in an experiment, by data set, learner and set size."""
     runs, _ = store.frames(name)
     if not len(runs):
         raise InvalidInput.must("experiment", str(store.folder), f"one with results: run {name} first", name)
-    means = runs.filter(pl.col("gamma").is_not_null()).group_by("data", "learner", "set_size", "gamma")
-    table = means.agg(pl.col("error_rate").mean()).sort("error_rate", "gamma")
-    gammas: dict[tuple[str, str, int], float] = {}
-    for data, learner, m, gamma in table.select("data", "learner", "set_size", "gamma").iter_rows():
-        gammas.setdefault((data, learner, m), gamma)
-
-    def best(data: str, learner: str, m: int) -> float:
-        if (data, learner, m) not in gammas:
-            raise InvalidInput(f"gammas = 'best': {name} has no results for {learner} with m = {m} on {data}")
-        return gammas[data, learner, m]
-
-    return best
+    columns = best_gamma_frame(runs).select("data", "learner", "set_size", "gamma")
+    return {(data, learner, m): gamma for data, learner, m, gamma in columns.iter_rows()}
 
 
 def paper_specs() -> dict[str, Path]:

@@ -5,14 +5,14 @@ Everything is checked before anything runs; an error names the key and its line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, structs
 
 from superarm._validation import KeyPath
-from superarm.errors import SuperarmError, must
+from superarm.errors import InvalidInput, SuperarmError, must
 from superarm.experiments.runs import Run, open_stream
 from superarm.experiments.toml import TomlFile
 from superarm.learners import Learner
@@ -27,7 +27,7 @@ FINDINGS = ("best-gamma", "final", "gap", "monotone", "ratio", "bound")
 AXES = ("x", "y")
 BEST = "best"  # gammas = "best": of each learner, data and m, from the experiment named by best_from
 
-BestGamma = Callable[[str, str, int], float]  # (data, learner, set size) -> gamma
+BestGammas = Mapping[tuple[str, str, int], float]  # by data, learner and set size
 Count = Annotated[int, Meta(gt=0)]
 Seed = Annotated[int, Meta(ge=0)]
 Gamma = Annotated[float, Meta(gt=0, le=1)]
@@ -146,8 +146,8 @@ class Spec(SpecFile, frozen=True, kw_only=True):
         data, learners = (tuple(e.updated(axes) for e in entries) for entries in (self.data, self.learners))
         return structs.replace(self.updated(axes), data=data, learners=learners)
 
-    def runs(self, best: BestGamma | None = None) -> list[Run]:
-        """All runs, each checked by making its learner."""
+    def runs(self, best: BestGammas | None = None) -> list[Run]:
+        """Return all runs, each checked by making its learner; ``best`` are the gammas of `best_from`."""
         runs: dict[str, Run] = {}
         for i, entry in enumerate(self.data):
             stream, data_digest = self._open(i, entry)
@@ -201,7 +201,7 @@ class Spec(SpecFile, frozen=True, kw_only=True):
         data: DataEntry,
         entry: LearnerEntry,
         m: int | None,
-        best: BestGamma | None,
+        best: BestGammas | None,
     ) -> tuple[float | None, ...]:
         if "gamma" not in parameters(cls) or "gamma" in entry.params:
             return (None,)
@@ -210,7 +210,11 @@ class Spec(SpecFile, frozen=True, kw_only=True):
                 raise self.file.error(
                     ("gammas",), f"run {self.best_from} first: its best gammas are used here"
                 )
-            return (best(data.name, entry.name, m or 1),)
+            key = data.name, entry.name, m or 1
+            if key not in best:
+                where = f"{entry.name} with m = {m or 1} on {data.name}"
+                raise InvalidInput(f"gammas = 'best': {self.best_from} has no results for {where}")
+            return (best[key],)
         return axes.gammas or (None,)
 
 

@@ -158,6 +158,13 @@ def curve_frame(trace: Trace, gamma: float | None = None) -> pl.DataFrame:
     )
 
 
+def best_gamma_frame(runs: pl.DataFrame) -> pl.DataFrame:
+    """Return the gamma of least mean error, with that error, for each data set, learner and set size."""
+    group = ["data", "learner", "set_size"]
+    means = runs.drop_nulls("gamma").group_by(*group, "gamma", maintain_order=True).agg(pl.mean("error_rate"))
+    return means.sort("error_rate", "gamma").unique(group, keep="first", maintain_order=True)
+
+
 def _write(path: Path, content: RunResult | RunFailure | Experiment) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = msgspec.json.encode({"format": FORMAT, **asdict(content)}, enc_hook=np.ndarray.tolist)

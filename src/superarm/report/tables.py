@@ -10,7 +10,7 @@ import polars as pl
 
 from superarm._html import plain_table
 from superarm.experiments.spec import Figure
-from superarm.experiments.store import Experiment
+from superarm.experiments.store import Experiment, best_gamma_frame
 from superarm.report.stats import differences, summary
 
 # Table 1 of the paper: the best gamma of SOBA, and of MC-DBF with low, medium and high m
@@ -65,11 +65,7 @@ def tables(experiment: Experiment, figures: Sequence[Figure], runs: pl.DataFrame
 
 def _best_gammas(runs: pl.DataFrame) -> pl.DataFrame:
     """A row for each data set; beside ours the paper's, where the learners are the paper's."""
-    means = summary(runs).filter(pl.col("gamma").is_not_null())
-    best = means.sort("error_rate", "gamma").unique(
-        ["data", "learner", "set_size"], keep="first", maintain_order=True
-    )
-    best = best.sort("learner", "set_size", descending=[True, False], maintain_order=True)
+    best = best_gamma_frame(runs).sort("learner", "set_size", descending=[True, False], maintain_order=True)
     rows: dict[str, dict[str, Any]] = {name: {} for name in dict.fromkeys(runs["data"].to_list())}
     for name, learner, m, gamma in best.select("data", "learner", "set_size", "gamma").iter_rows():
         rows[name][learner if m == 1 else f"{learner}, m = {m}"] = gamma
