@@ -233,25 +233,9 @@ def simulate(
     >>> sa.simulate(learner, "digits", 20_000).error_rate < 0.1
     True
     """
-    from superarm.learners import Learner
-
-    if not isinstance(learner, Learner):
-        wanted = "a Learner (an algorithm of your own becomes one as a PlainLearner; compare takes names)"
-        raise InvalidInput.must("learner", "simulate", wanted, learner)
-    if isinstance(stream, str):
-        from superarm.streams import open_data
-
-        stream = open_data(stream)
-    elif is_named_rows(stream):
-        from superarm.streams import from_frame
-
-        stream = from_frame(stream)
     if rounds < 1:
         raise InvalidInput.must("rounds", "simulate", "at least 1", rounds)
-    for size in ("n_features", "n_labels"):
-        if getattr(learner, size) not in (None, getattr(stream, size)):
-            wanted = f"{getattr(stream, size)}, as {stream.name} has"
-            raise InvalidInput.must(size, learner.owner, wanted, getattr(learner, size))
+    stream = _stream_for(learner, stream)
     columns = getattr(stream, "columns", None)
     if columns is not None and learner.inputs.layout is None:
         learner.use_columns(columns)
@@ -262,7 +246,7 @@ def simulate(
     if 0 < warm_up < rounds:
         checkpoint_rounds = np.union1d(checkpoint_rounds, [warm_up])
     counts = np.zeros((len(checkpoint_rounds), 4), np.int64)
-    total, seconds, done = np.zeros(4, np.int64), 0.0, 0
+    counts_so_far, seconds, done = np.zeros(4, np.int64), 0.0, 0
     group_sums = _GroupSums.of_stream(stream, promise is not None)
     with progress_bar(rounds, progress=progress) as tick:
         for chunk in _chunks_between(checkpoint_rounds, stream.chunks(seed)):
@@ -272,16 +256,16 @@ def simulate(
             signed_sizes = np.empty(n, np.intp) if group_sums and done >= warm_up else None
             began = perf_counter()
             if log is None:
-                total += learner.run(chunk.rows, chunk.y, chunk.order, signed_sizes=signed_sizes)
+                counts_so_far += learner.run(chunk.rows, chunk.y, chunk.order, signed_sizes=signed_sizes)
             else:
-                total += _run_logged(learner, chunk, log, seed, done, signed_sizes)
+                counts_so_far += _run_logged(learner, chunk, log, seed, done, signed_sizes)
             seconds += perf_counter() - began
             if signed_sizes is not None:
                 for sums in group_sums:
                     sums.add(chunk, signed_sizes)
             done += n
             tick(n)
-            counts[np.searchsorted(checkpoint_rounds, done)] = total  # the last one counts, at the checkpoint
+            counts[np.searchsorted(checkpoint_rounds, done)] = counts_so_far  # the last chunk ends at it
     if done < rounds:
         wanted = f"at most {done}, as {stream.name} ended there"
         raise InvalidInput.must("rounds", "simulate", wanted, rounds)
@@ -299,6 +283,28 @@ def simulate(
         promised=None if promise is None else promise.promised,
         **{sums.name: coverage_by(sums.groups, sums.sums) for sums in group_sums},
     )
+
+
+def _stream_for(learner: Any, stream: Any) -> Stream:
+    """Return what ``stream`` stands for in `simulate`, if ``learner`` can learn from it."""
+    from superarm.learners import Learner
+
+    if not isinstance(learner, Learner):
+        wanted = "a Learner (an algorithm of your own becomes one as a PlainLearner; compare takes names)"
+        raise InvalidInput.must("learner", "simulate", wanted, learner)
+    if isinstance(stream, str):
+        from superarm.streams import open_data
+
+        stream = open_data(stream)
+    elif is_named_rows(stream):
+        from superarm.streams import from_frame
+
+        stream = from_frame(stream)
+    for size in ("n_features", "n_labels"):
+        if getattr(learner, size) not in (None, getattr(stream, size)):
+            wanted = f"{getattr(stream, size)}, as {stream.name} has"
+            raise InvalidInput.must(size, learner.owner, wanted, getattr(learner, size))
+    return stream  # type: ignore[no-any-return]
 
 
 def _chunks_between(checkpoint_rounds: Array, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
