@@ -39,10 +39,17 @@ from superarm.data.column import (
 )
 from superarm.data.dense_part import DensePart
 from superarm.data.encoding import encode_row, encode_table, text_width
-from superarm.data.inference import LIKELY_ID, ColumnProfile, inference_warnings
+from superarm.data.inference import (
+    LIKELY_ID,
+    MANY_WORDS,
+    ColumnProfile,
+    inference_warnings,
+    select_features,
+)
 from superarm.data.rows import AnyRow, Layout, Rows
 from superarm.data.tables import first_cells, records
 from superarm.errors import Description, InvalidInput
+from superarm.parameters import parameters
 
 INFERENCE_ROWS = 20_000  # the first rows, which tell what columns are
 OPEN_NUMBERS = 40  # features for numbers of open columns, unless the first row has more numbers
@@ -143,35 +150,23 @@ class Columns:
         if unknown:
             wanted = f"among its columns {', '.join(profiles)}"
             raise InvalidInput.must("columns", "a table", wanted, unknown[0], choices=profiles)
-        left_out = {name: why for name, why in (reserved or {}).items() if name not in kinds}
-        left_out |= {name: "as asked for" for name, kind in kinds.items() if kind == LEFT_OUT}
-        names = profiles if only is None else dict.fromkeys([*only, *kinds])
-        candidates = [profiles[name] for name in names if name not in left_out]
-        reasons = {
-            p.name: p.exclusion_reason(wanted=only is not None or (everything and p.filled > 0))
-            for p in candidates
-        }
-        if all(reasons.values()):  # ids and constants alone are better than nothing
-            reasons = {p.name: p.exclusion_reason(wanted=True) for p in candidates}
-        left_out |= {name: why for name, why in reasons.items() if why}
-        features = [profile for profile in candidates if not reasons[profile.name]]
+        excluded = {name: why for name, why in (reserved or {}).items() if name not in kinds}
+        excluded |= {name: "as asked for" for name, kind in kinds.items() if kind == LEFT_OUT}
+        chosen = None if only is None else dict.fromkeys([*only, *kinds])
+        features, left_out = select_features(profiles, excluded, chosen, everything=everything)
         columns = [profile.to_column() for profile in features]
-        non_numeric = any(profile.non_numeric for profile in features)
-        plain = all(p.kind in (NUMBERS, BOOLEAN) and not p.missing and not p.non_numeric for p in features)
-        distinct = sum(
-            p.distinct
-            for p, c in zip(features, columns, strict=True)
-            if c.kind == WORDS and not c.high_cardinality
-        )
+        distinct = [profile.n_distinct for profile in features if profile.kind == WORDS]
+        n_words = sum(n for n in distinct if n <= MANY_WORDS)  # of columns with more, words are hashed
+        has_words = any(c.has_dense_words for c in columns) or any(p.n_non_numeric for p in features)
         inferred = cls(
             columns,
-            left_out={name: left_out[name] for name in profiles if left_out.get(name)},
-            missing=not plain,
-            n_word_features=_word_features(distinct)
-            if non_numeric or any(c.has_dense_words for c in columns)
-            else 0,
+            left_out=left_out,
+            missing=not all(
+                p.kind in (NUMBERS, BOOLEAN) and not p.n_missing + p.n_non_numeric for p in features
+            ),
+            n_word_features=_word_features(n_words) if has_words else 0,
             descriptions={profile.name: profile.describe() for profile in features},
-            rows=max((profile.rows for profile in profiles.values()), default=0),
+            rows=max((profile.n_rows for profile in profiles.values()), default=0),
         )
         inferred.warnings = inference_warnings(features, left_out)
         return inferred
@@ -241,17 +236,11 @@ class Columns:
     @classmethod
     def from_dict(cls, data: Any) -> Columns:
         """The columns that `to_dict` gave as ``data``."""
-        keys = {
-            "columns",
-            "left_out",
-            "missing",
-            "n_word_features",
-            "text_width",
-            "descriptions",
-            "rows",
-            "n_open_numbers",
-        }
-        if not isinstance(data, Mapping) or "columns" not in data or not set(data) <= keys:
+        if (
+            not isinstance(data, Mapping)
+            or "columns" not in data
+            or not data.keys() <= parameters(cls).keys()
+        ):
             wanted = (
                 "an object with a list columns, each with a name and a kind "
                 "(where a table tells the others, Columns.infer(table, kinds=…))"
