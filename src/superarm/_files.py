@@ -22,11 +22,11 @@ from superarm.errors import Description, MissingModel, ModelFileError
 
 FORMAT = "superarm-model"
 JOURNAL_SIDECARS = ("-mark", "-wal", "-shm")  # endings of what SQLite and we write beside a journal
-UNREADABLE = (  # what NumPy raises for files that are no .npy and no .npz, or not whole
+READ_ERRORS = (  # what NumPy raises for files that are no .npy and no .npz, or not whole
     *(OSError, EOFError, KeyError, TypeError, ValueError, AttributeError),
     *(zipfile.BadZipFile, zlib.error, NotImplementedError),
 )
-_PARSING = Lock()  # CPython 3.11 may fail to parse the headers of arrays in two threads at once
+_PARSING_LOCK = Lock()  # CPython 3.11 may fail to parse the headers of arrays in two threads at once
 VERSION = 3  # 1 and 2 were 0.1 and 0.2, which were never released
 
 
@@ -108,7 +108,7 @@ def read_model(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], di
     name = os.fspath(path) if isinstance(path, str | PathLike) else "an open file"
     try:
         opening = Path(path).open("rb") if isinstance(path, str | PathLike) else nullcontext(path)  # noqa: SIM115
-        with opening as opened, _PARSING, np.load(opened, allow_pickle=False) as file:
+        with opening as opened, _PARSING_LOCK, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(arrays.pop("header").tobytes())
         is_model = header["format"] == FORMAT
@@ -117,7 +117,7 @@ def read_model(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], di
         raise MissingModel(f"no such file: {name}") from None
     except OSError as error:
         raise ModelFileError(f"{name} cannot be read: {error.strerror or error}") from error
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         wanted = "a whole superarm model"
         raise ModelFileError.must(
             "content", name, wanted, Description("a foreign or truncated file")

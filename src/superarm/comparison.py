@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from superarm._extras import require_extra
-from superarm._html import sparkline, table
+from superarm._html import sparkline, titled_table
 from superarm._progress import Progress, progress_bar
 from superarm.errors import InvalidInput
 from superarm.learners.registry import make, parameters, parse
@@ -82,7 +82,7 @@ class Comparison:
             [*row, sparkline(traces[0].rounds, traces[0].counts[:, 0] / traces[0].rounds)]
             for row, traces in zip(rows, self.runs.values(), strict=True)
         ]
-        return table(title, [*head, "error over rounds, logarithmic"], with_curves)
+        return titled_table(title, [*head, "error over rounds, logarithmic"], with_curves)
 
 
 def compare(

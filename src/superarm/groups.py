@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm._intervals import wilson
+from superarm._intervals import wilson_interval
 from superarm._types import Array
 from superarm.data.cells import is_missing
 from superarm.errors import InvalidInput
@@ -50,16 +50,16 @@ class Groups(NamedTuple):
     @classmethod
     def from_values(cls, values: Iterable[Any], owner: str) -> Groups:
         """The groups that the ``values`` of a column, one for each row, make."""
-        names, numbers = np.unique(group_names(values), return_inverse=True)
+        names, numbers = np.unique([group_name(value) for value in values], return_inverse=True)
         if len(names) > MAX_GROUPS:
             wanted = f"a column of at most {MAX_GROUPS:,} different values"
             raise InvalidInput.must("group", owner, wanted, len(names))
         return cls(tuple(names.tolist()), numbers.astype(np.intp))
 
 
-def group_names(values: Iterable[Any]) -> list[str]:
-    """The group of each value of a column; missing values are a group, too."""
-    return [MISSING if is_missing(value) or value == "" else str(value) for value in values]
+def group_name(value: Any) -> str:
+    """Return the group of a value of a column; missing values are a group, too."""
+    return MISSING if is_missing(value) or value == "" else str(value)
 
 
 def coverage_by(names: Sequence[Any], sums: Array) -> tuple[GroupCoverage, ...]:
@@ -70,13 +70,15 @@ def coverage_by(names: Sequence[Any], sums: Array) -> tuple[GroupCoverage, ...]:
         sums: for each, how many rows it had, how many sets had the right label, and how many labels were shown.
     """
     return tuple(
-        GroupCoverage(name, int(n), float(hits / n), *wilson(float(hits / n), float(n)), float(shown / n))
+        GroupCoverage(
+            name, int(n), float(hits / n), *wilson_interval(float(hits / n), float(n)), float(shown / n)
+        )
         for name, (n, hits, shown) in zip(names, sums, strict=True)
         if n > 0
     )
 
 
-def pooled(runs: Iterable[Sequence[GroupCoverage]]) -> tuple[GroupCoverage, ...]:
+def pool_coverage(runs: Iterable[Sequence[GroupCoverage]]) -> tuple[GroupCoverage, ...]:
     """Coverage by group over several runs together."""
     sums: dict[Any, Array] = {}
     for part in (part for parts in runs for part in parts):

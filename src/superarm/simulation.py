@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._html import rate, sparkline, table
+from superarm._html import format_rate, sparkline, titled_table
 from superarm._progress import Progress, progress_bar
 from superarm._types import Array
 from superarm.data.tables import is_named_rows
@@ -164,7 +164,7 @@ class Trace:
             (
                 name.removesuffix("_rate").replace("_", " "),
                 meaning,
-                rate(value),
+                format_rate(value),
                 sparkline(self.rounds, curve),
             )
             for (name, value), meaning, curve in zip(self.rates.items(), meanings, curves, strict=True)
@@ -174,14 +174,14 @@ class Trace:
             if self.is_warm:
                 promise = f"{self.mean_size:.2f} labels, {self.promised:g} promised"
                 meaning, coverage = f"label shown after {self.warm_up:,} rounds; {promise}", self.coverage
-            rows.append(("coverage", meaning, rate(coverage), ""))
+            rows.append(("coverage", meaning, format_rate(coverage), ""))
         for kind, parts in (("label", self.by_label), ("group", self.by_group)):
             if parts:
                 least = min(parts, key=lambda part: part.coverage)
                 meaning = f"{least.name}: {least.rows:,} rounds, {least.mean_size:.2f} labels"
-                rows.append((f"least by {kind}", meaning, rate(least.coverage), ""))
+                rows.append((f"least by {kind}", meaning, format_rate(least.coverage), ""))
         title = f"{self.learner} on {self.data}: {self.rounds[-1]:,} rounds, m = {self.set_size}"
-        return table(title, ("", "", "share of rounds", "over rounds, logarithmic"), rows)
+        return titled_table(title, ("", "", "share of rounds", "over rounds, logarithmic"), rows)
 
     def window(self, start: float, stop: float) -> dict[str, float]:
         """Return the rates between the shares ``start`` and ``stop`` of the run, to the nearest checkpoints."""

@@ -68,7 +68,7 @@ def simulate(
     """
     from superarm.comparison import compare, usable_options
     from superarm.data.columns import Columns
-    from superarm.groups import pooled
+    from superarm.groups import pool_coverage
     from superarm.learners.base import SCALINGS
     from superarm.streams import open_data
 
@@ -110,7 +110,10 @@ def simulate(
     _print_table(title, traces, intervals=seeds > 1 and _can_give_intervals())
     for spec, runs in traces.items():
         print_group_coverage(
-            spec, pooled(run.by_label for run in runs), pooled(run.by_group for run in runs), group
+            spec,
+            pool_coverage(run.by_label for run in runs),
+            pool_coverage(run.by_group for run in runs),
+            group,
         )
 
 
@@ -162,11 +165,11 @@ def _print_table(title: str, traces: dict[str, tuple[Trace, ...]], *, intervals:
 
 def _as_json(spec: str, data: str, runs: tuple[Trace, ...]) -> dict[str, Any]:
     """The runs of a learner, as JSON."""
-    from superarm.groups import pooled
+    from superarm.groups import pool_coverage
 
     rates = [run.rates | _sizes(run) for run in runs]
     parts = {
-        name: [asdict(part) for part in pooled(getattr(run, name) for run in runs)]
+        name: [asdict(part) for part in pool_coverage(getattr(run, name) for run in runs)]
         for name in ("by_label", "by_group")
     }
     return {

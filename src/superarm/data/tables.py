@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._files import UNREADABLE, file_digest
+from superarm._files import READ_ERRORS, file_digest
 from superarm._types import Cell, Frame
 from superarm.data.cells import is_named_row
 from superarm.errors import Description, InvalidInput, at_row
@@ -347,7 +347,7 @@ def read_matrix(path: Path) -> Any:
         else:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
                 matrix = sparse_matrix(content) if "X_data" in content else content["X"]
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         raise InvalidInput.must("content", str(path), wanted, error) from error
     if len(matrix.shape) != 2:
         raise InvalidInput.must("content", str(path), "a matrix", Description(f"shape {matrix.shape}"))

@@ -10,12 +10,12 @@ from superarm._extras import require_extra
 
 require_extra("logs")  # before the modules below import Polars
 
-from superarm.experiments.runner import DEMO, RunSummary, best_gammas, paper_specs, run  # noqa: E402
+from superarm.experiments.runner import DEMO_SPEC, RunSummary, best_gammas, paper_specs, run  # noqa: E402
 from superarm.experiments.spec import Spec, read_spec  # noqa: E402
 from superarm.experiments.store import Experiment, Store  # noqa: E402
 
 __all__ = [
-    "DEMO",
+    "DEMO_SPEC",
     "Experiment",
     "RunSummary",
     "Spec",

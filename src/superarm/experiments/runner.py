@@ -22,8 +22,8 @@ from superarm.experiments.runs import Run, RunFailure, RunResult, execute_run
 from superarm.experiments.spec import BestGammas, Spec, read_spec
 from superarm.experiments.store import Experiment, Store, best_gamma_frame
 
-PAPER = Path(__file__).parent / "paper"
-DEMO = Path(__file__).parent / "demo.toml"  # every learner on embedded data, in under a minute
+PAPER_FOLDER = Path(__file__).parent / "paper"
+DEMO_SPEC = Path(__file__).parent / "demo.toml"  # every learner on embedded data, in under a minute
 TIMEOUT = "10s"  # for a Dask scheduler to answer
 IDLE_SECONDS = 10  # after which a process without work ends, also one whose parent was killed
 PROCESS_DIED = "its process died (out of memory, or killed)"
@@ -95,8 +95,8 @@ def best_gammas(store: Store, name: str) -> BestGammas:
 
 def paper_specs() -> dict[str, Path]:
     """The shipped specs of the paper's experiments and ours beside them, in order."""
-    specs = [read_spec(path) for path in PAPER.glob("*.toml")]
-    return {spec.name: PAPER / f"{spec.name}.toml" for spec in sorted(specs, key=lambda s: s.order)}
+    specs = [read_spec(path) for path in PAPER_FOLDER.glob("*.toml")]
+    return {spec.name: PAPER_FOLDER / f"{spec.name}.toml" for spec in sorted(specs, key=lambda s: s.order)}
 
 
 # ---------------------------------------------------------------- engines: they give results as they finish
@@ -109,13 +109,13 @@ def execute_runs(
     if engine == "dask":
         if address is None:
             raise InvalidInput.must("address", "engine dask", "a scheduler's, as tcp://host:8786", None)
-        return _dask(runs, address)
+        return _execute_on_dask(runs, address)
     if engine != "local":
         raise InvalidInput.must("engine", "run", "local or dask", engine)
-    return map(execute_run, runs) if jobs == 1 or len(runs) < 2 else _local(runs, jobs)
+    return map(execute_run, runs) if jobs == 1 or len(runs) < 2 else _execute_locally(runs, jobs)
 
 
-def _local(runs: Sequence[Run], jobs: int) -> Iterator[RunResult | RunFailure]:
+def _execute_locally(runs: Sequence[Run], jobs: int) -> Iterator[RunResult | RunFailure]:
     """Execute runs in ``jobs`` processes; if one dies, the runs that are left are executed one at a time."""
     require_extra("experiments")
     from joblib import Parallel, delayed
@@ -154,7 +154,7 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def _dask(runs: Sequence[Run], address: str) -> Iterator[RunResult | RunFailure]:
+def _execute_on_dask(runs: Sequence[Run], address: str) -> Iterator[RunResult | RunFailure]:
     """Execute runs on a Dask cluster; those of a worker that is lost go to another."""
     require_extra("dask")
     import uuid

@@ -27,7 +27,7 @@ from superarm.learners.registry import is_file_spec, make
 from superarm.native import cpu_level
 from superarm.simulation import Trace, simulate
 from superarm.streams import Arrays, Stream, open_data, size_of
-from superarm.streams.catalog import identity
+from superarm.streams.catalog import content_digest
 
 FORMAT = 3  # of results; a change makes everything run again
 PACKAGE = Path(superarm.__file__).parent
@@ -93,7 +93,7 @@ def canonical_json(value: Any) -> str:
 @lru_cache(maxsize=8)
 def open_stream(source: str, label: str | None, first_labels: int | None, data_digest: str) -> Stream:
     """Return the stream of some data; it is opened once in each process, and again when its content has changed."""
-    if identity(source) != data_digest:
+    if content_digest(source) != data_digest:
         raise InvalidInput.must(
             "content", source, f"the same on every machine ({data_digest})", Description("another")
         )

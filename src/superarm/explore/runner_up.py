@@ -41,7 +41,7 @@ from superarm.explore.leave_out import (
     leave_out_record,
 )
 from superarm.explore.rule import Rule, RuleParams
-from superarm.explore.scores import label_order
+from superarm.explore.scores import label_order_entry
 from superarm.native.rule import RuleKernel
 from superarm.native.runner_up import RunnerUpKernel
 from superarm.parameters import check_share
@@ -100,7 +100,7 @@ class RunnerUp(Rule):
         cost, *written = draw_log.tolist()
         record |= {"cost": cost, **leave_out_record(written, labels)}
         if "next" not in record:  # m = 1: a sum for each label, in this order
-            record |= label_order(labels)
+            record |= label_order_entry(labels)
         return record
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from orjson import loads
 
-from superarm.groups import group_names
+from superarm.groups import group_name
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class DecisionRecord:
         context = None if self.event.context is None else loads(self.event.context)
         for fields in (self.event.row(), context):
             if isinstance(fields, dict) and fields.get(column) is not None:
-                return group_names([fields[column]])[0]
-        return group_names([None])[0]
+                return group_name(fields[column])
+        return group_name(None)
 
 
 @dataclass(slots=True)

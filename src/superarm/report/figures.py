@@ -32,9 +32,10 @@ MAX_POINTS = 110  # of a curve; more cannot be seen
 MAX_CURVES = 8  # in one chart; more cannot be told apart
 
 
-def charts(
+def figure_charts(
     experiment: Experiment,
     figures: Sequence[Figure],
+    *,
     runs: pl.DataFrame,
     curves: pl.DataFrame,
     learners: Sequence[str],
@@ -43,11 +44,11 @@ def charts(
     return [
         _charts_of(
             figure,
-            experiment.name if len(figures) == 1 else f"{experiment.name}-{i}",
             experiment,
-            curves if figure.kind in ("rounds", "bound") else runs,
-            runs,
-            learners,
+            name=experiment.name if len(figures) == 1 else f"{experiment.name}-{i}",
+            runs=runs,
+            curves=curves,
+            learners=learners,
         )
         for i, figure in enumerate(figures, 1)
     ]
@@ -63,15 +64,17 @@ def select_runs(figure: Figure, frame: pl.DataFrame) -> pl.DataFrame:
 
 def _charts_of(
     figure: Figure,
-    name: str,
     experiment: Experiment,
-    frame: pl.DataFrame,
+    *,
+    name: str,
     runs: pl.DataFrame,
+    curves: pl.DataFrame,
     learners: Sequence[str],
 ) -> list[Chart]:
-    """The charts of one figure: one for each data set, or one for all."""
+    """Return the charts of one figure: one for each data set, or one for all. ``name`` is that of their files."""
     if figure.kind == "second-moment":
         return second_moment_charts(name)
+    frame = curves if figure.kind in ("rounds", "bound") else runs
     frame = select_runs(figure, frame) if len(frame) else frame
     if not len(frame):
         return []

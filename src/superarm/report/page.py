@@ -39,7 +39,7 @@ class Section:
     missing: int
 
 
-def page(title: str, intro: str, sections: Sequence[Section]) -> str:
+def render_page(title: str, intro: str, sections: Sequence[Section]) -> str:
     """The whole page as HTML."""
     links = "".join(
         f'<a href="#{_escape(s.experiment.name)}">{_escape(s.experiment.name)}: {_escape(s.experiment.title)}</a>'

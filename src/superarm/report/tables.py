@@ -21,7 +21,7 @@ PAPER_GAMMAS = {
     "cifar10": (0.3, 0.28, 0.25, 0.3),
     "svhn": (0.25, 0.31, 0.3, 0.5),
 }
-SHORT = {
+SHORT_NAMES = {
     "set_size": "m",
     "gamma": "γ",
     "error_rate": "error",
@@ -41,7 +41,9 @@ class TableView:
     notes: tuple[str, ...] = ()
 
 
-def tables(experiment: Experiment, figures: Sequence[Figure], runs: pl.DataFrame) -> list[TableView]:
+def experiment_tables(
+    experiment: Experiment, figures: Sequence[Figure], runs: pl.DataFrame
+) -> list[TableView]:
     """Return the best gammas where a figure is about them, differences from the reference, and all rates."""
     if not len(runs):
         return []
@@ -85,7 +87,7 @@ def _best_gammas(runs: pl.DataFrame) -> pl.DataFrame:
 def text_cells(frame: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
     """Heads and cells for reading: short names, intervals beside their means."""
     columns = _shown_columns(frame)
-    heads = [SHORT.get(column, column.replace("_", " ")) for column in columns]
+    heads = [SHORT_NAMES.get(column, column.replace("_", " ")) for column in columns]
     rows = []
     for row in frame.iter_rows(named=True):
         halves = {column: row.get(f"{column}_half_interval") for column in columns}

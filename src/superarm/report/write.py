@@ -12,10 +12,10 @@ from superarm.errors import InvalidInput
 from superarm.experiments.spec import Figure
 from superarm.experiments.store import Experiment, Store
 from superarm.report.chart import Chart
-from superarm.report.figures import charts
-from superarm.report.findings import findings
-from superarm.report.page import FigureView, Section, page
-from superarm.report.tables import tables, to_markdown
+from superarm.report.figures import figure_charts
+from superarm.report.findings import figure_findings
+from superarm.report.page import FigureView, Section, render_page
+from superarm.report.tables import experiment_tables, to_markdown
 
 
 def write_report(
@@ -48,7 +48,7 @@ def write_report(
         for section in sections:
             _write_files(section, output)
     headline = experiments[0].title if len(experiments) == 1 else "Learning from one bit about a set"
-    text = page(headline, _intro(sections), sections)
+    text = render_page(headline, _intro(sections), sections)
     write_atomically(output / "index.html", lambda file: file.write(text.encode()))
     return output / "index.html"
 
@@ -58,13 +58,17 @@ def _section(store: Store, experiment: Experiment, learners: list[str]) -> Secti
     figures = experiment.spec_file.figures or _default_figures(runs)
     failures = store.failures(experiment.keys)
     views = [
-        FigureView(figure, of_figure, findings(figure, runs, experiment.spec_file.reference))
+        FigureView(figure, of_figure, figure_findings(figure, runs, experiment.spec_file.reference))
         for figure, of_figure in zip(
-            figures, charts(experiment, figures, runs, curves, learners), strict=True
+            figures,
+            figure_charts(experiment, figures, runs=runs, curves=curves, learners=learners),
+            strict=True,
         )
     ]
     missing = len(experiment.keys) - len({*runs["key"]} if len(runs) else ()) - len(failures)
-    return Section(experiment, views, tables(experiment, figures, runs), _provenance(runs), failures, missing)
+    return Section(
+        experiment, views, experiment_tables(experiment, figures, runs), _provenance(runs), failures, missing
+    )
 
 
 def _default_figures(runs: pl.DataFrame) -> tuple[Figure, ...]:

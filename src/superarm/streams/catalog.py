@@ -58,7 +58,7 @@ def feature_file(name: str) -> Path:
     return data_home() / "features" / f"{name}.npz"
 
 
-def identity(source: str) -> str:
+def content_digest(source: str) -> str:
     """What ``source`` holds, in a word that changes whenever its content does."""
     if source in EMBEDDED:
         return f"{source} 1"  # the version of its content
@@ -67,7 +67,7 @@ def identity(source: str) -> str:
         return f"{source} 1 {hashlib.sha256(digests.encode()).hexdigest()[:16]}"
     path = _data_file(source)
     stat = path.stat()
-    return _file_identity(path, stat.st_size, stat.st_mtime_ns)
+    return _file_digest_at(path, stat.st_size, stat.st_mtime_ns)
 
 
 def _data_file(source: str) -> Path:
@@ -85,5 +85,5 @@ def _data_file(source: str) -> Path:
 
 
 @lru_cache(maxsize=64)
-def _file_identity(path: Path, size: int, modified: int) -> str:
+def _file_digest_at(path: Path, size: int, modified: int) -> str:
     return "sha256 " + file_digest(path)

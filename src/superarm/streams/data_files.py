@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._files import UNREADABLE
+from superarm._files import READ_ERRORS
 from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
@@ -137,7 +137,7 @@ def read_npz(path: Path) -> dict[str, Any]:
                 return {"X": sparse_matrix(file), "y": file["y"], "labels": names}
             if {"x_train", "y_train"} <= keys:
                 return {"X": file["x_train"], "y": file["y_train"], "labels": names}
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         raise InvalidInput.must("content", str(path), "an .npz with X and y", error) from error
     wanted = "X and y, or X_data, X_indices, X_indptr, X_shape and y, or x_train and y_train"
     raise InvalidInput.must("keys", str(path), wanted, sorted(keys))

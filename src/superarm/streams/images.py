@@ -14,7 +14,7 @@ import numpy as np
 from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.errors import InvalidInput, MissingData
-from superarm.streams.download import RemoteFile, find
+from superarm.streams.download import RemoteFile, find_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ IMAGE_SETS = {
 def load_images(name: str) -> Images:
     """The images of a set that `superarm data get` has fetched."""
     image_set = IMAGE_SETS[name]
-    paths = [find(file) for file in image_set.files]
+    paths = [find_file(file) for file in image_set.files]
     missing = [file.name for file, path in zip(image_set.files, paths, strict=True) if path is None]
     if missing:
         raise MissingData(f"{', '.join(missing)} of {name} not found here; run: superarm data get {name}")
