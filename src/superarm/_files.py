@@ -86,7 +86,7 @@ def sync(path: Path) -> None:
 
 
 def file_digest(path: Path, kind: str = "sha256") -> str:
-    """A hash of a file's content."""
+    """Return a hash of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, kind).hexdigest()
 
@@ -104,7 +104,7 @@ def write_model(path: str | PathLike[str] | BinaryIO, header: dict[str, Any], ar
 
 
 def read_model(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and arrays of a model file."""
+    """Return header and arrays of a model file."""
     name = os.fspath(path) if isinstance(path, str | PathLike) else "an open file"
     try:
         opening = Path(path).open("rb") if isinstance(path, str | PathLike) else nullcontext(path)  # noqa: SIM115

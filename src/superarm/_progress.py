@@ -1,4 +1,4 @@
-"""How far long work has come: a live bar in a terminal or a notebook, a line every ten seconds in a log."""
+"""Progress of long work: a live bar in a terminal or a notebook, a line every ten seconds in a log."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def progress_bar(
 
 
 def with_progress(items: Iterable[T], progress: Progress, total: int | None, unit: str) -> Iterator[T]:
-    """The same items, with a tick after each."""
+    """Yield the same items, with a tick after each."""
     with progress_bar(total, unit, progress=progress) as tick:
         for item in items:
             yield item
@@ -56,7 +56,7 @@ def with_progress(items: Iterable[T], progress: Progress, total: int | None, uni
 
 
 def _can_redraw() -> bool:
-    """Whether Rich can draw a bar again in its place; a notebook, which sets FORCE_COLOR, needs ipywidgets."""
+    """Return whether Rich can draw a bar again in its place; a notebook, which sets FORCE_COLOR, needs ipywidgets."""
     if in_notebook():
         return find_spec("ipywidgets") is not None
     return sys.stderr.isatty() or bool(os.environ.get("FORCE_COLOR"))
@@ -115,7 +115,7 @@ class _Status:
 
 
 def in_notebook() -> bool:
-    """Whether this is a Jupyter kernel."""
+    """Return whether this is a Jupyter kernel."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return hasattr(shell, "kernel")

@@ -1,6 +1,6 @@
 """Coverage by label, and by a column of the rows: how often the right label was shown in each part, and how many were.
 
-A promise (docs/coverage.md) is about the average over all rows; this says who is behind it.
+A promise (docs/coverage.md) is about the average over all rows; this shows which rows fall short of it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Groups(NamedTuple):
 
     @classmethod
     def from_values(cls, values: Iterable[Any], owner: str) -> Groups:
-        """The groups that the ``values`` of a column, one for each row, make."""
+        """Return the groups of the rows by the ``values`` of a column."""
         names, numbers = np.unique([group_name(value) for value in values], return_inverse=True)
         if len(names) > MAX_GROUPS:
             wanted = f"a column of at most {MAX_GROUPS:,} different values"
@@ -63,7 +63,7 @@ def group_name(value: Any) -> str:
 
 
 def coverage_by(names: Sequence[Any], sums: Array) -> tuple[GroupCoverage, ...]:
-    """The groups that have rows, in their order.
+    """Return the groups that have rows, in their order.
 
     Args:
         names: of all groups.
@@ -79,7 +79,7 @@ def coverage_by(names: Sequence[Any], sums: Array) -> tuple[GroupCoverage, ...]:
 
 
 def pool_coverage(runs: Iterable[Sequence[GroupCoverage]]) -> tuple[GroupCoverage, ...]:
-    """Coverage by group over several runs together."""
+    """Return the coverage by group of several runs together."""
     sums: dict[Any, Array] = {}
     for part in (part for parts in runs for part in parts):
         counts = part.rows * np.array([1.0, part.coverage, part.mean_size])
@@ -88,6 +88,6 @@ def pool_coverage(runs: Iterable[Sequence[GroupCoverage]]) -> tuple[GroupCoverag
 
 
 def worst_first(parts: Iterable[GroupCoverage], most: int) -> tuple[list[GroupCoverage], int]:
-    """Those with the least coverage, at most so many, and how many others there are; what nobody knows comes last."""
+    """Return at most ``most`` parts with the least coverage, and the number of others; unknown ones come last."""
     ordered = sorted(parts, key=lambda part: (isnan(part.coverage), part.coverage))
     return ordered[:most], max(0, len(ordered) - most)

@@ -1,7 +1,7 @@
 """Parameters of learners and rules, ours or your own: checks, each with its one clear sentence, and signatures.
 
 A class whose `__init__` names what it adds, and passes the rest on as ``**common``, gets its whole signature and its
-whole docstring from `complete_signature`: ``help``, notebooks and `parameters` know of no ``**common``.
+whole docstring from `complete_signature`: ``help``, notebooks and `parameters` show no ``**common``.
 """
 
 from __future__ import annotations

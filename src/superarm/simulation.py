@@ -220,7 +220,7 @@ def simulate(
     """Run a learner for ``rounds`` rounds on a stream whose labels answer it.
 
     Args:
-        learner: it goes on from where it is.
+        learner: it continues from its present state.
         stream: where rows and labels come from; or a name or file, as `superarm.streams.open_data` takes;
             or a data frame with a column ``label`` (`superarm.streams.from_frame` for any other name).
         rounds: how many.

@@ -32,7 +32,7 @@ from superarm.data.column import AS_NUMBER, BOOLEAN, DATES, NUMBERS, TEXT, VECTO
 from superarm.data.rows import FLOAT32_MAX
 from superarm.errors import InvalidInput
 
-MAJORITY = 0.9  # of the cells say what a column is
+MAJORITY = 0.9  # of the cells decide the kind of a column
 ENOUGH_ROWS = 20  # before a column is called an index, an id or a constant
 MANY_WORDS = 1024  # different words, from which on a column of words is hashed into the sparse part
 MEAN_TEXT_WORDS, TEXT_SHARE = 2.5, 0.2  # words of a text on average, and the share of different ones
@@ -178,7 +178,7 @@ class ColumnProfile:
 
     @property
     def decimal(self) -> str:
-        """What stands before the decimals of its numbers."""
+        """The decimal mark of its numbers."""
         return "," if self.n_comma_numbers > self.n_point_numbers else "."
 
     @property

@@ -94,7 +94,7 @@ def best_gammas(store: Store, name: str) -> BestGammas:
 
 
 def paper_specs() -> dict[str, Path]:
-    """The shipped specs of the paper's experiments and ours beside them, in order."""
+    """Return the shipped specs of the paper's experiments and ours beside them, in order."""
     specs = [read_spec(path) for path in PAPER_FOLDER.glob("*.toml")]
     return {spec.name: PAPER_FOLDER / f"{spec.name}.toml" for spec in sorted(specs, key=lambda s: s.order)}
 

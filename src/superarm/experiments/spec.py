@@ -56,7 +56,7 @@ class GridAxes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return range(self.seeds) if isinstance(self.seeds, int) else self.seeds or (0,)
 
     def updated(self: AnyGridAxes, other: GridAxes) -> AnyGridAxes:
-        """These, but the axes of ``other`` where it sets them."""
+        """Return a copy with the axes that ``other`` sets."""
         axes = {name: getattr(other, name) for name in GridAxes.__struct_fields__}
         return structs.replace(self, **{name: value for name, value in axes.items() if value is not None})
 
@@ -70,7 +70,7 @@ class DataEntry(GridAxes, frozen=True, kw_only=True):
     first_labels: int | None = None
 
     def resolved(self, folder: Path) -> DataEntry:
-        """With a name, and with a file's whole path; it is relative to ``folder``."""
+        """Return a copy with a name, and with the whole path of a file, which is relative to ``folder``."""
         if self.source in NAMES:
             return structs.replace(self, name=self.name or self.source)
         path = folder / self.source
@@ -135,13 +135,13 @@ class Spec(SpecFile, frozen=True, kw_only=True):
     learners: tuple[LearnerEntry, ...]
 
     def with_data(self, sources: Sequence[str]) -> Spec:
-        """The same on other data; what the spec says of single data sets falls away."""
+        """Return the spec on other data; entries of single data sets are dropped."""
         return structs.replace(
             self, data=tuple(DataEntry(source=source).resolved(Path()) for source in sources)
         )
 
     def with_axes(self, *, rounds: int | None = None, seeds: int | None = None) -> Spec:
-        """The same with other numbers of rounds or seeds, everywhere."""
+        """Return the spec with other numbers of rounds or seeds, in all entries."""
         axes = GridAxes(rounds=rounds, seeds=seeds)
         data, learners = (tuple(e.updated(axes) for e in entries) for entries in (self.data, self.learners))
         return structs.replace(self.updated(axes), data=data, learners=learners)
@@ -223,7 +223,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
 
     Args:
         path: the file; names of files in it are relative to its folder.
-        quick: apply what the table ``quick`` says.
+        quick: apply the table ``quick``.
     """
     file = TomlFile(str(path), existing_file(path).read_text(encoding="utf-8"))
     keys = file.read(SpecFile)
@@ -253,7 +253,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
 
 
 def _learner(file: TomlFile, i: int, folder: Path, entry: LearnerEntry | str) -> LearnerEntry:
-    """The learner with its parameters apart from its name, which is looked up."""
+    """Return a learner's entry with its parameters apart from the checked name of its class."""
     if isinstance(entry, str):
         entry = LearnerEntry(use=entry)
     use = entry.use

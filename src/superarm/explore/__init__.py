@@ -1,6 +1,6 @@
 """Rules for choosing sets, one a file: with a learner, or on the scores of any model.
 
-distributions.py says what can be asked of each: how probable is a set, how probable a label's place in it.
+distributions.py: how probable is a set under a rule, and how probable a label in it.
 """
 
 from superarm.explore.boltzmann import Boltzmann

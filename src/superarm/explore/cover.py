@@ -31,7 +31,7 @@ Two things teach, as sets that hold everything do not:
 A learner that is told every label learns from any set: it has no warm-up, and nothing is left out.
 
 Labels that are tied at the edge of T take their places at random. P(S) is exact in all cases.
-docs/coverage.md says what late, missing and wrong answers mean.
+docs/coverage.md: the effect of late, missing and wrong answers.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Cover(Rule):
     # ------------------------------------------------------------ the promise
 
     def _target(self, kernel: CoverKernel, coverage: Any, owner: str) -> float:
-        """Return the ``coverage`` that ``owner`` is asked for, if ``kernel`` has a threshold for it or room for one."""
+        """Return ``coverage``, or the rule's own for ``None``, if ``kernel`` has a threshold for it or room for one."""
         if coverage is None:
             return self.coverage
         target = check_coverage(coverage, owner)

@@ -235,7 +235,7 @@ class Mixture(SetDistribution):
         return dilute_moments(len(self.eligible), self.m, self.gamma)
 
     def _tied_with(self, first: Label) -> Sequence[Label]:
-        """Return the tied labels of which this is the first; an untied label stands for itself."""
+        """Return the tied labels of which this is the first; of an untied label, itself alone."""
         return self.ties.get(first, (first,))
 
     def _count_by_tie(self, labels: Iterable[Label]) -> TieCounts:

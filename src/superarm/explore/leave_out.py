@@ -1,7 +1,7 @@
 """Leaving out ranks: what RunnerUp and Cover record of a draw, and the distribution behind such a record.
 
 native/leave_out.pyx draws: of the ranks of the top set some are left out by one uniform u, and the next ranks, if
-there are any, fill up; labels that are tied stand for each other.
+there are any, fill up; tied labels take each other's places.
 
 The record has ``sums``, the running sums of the probabilities with which ranks are left out; ``next``, the labels that
 fill up; and where labels are tied, ``groups``, how many ranks each group of ties has, and the labels behind the ranks

@@ -1,6 +1,6 @@
 """Rule: how a set is chosen from scores. With a learner, or alone on the scores of any model.
 
-A rule is a kernel that chooses in compiled code (native/rule.pxd says how), and around it, in plain Python: its
+A rule is a kernel that chooses in compiled code (native/rule.pxd), and around it, in plain Python: its
 parameters, what a Decision records of it, and from that record, how probable any set was.
 """
 
@@ -62,7 +62,7 @@ class Rule(Parametrised, ABC):
     """
 
     name: ClassVar[str]  # in records and spec files
-    single_label: ClassVar[bool] = False  # it knows only m = 1
+    single_label: ClassVar[bool] = False  # its sets have one label
     promises_coverage: ClassVar[bool] = False  # it has `use_coverage` and `coverage_at`
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     label_keys: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
@@ -116,7 +116,7 @@ class Rule(Parametrised, ABC):
 
         Args:
             draw_log: what the kernel wrote down.
-            labels: those that could be shown; the rule knows them by their positions.
+            labels: those that could be shown; in ``draw_log`` they are positions among these.
         """
         return {**self.to_dict(), **({"draw_log": draw_log.tolist()} if len(draw_log) else {})}
 
@@ -343,7 +343,7 @@ class Rule(Parametrised, ABC):
         return decision
 
     def _core_for(self, k: int) -> Any:
-        """Return what decides by k scores; with another k than before, a new core that goes on from the old one."""
+        """Return the core for k scores; with another k than before, a new one that continues from the old state."""
         core = self._core
         if core is None:
             self._core = self._make_core(k)

@@ -74,7 +74,7 @@ class Chart:
     spec: dict[str, Any]
 
     def standalone(self) -> dict[str, Any]:
-        """The chart with its title, a size, and the look of light paper."""
+        """Return the chart with its title, a size, and the look of light paper."""
         longest = self.spec["usermeta"]["longest"]
         columns = max(1, min(3, WIDTH // (60 + 7 * longest)))  # page.html computes the same for its width
         config = LIGHT | {"legend": LIGHT["legend"] | {"columns": columns}}
@@ -107,7 +107,7 @@ class Axis:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: decades; with 2 and 5 if these are fewer than three; else even steps.
+    """Return ticks of a logarithmic axis: decades; with 2 and 5 if these are fewer than three; else even steps.
 
     >>> log_ticks(0.004, 20.0), log_ticks(0.07, 0.6), log_ticks(0.033, 0.039)
     ([0.01, 0.1, 1.0, 10.0], [0.1, 0.2, 0.5], [0.034, 0.036, 0.038])
@@ -136,7 +136,7 @@ def line_chart(
     styles: dict[str, LineStyle],
     points: bool = False,
 ) -> dict[str, Any]:
-    """Lines with bands from a table with series, x, mean, low and high; the legend is in the order of ``styles``."""
+    """Return lines with bands, from a table with series, x, mean, low and high; ``styles`` is the legend's order."""
     import altair as alt
 
     if y.log:  # an axis without a 0: the band is as wide below as above, in the logarithm
@@ -189,7 +189,7 @@ def line_chart(
 
 
 def offline(chart: Any) -> Any:
-    """An Altair chart whose ``save("x.html")`` has all its scripts in the file: it opens without a network."""
+    """Return the chart with a ``save("x.html")`` that writes all scripts into the file: it opens without a network."""
     copy = chart.copy(deep=False)
     kind: Any = type(chart)
     object.__setattr__(copy, "__class__", _offline(kind))

@@ -1,4 +1,4 @@
-"""What came out, in plain words: sentences for each data set, of the kind that a figure asks for or has by default."""
+"""The results of a figure in words: sentences for each data set, of the kind that its spec names or its default."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_DIFFERENCE = "no difference beyond the 95 % interval"
 
 
 def figure_findings(figure: Figure, runs: pl.DataFrame, reference: str | None) -> list[str]:
-    """Return what came out of a figure's runs, about the rate that it shows: sentences for each data set."""
+    """Return the results of a figure's runs in words, for the rate that it shows: sentences for each data set."""
     writers = {
         "best-gamma": _best_gamma,
         "final": _final,
@@ -88,7 +88,7 @@ def _best_gamma(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterato
 
 
 def _final(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
-    """Rank the curves by their means at the end, and tell which neighbours are not told apart."""
+    """Rank the curves by their means at the end, and name neighbours without a significant difference."""
     named = with_series(runs)
     table = with_interval(named, ["series"], rate).sort("mean")
     ranked = "; ".join(
@@ -106,7 +106,7 @@ def _final(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str
 
 
 def _gap(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
-    """Tell how far each learner is above the reference, and whether it has come close."""
+    """Give each learner's difference from the reference, and whether it is almost closed."""
     if reference is None:
         return
     table, omitted = differences(runs, reference, rate)

@@ -33,7 +33,7 @@ SHORT_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table with the name of its files, and notes that stand below it."""
+    """A table with the name of its files, and notes below it."""
 
     name: str
     title: str
@@ -66,7 +66,7 @@ def experiment_tables(
 
 
 def _best_gammas(runs: pl.DataFrame) -> pl.DataFrame:
-    """A row for each data set; beside ours the paper's, where the learners are the paper's."""
+    """Return a row for each data set; with the paper's gammas beside ours if the learners are the paper's."""
     best = best_gamma_frame(runs).sort("learner", "set_size", descending=[True, False], maintain_order=True)
     rows: dict[str, dict[str, Any]] = {name: {} for name in dict.fromkeys(runs["data"].to_list())}
     for name, learner, m, gamma in best.select("data", "learner", "set_size", "gamma").iter_rows():
@@ -85,7 +85,7 @@ def _best_gammas(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def text_cells(frame: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Heads and cells for reading: short names, intervals beside their means."""
+    """Return heads and cells as text: short names, and intervals beside their means."""
     columns = _shown_columns(frame)
     heads = [SHORT_NAMES.get(column, column.replace("_", " ")) for column in columns]
     rows = []
@@ -114,7 +114,7 @@ def mean_and_half(value: float, half: float | None) -> str:
 
 
 def _rate(value: float, other: float | None) -> str:
-    """Four digits after the point, more where value and interval are both tiny."""
+    """Return four digits after the point, more where value and interval are both tiny."""
     size = max(abs(value), abs(other or 0.0))
     return f"{value:.4f}" if size >= 0.002 or size == 0.0 else f"{value:.6f}"
 
@@ -126,7 +126,7 @@ def to_markdown(frame: pl.DataFrame) -> str:
 
 
 def to_html(frame: pl.DataFrame) -> str:
-    """Return a table of the page: numbers stand at the right."""
+    """Return a table of the page, with numbers aligned right."""
     numbers = [dtype.is_numeric() for dtype in frame.select(_shown_columns(frame)).dtypes]
     html = plain_table(*text_cells(frame), lambda column, cell: ' class="n"' if numbers[column] else "")
     return f'<div class="wide" tabindex="0">{html}</div>'

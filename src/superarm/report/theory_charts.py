@@ -17,7 +17,7 @@ ALL_MISSES = "all rounds are misses"
 
 
 def bound_floor(k: int, m: int, gamma: float, rounds: int) -> float:
-    """The least that Theorem 6's bound can be on any data: no loss, and the smallest W* with margin 1.
+    """Return the least that Theorem 6's bound can be on any data: no loss, and the smallest W* with margin 1.
 
     With |x| <= 1, a margin of 1 between y and the mean of m labels needs |W*|^2 >= 1/(1 + 1/m).
     """
@@ -27,7 +27,7 @@ def bound_floor(k: int, m: int, gamma: float, rounds: int) -> float:
 def bound_chart(
     name: str, title: str, curves: pl.DataFrame, runs: pl.DataFrame, learners: Sequence[str]
 ) -> Chart:
-    """Misses of the top set against rounds, with the least that the bound can be."""
+    """Return a chart of the misses of the top set against rounds, with the least that the bound can be."""
     k = int(runs.filter(pl.col("data") == title)["k"][0])
     curves = curves.with_columns((pl.col("miss_rate") * pl.col("round")).alias("misses"))
     pairs = list(curves.select("set_size", "gamma").unique(maintain_order=True).iter_rows())
@@ -56,7 +56,7 @@ def bound_chart(
 
 
 def second_moment_charts(name: str) -> list[Chart]:
-    """E|U~|^2 against gamma (k = 10), and against k (gamma = 0.1)."""
+    """Return charts of E|U~|^2 against gamma (k = 10), and against k (gamma = 0.1)."""
     gammas = np.geomspace(0.01, 1.0, 25).round(5).tolist()
     labels = [5, 6, 8, 10, 15, 20, 30, 50, 70, 100, 150, 200]
     over_gamma = {
@@ -82,13 +82,13 @@ def second_moment_charts(name: str) -> list[Chart]:
 
 
 def _mean_second_moment(k: int, m: int, gamma: float, estimate: str) -> float:
-    """E|U~|^2 with y in the top set on nine rounds of ten, the belief of the minimum-variance estimate."""
+    """Return E|U~|^2 with y in the top set on nine rounds of ten, as the minimum-variance estimate assumes."""
     inside, outside = (second_moment(k, m, gamma, estimate, in_top=in_top) for in_top in (True, False))
     return float(SHARE_IN_TOP * inside + (1.0 - SHARE_IN_TOP) * outside)
 
 
 def _second_moment_chart(name: str, title: str, x: str, tables: dict[tuple[int, str], pl.DataFrame]) -> Chart:
-    """Draw the second moment of each (set size, estimate): colours tell the size, dashes the estimate."""
+    """Draw the second moment of each (set size, estimate): a colour for each size, dashes for each estimate."""
     sizes = list(dict.fromkeys(m for m, _ in tables))
     styles = {
         f"{estimate}, m = {m}": LineStyle(PALETTE[sizes.index(m)], DASHES[ESTIMATE_NAMES.index(estimate)])

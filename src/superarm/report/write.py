@@ -72,7 +72,7 @@ def _section(store: Store, experiment: Experiment, learners: list[str]) -> Secti
 
 
 def _default_figures(runs: pl.DataFrame) -> tuple[Figure, ...]:
-    """For a spec that asks for none: error against rounds, and against gamma and m where they vary."""
+    """Return the figures of a spec without any: error against rounds, and against gamma and m where they vary."""
     figures = [Figure("rounds", title="Error against rounds", log=("x",))]
     if len(runs) and runs["gamma"].drop_nulls().n_unique() > 1:
         figures.append(Figure("gamma", title="Error against γ"))
@@ -82,7 +82,7 @@ def _default_figures(runs: pl.DataFrame) -> tuple[Figure, ...]:
 
 
 def _provenance(runs: pl.DataFrame) -> dict[str, str]:
-    """Versions and machines behind the results."""
+    """Return versions and machines behind the results."""
     if not len(runs):
         return {}
     provenance = {
@@ -125,7 +125,7 @@ def _write_files(section: Section, output: Path) -> None:
 
 
 def _rendered(chart: Chart) -> dict[str, bytes]:
-    """A chart as SVG, PDF and PNG, drawn without a browser."""
+    """Return a chart as SVG, PDF and PNG, drawn without a browser."""
     svg = vl_convert.vegalite_to_svg(chart.standalone())
     return {
         "svg": svg.encode(),

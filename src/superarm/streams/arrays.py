@@ -29,7 +29,7 @@ class Arrays:
         shuffle: a new random order on every pass; False keeps the order of X.
         name: how it is called in tables.
         columns: what X was made by, if it was a table.
-        groups: a value for each row; `simulate` tells the coverage of each.
+        groups: a value for each row; `simulate` counts the coverage of each.
 
     >>> stream = Arrays([[3.0, 4.0], [0.0, 2.0]], ["ham", "spam"])
     >>> stream.labels, stream.rows.dense.tolist()
@@ -69,7 +69,7 @@ class Arrays:
         )
 
     def chunks(self, seed: int) -> Iterator[Chunk]:
-        """The rows again and again, in an order that ``seed`` decides."""
+        """Yield the rows again and again, in an order that ``seed`` decides."""
         for epoch in itertools.count():
             order = np.arange(len(self.y))
             if self.shuffle:

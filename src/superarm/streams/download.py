@@ -34,7 +34,7 @@ class RemoteFile:
 
 
 def data_home() -> Path:
-    """Where downloaded data is kept: $SUPERARM_DATA, or the system's folder for caches."""
+    """Return where downloaded data is kept: $SUPERARM_DATA, or the system's folder for caches."""
     return Path(os.environ.get(HOME_VARIABLE) or user_cache_dir("superarm", appauthor=False))
 
 
@@ -70,13 +70,13 @@ def fetch_files(
     mirror: str | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> list[Path]:
-    """The files in the data home: found, copied from an offline directory, or downloaded.
+    """Return the files in the data home: found, copied from an offline directory, or downloaded.
 
     Args:
         files: what to get.
         offline: look here instead of the net.
         mirror: an address to try first; it has the files in folders by data set.
-        progress: called with the number of bytes that came since the last call.
+        progress: called with the number of bytes since the last call.
     """
     paths = []
     for file in files:
@@ -132,7 +132,7 @@ def _download(
 
 
 def _resume(url: str, part: Path, progress: Callable[[int], object] | None) -> None:
-    """Download what is missing of a file; all of it from a server that knows no ranges."""
+    """Download what is missing of a file; all of it from a server without ranges."""
     import requests
 
     have = part.stat().st_size if part.exists() else 0
@@ -152,7 +152,7 @@ def _resume(url: str, part: Path, progress: Callable[[int], object] | None) -> N
 
 
 def _reason(error: Exception) -> str:
-    """Why, in a few words; the libraries below nest their reasons five deep."""
+    """Return why a download failed, in a few words; the libraries' own messages nest five deep."""
     import requests
 
     response = getattr(error, "response", None)

@@ -98,7 +98,7 @@ def extract_features(
     batch: int = 256,
     progress: Callable[[int], object] | None = None,
 ) -> Array:
-    """The 512 features of each image (n, height, width, 1 or 3), pixels in 0..255."""
+    """Return the 512 features of each image (n, height, width, 1 or 3), pixels in 0..255."""
     keras = _keras()
     if pixels.ndim != 4 or pixels.shape[3] not in (1, 3):
         raise InvalidInput.must("pixels", "features", "of shape (n, height, width, 1 or 3)", pixels.shape)
