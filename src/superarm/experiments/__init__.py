@@ -1,7 +1,8 @@
 """Experiments: a spec file -> runs -> an engine -> a store of results.
 
 toml.py, spec.py    the spec file, checked
-runs.py             one run: its key, with the hash of its code, and its result
+runs.py             one run: its key, and its result
+code_digest.py      the hash of the code behind a run, a part of its key
 runner.py           the runs that are missing, in processes or on a cluster
 store.py            results on disk, and as tables
 """
