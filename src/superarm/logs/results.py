@@ -215,7 +215,7 @@ def _chart(evaluation: Evaluation) -> Any:
     import altair as alt
     import polars as pl
 
-    from superarm.report.chart import LIGHT, PALETTE, offline
+    from superarm.report.chart import LIGHT, PALETTE, with_inline_scripts
 
     rows: list[dict[str, Any]] = [
         {
@@ -263,7 +263,9 @@ def _chart(evaluation: Evaluation) -> Any:
         height=280,
         title=alt.TitleParams(f"{title}, estimated from the log", subtitle=note, anchor="start"),
     )
-    return offline(chart.configure(**{key: value for key, value in LIGHT.items() if key != "legend"}))
+    return with_inline_scripts(
+        chart.configure(**{key: value for key, value in LIGHT.items() if key != "legend"})
+    )
 
 
 def _estimate_cells(value: float, low: float, high: float) -> tuple[str, str, str]:

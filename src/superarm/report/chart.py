@@ -158,14 +158,6 @@ def line_chart(
     values = pl.concat([table["low"], table["high"]])
     y_scale = _scale(y, values) if y.log else alt.Scale(domainMin=0.0)
     vertical = alt.Y("mean:Q", title=y.title, scale=y_scale, axis=_axis(y, values))
-    tips = [
-        alt.Tooltip("series:N", title="curve"),
-        alt.Tooltip("x:Q", title=x.short, format=",~g"),
-        alt.Tooltip("mean:Q", title="mean", format=".4~g"),
-        alt.Tooltip("low:Q", title="95 % from", format=".4~g"),
-        alt.Tooltip("high:Q", title="to", format=".4~g"),
-        alt.Tooltip("n:Q", title="runs"),
-    ]
     band = base.mark_area(opacity=0.18).encode(
         y=alt.Y("low:Q", title=y.title, scale=y_scale),
         y2="high:Q",
@@ -178,7 +170,7 @@ def line_chart(
     dots = base.mark_point(filled=True, size=45 if points else 70).encode(
         y=vertical,
         color=colour,
-        tooltip=tips,
+        tooltip=_tooltips(x),
         opacity=alt.condition(pick, alt.value(1.0 if points else 0.0), alt.value(0.0)),
     )
     chart = (band + line + dots).add_params(pick)
@@ -188,16 +180,30 @@ def line_chart(
     return spec
 
 
-def offline(chart: Any) -> Any:
+def _tooltips(x: Axis) -> list[Any]:
+    """Return what the box over a point of a curve shows."""
+    import altair as alt
+
+    return [
+        alt.Tooltip("series:N", title="curve"),
+        alt.Tooltip("x:Q", title=x.short, format=",~g"),
+        alt.Tooltip("mean:Q", title="mean", format=".4~g"),
+        alt.Tooltip("low:Q", title="95 % from", format=".4~g"),
+        alt.Tooltip("high:Q", title="to", format=".4~g"),
+        alt.Tooltip("n:Q", title="runs"),
+    ]
+
+
+def with_inline_scripts(chart: Any) -> Any:
     """Return the chart with a ``save("x.html")`` that writes all scripts into the file: it opens without a network."""
     copy = chart.copy(deep=False)
     kind: Any = type(chart)
-    object.__setattr__(copy, "__class__", _offline(kind))
+    object.__setattr__(copy, "__class__", _inlining_class(kind))
     return copy
 
 
 @cache
-def _offline(kind: Any) -> type:
+def _inlining_class(kind: Any) -> type:
     def save(self: Any, fp: Any, format: str | None = None, **options: Any) -> None:
         if format == "html" or (format is None and str(fp).endswith(".html")):
             options = {"inline": True, **options}

@@ -12,7 +12,7 @@ import polars as pl
 from superarm.errors import InvalidInput
 from superarm.experiments.spec import Figure
 from superarm.experiments.store import Experiment, curve_frame
-from superarm.report.chart import DASHES, PALETTE, Axis, Chart, LineStyle, line_chart, offline
+from superarm.report.chart import DASHES, PALETTE, Axis, Chart, LineStyle, line_chart, with_inline_scripts
 from superarm.report.stats import with_interval, with_series
 from superarm.report.theory_charts import bound_chart, second_moment_charts
 from superarm.simulation import RATES, Trace
@@ -208,7 +208,7 @@ def as_altair(charts: Sequence[Chart]) -> Any:
 
     specs = [chart.standalone() for chart in charts]
     if len(specs) == 1:
-        return offline(alt.Chart.from_dict(specs[0]))
+        return with_inline_scripts(alt.Chart.from_dict(specs[0]))
     shared = {"$schema", "usermeta", "config", "params", "datasets"}  # only the whole may have these
     stacked = {
         "vconcat": [{key: value for key, value in spec.items() if key not in shared} for spec in specs],
@@ -217,7 +217,7 @@ def as_altair(charts: Sequence[Chart]) -> Any:
         "resolve": {"scale": {"color": "independent", "strokeDash": "independent"}},
         "config": specs[0]["config"],
     }
-    return offline(alt.VConcatChart.from_dict(stacked))
+    return with_inline_scripts(alt.VConcatChart.from_dict(stacked))
 
 
 def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
