@@ -247,25 +247,15 @@ def _sparse_row(indices: Any, values: Any, width: int | None, owner: str) -> tup
 
 def conform_row(row: AnyRow, layout: Layout, owner: str) -> AnyRow:
     """Return a checked row in the layout of a learner; for a learner of one kind of rows, both kinds are the same."""
-    if isinstance(row, Row):
-        d, width = len(row.dense), row.width
-        if layout.n_sparse == 0:
-            return densify(row, layout.n_dense)
-        if d == layout.n_dense and width <= layout.n_sparse:
-            return (
-                row
-                if width == layout.n_sparse
-                else Row.from_parts(row.dense, row.indices, row.values, layout.n_sparse)
-            )
-        if d == 0 and width <= layout.n_sparse:
-            return Row.from_parts(
-                np.zeros(layout.n_dense, np.float32), row.indices, row.values, layout.n_sparse
-            )
-        raise InvalidInput.must(
-            "x", owner, f"{layout.kind}, as its first row was", Description(row.layout.kind)
-        )
     if layout.n_sparse == 0:
-        return row
+        return densify(row, layout.n_dense)
+    if isinstance(row, Row):
+        n_dense = len(row.dense)
+        if n_dense not in (0, layout.n_dense) or row.width > layout.n_sparse:
+            wanted = f"{layout.kind}, as its first row was"
+            raise InvalidInput.must("x", owner, wanted, Description(row.layout.kind))
+        dense = row.dense if n_dense else np.zeros(layout.n_dense, np.float32)
+        return Row.from_parts(dense, row.indices, row.values, layout.n_sparse)
     if layout.n_dense:
         return Row.from_parts(row, NO_INDICES, NO_VALUES, layout.n_sparse)
     index = np.flatnonzero(row).astype(np.int32)
@@ -347,23 +337,16 @@ def _dense(X: Any, owner: str) -> Array:
 def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
     """Return rows as one matrix, of this layout or of their own."""
     layout = layout_of(rows[0]) if layout is None else layout
-    if layout.n_sparse == 0:
-        dense_rows: list[Any] = [
-            row if type(row) is np.ndarray else conform_row(row, layout, "Rows") for row in rows
-        ]
-        return Rows(np.concatenate([NO_VALUES, *dense_rows]).reshape(-1, layout.n_dense))
     conformed: list[Any] = [conform_row(row, layout, "Rows") for row in rows]
+    if layout.n_sparse == 0:
+        return Rows(np.concatenate([NO_VALUES, *conformed]).reshape(-1, layout.n_dense))
     starts = np.zeros(len(conformed) + 1, np.int64)
     np.cumsum([len(row.indices) for row in conformed], out=starts[1:])
-    values = np.concatenate([row.values for row in conformed] or [NO_VALUES])
-    indices = np.concatenate([row.indices for row in conformed] or [NO_INDICES])
+    values = np.concatenate([NO_VALUES, *(row.values for row in conformed)])
+    indices = np.concatenate([NO_INDICES, *(row.indices for row in conformed)])
     dense = None
     if layout.n_dense:
-        dense = (
-            np.stack([row.dense for row in conformed])
-            if conformed
-            else np.zeros((0, layout.n_dense), np.float32)
-        )
+        dense = np.concatenate([NO_VALUES, *(row.dense for row in conformed)]).reshape(-1, layout.n_dense)
     return Rows(dense, indices, values, starts, layout.n_sparse)
 
 

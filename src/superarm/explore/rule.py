@@ -160,8 +160,8 @@ class Rule(Parametrised, ABC):
     @property
     def params(self) -> dict[str, Any]:
         """Its own parameters: all but set_size, seed and labels."""
-        own = parameters(type(self)).keys() - parameters(Rule).keys()
-        return {name: getattr(self, name) for name in parameters(type(self)) if name in own}
+        common = parameters(Rule)
+        return {name: getattr(self, name) for name in parameters(type(self)) if name not in common}
 
     def to_dict(self) -> dict[str, Any]:
         """Return its name and parameters, as `rule_from` reads them."""
