@@ -80,14 +80,7 @@ class Arrays:
 def _numbered(y: Any, labels: Sequence[Label] | None) -> tuple[Array, Labels]:
     """Return the label number of each row, and the labels behind the numbers."""
     cells = cell_list(y)
-    if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells):
-        raise InvalidInput.must("y", "Arrays", "one label for each row", Description(f"shape {np.shape(y)}"))
-    label_of: dict[Any, Label] = {cell: to_label(cell) for cell in cells}
-    missing = next((i for i, cell in enumerate(cells) if label_of[cell] is None), None)
-    if missing is not None:
-        raise InvalidInput.must(
-            "y", "Arrays", "a label in every row", Description(f"none in row {missing + 1}")
-        )
+    label_of = _labels_by_cell(cells, np.shape(y))
     are_numbers = all(isinstance(label, int) for label in label_of.values())
     if labels is None:
         if not are_numbers:
@@ -106,3 +99,15 @@ def _numbered(y: Any, labels: Sequence[Label] | None) -> tuple[Array, Labels]:
     if unknown is not None:
         raise InvalidInput.must("y", "Arrays", "made of the given labels", unknown)
     return np.array([number_of[cell] for cell in cells], np.int64), named_labels
+
+
+def _labels_by_cell(cells: list[Any], shape: tuple[int, ...]) -> dict[Any, Label]:
+    """Return the label of each different cell of y; lists and missing labels are refused."""
+    if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells):
+        raise InvalidInput.must("y", "Arrays", "one label for each row", Description(f"shape {shape}"))
+    label_of = {cell: to_label(cell) for cell in cells}
+    missing = next((i for i, cell in enumerate(cells) if label_of[cell] is None), None)
+    if missing is not None:
+        got = Description(f"none in row {missing + 1}")
+        raise InvalidInput.must("y", "Arrays", "a label in every row", got)
+    return label_of
