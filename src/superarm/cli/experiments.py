@@ -178,12 +178,12 @@ def demo(
     Example: **superarm demo**
     """
     require_extra("experiments")
-    from superarm.experiments import DEMO, Store, read_spec
+    from superarm.experiments import DEMO_SPEC, Store, read_spec
     from superarm.report.stats import with_interval
     from superarm.report.tables import mean_and_half
     from superarm.simulation import RATES
 
-    spec = read_spec(DEMO).with_axes(rounds=rounds, seeds=seeds)
+    spec = read_spec(DEMO_SPEC).with_axes(rounds=rounds, seeds=seeds)
     store = Store(output)
     failures = execute([spec], store, RunOptions())
     runs, _ = store.frames(spec.name)

@@ -116,7 +116,7 @@ def move(
     from superarm.journal.postgres_connection import Address
 
     address = Address(to)
-    with progress_bar(None, "events", quiet=as_json) as on_progress:
+    with progress_bar(None, "events", progress=not as_json) as on_progress:
         count = run(journal, address, learner=learner, on_progress=on_progress)
     if as_json:
         print_json({"journal": str(journal), "to": str(address), "events": count})
@@ -147,7 +147,7 @@ def replay(
     check_output(output, "replay", force=force)
     began = perf_counter()
     opened = open_store(journal, read_only=True)
-    with closing(opened), progress_bar(None, "events", quiet=as_json) as on_progress:
+    with closing(opened), progress_bar(None, "events", progress=not as_json) as on_progress:
         done = run(opened, from_start=from_start, learner=learner, on_progress=on_progress)
     seconds = perf_counter() - began
     if output is not None:
@@ -212,7 +212,7 @@ def verify(
         loss = run_accept_loss(journal)
         print(f"{loss.durable:,} events were durable; {journal} goes on after {loss.left:,}", file=sys.stderr)
     began = perf_counter()
-    with progress_bar(None, "events", quiet=as_json) as on_progress:
+    with progress_bar(None, "events", progress=not as_json) as on_progress:
         result = run(journal, learner=learner, with_replay=replay, on_progress=on_progress)
     seconds = perf_counter() - began
     if as_json:

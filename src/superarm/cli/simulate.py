@@ -149,7 +149,7 @@ def _print_traces(
 ) -> None:
     """Print a row for each learner: means over its runs, with half of their 95 % intervals; then its coverages."""
     from superarm._intervals import student_margin
-    from superarm.groups import pooled
+    from superarm.groups import pool_coverage
     from superarm.simulation import NOT_WARM, RATES
 
     rows = []
@@ -175,17 +175,19 @@ def _print_traces(
     title += ", mean ± half of the 95 % interval" if intervals else ""
     print_table(title, ["learner", "m", "scaling", "error", "miss", "shown miss", *sizes, "rounds/s"], rows)
     for spec, runs in traces.items():
-        by_label, by_group = (pooled(getattr(run, part) for run in runs) for part in ("by_label", "by_group"))
+        by_label, by_group = (
+            pool_coverage(getattr(run, part) for run in runs) for part in ("by_label", "by_group")
+        )
         print_group_coverage(spec, by_label, by_group, group)
 
 
 def _as_json(spec: str, data: str, runs: tuple[Trace, ...]) -> dict[str, Any]:
     """Return the runs of a learner as JSON."""
-    from superarm.groups import pooled
+    from superarm.groups import pool_coverage
 
     rates = [run.rates | _coverage_and_size(run) for run in runs]
     coverages = {
-        name: [asdict(part) for part in pooled(getattr(run, name) for run in runs)]
+        name: [asdict(part) for part in pool_coverage(getattr(run, name) for run in runs)]
         for name in ("by_label", "by_group")
     }
     return {

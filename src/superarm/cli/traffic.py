@@ -38,7 +38,7 @@ def traffic(
     stream = open_data(data)
     behaviour = UserBehaviour(users, mean_delay=delay, lost_share=lose, repeated_share=repeat, seed=seed)
     token = os.environ.get("SUPERARM_TOKEN")
-    with progress_bar(decisions, quiet=as_json) as tick:
+    with progress_bar(decisions, progress=not as_json) as tick:
         counts = simulate_users(url, stream, decisions, behaviour=behaviour, token=token, tick=tick)
     if as_json:
         print_json(counts)

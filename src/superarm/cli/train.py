@@ -77,7 +77,9 @@ def train(
         summary = summarize(source, labels=all_labels)
         trained_model = summary.make_learner(learner or "set-logit", seed, set_size)
     repeated = _learnt_before(source, trained_model)
-    with progress_bar(summary.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
+    with progress_bar(
+        summary.rows * (passes if passes == 1 else 2 * passes + 1), progress=not as_json
+    ) as tick:
         result = train_on(
             source, trained_model, summary, passes=passes, holdout=holdout, seed=seed, progress=tick
         )

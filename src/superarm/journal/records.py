@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from orjson import loads
 
-from superarm.groups import group_names
+from superarm.groups import group_name
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ class DecisionRecord:
         context = None if self.decision.context is None else loads(self.decision.context)
         for fields in (self.decision.row(), context):
             if isinstance(fields, dict) and fields.get(column) is not None:
-                return group_names([fields[column]])[0]
-        return group_names([None])[0]
+                return group_name(fields[column])
+        return group_name(None)
 
 
 class RecordCache:
