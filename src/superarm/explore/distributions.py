@@ -103,9 +103,9 @@ class SetDistribution(ABC):
         """Return the probability that it is shown, for each eligible label."""
         return np.diagonal(self.pair_inclusion()).copy()
 
-    def inclusion_given_top(self) -> Array:
-        """Return the inclusion probabilities given the recorded top set; another one was possible only with ties."""
-        return self.inclusion()
+    def mean_over_ties(self, values: Array) -> Array:
+        """Return the mean of ``values`` over the labels that are tied with it, for each eligible label."""
+        return values
 
     def solve(self, pi: Array) -> Array:
         """Return z with G z = pi, for a vector over the eligible labels; NaN where there is none."""
@@ -293,8 +293,11 @@ class TiedSets(SetDistribution):
     def inclusion(self) -> Array:
         return np.asarray(self._blocks.inclusion[self._blocks.block])
 
-    def inclusion_given_top(self) -> Array:
-        return self.one_order.inclusion()
+    def mean_over_ties(self, values: Array) -> Array:
+        group = np.arange(len(self.eligible))  # a label without ties is a group of its own
+        group[self._positions(self._tied)] = [len(group) + number for number in self._tied.values()]
+        sums, sizes = np.bincount(group, values), np.bincount(group)
+        return np.asarray(sums[group] / sizes[group])
 
     def pair_inclusion(self) -> Array:
         return self._blocks.matrix()

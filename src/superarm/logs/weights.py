@@ -46,7 +46,9 @@ class Propensities(NamedTuple):
     propensity: Array  # p(S): as logged, else by the rule; NaN if neither is known
     by_rule: Array  # NaN if the log does not say how the set was drawn
     log_n_sets: Array  # log of the number of sets that were possible
-    excess: Array  # |S n top|, less its expectation by the rule
+    excess: (
+        Array  # |S n top|, where tied labels count by the share of them in the top set, less its expectation
+    )
 
 
 class PolicyWeights(NamedTuple):
@@ -64,8 +66,10 @@ def logged_propensities(batch: LogBatch) -> Propensities:
     for i, logged in enumerate(batch.distributions):
         if logged is not None:
             by_rule[i] = logged.probability(batch.sets[i])
-            expected = logged.inclusion_given_top()[batch.top[i][_index(logged)]].sum()
-            excess[i] = (batch.shown[i] & batch.top[i]).sum() - expected
+            eligible = _index(logged)
+            # which of the tied labels are in the top set may depend on the draw; how many of them are does not
+            in_top = logged.mean_over_ties(batch.top[i][eligible].astype(np.float64))
+            excess[i] = in_top @ (batch.shown[i][eligible] - logged.inclusion())
     propensity = np.where(np.isnan(batch.propensity), by_rule, batch.propensity)
     propensity = np.where(propensity > 0.0, propensity, np.nan)  # what was shown can not have been impossible
     log_n_sets = np.array([log_comb(*sizes) for sizes in zip(n.tolist(), m.tolist(), strict=True)])
