@@ -136,8 +136,9 @@ def test_a_model_that_was_never_wrong_is_not_certain():
     """Expectations that always came true leave no spread; the interval still allows for one surprise."""
     n, half = 500, np.full(500, 0.5)
     sums, f = HitRateSums("set"), (np.arange(n) % 2).astype(float)
-    weights = ImportanceWeights(np.arange(n) // 2 % 2 * 2.0, np.full(n, 2.0), np.full(n, np.nan))
-    sums.add(weights, f, half, f, half, np.ones(n), np.ones(n, bool))
+    weights = ImportanceWeights(np.arange(n) // 2 % 2 * 2.0, np.ones(n), np.full(n, 2.0), np.full(n, np.nan))
+    known = np.ones(n, bool)
+    sums.add(f, weights, has_propensity=known, q_policy=half, q_logged=f, predicted=half)
     found = sums.estimates()[-1]
     assert found.value == pytest.approx(0.5)
     assert 0.003 < found.high - found.low < 0.02

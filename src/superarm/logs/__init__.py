@@ -16,8 +16,8 @@ batch_files.py  whole files: decide for all rows of one, learn later from a file
 
 from superarm.decisions.decision import COLUMNS, Record
 from superarm.logs.columns import LogColumns
+from superarm.logs.estimates import Estimate, RequiredData
 from superarm.logs.evaluation import evaluate
-from superarm.logs.hit_rates import Estimate, RequiredData
 from superarm.logs.log import Log
 from superarm.logs.parsing import BadRow
 from superarm.logs.policies import Policy

@@ -12,7 +12,7 @@ from superarm._intervals import wilson
 from superarm._types import Array
 from superarm.logs.batches import LogBatch
 from superarm.logs.hit_rates import MIN_ROWS, WARNING_Z
-from superarm.logs.weights import Propensities
+from superarm.logs.weights import label_index
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class LogDiagnostics:
     # of rows that tell no rule, and p below 1
     inverse_alone: Array = field(default_factory=lambda: np.zeros(3))
 
-    def add(self, batch: LogBatch, logged: Propensities) -> None:
+    def add(self, batch: LogBatch) -> None:
         """Count rows that have an outcome."""
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())
@@ -45,26 +45,30 @@ class LogDiagnostics:
                     self.max_uniform = min(self.max_uniform, 1.0 - rule["coverage"])
                 if distribution is None:
                     self.unknown_rules.add(rule["name"])
-        sizes_vary = np.array([logged is not None and logged.sizes_vary for logged in batch.distributions])
-        p, drawn_from_several = logged.propensity, sizes_vary | (logged.m < logged.n)
+        distributions, p, by_rule = batch.distributions, batch.propensity, batch.rule_propensity
+        sizes_vary = np.array(
+            [drawn_from is not None and drawn_from.sizes_vary for drawn_from in distributions]
+        )
+        drawn_from_several = sizes_vary | (batch.n_shown < batch.n_eligible)
         self.with_propensity += int((~np.isnan(p)).sum())
         self.certain += int((drawn_from_several & (p > 1.0 - 1e-9)).sum())
-        drawn = ~np.isnan(logged.by_rule) & drawn_from_several
-        self.excess += float(logged.excess[drawn].sum())
-        self.excess_squares += float((logged.excess[drawn] ** 2).sum())
-        comparable = drawn & ~np.isnan(batch.propensity)
+        drawn = ~np.isnan(by_rule) & drawn_from_several
+        excess = excess_of_top_labels(batch)[drawn]
+        self.excess += float(excess.sum())
+        self.excess_squares += float((excess**2).sum())
+        comparable = drawn & ~np.isnan(batch.logged_propensity)
         with np.errstate(divide="ignore"):  # a set that the rule could not have shown
-            wrong = comparable & (np.abs(np.log(batch.propensity / logged.by_rule)) > 0.01)
+            wrong = comparable & (np.abs(np.log(batch.logged_propensity / by_rule)) > 0.01)
         self.contradicting += int(wrong.sum())
         for i in np.flatnonzero(wrong):
             decision = batch.records[i].decision
             decision.n_labels = batch.shown.shape[1]
             ordered = decision.ordered_propensity
-            self.ordered += ordered is not None and abs(ordered / batch.propensity[i] - 1.0) < 0.01
+            self.ordered += ordered is not None and abs(ordered / batch.logged_propensity[i] - 1.0) < 0.01
         counted = ~np.isnan(p) & drawn_from_several & ~sizes_vary
-        ratio = np.exp(-np.log(p[counted]) - logged.log_n_sets[counted])
+        ratio = np.exp(-np.log(p[counted]) - batch.log_n_sets[counted])
         self.inverse += [len(ratio), ratio.sum(), (ratio**2).sum()]
-        alone = np.isnan(logged.by_rule[counted]) & (p[counted] < 1.0)
+        alone = np.isnan(by_rule[counted]) & (p[counted] < 1.0)
         self.inverse_alone += [alone.sum(), ratio[alone].sum(), (ratio[alone] ** 2).sum()]
 
     def warnings(self) -> Iterator[str]:
@@ -122,6 +126,18 @@ class LogDiagnostics:
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the hit rate."""
         return wilson(self.hit_rate, self.rows)
+
+
+def excess_of_top_labels(batch: LogBatch) -> Array:
+    """Return how many labels of the top set each row shows, less what its rule implies; NaN if it names no rule."""
+    excess = np.full(len(batch), np.nan)
+    for i, drawn_from in enumerate(batch.distributions):
+        if drawn_from is not None:
+            eligible = label_index(drawn_from)
+            # which of the tied labels are in the top set may depend on the draw; how many of them are does not
+            in_top = drawn_from.mean_over_ties(batch.top[i][eligible].astype(np.float64))
+            excess[i] = in_top @ (batch.shown[i][eligible] - drawn_from.inclusion())
+    return excess
 
 
 def _mean_and_margin(sums: Array) -> tuple[float, float, float]:

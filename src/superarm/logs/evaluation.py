@@ -17,14 +17,14 @@ from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, coverage_by, group_names
 from superarm.learners import SetLogit
 from superarm.logs.batches import LogBatch, batches, take
-from superarm.logs.calibration import Calibration
 from superarm.logs.diagnostics import LogDiagnostics
-from superarm.logs.hit_rates import Estimate, HitRateSums, best_of
+from superarm.logs.estimates import best_of
+from superarm.logs.hit_rates import HitRateEstimator
 from superarm.logs.log import Log
 from superarm.logs.policies import Policy, PolicyRunner
 from superarm.logs.results import Evaluation, PolicyResult, nested
 from superarm.logs.summary import LogSummary, is_held_out_row, relabel
-from superarm.logs.weights import PolicyWeights, Propensities, logged_propensities, policy_weights
+from superarm.logs.weights import weigh_rows
 from superarm.losses import softmax
 
 
@@ -98,15 +98,14 @@ def run_evaluators(
         rows = [i for i, record in enumerate(batch.records) if is_held_out(record)]
         if rows:
             part = take(batch, rows)
-            logged = logged_propensities(part)
-            diagnostics.add(part, logged)
+            diagnostics.add(part)
             reward_scores = None if model is None else model.scores(part.matrix_for(model))
             scores: dict[int, Array | None] = {}  # several policies may share a learner
             for evaluator in evaluators:
                 ranking = id(evaluator.runner.policy.learner or evaluator)
                 if ranking not in scores:
                     scores[ranking] = evaluator.runner.scores(part)
-                evaluator.add(part, logged, scores[ranking], reward_scores)
+                evaluator.add(part, scores[ranking], reward_scores)
         if model is not None:
             names = model.label_set.all()
             for record in batch.records:
@@ -145,19 +144,17 @@ class PolicyEvaluator:
         self.labels_known = True  # whether every row so far names its right label
         self._log_loss = 0.0
 
-    def add(
-        self, batch: LogBatch, logged: Propensities, scores: Array | None, reward_scores: Array | None
-    ) -> None:
+    def add(self, batch: LogBatch, scores: Array | None, reward_scores: Array | None) -> None:
         """Add rows, the policy's scores of their labels, and a reward model's for policies without probabilities."""
-        weights = policy_weights(batch, logged, self.runner.choose(batch, scores))
+        rows = weigh_rows(batch, self.runner.choose(batch, scores))
         s = scores if self.runner.has_probabilities else reward_scores
         assert s is not None
         p = softmax(s)
-        self.whole.add(batch, logged, weights, p)
+        self.whole.add(rows, p)
         self._log_loss += len(batch) * log_loss((p * batch.shown).sum(axis=1), batch.hit)
         self.labels_known = self.labels_known and all(record.label is not None for record in batch.records)
         if self.labels_known:
-            for record, shown in zip(batch.records, weights.inclusion, strict=True):
+            for record, shown in zip(batch.records, rows.inclusion, strict=True):
                 label = self.labels.number_of_text(record.label)
                 if label is not None:  # else no set could have it
                     self.label_sums[label] += 1.0, shown[label], shown.sum()
@@ -166,7 +163,7 @@ class PolicyEvaluator:
             for name in np.unique(names).tolist():
                 i = np.flatnonzero(names == name)
                 estimator = self.groups.setdefault(name, HitRateEstimator(one_set=self.whole.one_set))
-                estimator.add(take(batch, i), take(logged, i), take(weights, i), p[i])
+                estimator.add(take(rows, i), p[i])
 
     @property
     def log_loss(self) -> float:
@@ -201,41 +198,6 @@ class PolicyEvaluator:
             best = best_of(estimator.estimates())
             rate = (nan, nan, nan) if best is None else (best.value, best.low, best.high)
             yield GroupCoverage(name, estimator.rows, *rate, estimator.mean_size)
-
-
-class HitRateEstimator:
-    """Estimates the hit rate of one policy from rows, as they come.
-
-    Args:
-        one_set: whether the policy shows one certain set for a row; else it draws one of several.
-    """
-
-    def __init__(self, *, one_set: bool) -> None:
-        self.one_set = one_set
-        self.by_set, self.linear, self.calibration = HitRateSums("set"), HitRateSums("linear"), Calibration()
-        self.rows, self.labels_shown = 0, 0.0
-
-    def add(self, batch: LogBatch, logged: Propensities, weights: PolicyWeights, p: Array) -> None:
-        """Add rows, their weights, and the probabilities of their labels by the policy itself or a reward model."""
-        pi, known = weights.inclusion, ~np.isnan(logged.propensity)
-        self.rows, self.labels_shown = self.rows + len(batch), self.labels_shown + float(pi.sum())
-        expected = (p * pi).sum(axis=1), (p * batch.shown).sum(axis=1)
-        calibrated = self.calibration.calibrate(*expected, batch.hit)
-        predicted = calibrated[0]
-        # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
-        q, q_logged = calibrated if self.one_set else expected
-        self.by_set.add(weights.by_set, batch.hit, q, q_logged, predicted, np.ones(len(batch)), known)
-        control = logged.m / np.maximum(pi.sum(axis=1), 1e-300)
-        self.linear.add(weights.linear, batch.hit, *expected, predicted, control, known)
-
-    def estimates(self, level: float = 0.95) -> tuple[Estimate, ...]:
-        """Return all estimates, with intervals of this level."""
-        return (*self.by_set.estimates(level), *self.linear.estimates(level))
-
-    @property
-    def mean_size(self) -> float:
-        """How many labels the policy would have shown, on average."""
-        return self.labels_shown / self.rows if self.rows else nan
 
 
 def _column_value(record: Record, name: str) -> Any:

@@ -14,7 +14,8 @@ from superarm._extras import require_extra
 from superarm._html import Markup, chips, interval_bar, rate, table
 from superarm.errors import InvalidInput
 from superarm.groups import GroupCoverage
-from superarm.logs.hit_rates import MAX_UNSUPPORTED, Estimate, RequiredData, best_of
+from superarm.logs.estimates import Estimate, RequiredData, best_of
+from superarm.logs.hit_rates import MAX_UNSUPPORTED
 from superarm.logs.policies import Policy
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from superarm.decisions.decision import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
 from superarm.logs.diagnostics import LogDiagnostics
+from superarm.logs.estimates import Estimate, best_of
 from superarm.logs.evaluation import PolicyEvaluator, log_loss, run_evaluators
-from superarm.logs.hit_rates import Estimate, best_of
 from superarm.logs.log import Log
 from superarm.logs.policies import Policy, has_probabilities
 from superarm.logs.summary import LogSummary, is_held_out_row, label_numbers, relabel
