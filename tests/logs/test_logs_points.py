@@ -19,7 +19,7 @@ from superarm.logs import (
 )
 from superarm.logs.calibration import Calibration
 from superarm.logs.hit_rates import HitRateSums
-from superarm.logs.results import nested
+from superarm.logs.nested import tighten_nested
 from superarm.logs.weights import ImportanceWeights
 
 K, D, M = 8, 5, 3
@@ -78,7 +78,7 @@ def nested_estimates(*results):
     learner = sa.SetLogit(n_labels=K, n_features=D, set_size=M)
     policies = [Policy("it", learner=learner, set_size=result.set_size) for result in results]
     estimators = [lambda level, result=result: result.estimates for result in results]  # as wide at any level
-    return [result.best for result in nested(results, policies, estimators)]
+    return [result.best for result in tighten_nested(results, policies, estimators)]
 
 
 def test_what_hits_with_fewer_labels_hits_with_more():

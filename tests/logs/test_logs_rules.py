@@ -238,7 +238,7 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
     loaded = sa.load(tmp_path / "model.npz")
     policy = PolicyRunner(Policy("draws", learner=loaded, rule="own"), summary)
     batch = take(next(batches(log, summary.label_set)), range(50))
-    draws = policy.choose(batch, policy.scores(batch))
+    draws = policy.distributions(batch, policy.scores(batch))
     for i, one in enumerate(batch.records):
         for turn in range(3):
             at = loaded.cursor()  # the learner's own clock does not move

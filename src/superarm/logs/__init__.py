@@ -18,11 +18,12 @@ from superarm.decisions.decision import COLUMNS, Record
 from superarm.logs.columns import LogColumns
 from superarm.logs.estimates import Estimate, RequiredData
 from superarm.logs.evaluation import evaluate
+from superarm.logs.holdout import is_held_out_row
 from superarm.logs.log import Log
 from superarm.logs.parsing import BadRow
 from superarm.logs.policies import Policy
 from superarm.logs.results import Evaluation, PolicyResult
-from superarm.logs.summary import LogSummary, is_held_out_row, summarize
+from superarm.logs.summary import LogSummary, summarize
 from superarm.logs.training import TrainingResult, train
 from superarm.logs.writer import Writer
 

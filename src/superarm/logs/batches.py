@@ -18,7 +18,7 @@ from superarm.explore import SetDistribution, distribution_of
 from superarm.explore.dilute_probabilities import log_comb
 from superarm.learners import Learner
 from superarm.logs.parsing import BadRow
-from superarm.logs.summary import relabel
+from superarm.logs.relabel import relabel
 
 T = TypeVar("T")
 

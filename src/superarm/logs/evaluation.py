@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import nan
@@ -20,10 +19,14 @@ from superarm.logs.batches import LogBatch, batches, take
 from superarm.logs.diagnostics import LogDiagnostics
 from superarm.logs.estimates import best_of
 from superarm.logs.hit_rates import HitRateEstimator
+from superarm.logs.holdout import is_held_out_row
 from superarm.logs.log import Log
+from superarm.logs.nested import tighten_nested
+from superarm.logs.parsing import parse_object
 from superarm.logs.policies import Policy, PolicyRunner
-from superarm.logs.results import Evaluation, PolicyResult, nested
-from superarm.logs.summary import LogSummary, is_held_out_row, relabel
+from superarm.logs.relabel import relabel
+from superarm.logs.results import Evaluation, PolicyResult
+from superarm.logs.summary import LogSummary
 from superarm.logs.weights import weigh_rows
 from superarm.losses import softmax
 
@@ -61,8 +64,14 @@ def evaluate(
             return False
         return holdout is None or is_held_out_row(record.row_number, holdout, seed)
 
-    records = with_progress(log, progress, summary.rows, "rows")
-    run_evaluators(evaluators, records, summary, is_held_out, diagnostics)
+    def answered() -> Iterator[Record]:
+        for record in with_progress(log, progress, summary.rows, "rows"):
+            if record.hit is not None:
+                yield record
+            else:
+                diagnostics.unanswered += is_held_out(record)
+
+    run_evaluators(evaluators, answered(), summary, is_held_out, diagnostics)
     if not diagnostics.rows:
         raise InvalidInput(f"{log.name} has no held-out rows that have an outcome")
     low, high = diagnostics.interval
@@ -75,7 +84,7 @@ def evaluate(
         low=low,
         high=high,
         warnings=tuple(diagnostics.warnings()) or tuple(weight_warnings(results)),
-        results=tuple(nested(results, policies, [evaluator.whole.estimates for evaluator in evaluators])),
+        results=tuple(tighten_nested(results, policies, [one.whole.estimates for one in evaluators])),
     )
 
 
@@ -84,32 +93,34 @@ def run_evaluators(
     records: Iterable[Record],
     summary: LogSummary,
     is_held_out: Callable[[Record], bool],
-    diagnostics: LogDiagnostics,
+    diagnostics: LogDiagnostics | None = None,
 ) -> None:
     """Add the held-out rows among ``records`` to evaluators and diagnostics.
 
     Where a policy has no probabilities, a reward model has: it learns from every row after that was evaluated.
     """
-    labels, model = summary.label_set, None
+    labels, reward_model = summary.label_set, None
     if not all(evaluator.runner.has_probabilities for evaluator in evaluators):
-        model = SetLogit(**summary.learner_params)
-        summary.declare_columns(model)
-    for batch in batches(_counted(records, diagnostics, is_held_out), labels):
-        rows = [i for i, record in enumerate(batch.records) if is_held_out(record)]
-        if rows:
-            part = take(batch, rows)
-            diagnostics.add(part)
-            reward_scores = None if model is None else model.scores(part.matrix_for(model))
-            scores: dict[int, Array | None] = {}  # several policies may share a learner
+        reward_model = SetLogit(**summary.learner_params)
+        summary.declare_columns(reward_model)
+    for batch in batches(records, labels):
+        held_out = take(batch, [i for i, record in enumerate(batch.records) if is_held_out(record)])
+        if len(held_out):
+            if diagnostics is not None:
+                diagnostics.add(held_out)
+            reward_scores = None
+            if reward_model is not None:
+                reward_scores = reward_model.scores(held_out.matrix_for(reward_model))
+            scores: dict[int, Array] = {}  # several policies may share a learner
             for evaluator in evaluators:
                 ranking = id(evaluator.runner.policy.learner or evaluator)
                 if ranking not in scores:
-                    scores[ranking] = evaluator.runner.scores(part)
-                evaluator.add(part, scores[ranking], reward_scores)
-        if model is not None:
-            names = model.label_set.all()
+                    scores[ranking] = evaluator.runner.scores(held_out)
+                evaluator.add(held_out, scores[ranking], reward_scores)
+        if reward_model is not None:
+            names = reward_model.label_set.all()
             for record in batch.records:
-                model.update(relabel(record, labels, names), hit=record.hit)
+                reward_model.update(relabel(record, labels, names), hit=record.hit)
 
 
 def weight_warnings(results: Sequence[PolicyResult]) -> Iterator[str]:
@@ -124,14 +135,6 @@ def weight_warnings(results: Sequence[PolicyResult]) -> Iterator[str]:
             return
 
 
-def _counted(
-    records: Iterable[Record], diagnostics: LogDiagnostics, is_held_out: Callable[[Record], bool]
-) -> Iterator[Record]:
-    for record in records:
-        diagnostics.unanswered += record.hit is None and is_held_out(record)
-        yield record
-
-
 class PolicyEvaluator:
     """Evaluates one policy by rows, as they come: all of them, by label, and by the values of a column."""
 
@@ -144,9 +147,9 @@ class PolicyEvaluator:
         self.labels_known = True  # whether every row so far names its right label
         self._log_loss = 0.0
 
-    def add(self, batch: LogBatch, scores: Array | None, reward_scores: Array | None) -> None:
+    def add(self, batch: LogBatch, scores: Array, reward_scores: Array | None) -> None:
         """Add rows, the policy's scores of their labels, and a reward model's for policies without probabilities."""
-        rows = weigh_rows(batch, self.runner.choose(batch, scores))
+        rows = weigh_rows(batch, self.runner.distributions(batch, scores))
         s = scores if self.runner.has_probabilities else reward_scores
         assert s is not None
         p = softmax(s)
@@ -202,13 +205,7 @@ class PolicyEvaluator:
 
 def _column_value(record: Record, name: str) -> Any:
     """Return a column of a row of a log: one of its own, or one of those that x or the context holds by name."""
-    context: Any = record.context
-    if isinstance(context, str) and context.lstrip().startswith("{"):  # of a CSV
-        try:
-            context = json.loads(context)
-        except ValueError:  # a text that only looks like JSON has no columns
-            context = None
-    for values in (record.extra_columns, record.decision.x, context):
+    for values in (record.extra_columns, record.decision.x, parse_object(record.context)):
         if isinstance(values, dict) and values.get(name) is not None:
             return values[name]
     return None
