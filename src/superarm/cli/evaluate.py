@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from math import ceil, isnan
 from pathlib import Path
@@ -102,7 +103,7 @@ def evaluate(
     if figure is not None:
         require_extra("plots")
     check_output(figure, "evaluate", force=force, option="--figure", endings=FIGURES)
-    drawing_rules = _rules(rule, gamma, draw, grid)
+    rules = _rules(rule, gamma, draw, grid)
     models = {str(path): load(path) for path in model or []}
     if models and (reading.kinds or reading.columns is not None):
         got = ", ".join(reading.kinds) or str(reading.columns)
@@ -127,17 +128,28 @@ def evaluate(
             assert split is not None
             learners[spec] = summary.make_learner(spec, split.seed, sizes[-1])
             train(source, learners[spec], summary, passes=passes, **split._asdict(), progress=tick)
-        rankings: list[dict[str, Any]] = [
-            {"name": name, "learner": trained, "coverage": level}
-            for name, trained in learners.items()
-            for level in coverages
+        usual_sizes = [size or summary.set_size for size in sizes]
+        policies = [
+            *_ranked({name: {"learner": one} for name, one in learners.items()}, sizes, rules, coverages),
+            *_ranked({text: {"scores": split_commas(text)} for text in scores or []}, usual_sizes, rules),
+            *_ranked(
+                {text: {"probabilities": split_commas(text)} for text in probabilities or []},
+                usual_sizes,
+                rules,
+            ),
+            *_ranked({text: {"fixed": split_commas(text)} for text in fixed or []}, [None], rules),
         ]
-        rankings += [{"name": text, "scores": split_commas(text)} for text in scores or []]
-        rankings += [{"name": text, "probabilities": split_commas(text)} for text in probabilities or []]
-        policies = _policies(rankings, fixed or [], sizes, summary.set_size, drawing_rules)
-        held_out = {"holdout": None} if split is None else split._asdict()
-        judged = {**held_out, "with_propensity": with_propensity, "group": group}
-        evaluation = evaluate_policies(source, policies, summary, **judged, progress=tick)
+        if not policies:
+            raise InvalidInput("no policy: give --model, --learner, --scores, --probabilities or --fixed")
+        evaluation = evaluate_policies(
+            source,
+            policies,
+            summary,
+            **({"holdout": None} if split is None else split._asdict()),
+            with_propensity=with_propensity,
+            group=group,
+            progress=tick,
+        )
     if as_json:
         print_json({"logs": [str(path) for path in log], **_as_json(evaluation)})
     else:
@@ -219,26 +231,22 @@ def _check_coverage(coverage: str | None, others: dict[str, object]) -> None:
         raise InvalidInput.must("--coverage", "evaluate", wanted, coverage)
 
 
-def _policies(
-    rankings: list[dict[str, Any]],
-    fixed: list[str],
-    sizes: list[int | None],
-    usual: int,
+def _ranked(
+    rankings: dict[str, dict[str, Any]],
+    sizes: Sequence[int | None],
     rules: list[Rule | Literal["own"] | None],
+    coverages: Sequence[float | None] = (None,),
 ) -> list[Policy]:
-    """All combinations; those that are no learner's show ``usual`` labels if nothing else is said."""
+    """The policies of these names: what each ranks by, with every size, rule and coverage."""
     from superarm.logs import Policy
 
-    policies = [
-        Policy(**ranking, set_size=size or (None if "learner" in ranking else usual), rule=rule)
-        for ranking in rankings
+    return [
+        Policy(name, **ranking, set_size=size, rule=rule, coverage=coverage)
+        for name, ranking in rankings.items()
+        for coverage in coverages
         for size in sizes
         for rule in rules
     ]
-    policies += [Policy(text, fixed=split_commas(text), rule=rule) for text in fixed for rule in rules]
-    if not policies:
-        raise InvalidInput("no policy: give --model, --learner, --scores, --probabilities or --fixed")
-    return policies
 
 
 def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[Rule | Literal["own"] | None]:

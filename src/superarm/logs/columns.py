@@ -48,7 +48,7 @@ class LogColumns:
         object.__setattr__(self, "labels", (given,) if isinstance(given, str) else tuple(given))
 
     @property
-    def named(self) -> dict[str, str]:
+    def renamed(self) -> dict[str, str]:
         """The columns that are not called as by default, by what they hold."""
         defaults = {one.name: one.default for one in fields(LogColumns)}
         names = {part: getattr(self, part) for part in ("hit", "label", "propensity", "eligible")}
@@ -164,6 +164,7 @@ class NamedFeatures(FeatureReader):
 def find_features(
     sample: Sequence[dict[str, Any]],
     rows: Iterable[dict[str, Any]],
+    *,
     columns: LogColumns,
     reserved: Mapping[str, str],
     declared: Sequence[Columns],

@@ -6,8 +6,8 @@
     pi, pi-dr   the same as ips and dr, with the linear weights (see weights.py)
 
 (w - 1) and (w q_S - q_B) are 0 on average, so b and c may be anything: they are those of least variance in the sample
-(control variates; Vlassis et al. 2021), by which dr is never worse than the others for long. b = 0 and c = 1 is the
-doubly robust estimate as it is usually written.
+(control variates; Vlassis et al. 2021), so with many rows dr has at most the variance of the others. b = 0 and c = 1
+is the doubly robust estimate as it is usually written.
 
 All are sums over rows, so a log of any length is read once and nothing is kept. The intervals are
 Student's, with as many degrees of freedom as the weights leave effective rows: n E[w]^2 / E[w^2],
@@ -16,10 +16,10 @@ harmless just when the heavy ones are missing), and else the sample's. If a few 
 the others, the spread is known from those alone: it is as well known as from (sum E[w^2])^2 / sum E[w^4] rows, with
 E[w^4] = E[w^2]^3 of a weight that is either 0 or heavy.
 
-Some rows cannot answer: their sets could not show what the policy would. A few others would need weights so
-heavy that they drown the rest. Which ones is decided by E[w^2] alone, never by what was drawn, so that the
+Some rows have no weight: their sets could not show what the policy would. A few others would need weights so
+heavy that they outweigh all the rest. These are left out, by E[w^2] alone and never by what was drawn, so that the
 others stay unbiased. In such rows any outcome is possible, and the interval is made wider by their share; the value
-takes q_B there (ips and snips: what the others gave).
+takes q_B there (ips and snips: the value in the others).
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ class RowSums(NamedTuple):
     @property
     def n_eff(self) -> Array:
         """The effective sample size."""
-        return np.asarray(self.weight**2 / np.maximum(self.weight_square, 1e-300))
+        return np.minimum(self.rows, self.weight**2 / np.maximum(self.weight_square, 1e-300))
 
     @property
     def variance_rows(self) -> Array:
         """How many rows the spread is known from."""
-        return np.asarray(self.weight_square**2 / np.maximum(self.weight_fourth, 1e-300))
+        return np.minimum(self.rows, self.weight_square**2 / np.maximum(self.weight_fourth, 1e-300))
 
     @property
     def means(self) -> Array:
@@ -118,6 +118,27 @@ class RowSums(NamedTuple):
         value = means[Y] - b @ (means[CONTROLS] - EXPECTED_CONTROLS)
         return float(value), float(covariance[Y, Y] - b @ shared)
 
+    def standard_error(self, value: float, variance: float, *, with_controls: bool) -> float:
+        """Return that of an estimate with this variance of its terms: at least what few hits or misses leave open."""
+        n, n_eff = float(self.rows), float(self.n_eff)
+        error = sqrt(max(variance, 0.0) / max(n - 1, 1))
+        if n_eff > 0 and n_eff * min(value, 1 - value) < MIN_COUNT:
+            # of what has hardly been seen, the sample's own spread says little: two rows more, a hit and a miss
+            moderate = (n_eff * min(max(value, 0.0), 1.0) + 1) / (n_eff + 2)
+            error = max(error, sqrt(moderate * (1 - moderate) / n_eff))
+        if with_controls and self.residual < MIN_COUNT:
+            # answers that were not expected: as if there had been one more
+            error = max(error, sqrt((self.residual + 1.0) * self.weight_square / n) / n)
+        return error
+
+
+class KeptRows(NamedTuple):
+    """The rows that an estimate is made of."""
+
+    sums: RowSums
+    left_out: float  # the share of the other rows
+    left_out_predicted: float  # the sum of the predictions for those
+
 
 class HitRateSums:
     """Sums over rows with one kind of weight: of whole sets, or linear ones."""
@@ -125,12 +146,10 @@ class HitRateSums:
     def __init__(self, kind: Literal["set", "linear"]) -> None:
         self.kind = kind
         self.max_weight = 0.0
-        self.unknown = 0  # rows that do not say how probable their set was
+        self.without_propensity = 0  # rows that do not say how probable their set was
         self.unsupported = 0.0  # rows without a weight
         self.unsupported_predicted = 0.0  # the sum of the predictions for them
-        self.bins = RowSums(
-            np.zeros((BINS, 4, 4)), *np.zeros((7, BINS))
-        )  # by how heavy a row's weight may be
+        self.bins = RowSums(np.zeros((BINS, 4, 4)), *np.zeros((7, BINS)))  # by how heavy weights may be
         self.uniform_weight = self.uniform_square = 0.0  # E[w] and E[w^2], had the sets been uniform
 
     def add(
@@ -151,7 +170,7 @@ class HitRateSums:
             predicted: the expected hit of the policy's set, used where a row has no weight.
         """
         supported = ~np.isnan(weights.w)
-        self.unknown += int((~has_propensity).sum())
+        self.without_propensity += int((~has_propensity).sum())
         self.unsupported += float((~supported).sum())
         self.unsupported_predicted += float(predicted[~supported].sum())
         if_uniform = ~np.isnan(weights.uniform_mean_square)
@@ -184,7 +203,7 @@ class HitRateSums:
         return {
             "kind": self.kind,
             "max_weight": self.max_weight,
-            "unknown": self.unknown,
+            "unknown": self.without_propensity,
             "unsupported": [self.unsupported, self.unsupported_predicted],
             "bins": [sums.tolist() for sums in self.bins],
             "uniform": [self.uniform_weight, self.uniform_square],
@@ -193,7 +212,7 @@ class HitRateSums:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> HitRateSums:
         sums = cls(data["kind"])
-        sums.max_weight, sums.unknown = data["max_weight"], data["unknown"]
+        sums.max_weight, sums.without_propensity = data["max_weight"], data["unknown"]
         sums.unsupported, sums.unsupported_predicted = data["unsupported"]
         sums.uniform_weight, sums.uniform_square = data["uniform"]
         sums.bins = RowSums(*map(np.array, data["bins"]))
@@ -206,15 +225,11 @@ class HitRateSums:
     @property
     def expected(self) -> float:
         """The mean of the predictions."""
-        return (
-            (self.unsupported_predicted + float(self.bins.predicted.sum())) / self.rows if self.rows else nan
-        )
+        total = self.unsupported_predicted + float(self.bins.predicted.sum())
+        return total / self.rows if self.rows else nan
 
-    def _trimmed(self) -> tuple[RowSums, float, float]:
-        """Return the sums over the rows to use, the share of the others, and the sum of the predictions for those.
-
-        Left out are the rows of the heaviest bins, as many as make the interval narrowest.
-        """
+    def _kept_rows(self) -> KeptRows:
+        """Return the rows to use: those of the heaviest bins are left out, as many as make the interval narrowest."""
         up_to = RowSums(*(np.cumsum(sums, axis=0) for sums in self.bins))
         n, rows = self.rows, up_to.rows
         left_out = 1.0 - rows / n
@@ -226,68 +241,65 @@ class HitRateSums:
         last = int(np.argmin(width))
         kept = RowSums(*(sums[last] for sums in up_to))
         predicted = self.unsupported_predicted + up_to.predicted[-1] - kept.predicted
-        return kept, float(left_out[last]), float(predicted)
+        return KeptRows(kept, float(left_out[last]), float(predicted))
 
     def estimates(self, level: float = 0.95) -> list[Estimate]:
         """Return all estimates that these weights give, with intervals of this level."""
         names = ("ips", "snips", "dr") if self.kind == "set" else ("pi", "pi-dr")
         if self.rows < 2 or self.bins.rows.sum() < 2:
             why = "the log never shows a set of this policy's"
-            if self.unknown and self.unknown >= self.unsupported:
+            if self.without_propensity and self.without_propensity >= self.unsupported:
                 why = "the log does not say how probable its sets were"
             elif self.rows < 2:
                 why = "too few rows"
             return [Estimate(name, nan, nan, nan, 0, 0.0, 0.0, 0.0, nan, 1.0, why) for name in names]
-        s, unsupported, q_unsupported = self._trimmed()
-        n, n_eff = float(s.rows), float(min(s.rows, s.n_eff))
-        freedom = min(n_eff, float(s.variance_rows)) - 1
-        problem = self._problem(s, unsupported)
+        kept, left_out, left_out_predicted = self._kept_rows()
+        problem = self._problem(kept, left_out)
 
-        def estimate(name: str, value: float, variance: float, predicted: float, fitted: int = 0) -> Estimate:
-            error = sqrt(max(variance, 0.0) / max(n - 1, 1))
-            if n_eff > 0 and n_eff * min(value, 1 - value) < MIN_COUNT:
-                # of what has hardly been seen, the sample's own spread says little: two rows more,
-                # a hit and a miss
-                moderate = (n_eff * min(max(value, 0.0), 1.0) + 1) / (n_eff + 2)
-                error = max(error, sqrt(moderate * (1 - moderate) / n_eff))
-            if fitted and s.residual < MIN_COUNT:
-                # answers that were not expected: as if there had been one more
-                error = max(error, sqrt((s.residual + 1.0) * s.weight_square / n) / n)
-            margin = student_margin(error, freedom - fitted, level)
+        def estimate(
+            name: str, value: float, variance: float, elsewhere: float | None = None, fitted: int = 0
+        ) -> Estimate:
+            """``elsewhere``: the hit rate in rows that are left out; else the same."""
+            error = kept.standard_error(value, variance, with_controls=fitted > 0)
+            margin = student_margin(error, float(min(kept.n_eff, kept.variance_rows)) - 1 - fitted, level)
+            share = 1.0 - left_out
             return Estimate(
                 name=name,
-                value=(1.0 - unsupported) * value + predicted,
-                low=(1.0 - unsupported) * max(0.0, value - margin),
-                high=(1.0 - unsupported) * min(1.0, value + margin) + unsupported,
-                rows=round(n),
-                n_eff=n_eff,
+                value=share * value + (left_out * value if elsewhere is None else elsewhere),
+                low=share * max(0.0, value - margin),
+                high=share * min(1.0, value + margin) + left_out,
+                rows=round(float(kept.rows)),
+                n_eff=float(kept.n_eff),
                 max_weight=self.max_weight,
-                overlap=float(s.used) / n,
-                mean_weight=s.mean_weight()[0],
-                unsupported=unsupported,
+                overlap=float(kept.used / kept.rows),
+                mean_weight=kept.mean_weight()[0],
+                unsupported=left_out,
                 problem=problem,
             )
 
-        simple, ratio = s.plain(), s.self_normalized()
-        estimates = [estimate(names[0], *simple, unsupported * simple[0])]
+        estimates = [estimate(names[0], *kept.plain())]
         if self.kind == "set":
-            estimates.append(estimate("snips", *ratio, unsupported * ratio[0]))
-        robust = estimate(names[-1], *s.controlled(), q_unsupported / self.rows, len(CONTROLS))
-        return [*estimates, robust]
+            estimates.append(estimate("snips", *kept.self_normalized()))
+        predicted = left_out_predicted / self.rows
+        return [*estimates, estimate(names[-1], *kept.controlled(), predicted, len(CONTROLS))]
 
-    def _problem(self, s: RowSums, unsupported: float) -> str:
-        """Return why the sums over the rows to use give no sound estimate; empty if they do."""
-        n_eff, variance_rows = (float(min(s.rows, number)) for number in (s.n_eff, s.variance_rows))
-        mean, bias = s.mean_weight()[0], s.weight_bias()
+    def _problem(self, kept: RowSums, left_out: float) -> str:
+        """Return why these rows give no sound estimate; empty if they do."""
+        n_eff, variance_rows = float(kept.n_eff), float(kept.variance_rows)
+        mean, bias = kept.mean_weight()[0], kept.weight_bias()
         # by the log's own hit rate: a rule that looked at the weighted hits would pick lucky samples
-        hits, row_count = n_eff * float(s.hits / s.rows), f"{self.rows:,}"
-        if s.used == 0:
+        hits, row_count = n_eff * float(kept.hits / kept.rows), f"{self.rows:,}"
+        if kept.used == 0:
             return "the log never shows a set of this policy's"
-        if unsupported > MAX_UNSUPPORTED:
-            why = "do not say how probable their set was" if self.unknown else "could not show its sets"
-            return f"{unsupported:.0%} of {row_count} rows {why}; at most {MAX_UNSUPPORTED:.0%} may"
+        if left_out > MAX_UNSUPPORTED:
+            why = (
+                "do not say how probable their set was"
+                if self.without_propensity
+                else "could not show its sets"
+            )
+            return f"{left_out:.0%} of {row_count} rows {why}; at most {MAX_UNSUPPORTED:.0%} may"
         if n_eff < MIN_ROWS:
-            size = f"an effective sample size of {n_eff:.0f}, from {s.used:,.0f} of {row_count} rows"
+            size = f"an effective sample size of {n_eff:.0f}, from {kept.used:,.0f} of {row_count} rows"
             return f"{size}: it takes {MIN_ROWS}"
         if variance_rows < MIN_VARIANCE_ROWS:
             few = f"a few of {row_count} rows weigh so much that they decide: the spread is that of"
@@ -308,15 +320,15 @@ class HitRateSums:
         if not hit_rate:  # rows without a hit do not tell
             return RequiredData(rows, uniform)
         min_n_eff = max(MIN_ROWS, MIN_HITS / hit_rate)
-        unsupported = 1.0
+        left_out = 1.0
         if self.bins.rows.sum() >= 2:
-            s, unsupported, _ = self._trimmed()
-            n_eff, variance_rows, bias = float(s.n_eff), float(s.variance_rows), s.weight_bias()
-            if unsupported <= MAX_UNSUPPORTED and n_eff > 0 and not bias:  # else more rows are of no use
+            kept, left_out, _ = self._kept_rows()
+            n_eff, variance_rows, bias = float(kept.n_eff), float(kept.variance_rows), kept.weight_bias()
+            if left_out <= MAX_UNSUPPORTED and n_eff > 0 and not bias:  # else more rows are of no use
                 rows = ceil(self.rows * max(min_n_eff / n_eff, MIN_VARIANCE_ROWS / variance_rows, 1.0))
             if bias and n_eff >= MIN_ROWS and variance_rows >= MIN_VARIANCE_ROWS:
                 propensities = "doubtful" if bias < 0 else "wrong"
-        if unsupported > MAX_UNSUPPORTED and self.unknown:
+        if left_out > MAX_UNSUPPORTED and self.without_propensity:
             propensities = "missing"
         if self.uniform_weight > 0 and propensities not in ("missing", "wrong"):
             # a share u makes E[w^2] at most 1/u of theirs

@@ -194,7 +194,15 @@ class Log:
         reserved = self.columns.reserved
         reserved = {name: why for name, why in reserved.items() if name not in self._unrelated}
         rows = (row for row in _rows(source) if isinstance(row, dict))
-        return find_features(sample, rows, self.columns, reserved, declared, self.separator, self.name)
+        return find_features(
+            sample,
+            rows,
+            columns=self.columns,
+            reserved=reserved,
+            declared=declared,
+            separator=self.separator,
+            owner=self.name,
+        )
 
     def _unrelated_columns(self, sample: list[dict[str, Any]], owner: str) -> set[str]:
         """Return the columns that are called like one of superarm's and hold something else in all first rows."""
@@ -224,7 +232,7 @@ class Log:
                 raise InvalidInput.must("labels column", owner, f"one of {listed}", name, choices=names)
         if c.hit not in names and c.label not in names:
             raise InvalidInput.must("hit column", owner, f"one of {listed}", c.hit, choices=names)
-        for part, name in c.named.items():
+        for part, name in c.renamed.items():
             if name not in names and not any(name in row for row in self._dict_rows()):
                 raise InvalidInput.must(f"{part} column", owner, f"one of {listed}", name, choices=names)
         for name in c.features or ():

@@ -130,16 +130,16 @@ class PolicyRunner:
 
     def __init__(self, policy: Policy, summary: LogSummary) -> None:
         self.policy, self.labels, self.n_features = policy, summary.label_set, summary.n_features
-        self.order_known = summary.labels is None or summary.labels_given
+        self.labels_in_order = summary.labels is None or summary.labels_given
         labels, learner = self.labels, policy.learner
-        self.order: Any = None  # of the log's labels among the learner's own
+        self.learner_order: list[int] | None = None  # the log's labels among the learner's own
         if learner is not None:
             own, logged = ([str(label) for label in known.all()] for known in (learner.label_set, labels))
             if sorted(own) != sorted(logged):
                 wanted = f"those of the log, {tuple(labels.all())}"
                 raise InvalidInput.must("labels", policy.name, wanted, tuple(learner.label_set.all()))
             if own != logged:
-                self.order = [own.index(label) for label in logged]
+                self.learner_order = [own.index(label) for label in logged]
         self.fixed = (
             None if policy.fixed is None else label_numbers(labels, policy.fixed, "fixed", policy.name)
         )
@@ -179,7 +179,7 @@ class PolicyRunner:
         if learner is None:
             return self._given_scores(batch)
         s = learner.scores(batch.matrix_for(learner))
-        return s if self.order is None else s[:, self.order]
+        return s if self.learner_order is None else s[:, self.learner_order]
 
     @property
     def shows_one_set(self) -> bool:
@@ -250,7 +250,7 @@ class PolicyRunner:
             s = np.full(k, -FLOAT32_MAX if what == "scores" else 0.0)
             s[numbers] = parse_numbers(list(value.values()), field, where)
             return s
-        if not self.order_known:
+        if not self.labels_in_order:
             wanted = "given, in the order of the list, where scores come without their labels"
             raise InvalidInput.must("labels", self.policy.name, wanted, Description("those found in the log"))
         s = np.asarray(parse_numbers(value, field, where))
