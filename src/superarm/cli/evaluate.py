@@ -118,8 +118,8 @@ def evaluate(
         labels=_labels(labels, first_model),
         n_features=None if first_model is None else first_model.n_features,
     )
-    sizes = _values("--set-size", set_size, int, grid)
-    coverages = _values("--coverage", coverage, float, grid)
+    sizes = _numbers("--set-size", set_size, int, grid)
+    coverages = _numbers("--coverage", coverage, float, grid)
     other_policies = {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities}
     _check_coverage(coverage, other_policies | {"--gamma": gamma, "--rule": rule, "--draw": draw})
     with progress_bar(summary.rows * (1 + passes * len(learner or [])), quiet=as_json) as tick:
@@ -210,7 +210,7 @@ def _split(
     return splits.pop() if splits else wanted
 
 
-def _values(option: str, text: str | None, kind: type[T], grid: bool) -> list[T | None]:
+def _numbers(option: str, text: str | None, kind: type[T], grid: bool) -> list[T | None]:
     """The numbers of an option; ``None`` if it is left out."""
     if text is None:
         return [None]
@@ -261,7 +261,7 @@ def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[R
     if own:
         return ["own"]
     if text is None:
-        shares = _values("--gamma", gamma, float, grid)
+        shares = _numbers("--gamma", gamma, float, grid)
         return [None if share is None else Dilute(gamma=share) for share in shares]
     if is_file_spec(text):
         return [make_rule(text, "--rule", "evaluate")]

@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-ESTIMATORS = ("ips", "snips", "dr", "pi", "pi-dr")
+SET_ESTIMATORS, LINEAR_ESTIMATORS = ("ips", "snips", "dr"), ("pi", "pi-dr")
+ESTIMATORS = SET_ESTIMATORS + LINEAR_ESTIMATORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class Estimate:
         max_weight: the largest weight.
         overlap: of these, the share with a weight other than 0.
         mean_weight: its expectation is 1; else sets are missing, or probabilities are wrong.
-        unsupported: the share of rows that cannot answer; the interval allows for any outcome in them.
+        unsupported: the share of rows that are left out, as they have no weight or too heavy a one; the interval allows
+            for any outcome in them.
         problem: why it cannot be trusted; empty if it can.
         width: the width of the interval as it would be uncut: cutting it to [0, 1] does not make it sharper.
     """

@@ -84,7 +84,7 @@ def evaluate(
         low=low,
         high=high,
         warnings=tuple(diagnostics.warnings()) or tuple(weight_warnings(results)),
-        results=tuple(tighten_nested(results, policies, [one.whole.estimates for one in evaluators])),
+        results=tuple(tighten_nested(results, policies, [one.overall.estimates for one in evaluators])),
     )
 
 
@@ -141,7 +141,7 @@ class PolicyEvaluator:
     def __init__(self, policy: Policy, summary: LogSummary, group: str | None = None) -> None:
         self.labels, self.group = summary.label_set, group
         self.runner = PolicyRunner(policy, summary)
-        self.whole = HitRateEstimator(one_set=self.runner.shows_one_set)
+        self.overall = HitRateEstimator(one_set=self.runner.shows_one_set)
         self.groups: dict[str, HitRateEstimator] = {}
         self.label_sums = np.zeros((self.labels.count, 3))  # rows, hits, labels shown
         self.labels_known = True  # whether every row so far names its right label
@@ -153,7 +153,7 @@ class PolicyEvaluator:
         s = scores if self.runner.has_probabilities else reward_scores
         assert s is not None
         p = softmax(s)
-        self.whole.add(rows, p)
+        self.overall.add(rows, p)
         self._log_loss += len(batch) * log_loss((p * batch.shown).sum(axis=1), batch.hit)
         self.labels_known = self.labels_known and all(record.label is not None for record in batch.records)
         if self.labels_known:
@@ -165,29 +165,29 @@ class PolicyEvaluator:
             names = np.array(group_names(_column_value(record, self.group) for record in batch.records))
             for name in np.unique(names).tolist():
                 i = np.flatnonzero(names == name)
-                estimator = self.groups.setdefault(name, HitRateEstimator(one_set=self.whole.one_set))
+                estimator = self.groups.setdefault(name, HitRateEstimator(one_set=self.overall.one_set))
                 estimator.add(take(rows, i), p[i])
 
     @property
     def log_loss(self) -> float:
         """The log loss of the bit; NaN for policies without probabilities."""
-        return self._log_loss / self.whole.rows if self.runner.has_probabilities else nan
+        return self._log_loss / self.overall.rows if self.runner.has_probabilities else nan
 
     def result(self, diagnostics: LogDiagnostics, log: str) -> PolicyResult:
         """Return what the rows say, which come from ``log`` and have these diagnostics."""
         policy = self.runner.policy
         max_uniform = min(diagnostics.max_uniform, 1.0 - (policy.target_coverage or 0.0))
-        required = self.whole.linear.required_data(diagnostics.hit_rate, max_uniform)
+        required = self.overall.linear.required_data(diagnostics.hit_rate, max_uniform)
         ranks = policy.rule is None and policy.target_coverage is None and policy.fixed is None
         fewer_labels = ranks and self.runner.size > 1 and required.rows is None and not required.propensities
         return PolicyResult(
             policy=policy.name,
             set_size=self.runner.size,
             rule=policy.rule_text,
-            estimates=self.whole.estimates(),
+            estimates=self.overall.estimates(),
             required=replace(required, fewer_labels=fewer_labels),
-            mean_size=self.whole.mean_size,
-            expected=self.whole.linear.expected,
+            mean_size=self.overall.mean_size,
+            expected=self.overall.linear.expected,
             coverage=policy.target_coverage,
             by_label=coverage_by(self.labels.all(), self.label_sums) if self.labels_known else (),
             by_group=tuple(self._by_group(log)),

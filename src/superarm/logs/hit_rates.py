@@ -32,7 +32,7 @@ import numpy as np
 from superarm._intervals import student_margin
 from superarm._types import Array
 from superarm.logs.calibration import Calibration
-from superarm.logs.estimates import Estimate, RequiredData
+from superarm.logs.estimates import LINEAR_ESTIMATORS, SET_ESTIMATORS, Estimate, RequiredData
 from superarm.logs.weights import ImportanceWeights, WeightedRows
 
 MIN_ROWS = 100  # effective rows, below which no interval is to be trusted
@@ -40,7 +40,7 @@ MIN_HITS = 20  # and effective hits
 MIN_VARIANCE_ROWS = 40  # and rows that the spread is known from
 MIN_COUNT = 10  # hits or misses, too few for the spread to be known
 WARNING_Z = 4.0  # standard errors that are no accident
-MAX_UNSUPPORTED = 1 / 3  # the share of rows that may be unable to answer
+MAX_UNSUPPORTED = 1 / 3  # the share of rows that may be left out
 BINS = 64  # of rows, by the power of two of E[w^2]
 
 # the Gram matrix of rows is the sum of v v' over their vectors v = (1, y, u, c):
@@ -245,7 +245,7 @@ class HitRateSums:
 
     def estimates(self, level: float = 0.95) -> list[Estimate]:
         """Return all estimates that these weights give, with intervals of this level."""
-        names = ("ips", "snips", "dr") if self.kind == "set" else ("pi", "pi-dr")
+        names = SET_ESTIMATORS if self.kind == "set" else LINEAR_ESTIMATORS
         if self.rows < 2 or self.bins.rows.sum() < 2:
             why = "the log never shows a set of this policy's"
             if self.without_propensity and self.without_propensity >= self.unsupported:

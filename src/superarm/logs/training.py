@@ -213,7 +213,7 @@ class _Trainer:
         # without probabilities of the learner's own, a reward model is needed, which learns from all rows
         records = self.held_out_rows if has_probabilities(learner) else self.log
         run_evaluators([evaluator], records, self.summary, lambda record: self.use(record) == "evaluate")
-        return PassResult(number, self.rows, evaluator.log_loss, best_of(evaluator.whole.estimates()))
+        return PassResult(number, self.rows, evaluator.log_loss, best_of(evaluator.overall.estimates()))
 
 
 def _validation_losses(
