@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from math import ceil, isnan
 from pathlib import Path
@@ -128,28 +127,11 @@ def evaluate(
             assert split is not None
             learners[spec] = summary.make_learner(spec, split.seed, sizes[-1])
             train(source, learners[spec], summary, passes=passes, **split._asdict(), progress=tick)
-        usual_sizes = [size or summary.set_size for size in sizes]
-        policies = [
-            *_ranked({name: {"learner": one} for name, one in learners.items()}, sizes, rules, coverages),
-            *_ranked({text: {"scores": split_commas(text)} for text in scores or []}, usual_sizes, rules),
-            *_ranked(
-                {text: {"probabilities": split_commas(text)} for text in probabilities or []},
-                usual_sizes,
-                rules,
-            ),
-            *_ranked({text: {"fixed": split_commas(text)} for text in fixed or []}, [None], rules),
-        ]
-        if not policies:
-            raise InvalidInput("no policy: give --model, --learner, --scores, --probabilities or --fixed")
-        evaluation = evaluate_policies(
-            source,
-            policies,
-            summary,
-            **({"holdout": None} if split is None else split._asdict()),
-            with_propensity=with_propensity,
-            group=group,
-            progress=tick,
-        )
+        other_rankings = {"scores": scores, "probabilities": probabilities, "fixed": fixed}
+        policies = _policies(learners, other_rankings, sizes, summary.set_size, rules, coverages)
+        rows: dict[str, Any] = {"holdout": None} if split is None else split._asdict()
+        rows["with_propensity"] = with_propensity
+        evaluation = evaluate_policies(source, policies, summary, **rows, group=group, progress=tick)
     if as_json:
         print_json({"logs": [str(path) for path in log], **_as_json(evaluation)})
     else:
@@ -231,22 +213,35 @@ def _check_coverage(coverage: str | None, others: dict[str, object]) -> None:
         raise InvalidInput.must("--coverage", "evaluate", wanted, coverage)
 
 
-def _ranked(
-    rankings: dict[str, dict[str, Any]],
-    sizes: Sequence[int | None],
+def _policies(
+    learners: dict[str, Learner],
+    other_rankings: dict[str, list[str] | None],
+    sizes: list[int | None],
+    usual_size: int,
     rules: list[Rule | Literal["own"] | None],
-    coverages: Sequence[float | None] = (None,),
+    coverages: list[float | None],
 ) -> list[Policy]:
-    """The policies of these names: what each ranks by, with every size, rule and coverage."""
+    """All combinations; by scores and probabilities they show ``usual_size`` labels if nothing else is said."""
     from superarm.logs import Policy
 
-    return [
-        Policy(name, **ranking, set_size=size, rule=rule, coverage=coverage)
-        for name, ranking in rankings.items()
+    policies = [
+        Policy(name, learner=learner, set_size=size, rule=rule, coverage=coverage)
+        for name, learner in learners.items()
         for coverage in coverages
         for size in sizes
         for rule in rules
     ]
+    for kind, texts in other_rankings.items():
+        for text in texts or []:
+            names = split_commas(text)
+            policies += [
+                Policy(text, **{kind: names}, set_size=size, rule=rule)  # type: ignore[arg-type]
+                for size in ([None] if kind == "fixed" else [size or usual_size for size in sizes])
+                for rule in rules
+            ]
+    if not policies:
+        raise InvalidInput("no policy: give --model, --learner, --scores, --probabilities or --fixed")
+    return policies
 
 
 def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[Rule | Literal["own"] | None]:
