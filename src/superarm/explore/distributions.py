@@ -294,10 +294,8 @@ class TiedSets(SetDistribution):
         return np.asarray(self._blocks.inclusion[self._blocks.block])
 
     def mean_over_ties(self, values: Array) -> Array:
-        group = np.arange(len(self.eligible))  # a label without ties is a group of its own
-        group[self._positions(self._tied)] = [len(group) + number for number in self._tied.values()]
-        sums, sizes = np.bincount(group, values), np.bincount(group)
-        return np.asarray(sums[group] / sizes[group])
+        block = self._blocks.block  # of tied labels, or of some that are always shown together
+        return np.asarray((np.bincount(block, values) / np.maximum(np.bincount(block), 1))[block])
 
     def pair_inclusion(self) -> Array:
         return self._blocks.matrix()
