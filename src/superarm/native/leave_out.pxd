@@ -16,7 +16,8 @@ cdef class LeaveOutKernel(RuleKernel):
     cdef double scale
     cdef double* sums  # the running sums of the probabilities with which ranks 1, 2, ... are left out, from 0 on
     cdef Py_ssize_t n_sums
-    cdef Py_ssize_t* order  # positions by rank; one more than n_ranks
+    cdef Py_ssize_t* order  # positions by rank, tied ones in the order of the draw; one more than n_ranks
+    cdef Py_ssize_t* ranking  # the same, tied ones by score and position: what does not depend on the draw
     cdef Py_ssize_t n_ranks  # ranks that may be shown: more than the set has, where the next ones fill up
     # groups of tied labels; without ties, each rank is a group of its own
     cdef bint has_ties

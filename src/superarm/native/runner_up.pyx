@@ -106,7 +106,7 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         """Draw the label to show at m = 1: the one in whose interval u falls, or the top one; now and then a uniform one."""
         cdef Py_ssize_t n = context.n, shown = 0
         cdef double u = uniform(self.seed, <uint64_t>context.round, 0), probability
-        draw.top[0] = self.order[0]
+        draw.top[0] = self.ranking[0]
         if self.uniform > 0.0 and uniform(self.seed, <uint64_t>context.round, 1) < self.uniform:
             draw_uniform_set(n, 1, self.seed, context.round, 2, &shown)
         else:
