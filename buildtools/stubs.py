@@ -40,6 +40,9 @@ RETURNS = {
     "levels": "tuple[str, ...]",
     "log_set_table": "NDArray[Any]",
     "uniform_number": "float",
+    "run": "tuple[int, int]",
+    "decide_many": "tuple[int, dict[str, NDArray[Any]]]",
+    "update_many": "tuple[int, int]",
 }
 CONSTANTS = {
     "LEVEL": "str",

@@ -10,15 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.rows import layout_of
+from superarm.data.rows import layout_of, stack
 from superarm.decisions.decision import nan_if_none
-from superarm.decisions.decisions import DrawnSets, flatten
+from superarm.decisions.decisions import DrawnSets, EligibleLabels, flatten
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.events import TIMEOUT, DecisionBody, Event
 from superarm.journal.records import StagedEvent
-from superarm.learners.batch_feedback import AnswerColumns, DecisionColumns, DecisionsBetween, learn_batch
+from superarm.learners.batch_feedback import AnswerColumns, DecisionsBetween
 from superarm.learners.feedback import answered_before, update_error
 from superarm.learners.learner import Learner
+from superarm.native import loops
+from superarm.native.loops import DecisionBlock
 
 
 class StoredAnswer(NamedTuple):
@@ -72,9 +74,8 @@ class UpdateBatch:
             start = 0
             while start < len(answers):
                 rest = AnswerColumns(which[start:], hits[start:], labels[start:])
-                done, status = learn_batch(
-                    learner, batch, rest, DecisionsBetween(*logs, counted, before[start:])
-                )
+                between = DecisionsBetween(*logs, counted, before[start:])
+                done, status = loops.update_many(core, batch, rest, between)
                 start += done
                 counted = int(before[min(start, len(answers) - 1)])
                 if status:
@@ -88,7 +89,7 @@ class UpdateBatch:
         core.advance(*logs, counted, len(self._logs))
         self._clear()
 
-    def _batch(self) -> DecisionColumns:
+    def _batch(self) -> DecisionBlock:
         """Return the decisions that were answered, in columns."""
         bodies = [answer.staged.record.body for answer in self._answers]
         rounds = [body.round for body in bodies]
@@ -100,7 +101,14 @@ class UpdateBatch:
             for answer in self._answers
         ]
         eligible = [self._eligible(body) for body in bodies]
-        return DecisionColumns.from_lists(self.learner.inputs, rows, eligible, rounds, self._draws(bodies))
+        inputs = self.learner.inputs
+        one_list = all(numbers is inputs.all_labels for numbers in eligible)
+        return DecisionBlock(
+            stack(rows, inputs.layout),
+            EligibleLabels(inputs.all_labels) if one_list else EligibleLabels.by_row(eligible),
+            self._draws(bodies),
+            np.array(rounds, np.int64),
+        )
 
     def _check_row(self, row: Any) -> None:
         """Let a first row fix the layout, and new names get their features; refuse a row that does not fit."""

@@ -8,52 +8,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.rows import AnyRow, Rows, stack
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import DrawnSets, EligibleLabels
+from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import Description, FeedbackError
 from superarm.learners.feedback import (
-    CheckedAnswer,
     answered_before,
     checked_answer,
     ineligible_label,
-    mark_answered,
+    learn,
     update_error,
 )
-from superarm.learners.inputs import InputSchema
 from superarm.native import loops
+from superarm.native.loops import DecisionBlock
 from superarm.parameters import as_bit
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
-
-
-class DecisionColumns(NamedTuple):
-    """Decisions as compiled code learns from them, in columns."""
-
-    rows: Rows
-    eligible: EligibleLabels
-    draws: DrawnSets
-    rounds: Array  # -1 where another system chose the set
-
-    @classmethod
-    def from_lists(
-        cls,
-        inputs: InputSchema,
-        rows: Sequence[AnyRow],
-        eligible: Sequence[Array],
-        rounds: Sequence[int | None],
-        draws: DrawnSets,
-    ) -> DecisionColumns:
-        """Return the columns of decisions one by one: their rows, eligible labels and rounds; and of their draws."""
-        all_labels = inputs.all_labels
-        one_list = all(numbers is all_labels for numbers in eligible)
-        return cls(
-            stack(rows, inputs.layout),
-            EligibleLabels(all_labels) if one_list else EligibleLabels.by_row(eligible),
-            draws,
-            np.array([-1 if round_ is None else round_ for round_ in rounds], np.int64),
-        )
 
 
 class AnswerColumns(NamedTuple):
@@ -73,30 +43,6 @@ class DecisionsBetween(NamedTuple):
     before_answer: Array  # for each answer, how many of the decisions came before it
 
 
-def learn_batch(
-    learner: Learner,
-    batch: DecisionColumns,
-    answers: AnswerColumns,
-    between: DecisionsBetween | None = None,
-) -> tuple[int, int]:
-    """Learn from one answer after the other, and mark the rounds that were learnt.
-
-    Args:
-        learner: the learner.
-        batch: the decisions.
-        answers: to some of them, in this order.
-        between: decisions that were made between the answers.
-
-    Returns:
-        How many were learnt, and why it stopped there (0 if it went to the end).
-    """
-    core = learner.core
-    done, status = loops.update_many(core, batch, answers, between)
-    rounds = batch.rounds[answers.which[:done]]
-    core.answered.add_many(rounds[rounds >= 0])
-    return done, status
-
-
 def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int:
     """Learn from the answers to many decisions; return how many there were."""
     is_list = isinstance(decisions, Sequence) and not isinstance(decisions, str)
@@ -106,12 +52,11 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
     answers = _answers(learner, len(decisions), hits, labels)
     if not len(answers.which):
         return 0
-    learn = _learn_from_list if is_list else _learn_from_columns
-    return learn(learner, decisions, answers)
+    return (_learn_from_list if is_list else _learn_from_columns)(learner, decisions, answers)
 
 
 def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerColumns) -> int:
-    """Learn from decisions of `decide_many`."""
+    """Learn from decisions of `decide_many`, in one compiled loop."""
     rounds = decisions.round[answers.which]
     if decisions.learner != learner.id or rounds.max() >= learner.round or rounds.min() < 0:
         whose = Description(f"those of learner {decisions.learner}")
@@ -131,52 +76,26 @@ def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerC
         draws = draws._replace(
             draw_logs=draws.draw_logs[:0], draw_log_starts=np.zeros_like(draws.draw_log_starts)
         )
-    batch = DecisionColumns(rows, eligible, draws, decisions.round)
-    done, status = learn_batch(learner, batch, answers)
-    _raise_if_stopped(learner, batch, answers, done, status)
+    block = DecisionBlock(rows, eligible, draws, decisions.round)
+    done, status = loops.update_many(learner.core, block, answers)
+    if status:
+        at = answers.which[done]
+        raise update_error(learner, status, rows.row(at), int(decisions.round[at]))
     return done
 
 
 def _learn_from_list(learner: Learner, decisions: Sequence[Decision], answers: AnswerColumns) -> int:
-    """Learn from Decision objects: live, stored or given ones."""
+    """Learn from Decision objects, live, stored or given ones, after all of them were checked."""
     answered = [decisions[i] for i in answers.which]
     hits, labels = answers.hits.tolist(), [None] * len(answered)
     if answers.labels[0] >= 0:
         hits, labels = labels, learner.label_set.decode(answers.labels)
-    triples = list(zip(answered, hits, labels, strict=True))
+    triples = zip(answered, hits, labels, strict=True)
     checked = [checked_answer(learner, decision, hit, label) for decision, hit, label in triples]
     _check_distinct(learner, answered)
-    batch = _stack(learner, checked)
-    each = AnswerColumns(np.arange(len(checked)), np.array([one.hit for one in checked]), answers.labels)
-    done, status = learn_batch(learner, batch, each)
-    for decision in answered[:done]:
-        if decision.round is None:
-            mark_answered(learner, decision)
-    _raise_if_stopped(learner, batch, each, done, status)
-    return done
-
-
-def _stack(learner: Learner, checked: Sequence[CheckedAnswer]) -> DecisionColumns:
-    """Return checked decisions, one by one, as columns."""
-    decisions = [one.decision for one in checked]
-    draws = DrawnSets.from_lists(
-        [one.sets for one in checked],
-        [decision.size for decision in decisions],
-        [decision.log_propensity for decision in decisions],
-        [np.frombuffer(one.draw_log) for one in checked],
-    )
-    rows, eligible = [one.row for one in checked], [one.eligible for one in checked]
-    rounds = [decision.round for decision in decisions]
-    return DecisionColumns.from_lists(learner.inputs, rows, eligible, rounds, draws)
-
-
-def _raise_if_stopped(
-    learner: Learner, batch: DecisionColumns, answers: AnswerColumns, done: int, status: int
-) -> None:
-    if status:
-        at = answers.which[done]
-        round_ = int(batch.rounds[at])
-        raise update_error(learner, status, batch.rows.row(at), None if round_ < 0 else round_)
+    for answer in checked:
+        learn(learner, answer)
+    return len(checked)
 
 
 def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColumns:

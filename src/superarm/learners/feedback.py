@@ -147,12 +147,11 @@ def _likelihood(learner: LearnerBase, likelihood: Any) -> Array:
     return numbers
 
 
-def mark_answered(learner: LearnerBase, decision: Decision) -> None:
-    """Remember that a decision has been answered: a given one by itself, others in the learner."""
-    if decision.round is None:
-        decision.learnt_by = (*decision.learnt_by, learner.id)
-    else:
-        learner.core.answered.add(decision.round)
+def learn(learner: LearnerBase, answer: CheckedAnswer) -> None:
+    """Learn from a checked answer."""
+    status = learner.core.update(*answer)
+    if status:
+        raise update_error(learner, status, answer.row, answer.decision.round)
 
 
 # ---------------------------------------------------------------- errors

@@ -141,21 +141,16 @@ class Learner(LearnerBase):
             label: the right label, where the world names it.
             likelihood: how probable all that is known is under each label: k numbers.
         """
-        core = self.core
+        status, core = NOT_FAST, self.core
         if label is None and likelihood is None and core is not None:
             status = core.update_fast(decision, hit)
-            if status == 0:
-                if self.rule.sizes_vary or core.rule.failed:
-                    self.rule.report_problem(core.rule)
-                return
-            if status != NOT_FAST:
-                raise feedback.update_error(self, status, decision.row, decision.round)
-        answer = feedback.checked_answer(self, decision, hit, label, likelihood)
-        status = self.core.update(*answer)
-        if status:
-            raise feedback.update_error(self, status, answer.row, decision.round)
-        feedback.mark_answered(self, decision)
-        self.rule.report_problem(self.core.rule)
+        if status == NOT_FAST:
+            feedback.learn(self, feedback.checked_answer(self, decision, hit, label, likelihood))
+            core = self.core
+        elif status:
+            raise feedback.update_error(self, status, decision.row, decision.round)
+        if self.rule.sizes_vary or core.rule.failed:
+            self.rule.report_problem(core.rule)
 
     def cursor(self) -> Cursor:
         """Return a copy of its position: the next round, and the part of its rule's state that deciding moves."""
@@ -219,7 +214,7 @@ class Learner(LearnerBase):
             if eligible is not None:
                 eligible_labels = self.inputs.eligible_by_row(eligible, len(rows), m)
             cursor = core.cursor()
-            done, *draws = self._with_coverage(
+            done, draws = self._with_coverage(
                 core, coverage, loops.decide_many, core, rows, eligible_labels, m, cursor
             )
             if done < len(rows):
@@ -228,7 +223,7 @@ class Learner(LearnerBase):
         core.move_to(cursor)
         return Decisions(
             rows=rows,
-            draws=DrawnSets(*draws),
+            draws=DrawnSets(**draws),
             eligible=None if eligible_labels.numbers is self.inputs.all_labels else eligible_labels,
             rule=self.rule,
             rounds=rounds,
@@ -282,7 +277,6 @@ class Learner(LearnerBase):
             )
             if error is not None and done == 0:
                 raise error
-        core.answered.add_many(np.arange(before, before + done))
         if error is not None:
             raise error
         self.rule.report_problem(core.rule)

@@ -70,7 +70,7 @@ cdef class Core(Stage):
     cdef void prefetch_weights(self, const Row* row) noexcept nogil
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m)
 
-    cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1
+    cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1 nogil
 
     # ---- the two steps
     cdef int decide_step(self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, const double* draw_state, double* draw_log, Draw* draw) noexcept nogil

@@ -182,10 +182,12 @@ cdef class Core(Stage):
         self.rule.on_feedback(round.draw_log, round.n_log, answer)
         return 0
 
-    cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1:
+    cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1 nogil:
         """Make sure that tables and scratch arrays serve sets of m out of n labels."""
         cdef Py_ssize_t capacity
-        if n != self.prepared_n or m != self.prepared_m:
+        if n == self.prepared_n and m == self.prepared_m:
+            return 0
+        with gil:
             self.rule.prepare(n, m)
             self.prepare(n, m)
             self.prepared_n, self.prepared_m = n, m
@@ -310,15 +312,12 @@ cdef class Core(Stage):
         if type(own.row) is not np.ndarray or own.round >= self.round or self.answered.has(own.round):
             return NOT_FAST
         eligible = self.all_labels if own._eligible is None else own._eligible
-        cdef int status = self.update(own, own.row, eligible, own.sets, own.draw_log, hit, -1, None)
-        if status == 0:
-            self.answered.mark(own.round)
-        return status
+        return self.update(own, own.row, eligible, own.sets, own.draw_log, hit, -1, None)
 
     def update(
         self, DecisionBase decision, row, eligible, sets, bytes draw_log, bint hit, Py_ssize_t label, likelihood
     ):
-        """Learn from an answer about a checked decision. Return 0, or why not.
+        """Learn from an answer about a checked decision, and remember that it was answered. Return 0, or why not.
 
         Args:
             decision: the decision.
@@ -347,7 +346,12 @@ cdef class Core(Stage):
         self.ensure_prepared(round.n, size)
         cdef bint scores_ready = decision is self.last_decision and decision.row is row
         self.last_decision = None
-        return self.learn_step(&round, &answer, scores_ready)
+        cdef int status = self.learn_step(&round, &answer, scores_ready)
+        if status == 0 and round.given:
+            decision.learnt_by = (*decision.learnt_by, self.id)
+        elif status == 0:
+            self.answered.mark(decision.round)
+        return status
 
     # ------------------------------------------------------------ many
 
