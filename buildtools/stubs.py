@@ -35,6 +35,7 @@ RETURNS = {
     "restore": "None",
     "prepare": "None",
     "Core.cursor": "Cursor",
+    "Cursor.of": "Cursor",
     "bind": "None",
     "aligned": "NDArray[Any]",
     "levels": "tuple[str, ...]",

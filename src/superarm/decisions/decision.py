@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, isnan, log, nan
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from superarm._html import chips, first_few, key_value_table
+from superarm._types import Array
 from superarm.data.cells import is_named_row, json_row
 from superarm.data.labels import Label, Labels
 from superarm.data.rows import Row, as_row, row_from_json, row_to_json
@@ -29,6 +30,19 @@ __all__ = ["COLUMNS", "FORMAT", "LOG_FORMAT", "Decision", "Label", "Record"]
 
 FORMAT = 2  # of to_dict; raised when its meaning changes
 LOG_FORMAT = 1  # of the columns of a log
+
+
+class LabelSets(NamedTuple):
+    """The three sets of a decision: tuples of labels, or arrays of their numbers."""
+
+    labels: Any  # the shown ones, best first
+    drawn: Any  # the same in the order of the draw
+    top: Any
+
+    @classmethod
+    def split(cls, flat: Array, size: int) -> LabelSets:
+        """Return the sets that lie one after the other in ``flat``; ``size`` labels are shown."""
+        return cls(flat[:size], flat[size : 2 * size], flat[2 * size :])
 
 
 class Decision(DecisionBase):
@@ -73,8 +87,8 @@ class Decision(DecisionBase):
 
         Args:
             x: the row, as people see it.
-            sets: label numbers, an array: shown best first, as drawn, the top set; or a tuple of three
-                tuples of labels, where ``label_set`` is ``None``.
+            sets: label numbers, an array of all `LabelSets` one after the other; or where ``label_set`` is ``None``,
+                the three of them, as tuples of labels.
             size: how many are shown.
             eligible: an increasing array of numbers, or a tuple of labels; ``None`` for all.
             log_propensity: log of the probability of the set.
@@ -88,7 +102,8 @@ class Decision(DecisionBase):
         """
         decision = cls.__new__(cls)
         decision.x, decision.row = x, row
-        decision.sets, decision.size, decision._eligible = sets, size, eligible
+        decision.sets = LabelSets(*sets) if label_set is None else sets
+        decision.size, decision._eligible = size, eligible
         decision.log_propensity, decision.n_labels = log_propensity, n_labels
         decision._rule, decision.draw_log, decision.learnt_by = rule, draw_log, ()
         decision.round, decision.learner, decision.label_set = round, learner, label_set
@@ -154,31 +169,29 @@ class Decision(DecisionBase):
             rule=rule,
         )
 
-    def _set(self, number: int) -> list[Label]:
-        """Return set ``number``: 0 is the shown one, 1 the same as drawn, 2 the top set."""
-        if self.label_set is None:
-            return list(self.sets[number])
-        numbers = self.sets[number * self.size : None if number == 2 else (number + 1) * self.size]
-        labels: list[Label] = self.label_set.decode(numbers)
-        return labels
+    @property
+    def _sets(self) -> LabelSets:
+        """Its sets: of labels where ``label_set`` is ``None``, else of numbers."""
+        return LabelSets.split(self.sets, self.size) if isinstance(self.sets, np.ndarray) else self.sets
+
+    def _decoded(self, labels: Any) -> list[Label]:
+        return list(labels) if self.label_set is None else self.label_set.decode(labels)
 
     @property
     def labels(self) -> list[Label]:
-        return self._set(0)
+        return self._decoded(self._sets.labels)
 
     @property
     def drawn(self) -> list[Label]:
-        return self._set(1)
+        return self._decoded(self._sets.drawn)
 
     @property
     def top(self) -> list[Label]:
-        return self._set(2)
+        return self._decoded(self._sets.top)
 
     @property
     def eligible(self) -> list[Label] | None:
-        if self._eligible is None:
-            return None
-        return list(self._eligible if self.label_set is None else self.label_set.decode(self._eligible))
+        return None if self._eligible is None else self._decoded(self._eligible)
 
     @property
     def candidates(self) -> Sequence[Label] | None:

@@ -13,7 +13,7 @@ from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.data.labels import Labels
 from superarm.data.rows import Row, Rows, as_rows, stack, take_segments
-from superarm.decisions.decision import Decision
+from superarm.decisions.decision import Decision, LabelSets
 from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
@@ -22,18 +22,22 @@ if TYPE_CHECKING:
     from superarm.explore import Rule
 
 
-SETS = ("labels", "drawn", "top")
-
-
 class DrawnSets(NamedTuple):
     """The sets of many decisions, as compiled code has them. Row i is flat[starts[i] : starts[i + 1]], and so on."""
 
-    flat: Array  # label numbers: shown best first, as drawn, top; one row after the other
+    flat: Array  # label numbers: the `LabelSets` of each row, one after the other
     starts: Array
     sizes: Array  # how many each shows
     log_probs: Array  # logarithms of the probabilities of the sets
     draw_logs: Array  # what the rule wrote down
     draw_log_starts: Array
+
+    def spans(self, name: str) -> tuple[Array, Array]:
+        """Return where the labels, drawn or top of each row begin in ``flat``, and how many there are."""
+        first, sizes = self.starts[:-1], self.sizes
+        if name == "top":
+            return first + 2 * sizes, np.diff(self.starts) - 2 * sizes
+        return first + sizes * (name == "drawn"), sizes
 
     def take(self, rows: Array) -> DrawnSets:
         """Return some of the rows, by their numbers."""
@@ -178,28 +182,24 @@ class Decisions:
 
     # ------------------------------------------------------------ columns
 
-    def _sets(self, which: int) -> Any:
-        flat, starts, sizes = self.draws.flat, self.draws.starts, self.draws.sizes
-        tops = np.diff(starts) - 2 * sizes
-        lengths = tops if which == 2 else sizes
-        if not len(sizes) or ((sizes == sizes[0]).all() and (tops == tops[0]).all()):
-            m, top = (int(sizes[0]), int(tops[0])) if len(sizes) else (0, 0)
-            table = flat.reshape(len(sizes), 2 * m + top)
-            return self.label_set.decode_array(table[:, which * m : which * m + (top if which == 2 else m)])
-        first = starts[:-1] + which * sizes
+    def _sets(self, name: str) -> Any:
+        """Return the labels, drawn or top of every row: a matrix where all rows have as many of each."""
+        flat, (first, lengths) = self.draws.flat, self.draws.spans(name)
+        if all((n == n[:1]).all() for n in (self.draws.sizes, np.diff(self.draws.starts))):
+            return self.label_set.decode_array(flat[first[:, None] + np.arange(lengths.max(initial=0))])
         return [self.label_set.decode_array(flat[a : a + n]) for a, n in zip(first, lengths, strict=True)]
 
     @property
     def labels(self) -> Any:
-        return self._sets(0)
+        return self._sets("labels")
 
     @property
     def drawn(self) -> Any:
-        return self._sets(1)
+        return self._sets("drawn")
 
     @property
     def top(self) -> Any:
-        return self._sets(2)
+        return self._sets("top")
 
     @property
     def sizes(self) -> Array:
@@ -234,7 +234,7 @@ class Decisions:
         named = all(type(label) is str for label in self.label_set.all()[:1])
         lists = pl.List(pl.String if self.label_set.names is not None and named else pl.Int64)
         columns: dict[str, Any] = {"round": self.round, "learner": [self.learner] * n}
-        for name in SETS:
+        for name in LabelSets._fields:
             cells = [part.tolist() for part in getattr(self, name)]
             columns[name] = pl.Series(name, cells, dtype=lists)
         eligible = (
@@ -271,7 +271,7 @@ class Decisions:
             raise InvalidInput.must(
                 "frame", owner, "a Polars frame, as to_frame gave", type(frame).__module__
             )
-        needed = ("round", "learner", *SETS, "log_propensity", "draw_log")
+        needed = ("round", "learner", *LabelSets._fields, "log_propensity", "draw_log")
         missing = [name for name in needed if name not in frame.columns]
         if not {"x", "x_indices"} & set(frame.columns):
             missing.append("x")
@@ -285,7 +285,7 @@ class Decisions:
         try:
             sets = [
                 np.array([number[label] for cell in cells for label in cell], np.intp)
-                for cells in zip(*(frame[name].to_list() for name in SETS), strict=True)
+                for cells in zip(*(frame[name].to_list() for name in LabelSets._fields), strict=True)
             ]
         except KeyError as error:
             raise InvalidInput.must("labels", owner, "known labels", error.args[0]) from error

@@ -172,10 +172,9 @@ def _check_labels(learner: Learner, eligible: EligibleLabels, answers: AnswerCol
 
 def _hits(decisions: Decisions, answers: AnswerColumns) -> Array:
     """Return whether each label was among the shown ones."""
-    drawn = decisions.draws
-    starts, sizes = drawn.starts[:-1] + drawn.sizes, drawn.sizes
+    flat, (first, sizes) = decisions.draws.flat, decisions.draws.spans("drawn")
     pairs = zip(answers.which, answers.labels, strict=True)
-    return np.array([number in drawn.flat[starts[i] : starts[i] + sizes[i]] for i, number in pairs])
+    return np.array([number in flat[first[i] : first[i] + sizes[i]] for i, number in pairs])
 
 
 # ---------------------------------------------------------------- runs

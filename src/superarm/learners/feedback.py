@@ -9,6 +9,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import Row
 from superarm.decisions import Decision
+from superarm.decisions.decision import LabelSets
 from superarm.errors import Description, FeedbackError, WeightsOverflow
 from superarm.native.core import SCORE_FAILED
 from superarm.parameters import as_bit
@@ -42,7 +43,7 @@ def checked_answer(
     number = -1
     if label is not None:
         number = _label_number(learner, decision, label, eligible)
-        hit = number in sets[decision.size : 2 * decision.size].tolist()
+        hit = number in LabelSets.split(sets, decision.size).drawn.tolist()
     likelihood = None if likelihood is None else _likelihood(learner, likelihood)
     log = draw_log_of(learner, decision)
     return CheckedAnswer(decision, row, eligible, sets, log, bool(hit), number, likelihood)
@@ -85,8 +86,8 @@ def _core_inputs(learner: LearnerBase, decision: Decision) -> tuple[Any, Array, 
     row, sets, eligible = decision.row, decision.sets, decision._eligible
     if decision.label_set is None:  # it was stored, or another system made it: labels, not numbers
         label_set, owner = learner.label_set, learner.owner
-        drawn_and_top = [label_set.numbers(part, "decision", owner) for part in sets[1:] if part]
-        sets = np.concatenate([drawn_and_top[0], *drawn_and_top])
+        drawn, top = (label_set.numbers(part, "decision", owner) for part in (sets.drawn, sets.top))
+        sets = np.concatenate([drawn, drawn, top])  # an update does not ask in which order they were shown
         eligible = None if eligible is None else np.sort(label_set.numbers(eligible, "decision", owner))
         row = None
     if row is None or type(decision.x) is dict:

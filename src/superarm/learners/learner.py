@@ -28,8 +28,7 @@ from superarm.learners import batch_feedback, feedback, model_files
 from superarm.learners.base import SCALINGS, LearnerBase
 from superarm.losses import softmax
 from superarm.native import loops
-from superarm.native.core import NOT_FAST, Core, Cursor
-from superarm.native.scaling import UnitScaling
+from superarm.native.core import NOT_FAST, Cursor
 from superarm.parameters import Parametrised, check_int
 
 # what a subclass may define or use: of LearnerBase, all but these
@@ -154,12 +153,7 @@ class Learner(LearnerBase):
 
     def cursor(self) -> Cursor:
         """Return a copy of its position: the next round, and the part of its rule's state that deciding moves."""
-        core = self.core
-        if core is None:
-            k = self.n_labels
-            core = Core(k, UnitScaling(1, 0, 0.0), self.rule.make_kernel(k, self.seed))
-        cursor: Cursor = core.cursor()
-        return cursor
+        return Cursor.of(self._rule_kernel, self.round)
 
     def advance(self, decision: Decision) -> None:
         """Move as if it had made this decision of its own at a cursor: what `decide` does, but for choosing the set.

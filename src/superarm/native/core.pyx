@@ -42,6 +42,13 @@ cdef class Cursor:
         self.draw_state = np.array(draw_state, np.float64)
         self.draw_state_data = double_data(self.draw_state)
 
+    @staticmethod
+    def of(RuleKernel rule, int64_t round):
+        """Return the position of a learner with this ``rule`` at a ``round``."""
+        cdef Cursor cursor = Cursor(round, np.zeros(rule.n_draw_state))
+        memcpy(cursor.draw_state_data, rule.draw_state, rule.n_draw_state * sizeof(double))
+        return cursor
+
     def __eq__(self, other):
         return isinstance(other, Cursor) and repr(self) == repr(other)
 
@@ -200,9 +207,7 @@ cdef class Core(Stage):
 
     def cursor(self):
         """Return a copy of its position."""
-        cdef Cursor cursor = Cursor(self.round, np.zeros(self.rule.n_draw_state))
-        memcpy(cursor.draw_state_data, self.rule.draw_state, self.rule.n_draw_state * sizeof(double))
-        return cursor
+        return Cursor.of(self.rule, self.round)
 
     def move_to(self, Cursor cursor):
         """Take over the position of a cursor of its own."""
@@ -323,7 +328,7 @@ cdef class Core(Stage):
             decision: the decision.
             row: as compiled code reads it.
             eligible: label numbers that could be shown, increasing.
-            sets: an array of label numbers: shown best first, as drawn, top.
+            sets: an array of label numbers: LabelSets (decisions/decision.py), one after the other.
             draw_log: what the rule wrote down.
             hit: the bit.
             label: the label's number, or -1.
