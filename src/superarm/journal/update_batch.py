@@ -16,8 +16,9 @@ from superarm.decisions.decisions import DrawnSets, EligibleLabels, flatten
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.events import TIMEOUT, DecisionBody, Event
 from superarm.journal.records import StagedEvent
-from superarm.learners.batch_feedback import AnswerColumns, DecisionsBetween
-from superarm.learners.feedback import answered_before, update_error
+from superarm.learners.answers import answered_before
+from superarm.learners.batch_answers import AnswerColumns, DecisionsBetween
+from superarm.learners.failures import update_error
 from superarm.learners.learner import Learner
 from superarm.native import loops
 from superarm.native.loops import DecisionBlock

@@ -1,4 +1,4 @@
-"""Answers: which can be taken, what they mean in numbers, and the errors of those that cannot."""
+"""Answers to decisions: which can be taken, and what they mean in numbers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.rows import Row
 from superarm.decisions import Decision
 from superarm.decisions.decision import LabelSets
-from superarm.errors import Description, FeedbackError, WeightsOverflow
-from superarm.native.core import SCORE_FAILED
+from superarm.errors import Description, FeedbackError
+from superarm.learners.failures import update_error
 from superarm.parameters import as_bit
 
 if TYPE_CHECKING:
@@ -29,9 +28,6 @@ class CheckedAnswer(NamedTuple):
     hit: bool
     label: int
     likelihood: Array | None
-
-
-# ---------------------------------------------------------------- one answer
 
 
 def checked_answer(
@@ -153,46 +149,3 @@ def learn(learner: LearnerBase, answer: CheckedAnswer) -> None:
     status = learner.core.update(*answer)
     if status:
         raise update_error(learner, status, answer.row, answer.decision.round)
-
-
-# ---------------------------------------------------------------- errors
-
-
-def _values(row: Any) -> Array:
-    return np.concatenate([row.dense, row.values]) if isinstance(row, Row) else row
-
-
-def pending_error(learner: LearnerBase) -> BaseException | None:
-    """Take the exception that a learner or a rule in plain Python raised while compiled code ran, or None."""
-    cores = [learner.core, learner.trial_core]
-    for part in (part for core in cores if core is not None for part in (core, core.rule)):
-        if getattr(part, "error", None) is not None:
-            error: BaseException = part.take_error()
-            return error
-    return None
-
-
-def score_error(learner: LearnerBase, row: Any) -> BaseException:
-    """Return why scores are not finite: the row, the weights, or what a learner in plain Python has raised."""
-    error = pending_error(learner)
-    if error is not None:
-        return error
-    values = _values(row)
-    if not np.isfinite(values).all():
-        return learner.invalid("x", "finite", values[~np.isfinite(values)][0].item())
-    return WeightsOverflow(
-        f"scores of {learner.owner} must be finite, got an overflow at round {learner.round}"
-    )
-
-
-def update_error(learner: LearnerBase, status: int, row: Any, round_: int | None) -> BaseException:
-    """Return why an update was not made."""
-    error = pending_error(learner)
-    if error is not None:
-        return error
-    if status == SCORE_FAILED or not np.isfinite(_values(row)).all():
-        return score_error(learner, row)
-    return WeightsOverflow(
-        f"weights of {learner.owner} must stay finite; the update of round {round_} would overflow, "
-        "so it was not made; nothing has changed"
-    )

@@ -1,4 +1,4 @@
-"""Many answers at once: checked as a whole, then learnt from in compiled batches."""
+"""Many answers at once: checked as a whole, then learnt from."""
 
 from __future__ import annotations
 
@@ -11,13 +11,8 @@ from superarm._types import Array
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import Description, FeedbackError
-from superarm.learners.feedback import (
-    answered_before,
-    checked_answer,
-    ineligible_label,
-    learn,
-    update_error,
-)
+from superarm.learners.answers import answered_before, checked_answer, ineligible_label, learn
+from superarm.learners.failures import update_error
 from superarm.native import loops
 from superarm.native.loops import DecisionBlock
 from superarm.parameters import as_bit
@@ -175,37 +170,3 @@ def _hits(decisions: Decisions, answers: AnswerColumns) -> Array:
     flat, (first, sizes) = decisions.draws.flat, decisions.draws.spans("drawn")
     pairs = zip(answers.which, answers.labels, strict=True)
     return np.array([number in flat[first[i] : first[i] + sizes[i]] for i, number in pairs])
-
-
-# ---------------------------------------------------------------- runs
-
-
-def _whole_numbers(learner: Learner, parameter: str, wanted: str, values: Any) -> Array:
-    """Return values as an array of int64; those that are not whole are refused."""
-    try:
-        with np.errstate(invalid="ignore"):  # NaN is not whole
-            numbers = np.ascontiguousarray(values, np.int64)
-        whole = bool((numbers == np.asarray(values)).all())
-    except (TypeError, ValueError) as error:
-        raise learner.invalid(parameter, wanted, values) from error
-    if not whole:
-        raise learner.invalid(parameter, wanted, values)
-    return numbers
-
-
-def check_run(learner: Learner, n: int, y: Any, visit: Any, signed_sizes: Any) -> tuple[Array, Array]:
-    """Return label and row numbers, checked for compiled code; check ``signed_sizes``, which it fills."""
-    y = _whole_numbers(learner, "y", "label numbers from 0 (run counts; it knows no names)", y)
-    visit = np.arange(n) if visit is None else _whole_numbers(learner, "visit", "row numbers", visit)
-    k = learner.n_labels
-    if y.shape != (n,) or (n and not 0 <= y.min() <= y.max() < k):
-        raise learner.invalid("y", f"{n} label numbers below n_labels = {k}", y)
-    if visit.ndim != 1 or (len(visit) and not 0 <= visit.min() <= visit.max() < n):
-        raise learner.invalid("visit", f"row numbers below {n}", visit)
-    if signed_sizes is not None and not (
-        isinstance(signed_sizes, np.ndarray)
-        and (signed_sizes.dtype, signed_sizes.shape) == (np.intp, visit.shape)
-        and signed_sizes.flags.carray
-    ):
-        raise learner.invalid("signed_sizes", f"a writable array of {len(visit)} intp numbers", signed_sizes)
-    return y, visit
