@@ -21,7 +21,7 @@ import numpy as np
 
 np.import_array()
 
-cpdef enum:  # how a step ended; 0: well
+cpdef enum:  # why a step was not made; 0: it was
     NOT_FAST = -1  # `Learner.update` must look
     SCORE_FAILED = 1
     UPDATE_REFUSED = 2
@@ -75,7 +75,7 @@ cdef int read_row(object row, Row* out) except -1:
 
 
 cdef class Core(Stage):
-    """What a learner is in compiled code.
+    """An algorithm with its scaling and its rule: two steps, and what single calls need around them.
 
     Args:
         k: labels.
@@ -99,7 +99,7 @@ cdef class Core(Stage):
         self, *, decision_class, explore_rule, label_set, str id, all_labels=None, showable=None, Py_ssize_t set_size=1,
         tuple feedback=("hit",), bint plain_dense_rows=False,
     ):
-        """Take what the Python around it wants to find in every decision, and what `decide_fast` and `update_fast` need.
+        """Take what every decision carries, and what `decide_fast` and `update_fast` must know.
 
         Args:
             decision_class: superarm.decisions.Decision.
@@ -168,7 +168,7 @@ cdef class Core(Stage):
         return SCORE_FAILED if draw.size == 0 else 0  # a rule in plain Python has raised
 
     cdef int move_rule(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
-        """Move ``draw_state`` after a decision, which comes to nothing if a rule in plain Python raises."""
+        """Let the rule move ``draw_state`` after a decision. Return SCORE_FAILED if a rule in plain Python raises."""
         self.rule.on_decided(draw_state, draw_log, n_log)
         return SCORE_FAILED if self.rule.failed else 0
 
@@ -236,7 +236,7 @@ cdef class Core(Stage):
             x: as people see it.
             eligible: label numbers.
             m: how many to show.
-            cursor: where to decide, which it moves; ``None`` moves the core itself.
+            cursor: where to decide; it is moved. ``None``: at the position of the core, which is moved.
         """
         cdef Row read
         cdef Draw draw

@@ -5,9 +5,9 @@ from superarm.native.types cimport Draw, DrawContext
 
 cdef extern from *:
     """
-    #define EQUAL_SCORES 1e-5 /* scores of labels with equal histories may differ by rounding */
+    #define SCORE_TOLERANCE 1e-5 /* scores that differ by no more are tied: those of labels with equal histories may differ by rounding */
     """
-    const double EQUAL_SCORES
+    const double SCORE_TOLERANCE
 
 
 cdef class LeaveOutKernel(RuleKernel):

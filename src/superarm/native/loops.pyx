@@ -239,7 +239,7 @@ def update_many(Core core, DecisionBlock decisions, answers, between=None):
     Args:
         core: of the learner.
         decisions: the decisions.
-        answers: to some of them (learners/batch_feedback.py: AnswerColumns).
+        answers: to some of them (learners/batch_answers.py: AnswerColumns).
         between: decisions that were made between the answers, which move the rule (DecisionsBetween), or ``None``.
 
     Returns:

@@ -7,7 +7,7 @@ from libc.math cimport exp, floor, log, sqrt
 from libc.stdint cimport uint64_t
 
 from superarm.native.cpu cimport kernels
-from superarm.native.leave_out cimport EQUAL_SCORES, LeaveOutKernel, interval
+from superarm.native.leave_out cimport SCORE_TOLERANCE, LeaveOutKernel, interval
 from superarm.native.randomness cimport uniform
 from superarm.native.sampling cimport draw_uniform_set
 from superarm.native.types cimport Answer, Draw, DrawContext
@@ -45,7 +45,7 @@ cdef class RunnerUpKernel(LeaveOutKernel):
 
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i, n = context.n, m = context.m, n_ranks = min(n, m + 2) if m > 1 else 1
-        cdef double tolerance = EQUAL_SCORES, pending = (<const BudgetState*>context.draw_state).pending
+        cdef double tolerance = SCORE_TOLERANCE, pending = (<const BudgetState*>context.draw_state).pending
         if n == m:
             self.best_positions(context, draw.top, m)
             for i in range(m):
