@@ -15,6 +15,7 @@ SOURCES = sorted((ROOT / "src" / "superarm").rglob("*.py"))
 NAMES = {
     "Again": "Replay",
     "AtWork": "PolicyRunner",
+    "DecisionColumns": "DecisionBlock",
     "Deposed": "there is no lease any more",
     "Desk": "RequestHandler",
     "Entry": "DecisionRecord",
@@ -46,7 +47,9 @@ NAMES = {
     "foretell": "predict",
     "go_back": "rollback",
     "hear": "listen, or on_feedback",
+    "learn_batch": "update_many of native/loops.pyx",
     "logged_odds": "logged_propensities",
+    "mark_answered": "the core's update does it",
     "need": "require_extra",
     "respelt": "relabel",
     "retire": "disable",

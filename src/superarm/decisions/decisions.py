@@ -267,20 +267,7 @@ class Decisions:
     def from_frame(cls, frame: polars.DataFrame, label_set: Labels) -> Decisions:
         """Return the Decisions that `to_frame` gave as ``frame``; ``label_set`` has the labels of their learner."""
         owner = "Decisions.from_frame"
-        if not hasattr(frame, "get_column"):
-            raise InvalidInput.must(
-                "frame", owner, "a Polars frame, as to_frame gave", type(frame).__module__
-            )
-        needed = ("round", "learner", *LabelSets._fields, "log_propensity", "draw_log")
-        missing = [name for name in needed if name not in frame.columns]
-        if not {"x", "x_indices"} & set(frame.columns):
-            missing.append("x")
-        learners = frame["learner"].unique().to_list() if "learner" in frame.columns else []
-        if missing or frame.is_empty() or len(learners) != 1:
-            wanted = "what to_frame gave, of one learner"
-            raise InvalidInput.must(
-                "frame", owner, wanted, Description(f"no {', '.join(missing)}") if missing else learners
-            )
+        learner = _learner_of(frame, owner)
         number = {label: i for i, label in enumerate(label_set.all())}
         try:
             sets = [
@@ -292,13 +279,6 @@ class Decisions:
         for shown, drawn in zip(frame["labels"].to_list(), frame["drawn"].to_list(), strict=True):
             if set(shown) != set(drawn) or len(shown) != len(drawn):
                 raise InvalidInput.must("drawn", owner, f"{shown} in the order of the draw", drawn)
-        cells = frame["eligible"].to_list() if "eligible" in frame.columns else [None]
-        eligible = None
-        if any(cell is not None for cell in cells):
-            everything = np.arange(len(label_set))
-            eligible = EligibleLabels.by_row(
-                [everything if c is None else np.sort(label_set.numbers(c, "eligible", owner)) for c in cells]
-            )
         return cls(
             rows=_rows(frame),
             draws=DrawnSets.from_lists(
@@ -307,10 +287,10 @@ class Decisions:
                 frame["log_propensity"].to_numpy(),
                 [np.array(cell, np.float64) for cell in frame["draw_log"].to_list()],
             ),
-            eligible=eligible,
+            eligible=_eligible(frame, label_set, owner),
             rule=None,
             rounds=frame["round"].to_numpy().astype(np.int64),
-            learner=learners[0],
+            learner=learner,
             label_set=label_set,
         )
 
@@ -320,6 +300,34 @@ class Decisions:
         least = sizes.min(initial=self.set_size)
         shown = f"{least}" if least == self.set_size else f"{least} to {self.set_size}"
         return f"Decisions({len(self)} x {shown} labels, {rounds})"
+
+
+def _learner_of(frame: Any, owner: str) -> str | None:
+    """Return the id of the one learner whose decisions a frame has; refuse what `to_frame` does not give."""
+    if not hasattr(frame, "get_column"):
+        raise InvalidInput.must("frame", owner, "a Polars frame, as to_frame gave", type(frame).__module__)
+    needed = ("round", "learner", *LabelSets._fields, "log_propensity", "draw_log")
+    missing = [name for name in needed if name not in frame.columns]
+    if not {"x", "x_indices"} & set(frame.columns):
+        missing.append("x")
+    learners = frame["learner"].unique().to_list() if "learner" in frame.columns else []
+    if missing or frame.is_empty() or len(learners) != 1:
+        wanted = "what to_frame gave, of one learner"
+        got = Description(f"no {', '.join(missing)}") if missing else learners
+        raise InvalidInput.must("frame", owner, wanted, got)
+    learner: str | None = learners[0]
+    return learner
+
+
+def _eligible(frame: polars.DataFrame, label_set: Labels, owner: str) -> EligibleLabels | None:
+    """Return the labels that could be shown, row by row; ``None`` where all could."""
+    cells = frame["eligible"].to_list() if "eligible" in frame.columns else [None]
+    if all(cell is None for cell in cells):
+        return None
+    everything = np.arange(len(label_set))
+    return EligibleLabels.by_row(
+        [everything if c is None else np.sort(label_set.numbers(c, "eligible", owner)) for c in cells]
+    )
 
 
 def _rows(frame: polars.DataFrame) -> Rows:

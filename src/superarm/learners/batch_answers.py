@@ -96,34 +96,32 @@ def _learn_from_list(learner: Learner, decisions: Sequence[Decision], answers: A
 def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColumns:
     """Return the ``hits`` or ``labels`` to ``count`` decisions, checked; missing ones are left out."""
     owner = learner.owner
-    kind = "hit" if labels is None else "label"
+    kind, values = ("hit", hits) if labels is None else ("label", labels)
     if (hits is None) == (labels is None) or kind not in learner.feedback:
         names = [name for name in learner.feedback if name != "likelihood"]
         wanted = " or ".join(f"{name}s" for name in names)
         kinds = [name for name, value in (("hits", hits), ("labels", labels)) if value is not None]
         raise FeedbackError.must("answers", owner, wanted, Description(" and ".join(kinds) or "neither"))
-    values = hits if labels is None else labels
-    column = np.asarray(values) if labels is None else np.empty(0)
+    if not np.iterable(values):
+        raise FeedbackError.must(f"{kind}s", owner, "a list with one for each decision", values)
+    column = np.asarray(values) if kind == "hit" else None
+    given: Any
     numbers: Any
-    if column.dtype == bool and column.ndim == 1:  # the usual case, without detours
-        which, n, numbers = np.arange(len(column)), len(column), column
+    if column is not None and column.dtype == bool and column.ndim == 1:  # the usual case, without detours
+        given, which, numbers = column, np.arange(len(column)), column
     else:
-        if not np.iterable(values):
-            raise FeedbackError.must(f"{kind}s", owner, "a list with one for each decision", values)
-        values = list(values.tolist() if isinstance(values, np.ndarray) else values)
-        missing = [a is None or type(a).__name__ == "NAType" or a != a for a in values]
-        which, n = np.flatnonzero(~np.array(missing, bool)), len(values)
-        numbers = [
-            as_bit(values[i]) if labels is None else learner.label_set.number(values[i]) for i in which
-        ]
+        given = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        missing = [a is None or type(a).__name__ == "NAType" or a != a for a in given]
+        which = np.flatnonzero(~np.array(missing, bool))
+        number_of = as_bit if kind == "hit" else learner.label_set.number
+        numbers = [number_of(given[i]) for i in which]
         if None in numbers:
-            wrong = values[which[numbers.index(None)]]
-            wanted = "True, False or None" if labels is None else "known labels or None"
-            raise FeedbackError.must(f"{kind}s", owner, wanted, wrong)
-    if n != count:
-        got = Description(f"{n} answers to {count} decisions")
+            wanted = "True, False or None" if kind == "hit" else "known labels or None"
+            raise FeedbackError.must(f"{kind}s", owner, wanted, given[which[numbers.index(None)]])
+    if len(given) != count:
+        got = Description(f"{len(given)} answers to {count} decisions")
         raise FeedbackError.must("answers", owner, "one for each decision, None where none came", got)
-    if labels is None:
+    if kind == "hit":
         return AnswerColumns(which, np.array(numbers, bool), np.full(len(which), -1, np.intp))
     return AnswerColumns(which, np.zeros(len(which), bool), np.array(numbers, np.intp))
 

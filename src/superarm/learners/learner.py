@@ -267,12 +267,11 @@ class Learner(LearnerBase):
             core, counts = self.ensure_core(), np.zeros(4, np.int64)
             before = core.round
             done, status = loops.run(core, rows, y, visit, counts, signed_sizes)
-            error = (
-                failures.update_error(self, status, rows.row(visit[done]), before + done) if status else None
-            )
-            if error is not None and done == 0:
-                raise error
-        if error is not None:
+            if status:
+                error = failures.update_error(self, status, rows.row(visit[done]), before + done)
+                if done == 0:  # nothing stays of the first row
+                    raise error
+        if status:
             raise error
         self.rule.report_problem(core.rule)
         return counts

@@ -10,7 +10,8 @@ from typing import Any
 from superarm.data.columns import Columns
 from superarm.data.labels import Labels
 from superarm.data.rows import Row
-from superarm.decisions.decision import Decision, Label, Record
+from superarm.decisions.decision import Decision, Label
+from superarm.decisions.record import Record
 from superarm.errors import InvalidInput, at_row
 from superarm.explore import rules
 from superarm.learners import Learner
