@@ -37,6 +37,7 @@ RETURNS = {
     "Core.cursor": "Cursor",
     "Cursor.of": "Cursor",
     "bind": "None",
+    "on_labels_added": "None",
     "aligned": "NDArray[Any]",
     "levels": "tuple[str, ...]",
     "log_set_table": "NDArray[Any]",

@@ -106,9 +106,6 @@ class LearnerBase(Parametrised):
         """Return whether it learns anything from a ``decision`` that another system made."""
         return self.learns_from_given
 
-    def on_labels_added(self, before: int) -> None:
-        """Set the arrays of the core that do not start at 0, for new labels from number ``before`` on."""
-
     def anneal(self, remaining: float, passes: int) -> None:
         """Shrink the steps, where training goes through a log several times.
 
@@ -250,7 +247,7 @@ class LearnerBase(Parametrised):
             self._set_size = self.n_labels
         if old is not None:
             self.core = self.rebuild_core(old)
-            self.on_labels_added(before)
+            self.core.on_labels_added(before)
 
     def use_columns(self, columns: Columns | dict[str, Any] | str | PathLike[str]) -> None:
         """Declare the columns of rows: before the first row, or the same with new ones at the end.

@@ -138,6 +138,9 @@ cdef class Core(Stage):
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         """Make what depends on how many labels are eligible and shown; with the interpreter, before the loop."""
 
+    def on_labels_added(self, Py_ssize_t before):
+        """Set what is not to begin as in a new core, for labels from number ``before`` on, which are new."""
+
     # ------------------------------------------------------------ the two steps
 
     cdef int decide_step(

@@ -16,6 +16,16 @@ cdef struct Noise:
     double false_no
 
 
+cdef inline double likelihood_inside(const Noise* noise, bint hit) noexcept nogil:
+    """Return the probability of this bit where the right label is among the shown ones."""
+    return 1.0 - noise.false_no if hit else noise.false_no
+
+
+cdef inline double likelihood_outside(const Noise* noise, bint hit) noexcept nogil:
+    """Return the probability of this bit where it is not."""
+    return noise.false_yes if hit else 1.0 - noise.false_yes
+
+
 cdef struct Gate:
     # A number in [0, 1] that the answers move (curves.pyx).
     double value  # g

@@ -42,8 +42,7 @@ cdef double gate_gradient(
     for i in range(m):
         part += q[drawn[i]]
         shown += q[drawn[i]] * a[drawn[i]]
-    inside = 1.0 - noise.false_no if answer.hit else noise.false_no
-    outside = noise.false_yes if answer.hit else 1.0 - noise.false_yes
+    inside, outside = likelihood_inside(noise, answer.hit), likelihood_outside(noise, answer.hit)
     total = inside * part + outside * max(0.0, 1.0 - part)
     if total < 1e-6:  # what was next to impossible says nothing about the gate
         return 0.0

@@ -23,7 +23,7 @@ from libc.string cimport memcpy
 
 from superarm.native.averaging cimport averaging_rate
 from superarm.native.cpu cimport kernels
-from superarm.native.curves cimport GRADIENT_AVERAGE_SHARE
+from superarm.native.curves cimport GRADIENT_AVERAGE_SHARE, likelihood_inside, likelihood_outside
 from superarm.native.linear cimport safe_to_add
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
@@ -186,8 +186,7 @@ cdef void given_bit(
     const Py_ssize_t* drawn, Py_ssize_t m, bint hit, double* revive_weights,
 ) noexcept nogil:
     """Turn p, in place, into post: the probability of each label given the bit."""
-    cdef double inside = 1.0 - noise.false_no if hit else noise.false_no
-    cdef double outside = noise.false_yes if hit else 1.0 - noise.false_yes
+    cdef double inside = likelihood_inside(noise, hit), outside = likelihood_outside(noise, hit)
     cdef double shown = 0.0, total, revived = 0.0 if hit else revive, given = 0.0, spread = 0.0, floor = 0.01 / k
     cdef Py_ssize_t i, r
     for i in range(m):
