@@ -22,6 +22,13 @@ np.import_array()
 cdef Py_ssize_t CHUNK = 2**14  # numbers
 
 
+cdef struct RunCounts:  # of the rounds of `run`
+    int64_t errors
+    int64_t misses
+    int64_t shown_misses
+    int64_t shown  # labels
+
+
 cdef class GrowingArray:
     """Numbers of 8 bytes that are written one after the other, into chunks."""
 
@@ -121,14 +128,14 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
         rows: the rows.
         y: label numbers (intp).
         visit: row numbers (intp).
-        counts: gets errors, misses, shown misses, and labels shown.
+        counts: gets `RunCounts` (four int64).
         signed_sizes: gets (intp) how many labels each round showed, less than 0 if the right one was not among them.
     """
     cdef Py_ssize_t i = 0, at, following, n = visit.shape[0], m = core.set_size
     cdef int64_t first_round = core.round
     cdef const Py_ssize_t* order = intp_data(visit)
     cdef const Py_ssize_t* label = intp_data(y)
-    cdef int64_t* count = int64_data(counts)
+    cdef RunCounts* count = <RunCounts*>int64_data(counts)
     cdef Py_ssize_t* size = NULL if signed_sizes is None else intp_data(signed_sizes)
     cdef Row row, ahead
     cdef Draw draw
@@ -164,10 +171,10 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
             status = core.learn_step(&round, &answer, True)
             if status:
                 break
-            count[0] += core.top[0] != label[at]
-            count[1] += not contains(core.top, draw.top_size, label[at])
-            count[2] += not answer.hit
-            count[3] += draw.size
+            count.errors += core.top[0] != label[at]
+            count.misses += not contains(core.top, draw.top_size, label[at])
+            count.shown_misses += not answer.hit
+            count.shown += draw.size
             if size != NULL:
                 size[i] = draw.size if answer.hit else -draw.size
             i += 1
