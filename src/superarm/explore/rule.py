@@ -337,7 +337,7 @@ class Rule(Parametrised, ABC):
         sets = (decision.labels, decision.drawn, decision.top)
         numbers = np.concatenate([core.label_set.numbers(part, "labels", owner) for part in sets])
         row = np.zeros(core.k, np.float32)
-        core.update(decision, row, core.all_labels, numbers, log, bit, -1, None)
+        core.update(decision, row, core.all_labels, numbers, log, hit=bit, label=-1, likelihood=None)
         self.report_problem(core.rule)
 
     def _decide(self, core: Any, s: Array, x: Any, eligible: Array, m: int, cursor: Cursor | None) -> Any:
