@@ -14,7 +14,7 @@ cimport numpy as np
 
 from superarm.native.arrays cimport double_data, float_data, int32_data, intp_data
 from superarm.native.cpu cimport kernels
-from superarm.native.ranking cimport best_first
+from superarm.native.ranking cimport write_sets
 from superarm.native.rule cimport advance
 
 import numpy as np
@@ -263,10 +263,7 @@ cdef class Core(Stage):
     cdef object _decision(self, row, x, eligible, int64_t round, const Draw* draw):
         cdef np.npy_intp length = 2 * draw.size + draw.top_size
         sets = np.PyArray_EMPTY(1, &length, np.NPY_INTP, 0)
-        cdef Py_ssize_t* labels = intp_data(sets)
-        best_first(self.s, draw.drawn, draw.size, labels)
-        memcpy(labels + draw.size, draw.drawn, draw.size * sizeof(Py_ssize_t))
-        memcpy(labels + 2 * draw.size, draw.top, draw.top_size * sizeof(Py_ssize_t))
+        write_sets(self.s, draw, intp_data(sets))
         cls = self.decision_class
         cdef DecisionBase decision = <DecisionBase>cls.__new__(cls)
         decision.x, decision.row, decision.sets, decision.size = x, row, sets, draw.size

@@ -4,13 +4,12 @@ They give the same bits as single calls: the steps are the same machine code.
 """
 
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
 
 cimport numpy as np
 
 from superarm.native.arrays cimport double_data, int64_data, intp_data
 from superarm.native.core cimport Core, Cursor
-from superarm.native.ranking cimport best_first, contains
+from superarm.native.ranking cimport contains, write_sets
 from superarm.native.rows cimport RowBlock
 from superarm.native.rule cimport advance
 from superarm.native.types cimport Answer, Draw, Round, Row
@@ -207,14 +206,14 @@ def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor)
     cdef Py_ssize_t* size = intp_data(sizes)
     cdef double* log_prob = double_data(log_probs)
     cdef GrowingArray sets = GrowingArray(np.intp), logs = GrowingArray(np.float64)
-    cdef Py_ssize_t* shown
+    cdef Py_ssize_t* flat
     cdef double* log
     core.last_decision = None
     with nogil:
         while i < n:
             labels = labels_of_row(&lists, i, &n_eligible)
             core.ensure_prepared(n_eligible, m)
-            shown = <Py_ssize_t*>sets.end(3 * min(n_eligible, m))
+            flat = <Py_ssize_t*>sets.end(3 * min(n_eligible, m))
             log = <double*>logs.end(core.rule.log_size(n_eligible, m))
             rows.at(i, &row)
             if core.decide_step(&row, labels, n_eligible, m, cursor.round, cursor.draw_state_data, log, &draw):
@@ -225,10 +224,7 @@ def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor)
             rows.at(min(i + 1, n - 1), &ahead)
             core.prefetch_weights(&ahead)
             rows.prefetch_row(min(i + 2, n - 1))  # the next one is on its way: rows come in order
-            best_first(core.s, draw.drawn, draw.size, shown)
-            memcpy(shown + draw.size, draw.drawn, draw.size * sizeof(Py_ssize_t))
-            memcpy(shown + 2 * draw.size, draw.top, draw.top_size * sizeof(Py_ssize_t))
-            length = 2 * draw.size + draw.top_size
+            length = write_sets(core.s, &draw, flat)
             sets.used += length
             logs.used += draw.n_log
             log_prob[i], size[i] = draw.log_propensity, draw.size
