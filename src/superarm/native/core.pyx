@@ -249,9 +249,8 @@ cdef class Core(Stage):
         read_row(row, &read)
         self.ensure_prepared(n, m)
         self.last_decision = None
-        if self.decide_step(&read, intp_data(eligible), n, m, round, draw_state, self.draw_log, &draw):
-            return None
-        if self.move_rule(draw_state, self.draw_log, draw.n_log):
+        cdef int status = self.decide_step(&read, intp_data(eligible), n, m, round, draw_state, self.draw_log, &draw)
+        if status or self.move_rule(draw_state, self.draw_log, draw.n_log):
             return None
         if cursor is None:
             self.round += 1
@@ -264,14 +263,12 @@ cdef class Core(Stage):
         cdef np.npy_intp length = 2 * draw.size + draw.top_size
         sets = np.PyArray_EMPTY(1, &length, np.NPY_INTP, 0)
         write_sets(self.s, draw, intp_data(sets))
-        cls = self.decision_class
-        cdef DecisionBase decision = <DecisionBase>cls.__new__(cls)
+        cdef DecisionBase decision = <DecisionBase>self.decision_class.__new__(self.decision_class)
         decision.x, decision.row, decision.sets, decision.size = x, row, sets, draw.size
         decision._eligible = None if eligible is self.all_labels else eligible
-        decision.log_propensity = draw.log_propensity
+        decision.log_propensity, decision.learnt_by = draw.log_propensity, ()
         decision.draw_log = (<char*>self.draw_log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
         decision._rule, decision.round, decision.learner, decision.label_set = self.explore_rule, round, self.id, self.label_set
-        decision.learnt_by = ()
         return decision
 
     def count_round(self, int64_t round):
