@@ -11,7 +11,7 @@ import pytest
 from lab_kit import run
 
 import superarm as sa
-from superarm.decisions.decision import COLUMNS, LOG_FORMAT
+from superarm.decisions.record import COLUMNS, LOG_FORMAT
 from superarm.errors import InvalidInput
 from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, summarize, train
 from superarm.logs.batches import batches

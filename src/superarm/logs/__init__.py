@@ -22,7 +22,7 @@ results.py      Evaluation, with a PolicyResult for each policy; its figure
 batch_files.py  whole files: decide for all rows of one, learn later from a file of answers
 """
 
-from superarm.decisions.decision import COLUMNS, Record
+from superarm.decisions.record import COLUMNS, Record
 from superarm.logs.columns import LogColumns
 from superarm.logs.estimates import Estimate, RequiredData
 from superarm.logs.evaluation import evaluate

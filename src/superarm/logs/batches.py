@@ -12,7 +12,8 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Labels
 from superarm.data.rows import Layout, Row, Rows, stack
-from superarm.decisions.decision import Decision, Record
+from superarm.decisions.decision import Decision
+from superarm.decisions.record import Record
 from superarm.errors import at_row
 from superarm.explore import SetDistribution, distribution_of
 from superarm.explore.dilute_probabilities import log_comb

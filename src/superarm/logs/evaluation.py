@@ -11,7 +11,7 @@ import numpy as np
 
 from superarm._progress import Progress, with_progress
 from superarm._types import Array
-from superarm.decisions.decision import Record
+from superarm.decisions.record import Record
 from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, coverage_by, group_name
 from superarm.learners import SetLogit

@@ -12,7 +12,8 @@ from typing import Any
 
 from superarm.data.columns import Columns
 from superarm.data.tables import Table, WithVectors, is_named_rows
-from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
+from superarm.decisions.decision import Decision
+from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
 from superarm.errors import Description, InvalidInput, at_row
 from superarm.logs.columns import FeatureReader, LogColumns, find_features
 from superarm.logs.other_formats import convert_row, open_source

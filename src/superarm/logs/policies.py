@@ -12,7 +12,8 @@ from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.data.labels import Labels
 from superarm.data.rows import FLOAT32_MAX
-from superarm.decisions.decision import Label, Record
+from superarm.decisions.decision import Label
+from superarm.decisions.record import Record
 from superarm.errors import Description, InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uniform, distribution_of
 from superarm.explore.scores import log_scores

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from superarm.data.labels import Labels
-from superarm.decisions.decision import Decision, Label, Record
+from superarm.decisions.decision import Decision, Label
+from superarm.decisions.record import Record
 from superarm.errors import at_row
 from superarm.explore import rules
 from superarm.logs.log import UNIFORM

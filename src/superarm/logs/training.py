@@ -14,7 +14,7 @@ import numpy as np
 
 from superarm._progress import Progress as ProgressBar
 from superarm._progress import with_progress
-from superarm.decisions.decision import Record
+from superarm.decisions.record import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
 from superarm.logs.estimates import Estimate, best_of

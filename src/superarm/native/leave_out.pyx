@@ -170,15 +170,16 @@ cdef class LeaveOutKernel(RuleKernel):
         return max(0.0, high - max(sums[first], sums[second] - 1.0))
 
     cdef double set_probability(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size, Py_ssize_t m) noexcept nogil:
-        """Return the probability that these positions are shown, but for uniform sets.
+        """Return the probability that these positions are shown, but for uniform sets."""
+        cdef double of_groups = self.count_groups(s, drawn, size)
+        return self.length_of_matches(m) * of_groups if of_groups > 0.0 else 0.0
 
-        Sums the stretches of u in which the ranks that stay have as many of every group as the set has.
-        """
-        cdef const double* sums = self.sums
-        cdef const Py_ssize_t* group = self.group_of_rank
+    cdef double count_groups(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size) noexcept nogil:
+        """Fill ``group_count`` with how many of every group a set has. Return the probability of it, given these counts;
+        0 if it has a label of no group."""
         cdef Py_ssize_t* count = self.group_count
-        cdef Py_ssize_t g, i, sign, left_out, a = 0, b = self.n_sums, n_sums = self.n_sums, unequal = 0
-        cdef double u = 0.0, end, total = 0.0, tie_probability = 1.0
+        cdef Py_ssize_t g, i
+        cdef double probability = 1.0
         for g in range(self.n_groups):
             count[g] = 0
         for i in range(size):
@@ -188,7 +189,18 @@ cdef class LeaveOutKernel(RuleKernel):
             count[g] += 1
         for g in range(self.n_groups):
             for i in range(count[g]):
-                tie_probability *= <double>(count[g] - i) / <double>(self.group_size[g] - i)
+                probability *= <double>(count[g] - i) / <double>(self.group_size[g] - i)
+        return probability
+
+    cdef double length_of_matches(self, Py_ssize_t m) noexcept nogil:
+        """Return the length of all stretches of u in which the ranks that stay have as many of every group as
+        ``group_count`` says."""
+        cdef const double* sums = self.sums
+        cdef const Py_ssize_t* group = self.group_of_rank
+        cdef Py_ssize_t* count = self.group_count  # less those of the ranks that stay
+        cdef Py_ssize_t g, i, sign, left_out, a = 0, b = self.n_sums, n_sums = self.n_sums, unequal = 0
+        cdef double u = 0.0, end, total = 0.0
+        for g in range(self.n_groups):
             unequal += count[g] != 0
         for i in range(m):
             unequal += _shift(count, group[i], -1)
@@ -221,7 +233,7 @@ cdef class LeaveOutKernel(RuleKernel):
                 a += 1
             while b < n_sums and sums[b + 1] - 1.0 <= u:
                 b += 1
-        return total * tie_probability
+        return total
 
     # ------------------------------------------------------------ records
 
