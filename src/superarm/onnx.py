@@ -16,14 +16,13 @@ import numpy as np
 
 from superarm._extras import require_extra
 from superarm.errors import Description
-from superarm.native.scaling import UnitScaling
+from superarm.native.random_features import CLIP
+from superarm.native.scaling import BEND_AT, BEND_LIMIT, UnitScaling
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
 OPSET, IR_VERSION = 17, 8  # of 2022: what runtimes of the last years read
-BEND_AT, BEND_LIMIT = 5.0, 7.5  # native/c/scaling.h: |v| > 5 becomes 7.5 - 12.5 / |v|
-CLIP = 5.0  # native/c/random_features.h: the largest random feature
 
 
 def export(learner: Learner, path: str | PathLike[str]) -> None:
@@ -48,29 +47,19 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
     showable = learner.inputs.showable
     best = graph.node("ArgMax", graph.node("Gather", "scores", showable, axis=1), axis=1, keepdims=0)
     names = np.array([learner.label_set.all()[i] for i in showable])
-    graph.node(
-        "Gather", names.astype(object) if names.dtype.kind in "US" else names, best, to="label", axis=0
-    )
-
-    k, kinds = learner.n_labels, {"f": TensorProto.FLOAT, "U": TensorProto.STRING, "i": TensorProto.INT64}
+    has_text_names = names.dtype.kind == "U"
+    graph.node("Gather", names.astype(object) if has_text_names else names, best, to="label", axis=0)
+    k, number = learner.n_labels, TensorProto.FLOAT
+    name_type = TensorProto.STRING if has_text_names else TensorProto.INT64
     outputs = [
-        helper.make_tensor_value_info("label", kinds[names.dtype.kind], ["n"]),
-        helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["n", k]),
-        helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", k]),
+        helper.make_tensor_value_info("label", name_type, ["n"]),
+        helper.make_tensor_value_info("probabilities", number, ["n", k]),
+        helper.make_tensor_value_info("scores", number, ["n", k]),
     ]
-    built = helper.make_graph(
-        graph.nodes,
-        learner.owner,
-        [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n", layout.n_dense])],
-        outputs,
-        graph.constants,
-    )
-    model = helper.make_model(
-        built,
-        producer_name="superarm",
-        ir_version=IR_VERSION,
-        opset_imports=[helper.make_opsetid("", OPSET)],
-    )
+    rows = helper.make_tensor_value_info("X", number, ["n", layout.n_dense])
+    built = helper.make_graph(graph.nodes, learner.owner, [rows], outputs, graph.constants)
+    opset = helper.make_opsetid("", OPSET)
+    model = helper.make_model(built, producer_name="superarm", ir_version=IR_VERSION, opset_imports=[opset])
     onnx.checker.check_model(model)
     onnx.save(model, path)
 
@@ -138,7 +127,7 @@ def _scaled(graph: Graph, scaling: Any) -> str:
     tail = graph.node("Div", BEND_AT * (BEND_LIMIT - BEND_AT), graph.node("Max", size, BEND_AT))
     compressed = graph.node("Mul", graph.node("Sign", v), graph.node("Sub", BEND_LIMIT, tail))
     z = graph.node("Where", graph.node("Greater", size, BEND_AT), compressed, v)
-    return _scale_to_length(graph, z, state["counters"][1], (1.0 - scaling.bias**2) ** 0.5)
+    return _scale_to_length(graph, z, scaling.mean_squared_norm, (1.0 - scaling.bias**2) ** 0.5)
 
 
 def _scale_to_length(graph: Graph, rows: str, typical: float, length: float) -> str:
@@ -161,7 +150,7 @@ def _random_features(graph: Graph, features: Any, x: str, d: int) -> str:
     state = features.state()
     standardised = graph.node("Mul", graph.node("Sub", raw, state["mean"]), state["inverse"])
     clipped = graph.node("Clip", standardised, np.float32(-CLIP), np.float32(CLIP))
-    return _scale_to_length(graph, clipped, state["counters"][2], 1.0)
+    return _scale_to_length(graph, clipped, features.mean_squared_norm, 1.0)
 
 
 def _sine(graph: Graph, turns: str) -> str:
