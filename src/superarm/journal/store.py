@@ -147,6 +147,10 @@ class JournalStore(ABC):
     def reopen(self) -> None:
         """Open it again after a failure and try a large write that leaves nothing, or raise JournalUnavailable."""
 
+    def ensure_alone(self) -> None:
+        """Keep other processes from writing, or raise JournalLocked if one keeps us; a file has a lock anyway."""
+        return
+
     @abstractmethod
     def check(self) -> None:
         """Raise JournalUnavailable if it is known that events cannot be written, or not to the journal of that name."""
