@@ -295,8 +295,7 @@ def _read_answers(
     names = _column_names(rows)
     answers: dict[str, bool | str] = {}
     if not path.stat().st_size and path.suffix.lower() not in (".jsonl", ".ndjson"):
-        got = Description(f"{path} of 0 bytes")
-        raise InvalidInput.must("answers", "superarm learn", "a file with at least a header", got)
+        raise InvalidInput(f"{path} is empty: a file of answers has at least a header")
     if not rows:
         return answers, "hits"
     if id_column not in names:
