@@ -152,7 +152,7 @@ def test_a_failed_read_is_tried_again(tmp_path, caplog):
     file.write_text("22")
     problems = []
     for _ in range(4):
-        watched.refresh(at_once=True)
+        watched.reload()
         problems.append(watched.problem)
     assert problems == ["not for you", "not for you", None, None]
     assert reads == [file] * 4
@@ -163,7 +163,7 @@ def test_a_reload_reads_files_that_look_unchanged_and_a_refresh_looks_at_their_c
     file, reads = tmp_path / "tokens", []
     file.write_text("1")
     watched = watched_files.WatchedFiles("words", {"--file": file}, "test", reads.append)
-    watched.refresh(at_once=True)
+    watched.reload()
     assert len(reads) == 1
     watched.reload()
     assert len(reads) == 2
@@ -171,7 +171,7 @@ def test_a_reload_reads_files_that_look_unchanged_and_a_refresh_looks_at_their_c
     with file.open("r+") as written:  # in place, of the same size; and the time of last writing is put back
         written.write("2")
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    watched.refresh(at_once=True)
+    watched.reload()
     assert len(reads) == 3
 
 
