@@ -128,6 +128,14 @@ def test_a_log_of_labels_and_of_nothing(model: Path, tmp_path: Path) -> None:
         learn_file(model, made, tmp_path / "a.csv", log=tmp_path / "none" / "log.parquet")
 
 
+def test_labels_with_blanks_around_them_are_those_labels(model: Path, tmp_path: Path) -> None:
+    rows, made, answers = tmp_path / "rows.csv", tmp_path / "d.parquet", tmp_path / "a.csv"
+    people(2).write_csv(rows)
+    decide_file(model, rows, made)
+    answers.write_text(f'id,label\np0-0," {LABELS[0]} "\np0-1,{LABELS[1]}\n')
+    assert learn_file(model, made, answers).learnt == 2
+
+
 def test_plain_models_and_matrices(tmp_path: Path) -> None:
     model, X = tmp_path / "model.npz", np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
     sa.MCDBF(n_labels=5, n_features=3, set_size=2).save(model)
@@ -159,6 +167,10 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
     sa.SetLogit(labels=LABELS, set_size=2, n_features=3).save(plain)
     answers = file("a.csv", "id,hit\np0-0,yes\n")
     refused: list[tuple[Any, str]] = [
+        (
+            lambda: learn_file(model, made, file("empty.csv", "")),
+            "a file with at least a header, got .* 0 bytes",
+        ),
         (lambda: decide_file(tmp_path / "none.npz", rows, made), "no such file: .*none.npz"),
         (lambda: decide_file(model, tmp_path / "none.csv", made), "no such file: .*none.csv"),
         (lambda: decide_file(model, rows, tmp_path / "d.csv"), "a .parquet file"),

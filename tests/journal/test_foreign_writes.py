@@ -83,6 +83,17 @@ def test_another_journal_under_the_mark_of_this_one_is_refused(drive, tmp_path, 
         drive()
 
 
+def test_an_event_that_is_missing_no_more_is_not_told(drive, tmp_path):
+    """A database that was restored under a process is shorter; then it grows again."""
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    with pytest.raises(JournalDamaged, match=r"event 9 .* is missing"):
+        session.store.digest_at(9)
+    assert "event 9" in session.problems()[-1]
+    session.service.model.load()
+    assert session.problems() == ()
+
+
 def test_a_damaged_event_that_was_read_is_told_on_call(drive, tmp_path):
     session = drive()
     for name in ("a", "b"):

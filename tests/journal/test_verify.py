@@ -343,6 +343,13 @@ def test_a_replay_that_compares_nothing_is_no_success(drive, tmp_path):
     assert done.stderr == "superarm: nothing was compared: the journal has too few events\n"
 
 
+@pytest.mark.parametrize("around", [" {}", '"{}"', "'{}"])
+def test_an_address_within_blanks_or_quotes_is_refused_without_its_password(around):
+    with pytest.raises(InvalidInput, match="without blanks or quotes") as refused:
+        verify(around.format("postgresql://user:a-secret@host/name"))
+    assert "a-secret" not in str(refused.value)
+
+
 @pytest.mark.slow
 def test_the_commands_say_what_they_did(drive, tmp_path):
     filled(drive).close()

@@ -17,8 +17,10 @@ import superarm as sa
 from superarm.cli import main
 from superarm.cli.label import _describe
 from superarm.cli.options import read_labels
+from superarm.cli.output import print_reading
 from superarm.errors import InvalidInput
 from superarm.label.erase import erase_person
+from superarm.label.labelling_journal import LabellingJournal
 from superarm.label.rows_to_label import RowsToLabel
 from superarm.label.simulated_labeller import simulate_labeller
 from superarm.service import DecisionRequest, Service
@@ -63,6 +65,16 @@ def tickets(tmp_path: Path) -> Path:
     ]
     path.write_text("id,text,team\n" + "\n".join(lines) + "\n")
     return path
+
+
+def test_a_long_journal_is_told_to_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with LabellingJournal(tmp_path / "a.db") as journal:
+        sa.Labelling([{"n": 1.0}, {"n": 2.0}], labels=["a", "b"], journal=journal)
+        print_reading(journal)
+        for _ in range(1_000):
+            journal.change({"what": "rows", "keys": []})
+        print_reading(journal)
+    assert capsys.readouterr().err == f"reading 1,001 events of {tmp_path / 'a.db'}\n"
 
 
 def test_how_many_clicks_would_it_take(tickets: Path) -> None:

@@ -105,6 +105,16 @@ def test_an_unknown_rule_is_told(tmp_path):
     assert any("rule 'of-somebody' that drew sets is not known" in warning for warning in evaluation.warnings)
 
 
+@pytest.mark.parametrize(("cell", "value"), [("0,102", 0.102), ("1,02E-05", 1.02e-05), ("1,5", None)])
+def test_propensities_may_have_a_decimal_comma(cell, value):
+    log = Log([{"a": 1, "labels": ["x"], "hit": 1, "propensity": cell}] * 2)
+    if value is None:
+        with pytest.raises(BadRow, match=r"in \(0, 1\]"):
+            list(log)
+    else:
+        assert next(iter(log)).decision.propensity == pytest.approx(value)
+
+
 def test_a_log_without_hits(tmp_path):
     path = csv(tmp_path, "a,labels,hit,propensity\n1,x;y,0,0.3333\n2,y;z,0,0.3333\n3,x;z,0,0.3333\n")
     log = Log(path)

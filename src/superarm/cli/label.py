@@ -10,7 +10,14 @@ import typer
 
 from superarm.cli import options as opt
 from superarm.cli.options import read_labels, split_commas
-from superarm.cli.output import column_lines, print_address, print_json, print_note, print_table
+from superarm.cli.output import (
+    column_lines,
+    print_address,
+    print_json,
+    print_note,
+    print_reading,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
@@ -134,6 +141,7 @@ def label(
             _check_truth(table, names, f"column {answers!r}", f"only labels of {labels}")
         if names is None and "label" not in table.read_options and (is_simulated or table.name == "digits"):
             names = sort_labels(table.truth)
+        print_reading(opened)
         job = Labelling(
             table,
             labels=names,

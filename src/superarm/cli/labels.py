@@ -9,7 +9,7 @@ import typer
 
 from superarm.cli.commands import App
 from superarm.cli.options import Force
-from superarm.cli.output import check_output, columns_file, print_note, save_model
+from superarm.cli.output import check_output, columns_file, print_note, print_reading, save_model
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
@@ -180,6 +180,7 @@ def _open_labelling(journal: LabellingJournal, rows: str | None) -> Labelling:
     """Open the labelling in a journal, and tell if its rows have changed."""
     from superarm.label import Labelling
 
+    print_reading(journal)
     job = Labelling.resume(journal, rows)
     if change := job.journal.rows_changed:
         print_note(change)

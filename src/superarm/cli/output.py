@@ -15,11 +15,13 @@ from superarm.errors import Description, InvalidInput
 if TYPE_CHECKING:
     from superarm.data.columns import Columns
     from superarm.groups import GroupCoverage
+    from superarm.label.labelling_journal import LabellingJournal
     from superarm.learners import Learner
 
 
 MAX_GROUP_LINES = 20  # lines of a table
 MAX_COLUMN_NAMES = 20  # columns with the same remark that are listed
+MANY_EVENTS = 1_000  # of a labelling: reading them takes seconds
 SQLITE_HEADER = b"SQLite format 3\0"
 
 
@@ -95,6 +97,13 @@ def _group_by_remark(columns: dict[str, str]) -> str:
 def _first_few(names: list[str]) -> str:
     more = len(names) - MAX_COLUMN_NAMES
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:MAX_COLUMN_NAMES])} and {more:,} more"
+
+
+def print_reading(journal: LabellingJournal) -> None:
+    """Say that a labelling is opened, if that takes seconds."""
+    n_events = 0 if journal.store is None else journal.store.head().seq
+    if n_events >= MANY_EVENTS:
+        print_note(f"reading {n_events:,} events of {journal.where}")
 
 
 def print_note(text: str) -> None:

@@ -11,7 +11,8 @@ from superarm._types import JsonObject
 from superarm.errors import Description, InvalidInput
 from superarm.journal.store import JournalStore, Snapshot
 
-UNSUPPORTED_URL = re.compile(r"^[\w+]+://|^postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)
+# also within blanks or quotes, as variables of an environment may have them
+UNSUPPORTED_URL = re.compile(r"^\W*[\w+]+://|^\W*postgres(ql)?(\+\w+)?:|\bpassword\s*=", re.IGNORECASE)
 POSTGRES_URL = re.compile(
     r"(?P<scheme>postgres(?:ql)?)://(?:(?P<user>[^:@/?]*)(?::(?P<secret>.*))?@)?(?P<rest>[^?#@]*)"
 )
@@ -25,7 +26,7 @@ def is_postgres(journal: object) -> bool:
     if text.startswith(("postgresql://", "postgres://")):
         return True
     if UNSUPPORTED_URL.search(text):
-        wanted = "a file, or an address such as postgresql://user@host:5432/name"
+        wanted = "a file, or an address such as postgresql://user@host:5432/name, without blanks or quotes around it"
         raise InvalidInput.must("journal", "superarm", wanted, Description("another kind of address"))
     return False
 

@@ -17,8 +17,9 @@ from time import monotonic
 from typing import Any
 
 from superarm._types import JsonObject
+from superarm.errors import Description
 from superarm.journal.clock import DatabaseClock
-from superarm.journal.errors import JournalMismatch, OtherEventsFirst
+from superarm.journal.errors import JournalLocked, JournalMismatch, OtherEventsFirst
 from superarm.journal.events import CHANGE, OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_connection import Address, Connection, database_errors
 from superarm.journal.postgres_schema import ADVISORY_LOCK, ROUND_BLOCK, check_database, make_tables
@@ -26,6 +27,8 @@ from superarm.journal.statements import Statement, new_journal_statements
 from superarm.journal.store import PROBE_BYTES, Head, JournalStore, Snapshot
 from superarm.native import cpu_level
 
+# of a session that has a lock: it is free soon after its machine has died
+KEEPALIVE = ("tcp_keepalives_idle = 10", "tcp_keepalives_interval = 5", "tcp_keepalives_count = 3")
 # without kinds it writes nothing: where another event than the given one is the last
 APPEND = """SELECT numbers, digests FROM (SELECT seq FROM head FOR UPDATE) last, LATERAL append(
   %b::float8[], CASE WHEN last.seq = coalesce(%b::bigint, last.seq) THEN %b::smallint[] END, %b::text[],
@@ -58,6 +61,7 @@ class PostgresStore(JournalStore):
         self._clock: DatabaseClock | None = None
         self._rounds: Iterator[int] = iter(())
         self._does_upkeep_until = 0.0
+        self._lock_connection: Connection | None = None  # its session has the lock of `ensure_alone`
         self._read_connection: Connection | None = None
         self._per_thread = local()  # each thread has a connection of its own
         self._opened: set[Connection] = set()
@@ -126,11 +130,29 @@ class PostgresStore(JournalStore):
         return list(ids)
 
     def close(self) -> None:
-        for connection in (self._read_connection, *self._opened):
+        for connection in (self._read_connection, self._lock_connection, *self._opened):
             if connection is not None:
                 connection.close()
 
     # ------------------------------------------------------------ writing
+
+    def ensure_alone(self) -> None:
+        if self._lock_connection is not None:
+            if not _is_closed(self._lock_connection):
+                return
+            self._lock_connection.close()
+        connection = self.address.connect(self.application)
+        with database_errors(self.address):
+            for setting in KEEPALIVE:
+                connection.execute(f"SET {setting}")
+            [is_alone] = connection.execute(
+                "SELECT pg_try_advisory_lock(%s, 1)", (ADVISORY_LOCK,)
+            ).fetchone() or [False]
+        if not is_alone:
+            connection.close()
+            got = Description(f"{self.name}, which another one has")
+            raise JournalLocked.must("journal", "superarm", "used by one process", got)
+        self._lock_connection = connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:

@@ -95,6 +95,9 @@ class JournalStore(ABC):
     read_only: bool
     warnings: tuple[str, ...] = ()  # found when it was opened: events may be lost, though nothing is damaged
     damage: tuple[str, ...] = ()  # the first damaged events that were read, one sentence each
+    _missing: tuple[
+        tuple[int, str], ...
+    ] = ()  # those of them that were missing: their numbers, and the sentences
     shared = False  # whether other processes may write it at the same time
     ID_IN: str  # the condition of a statement for some ids
 
@@ -146,6 +149,10 @@ class JournalStore(ABC):
     @abstractmethod
     def reopen(self) -> None:
         """Open it again after a failure and try a large write that leaves nothing, or raise JournalUnavailable."""
+
+    def ensure_alone(self) -> None:
+        """Keep other processes from writing, or raise JournalLocked if one keeps us; a file has a lock anyway."""
+        return
 
     @abstractmethod
     def check(self) -> None:
@@ -253,6 +260,8 @@ class JournalStore(ABC):
         error = JournalDamaged(f"event {seq} of journal {self.name} {how}", event=seq)
         if len(self.damage) < MAX_DAMAGE and str(error) not in self.damage:
             self.damage = (*self.damage, str(error))
+            if how == "is missing":
+                self._missing = (*self._missing, (seq, str(error)))
         return error
 
     def recent_decisions(self, limit: int) -> list[Event]:
@@ -264,6 +273,14 @@ class JournalStore(ABC):
         """Return pending decisions in their order: after one, made before a time."""
         sql = "SELECT seq, time, id FROM pending WHERE seq > ? AND time < ? ORDER BY seq LIMIT ?"
         return [Pending(*row) for row in self._select(sql, (after, before, limit))]
+
+    def recheck_missing(self) -> None:
+        """Forget that events are missing which are there now, or beyond the end: the database was restored, say."""
+        last = self.last_event().seq
+        for seq, sentence in self._missing:
+            if seq > last or self._select("SELECT seq FROM events WHERE seq = ?", (seq,)):
+                self.damage = tuple(one for one in self.damage if one != sentence)
+        self._missing = tuple(one for one in self._missing if one[1] in self.damage)
 
     def last_event(self) -> Head:
         """Return the last event of the table."""

@@ -55,6 +55,10 @@ class ImportCounts:
         }
         parts = [f"{self.answers:,} answers taken over"]
         parts += [f"{count:,} {reason}" for reason, count in not_taken.items() if count]
+        if self.unchanged and not self.answers:
+            parts.append(
+                "to move all answers to another journal, export and import them with --format answers"
+            )
         parts += [f"new labels: {list_labels(self.new_labels)}"] if self.new_labels else []
         return "; ".join(parts)
 

@@ -118,9 +118,19 @@ class LabellingJournal:
         if journal_exists(where):
             with closing(open_store(where, read_only=True)) as store:  # no lock before it is known what it is
                 self.saved_settings, self._keys = read_settings(store)
-            self.store = open_store(where, read_only=read_only)
+            self._open(where)
         elif read_only:
             raise InvalidInput(f"no such journal: {where}")
+
+    def _open(self, where: str | Path) -> None:
+        """Open the store; to write it, as the only process: one serves all people."""
+        self.store = open_store(where, read_only=self.read_only)
+        try:
+            if not self.read_only:
+                self.store.ensure_alone()
+        except BaseException:
+            self.store.close()
+            raise
 
     def find_rows(self, rows: str | None = None) -> str:
         """Return where the rows are: as said, beside the journal, or else where they were when it was made."""
@@ -163,7 +173,7 @@ class LabellingJournal:
         settings = LabellingSettings(labels=labels, rows=rows.name, read_options=rows.read_options, **options)
         if self.where is not None:
             create_labelling_journal(self.where, {"kind": KIND, "made": time.time()} | asdict(settings))
-            self.store = open_store(self.where)
+            self._open(self.where)
         return settings
 
     def _replace(self, saved: LabellingSettings, options: JsonObject) -> LabellingSettings:
@@ -215,6 +225,7 @@ class LabellingJournal:
         elif self.read_only:
             raise InvalidInput.must("read_only", "Labelling", "False to answer or change anything", True)
         else:
+            self.store.ensure_alone()
             self.store.append(events)
 
     def new_events(self) -> list[Event]:

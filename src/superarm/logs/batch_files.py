@@ -294,6 +294,9 @@ def _read_answers(
     rows = list(open_table(path).valid_rows())
     names = _column_names(rows)
     answers: dict[str, bool | str] = {}
+    if not path.stat().st_size and path.suffix.lower() not in (".jsonl", ".ndjson"):
+        got = Description(f"{path} of 0 bytes")
+        raise InvalidInput.must("answers", "superarm learn", "a file with at least a header", got)
     if not rows:
         return answers, "hits"
     if id_column not in names:
@@ -307,7 +310,8 @@ def _read_answers(
         if row.get(id_column) is None or is_missing(value):
             continue
         id_ = to_word(row[id_column])
-        answer = parse_hit(value, column, at_row(str(path), number)) if kind == "hits" else to_word(value)
+        hits = kind == "hits"
+        answer = parse_hit(value, column, at_row(str(path), number)) if hits else to_word(value).strip()
         if answer is not None and answers.setdefault(id_, answer) != answer:
             raise FeedbackError.must(
                 id_column, str(path), "answered once", Description(f"two answers to {id_!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from math import isfinite
 from typing import Any
 
@@ -15,6 +16,7 @@ from superarm.errors import InvalidInput
 
 HIT_WORDS = dict.fromkeys(("true", "yes", "y", "1"), True) | dict.fromkeys(("false", "no", "n", "0"), False)
 SEPARATOR = ";"
+DECIMAL_COMMA = re.compile(r"\d?,\d+(?:[eE]-?\d+)?")  # in a probability no comma can stand between thousands
 LIKELY_SEPARATORS = ("|", ",", "\t")  # of other tools
 
 
@@ -97,6 +99,8 @@ def parse_probability(value: Any, field: str, where: str) -> float | None:
     """Return the probability in a cell; ``None`` if it is empty."""
     if is_empty(value):
         return None
+    if isinstance(value, str) and DECIMAL_COMMA.fullmatch(value.strip()):
+        value = value.replace(",", ".")
     number = parse_number(value)
     if number is None or not 0.0 < number <= 1.0:
         raise BadRow.must(field, where, "in (0, 1]", value)

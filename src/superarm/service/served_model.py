@@ -80,6 +80,7 @@ class ServedModel:
         if self.projector.erase_content is not None and self.store.progress(ERASED):
             self._finish_erasing()
         self.replayed = self.projector.seq - start
+        self.store.recheck_missing()
 
     def was_learnt(self, record: DecisionRecord) -> bool | None:
         """Return whether its outcome or timeout has moved the model; None if it has none that was projected here."""

@@ -6,12 +6,13 @@ import json
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.journal.errors import JournalMismatch
+from superarm.journal.errors import JournalLocked, JournalMismatch
 from superarm.label.erase import erase_person
 from superarm.label.labelling_journal import LabellingJournal
 from superarm.service import Service
@@ -36,6 +37,14 @@ def test_clicks_are_kept_and_found_again(database):
         assert sum(one["label"] is not None for one in before) == 2
         with sa.Labelling(ROWS, target=1.0, journal=url, read_only=True) as reader:
             assert reader.results() == before
+        with pytest.raises(JournalLocked, match="which another one has"):
+            sa.Labelling(ROWS, target=1.0, journal=url)
+        [(pid,)] = job.journal.store._select("SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
+        job.journal.store._select("SELECT pg_terminate_backend(?)", (pid,))
+        time.sleep(0.5)
+        with sa.Labelling(ROWS, target=1.0, journal=url), pytest.raises(JournalLocked, match="another one"):
+            job.answer(job.ask("ann"), label="billing", by="ann")  # its lock is gone, and another has it
+        job.answer(job.ask("ann"), label="billing", by="ann")
     with pytest.raises(InvalidInput, match="a file"):
         erase_person(url, "ann")
     with pytest.raises(JournalMismatch, match="labelling"):
