@@ -39,7 +39,7 @@ from superarm.data.column import (
 )
 from superarm.data.dense_part import DensePart
 from superarm.data.encoding import encode_row, encode_table, text_width
-from superarm.data.inference import LIKELY_ID, ColumnProfile, inference_warnings
+from superarm.data.inference import LIKELY_ID, column_profiles, inference_warnings
 from superarm.data.rows import AnyRow, Layout, Rows
 from superarm.data.tables import first_cells, records
 from superarm.errors import Description, InvalidInput
@@ -138,7 +138,7 @@ class Columns:
                 wanted = f"one of {', '.join(choices)}"
                 raise InvalidInput.must(f"kind of {name!r}", "columns", wanted, kind, choices=choices)
         cells = first_cells(table, INFERENCE_ROWS)
-        profiles = {name: ColumnProfile(name, cells[name], kinds.get(name)) for name in cells}
+        profiles = column_profiles(cells, kinds)
         unknown = [name for name in (*kinds, *(only or ())) if name not in profiles]
         if unknown:
             wanted = f"among its columns {', '.join(profiles)}"

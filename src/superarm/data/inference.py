@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import reduce
 from itertools import pairwise
@@ -20,15 +20,25 @@ import numpy as np
 
 from superarm._types import Cell
 from superarm.data.cells import (
-    GROUPED,
     UNSPACED,
     date_order,
     parse_date,
     parse_scalar,
     parse_vector,
     to_python,
+    without_unit,
 )
-from superarm.data.column import AS_NUMBER, BOOLEAN, DATES, NUMBERS, TEXT, VECTOR, WORDS, Column
+from superarm.data.column import (
+    AS_NUMBER,
+    BOOLEAN,
+    DATES,
+    NUMBERS,
+    TEXT,
+    VECTOR,
+    WORDS,
+    Column,
+    ColumnKinds,
+)
 from superarm.data.rows import FLOAT32_MAX
 from superarm.errors import InvalidInput
 
@@ -38,7 +48,11 @@ MANY_WORDS = 1024  # different words, from which on a column of words is hashed 
 MEAN_TEXT_WORDS, TEXT_SHARE = 2.5, 0.2  # words of a text on average, and the share of different ones
 SCALARS = (NUMBERS, BOOLEAN, DATES, WORDS)
 LIKELY_ID = "an id: hardly any word twice"
-COMMA = re.compile(r"\s*[+-]?(?:\d{1,3}(?:[. '\u2019\u00a0\u202f]\d{3})+|\d+),\d+\s*%?\s*")
+UNSURE_NUMBER = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")  # thousands, or three decimals
+DECIMAL_COMMA = re.compile(
+    r"[+-]?(?:(?:\d{1,3}(?:[. '\u2019\u00a0\u202f]\d{3})+|\d+),\d+|[1-9]\d{0,2}(?:\.\d{3}){2,})"
+)
+CODE = re.compile(r"\d{3,}")  # with a 0 in front, where all are as long: 01067 is no number
 ID_NAME = re.compile(r"(^|[_ .])(id|ids|uuid|guid|key|index|idx)$|[a-z]I[dD]$", re.IGNORECASE)
 # columns of a log that are only known after the decision, whatever else they are called for
 OUTCOME_NAMES = frozenset(
@@ -56,7 +70,7 @@ def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str
     likely_ids = [name for name, reason in left_out.items() if reason == LIKELY_ID]
     mostly_words = [profile.name for profile in features if profile.is_mostly_words]
     unsure = [profile.name for profile in features if profile.kind == DATES and profile.has_unsure_dates]
-    warnings = []
+    warnings = [profile.describe_unsure_number() for profile in features if profile.has_unsure_numbers]
     if likely_ids:
         warnings.append(
             f"taken for ids: {', '.join(likely_ids)} (declared as text or words, they are features)"
@@ -90,6 +104,25 @@ def _parse_json_lists(values: list[Any]) -> list[Any]:
         return values
 
 
+def column_profiles(cells: Mapping[str, Sequence[Cell]], kinds: ColumnKinds) -> dict[str, ColumnProfile]:
+    """Return what the cells of each column have in common, by name.
+
+    Whether 1.234 means thousands, the other columns tell where its own cells do not.
+
+    Args:
+        cells: the first cells of each column.
+        kinds: what some columns are to be taken as.
+    """
+    profiles = {name: ColumnProfile(name, cells[name], kinds.get(name)) for name in cells}
+    numbers = [profile for profile in profiles.values() if profile.kind == NUMBERS]
+    decimals = {profile.decimal for profile in numbers if profile.shows_decimal}
+    if len(decimals) == 1:
+        decimal = decimals.pop()
+        for name in (profile.name for profile in numbers if profile.has_unsure_numbers):
+            profiles[name] = ColumnProfile(name, cells[name], kinds.get(name), decimal)
+    return profiles
+
+
 class ColumnProfile:
     """What the first cells of a column have in common.
 
@@ -97,16 +130,19 @@ class ColumnProfile:
         name: its name.
         cells: as the table has them; missing ones, too.
         kind: what it is to be taken as; ``None``: what most of its cells are.
+        decimal: what stands before decimals in other columns, if they agree.
     """
 
-    def __init__(self, name: str, cells: Iterable[Cell], kind: str | None = None) -> None:
+    def __init__(
+        self, name: str, cells: Iterable[Cell], kind: str | None = None, decimal: str | None = None
+    ) -> None:
         self.name, self.is_declared = name, kind is not None
         python_values = _parse_json_lists([to_python(cell) for cell in cells])
         self.rows = len(python_values)
         texts = [value for value in python_values if isinstance(value, str)]
         self.orders = Counter(date_order(text) for text in texts if parse_date(text) is not None)
         self.missing_words = 0  # NA and its like: missing among numbers, words among words
-        self.commas = self.points = 0  # numbers that only a decimal comma, or a point, explains
+        self._compare_numbers(texts, decimal)
         values = [self._parse(value) if isinstance(value, str) else value for value in python_values]
         values = [value for value in values if value is not None]
         kinds = [_kind(value) for value in values]
@@ -126,14 +162,35 @@ class ColumnProfile:
         """What a text says, by itself: a number, true or false, a date, a word; ``None`` if it is missing."""
         if text == "":
             return None
-        scalar = parse_scalar(text)
+        if self.holds_codes and CODE.fullmatch(text.strip()):
+            return text
+        bare = without_unit(text)
+        decimal = self.decimal if UNSURE_NUMBER.fullmatch(bare) else _decimal_of(bare) or "."
+        scalar = parse_scalar(text, decimal)
         if scalar is None:
             self.missing_words += 1
-        elif "," in text and COMMA.fullmatch(text) and not GROUPED["."].fullmatch(text.strip(" %")):
-            self.commas, scalar = self.commas + 1, parse_scalar(text, ",")
-        elif "." in text and isinstance(scalar, float) and not GROUPED[","].fullmatch(text.strip(" %")):
-            self.points += 1
         return parse_date(text, self.day_first) or text if isinstance(scalar, str) else scalar
+
+    def _compare_numbers(self, texts: list[str], decimal: str | None) -> None:
+        """What the texts that are numbers have in common: their decimals, and whether they are codes."""
+        bare = [without_unit(text) for text in texts]
+        shown = Counter(_decimal_of(text) for text in bare)
+        self.shows_decimal = shown[","] + shown["."] > 0
+        if self.shows_decimal or decimal is None:
+            decimal = "," if shown[","] > shown["."] else "."
+            self.unsure_number = (
+                None if self.shows_decimal else next(filter(UNSURE_NUMBER.fullmatch, bare), None)
+            )
+        else:
+            self.unsure_number = None
+        self.decimal = decimal  # what stands before the decimals of its numbers
+        codes = [text for text in bare if CODE.fullmatch(text)]
+        self.holds_codes = (
+            not self.is_declared
+            and any(text[0] == "0" for text in codes)
+            and len({len(text) for text in codes}) == 1
+            and not any(type(parse_scalar(text, decimal)) is float for text in set(bare).difference(codes))
+        )
 
     def _compare(self, values: list[Any]) -> None:
         """What all values that are no vectors have in common."""
@@ -187,9 +244,18 @@ class ColumnProfile:
         ) or seldom
 
     @property
-    def decimal(self) -> str:
-        """What stands before the decimals of its numbers."""
-        return "," if self.commas > self.points else "."
+    def has_unsure_numbers(self) -> bool:
+        """Whether it has numbers such as 1.234, and neither its cells nor other columns tell if they are thousands."""
+        return self.kind == NUMBERS and self.unsure_number is not None
+
+    def describe_unsure_number(self) -> str:
+        """Return how such a number is read, and what to do if it means something else."""
+        text = str(self.unsure_number)
+        as_read, other = (parse_scalar(text, decimal) for decimal in (".", ","))
+        return (
+            f"{text} in {self.name} is read as {as_read:g}, since no cell and no other column shows what stands "
+            f'before decimals; for {other:g} set "decimal": "," for {self.name} in a columns file'
+        )
 
     @property
     def day_first(self) -> bool:
@@ -281,6 +347,15 @@ class ColumnProfile:
         if kind == WORDS and self.distinct >= MAJORITY * self.compared:
             return LIKELY_ID
         return ""
+
+
+def _decimal_of(text: str) -> str | None:
+    """Return what stands before decimals if a number without its unit can be read in one way only; else ``None``."""
+    if not ("," in text or "." in text) or UNSURE_NUMBER.fullmatch(text):
+        return None
+    if DECIMAL_COMMA.fullmatch(text):
+        return ","
+    return "." if isinstance(parse_scalar(text), float) else None
 
 
 def _kind(value: Any) -> str | None:
