@@ -23,7 +23,7 @@ import numpy as np
 from superarm.data.rows import Row
 from superarm.journal.projector import Projector
 from superarm.service.commit_queue import Call
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
 
 TOGETHER = 32

@@ -111,7 +111,7 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     from superarm import SetLogit
     from superarm.journal.postgres import PostgresStore
     from superarm.service.commit_queue import Call
-    from superarm.service.handler import DecisionRequest, OutcomeRequest
+    from superarm.service.requests import DecisionRequest, OutcomeRequest
     from superarm.service.served_model import ServedModel
     from superarm.service.service import Service
     from superarm.service.settings import Settings
@@ -161,7 +161,7 @@ def batches(database: Any, features: int = 64, sizes: tuple[int, ...] = (4, 8, 1
     from journal import rows_of
 
     from superarm.service.commit_queue import Call
-    from superarm.service.handler import DecisionRequest, OutcomeRequest
+    from superarm.service.requests import DecisionRequest, OutcomeRequest
     from superarm.service.service import Service
 
     url, labels = database.fresh(), [f"label-{i}" for i in range(10)]

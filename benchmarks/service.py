@@ -28,7 +28,8 @@ CONSTANT = """
 import asyncio, sys
 import uvloop
 from superarm.service.http.connection_limits import Limits
-from superarm.service.http.server import Listener, Server
+from superarm.service.http.listener import Listener
+from superarm.service.http.server import Server
 BODY = b'{"id":"19b1c3a2f4e00112233445566","labels":["a","b","c"],"propensity":0.5,"model_version":1}'
 HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(BODY))]
 async def constant(scope, receive, send):
@@ -181,7 +182,7 @@ def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
     import numpy as np
 
     from superarm.service.commit_queue import Call
-    from superarm.service.handler import DecisionRequest, OutcomeRequest
+    from superarm.service.requests import DecisionRequest, OutcomeRequest
     from superarm.service.service import Service
 
     service = Service.open(journal, labels=labels, n_features=features, set_size=3)

@@ -12,17 +12,17 @@ import pytest
 from lab_kit import run
 
 import superarm as sa
-from superarm._intervals import wilson
+from superarm._intervals import wilson_interval
 from superarm.errors import InvalidInput
-from superarm.groups import MISSING, GroupCoverage, Groups, coverage_by, pooled, worst_first
+from superarm.groups import MISSING, GroupCoverage, Groups, coverage_by, pool_coverage, worst_first
 from superarm.journal.backends import open_store
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.projector import Projector
 from superarm.journal.totals import MAX_GROUPS, OTHERS, CoverageCounts, Totals
 from superarm.logs import Log, Policy, Writer, evaluate, summarize
 from superarm.service import Service
-from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 KINDS = ("east", "north", "south", "west")
 
@@ -108,11 +108,11 @@ def test_what_groups_refuse() -> None:
 
 
 def test_intervals_pools_and_order() -> None:
-    assert wilson(0.5, 4) == pytest.approx((0.150, 0.850), abs=1e-3)
-    assert wilson(1.0, 10)[1] == 1.0
+    assert wilson_interval(0.5, 4) == pytest.approx((0.150, 0.850), abs=1e-3)
+    assert wilson_interval(1.0, 10)[1] == 1.0
     one = coverage_by(["x", "y", "z"], np.array([[4, 2, 8], [2, 2, 2], [0, 0, 0]]))
     assert [part.name for part in one] == ["x", "y"]
-    both = pooled([one, one])
+    both = pool_coverage([one, one])
     assert [(part.rows, part.coverage, part.mean_size) for part in both] == [(8, 0.5, 2.0), (4, 1.0, 1.0)]
     assert both[0].high < one[0].high
     unknown = GroupCoverage("?", 3, *(float("nan"),) * 3, 1.0)
@@ -261,11 +261,11 @@ def test_a_service_tells_it(named: bool, tmp_path: Any) -> None:
 def test_groups_beyond_the_most_are_counted_together() -> None:
     stats = Totals().stats
     for i in range(MAX_GROUPS + 5):
-        stats.count_for_promise(True, 2, None, str(i))
+        stats.count_for_promise(True, size=2, right=None, group=str(i))
     assert len(stats.coverage_by_group) == MAX_GROUPS + 1
     assert stats.coverage_by_group[OTHERS] == CoverageCounts(5, 5, 10)
     assert stats.coverage_by_label == {}
-    stats.count_for_promise(False, 1, "new", None)
+    stats.count_for_promise(False, size=1, right="new", group=None)
     assert stats.coverage_by_label == {"new": CoverageCounts(1, 0, 1)}
 
 

@@ -1,4 +1,4 @@
-"""What is not in the light core: the extras, their packages, and the one sentence that says what to type."""
+"""The extras, which are not in the light core: their packages, and the error with the command that installs them."""
 
 from __future__ import annotations
 

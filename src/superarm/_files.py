@@ -22,11 +22,11 @@ from superarm.errors import Description, MissingModel, ModelFileError
 
 FORMAT = "superarm-model"
 JOURNAL_SIDECARS = ("-mark", "-wal", "-shm")  # endings of what SQLite and we write beside a journal
-UNREADABLE = (  # what NumPy raises for files that are no .npy and no .npz, or not whole
+READ_ERRORS = (  # what NumPy raises for files that are no .npy and no .npz, or not whole
     *(OSError, EOFError, KeyError, TypeError, ValueError, AttributeError),
     *(zipfile.BadZipFile, zlib.error, NotImplementedError),
 )
-_PARSING = Lock()  # CPython 3.11 may fail to parse the headers of arrays in two threads at once
+_PARSING_LOCK = Lock()  # CPython 3.11 may fail to parse the headers of arrays in two threads at once
 VERSION = 3  # 1 and 2 were 0.1 and 0.2, which were never released
 
 
@@ -86,7 +86,7 @@ def sync(path: Path) -> None:
 
 
 def file_digest(path: Path, kind: str = "sha256") -> str:
-    """A hash of a file's content."""
+    """Return a hash of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, kind).hexdigest()
 
@@ -104,11 +104,11 @@ def write_model(path: str | PathLike[str] | BinaryIO, header: dict[str, Any], ar
 
 
 def read_model(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and arrays of a model file."""
+    """Return header and arrays of a model file."""
     name = os.fspath(path) if isinstance(path, str | PathLike) else "an open file"
     try:
         opening = Path(path).open("rb") if isinstance(path, str | PathLike) else nullcontext(path)  # noqa: SIM115
-        with opening as opened, _PARSING, np.load(opened, allow_pickle=False) as file:
+        with opening as opened, _PARSING_LOCK, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(arrays.pop("header").tobytes())
         is_model = header["format"] == FORMAT
@@ -117,7 +117,7 @@ def read_model(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], di
         raise MissingModel(f"no such file: {name}") from None
     except OSError as error:
         raise ModelFileError(f"{name} cannot be read: {error.strerror or error}") from error
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         wanted = "a whole superarm model"
         raise ModelFileError.must(
             "content", name, wanted, Description("a foreign or truncated file")

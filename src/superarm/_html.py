@@ -2,7 +2,7 @@
 
 Text from outside is escaped; nothing is fetched, and no script runs.
 
->>> table("Rates", ("label", "share"), [("<b>", rate(0.5))]).count("&lt;b&gt;")
+>>> titled_table("Rates", ("label", "share"), [("<b>", format_rate(0.5))]).count("&lt;b&gt;")
 1
 """
 
@@ -41,7 +41,7 @@ def plain_table(
     return Markup(f"<table>{head_row}<tbody>{body}</tbody></table>")
 
 
-def table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Markup:
+def titled_table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Markup:
     """Return a table with a title, which brings its own style: notebooks have none."""
 
     def style(column: int, cell: Any) -> str:
@@ -54,7 +54,7 @@ def table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Mar
 
 def key_value_table(title: str, pairs: Iterable[tuple[str, Any]]) -> Markup:
     """Return a table of names and values, one pair a row; values that are ``None`` are left out."""
-    return table(title, (), [(name, value) for name, value in pairs if value is not None])
+    return titled_table(title, (), [(name, value) for name, value in pairs if value is not None])
 
 
 def first_few(values: Sequence[Any], most: int = 6) -> str:
@@ -67,12 +67,12 @@ def first_few(values: Sequence[Any], most: int = 6) -> str:
     return text if len(values) <= most else f"{text}, … ({len(values):,})"
 
 
-def rate(value: float | None) -> str:
+def format_rate(value: float | None) -> str:
     """Return a rate as text."""
     return "–" if value is None or not isfinite(value) else f"{value:.4f}"
 
 
-def chips(labels: Iterable[Any], outlined: Iterable[Any] = ()) -> Markup:
+def label_chips(labels: Iterable[Any], outlined: Iterable[Any] = ()) -> Markup:
     """Return labels side by side, on a coloured ground but for the ``outlined`` ones."""
     style = (
         f"display:inline-block;border:1px solid {COLOUR};border-radius:4px;padding:0 7px;margin:0 4px 2px 0"

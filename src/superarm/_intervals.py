@@ -7,10 +7,10 @@ from math import sqrt
 from superarm._extras import require_extra
 
 
-def wilson(rate: float, n: float) -> tuple[float, float]:
+def wilson_interval(rate: float, n: float) -> tuple[float, float]:
     """Return the 95 % interval of a share of n (Wilson 1927).
 
-    >>> [round(end, 3) for end in wilson(0.95, 100)]
+    >>> [round(end, 3) for end in wilson_interval(0.95, 100)]
     [0.888, 0.978]
     """
     c = 1.96**2 / n

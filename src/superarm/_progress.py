@@ -1,4 +1,4 @@
-"""How far long work has come: a live bar in a terminal or a notebook, a line every ten seconds in a log."""
+"""Progress of long work: a live bar in a terminal or a notebook, a line every ten seconds in a log."""
 
 from __future__ import annotations
 
@@ -20,38 +20,21 @@ BAR_SECONDS = 0.1  # between two pictures of a bar
 
 
 @contextmanager
-def progress_ticker(
-    progress: Progress, total: int | None, unit: str = "rounds", details: Callable[[], str] | None = None
-) -> Iterator[Tick]:
-    """What a long function calls as it goes: a bar, its caller's own function, or nothing."""
-    if callable(progress):
-        yield progress
-    else:
-        with progress_bar(total, unit, details, quiet=not progress) as tick:
-            yield tick
-
-
-def with_progress(items: Iterable[T], progress: Progress, total: int | None, unit: str) -> Iterator[T]:
-    """The same items, with a tick after each."""
-    with progress_ticker(progress, total, unit) as tick:
-        for item in items:
-            yield item
-            tick(1)
-
-
-@contextmanager
 def progress_bar(
     total: int | None,
     unit: str = "rounds",
     details: Callable[[], str] | None = None,
     *,
-    quiet: bool = False,
+    progress: Progress = True,
 ) -> Iterator[Tick]:
-    """A bar of rounds, bytes or images, which is gone at the end, or lines; ``tick(n)`` moves it by n.
+    """Yield ``tick(n)``, to be called when n more rounds, bytes or images are done.
 
-    Both tell how much is done, how fast, the time left, and what ``details`` returns at that moment.
+    It moves a bar, which is gone at the end, or prints lines: how much is done, how fast, the time left, and what
+    ``details`` returns at that moment. With another ``progress`` than True it is the caller's own function, or nothing.
     """
-    if quiet:
+    if callable(progress):
+        yield progress
+    elif not progress:
         yield lambda n: None
     elif _can_redraw():
         with _live_bar(total) as show:
@@ -64,8 +47,16 @@ def progress_bar(
         yield _Status(total, unit, details, LOG_SECONDS, _print_line).tick
 
 
+def with_progress(items: Iterable[T], progress: Progress, total: int | None, unit: str) -> Iterator[T]:
+    """Yield the same items, with a tick after each."""
+    with progress_bar(total, unit, progress=progress) as tick:
+        for item in items:
+            yield item
+            tick(1)
+
+
 def _can_redraw() -> bool:
-    """Whether Rich can draw a bar again in its place; a notebook, which sets FORCE_COLOR, needs ipywidgets."""
+    """Return whether Rich can draw a bar again in its place; a notebook, which sets FORCE_COLOR, needs ipywidgets."""
     if in_notebook():
         return find_spec("ipywidgets") is not None
     return sys.stderr.isatty() or bool(os.environ.get("FORCE_COLOR"))
@@ -124,7 +115,7 @@ class _Status:
 
 
 def in_notebook() -> bool:
-    """Whether this is a Jupyter kernel."""
+    """Return whether this is a Jupyter kernel."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return hasattr(shell, "kernel")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import ValidationError
 
 KeyPath = tuple[str | int, ...]  # from the top to a value: keys, and numbers in lists
-ANY_KEY = "..."  # in a key path: some key of an object with free keys; msgspec does not say which
+ANY_KEY = "..."  # in a key path: some key of an object with free keys; msgspec does not name it
 
 AT = re.compile(r" - at `(?:key in )?\$(?P<path>.*)`$")
 STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+)\]|\[(?P<any>\.\.\.)\]")
@@ -32,7 +32,7 @@ class ValidationFault(NamedTuple):
 
     Attributes:
         keys: where it is.
-        text: what msgspec, or a struct itself, says of it.
+        text: the message of msgspec, or of a struct's own check.
         missing, unknown: the name of a field that is missing, or should not be there.
         wanted: what the value must be.
         pattern: whether it must match a pattern.

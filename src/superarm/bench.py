@@ -25,7 +25,7 @@ class Measurement(NamedTuple):
 
 
 def _naive_round(scores: Array, y: int, random: np.random.Generator) -> Array:
-    """MC-DBF (ordered) as the paper writes it: the coefficient of x for each label's row."""
+    """Return the coefficient of x for each label's weights: MC-DBF (ordered) as the paper writes it."""
     k = len(scores)
     top = np.argsort(-scores)[:M]
     P = np.full(k, GAMMA / k)
@@ -60,7 +60,7 @@ def naive_sparse(X: Any, y: Array) -> None:
 
 
 def reference_rows(n: int, d: int = 512) -> tuple[Array, Array]:
-    """The reference work: random rows of length 1 and the labels of a random linear rule."""
+    """Return the reference work: random rows of length 1 and the labels of a random linear rule."""
     random = np.random.default_rng(0)
     X = random.standard_normal((n, d), dtype=np.float32)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -68,7 +68,7 @@ def reference_rows(n: int, d: int = 512) -> tuple[Array, Array]:
 
 
 def sparse_rows(n: int, d: int = 2**18, nonzeros: int = 30, k: int = K) -> tuple[Any, Array]:
-    """Random sparse rows with random labels."""
+    """Return random sparse rows with random labels."""
     require_extra("logs")
     from scipy.sparse import csr_matrix
 
@@ -81,7 +81,7 @@ def sparse_rows(n: int, d: int = 2**18, nonzeros: int = 30, k: int = K) -> tuple
 
 
 def microseconds_per_round(work: Callable[[], object], rounds: int, repeats: int = 5) -> float:
-    """Microseconds a round, the best of some repeats."""
+    """Return microseconds a round, the best of some repeats."""
     times = []
     for _ in range(repeats):
         began = perf_counter()
@@ -91,7 +91,7 @@ def microseconds_per_round(work: Callable[[], object], rounds: int, repeats: int
 
 
 def measure() -> list[Measurement]:
-    """The reference work: k = 10, d = 512, m = 3, MC-DBF (ordered), one thread; and its sparse twin."""
+    """Time the reference work: k = 10, d = 512, m = 3, MC-DBF (ordered), one thread; and its sparse twin."""
     from superarm import MCDBF, SetLogit
     from superarm.data.rows import as_rows
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from superarm._extras import require_extra
-from superarm._html import sparkline, table
-from superarm._progress import Progress, progress_ticker
+from superarm._html import sparkline, titled_table
+from superarm._progress import Progress, progress_bar
 from superarm.errors import InvalidInput
 from superarm.learners.registry import make, parameters, parse
 from superarm.simulation import Trace, simulate
@@ -37,7 +37,7 @@ class Comparison:
     runs: dict[str, tuple[Trace, ...]]
 
     def plot(self, y: str = "error_rate") -> Any:
-        """A rate against rounds as an Altair chart: means over seeds, with 95 % intervals.
+        """Return an Altair chart of a rate against rounds: means over seeds, with 95 % intervals.
 
         Args:
             y: which rate: ``"error_rate"``, ``"miss_rate"`` or ``"shown_miss_rate"``.
@@ -47,21 +47,21 @@ class Comparison:
         return traces_chart(self.runs, y)
 
     def to_frame(self) -> polars.DataFrame:
-        """A row for each run."""
+        """Return a row for each run."""
         require_extra("logs")
         from superarm.report.stats import runs_frame
 
         return runs_frame(self.runs).drop("gamma")
 
     def table(self) -> polars.DataFrame:
-        """A row for each learner: means over seeds, and half of their 95 % intervals."""
+        """Return a row for each learner: means over seeds, and half of their 95 % intervals."""
         require_extra("logs")
         from superarm.report.stats import runs_frame, summary
 
         return summary(runs_frame(self.runs)).drop("gamma")
 
     def cells(self) -> tuple[str, list[str], list[list[str]]]:
-        """A title, heads and rows of text, for reading."""
+        """Return a title, heads and rows of text."""
         frame = self.table()
         from superarm.report.tables import text_cells
 
@@ -82,7 +82,7 @@ class Comparison:
             [*row, sparkline(traces[0].rounds, traces[0].counts[:, 0] / traces[0].rounds)]
             for row, traces in zip(rows, self.runs.values(), strict=True)
         ]
-        return table(title, [*head, "error over rounds, logarithmic"], with_curves)
+        return titled_table(title, [*head, "error over rounds, logarithmic"], with_curves)
 
 
 def compare(
@@ -110,7 +110,7 @@ def compare(
         seeds: of the runs of each learner, or how many, from 0 on. All learners see the same rows in the same order.
         scaling: how rows reach the weights of all learners that have no ``scaling`` of their own: ``"standard"``,
             each column by its mean and spread, learnt online; ``"unit"``, rows of length 1; ``None``, as each
-            learner does by itself (the paper's: unit). The table says what each had.
+            learner does by itself (the paper's: unit). The table has a column for it.
         log: gets a row for each decision (`superarm.logs.Writer`); slower, with the same bits.
         progress: True shows a bar; a function is called with the number of rounds done since its last call.
 
@@ -133,7 +133,7 @@ def compare(
             given = make(given, **size_of(source), **usable)
         templates.append(given)
     runs: dict[str, tuple[Trace, ...]] = {}
-    with progress_ticker(progress, rounds * len(numbers) * len(templates)) as tick:
+    with progress_bar(rounds * len(numbers) * len(templates), progress=progress) as tick:
         for name, learner in zip(_names(learners, templates), templates, strict=True):
             params = learner.params | {"scaling": learner.scaling or scaling}
             copies = [type(learner)(**params | {"seed": learner.seed + seed}) for seed in numbers]
@@ -153,7 +153,7 @@ def usable_options(spec: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[str]:
-    """A name for each: as it was given, or in the same spelling; with m where that alone tells them apart."""
+    """Return a name for each learner: its spec, with m where several have the same spec."""
     names = [
         spec if isinstance(spec, str) else _spec_of(learner)
         for spec, learner in zip(given, learners, strict=True)

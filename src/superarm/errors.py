@@ -58,7 +58,7 @@ class SuperarmError(Exception):
         choices: Iterable[str] = (),
         **details: Any,
     ) -> Self:
-        """Return the error with the message of `must`, which knows its field.
+        """Return the error with the message of `must`, and with ``parameter`` as its field.
 
         >>> error = InvalidInput.must("gamma", "MCDBF", "in (0, 1]", 1.5)
         >>> error.field, str(error)

@@ -1,6 +1,6 @@
 """Coverage by label, and by a column of the rows: how often the right label was shown in each part, and how many were.
 
-A promise (docs/coverage.md) is about the average over all rows; this says who is behind it.
+A promise (docs/coverage.md) is about the average over all rows; this shows which rows fall short of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superarm._intervals import wilson
+from superarm._intervals import wilson_interval
 from superarm._types import Array
 from superarm.data.cells import is_missing
 from superarm.errors import InvalidInput
@@ -49,35 +49,37 @@ class Groups(NamedTuple):
 
     @classmethod
     def from_values(cls, values: Iterable[Any], owner: str) -> Groups:
-        """The groups that the ``values`` of a column, one for each row, make."""
-        names, numbers = np.unique(group_names(values), return_inverse=True)
+        """Return the groups of the rows by the ``values`` of a column."""
+        names, numbers = np.unique([group_name(value) for value in values], return_inverse=True)
         if len(names) > MAX_GROUPS:
             wanted = f"a column of at most {MAX_GROUPS:,} different values"
             raise InvalidInput.must("group", owner, wanted, len(names))
         return cls(tuple(names.tolist()), numbers.astype(np.intp))
 
 
-def group_names(values: Iterable[Any]) -> list[str]:
-    """The group of each value of a column; missing values are a group, too."""
-    return [MISSING if is_missing(value) or value == "" else str(value) for value in values]
+def group_name(value: Any) -> str:
+    """Return the group of a value of a column; missing values are a group, too."""
+    return MISSING if is_missing(value) or value == "" else str(value)
 
 
 def coverage_by(names: Sequence[Any], sums: Array) -> tuple[GroupCoverage, ...]:
-    """The groups that have rows, in their order.
+    """Return the groups that have rows, in their order.
 
     Args:
         names: of all groups.
         sums: for each, how many rows it had, how many sets had the right label, and how many labels were shown.
     """
     return tuple(
-        GroupCoverage(name, int(n), float(hits / n), *wilson(float(hits / n), float(n)), float(shown / n))
+        GroupCoverage(
+            name, int(n), float(hits / n), *wilson_interval(float(hits / n), float(n)), float(shown / n)
+        )
         for name, (n, hits, shown) in zip(names, sums, strict=True)
         if n > 0
     )
 
 
-def pooled(runs: Iterable[Sequence[GroupCoverage]]) -> tuple[GroupCoverage, ...]:
-    """Coverage by group over several runs together."""
+def pool_coverage(runs: Iterable[Sequence[GroupCoverage]]) -> tuple[GroupCoverage, ...]:
+    """Return the coverage by group of several runs together."""
     sums: dict[Any, Array] = {}
     for part in (part for parts in runs for part in parts):
         counts = part.rows * np.array([1.0, part.coverage, part.mean_size])
@@ -86,6 +88,6 @@ def pooled(runs: Iterable[Sequence[GroupCoverage]]) -> tuple[GroupCoverage, ...]
 
 
 def worst_first(parts: Iterable[GroupCoverage], most: int) -> tuple[list[GroupCoverage], int]:
-    """Those with the least coverage, at most so many, and how many others there are; what nobody knows comes last."""
+    """Return at most ``most`` parts with the least coverage, and the number of others; unknown ones come last."""
     ordered = sorted(parts, key=lambda part: (isnan(part.coverage), part.coverage))
     return ordered[:most], max(0, len(ordered) - most)

@@ -48,29 +48,19 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
     showable = learner.inputs.showable
     best = graph.node("ArgMax", graph.node("Gather", "scores", showable, axis=1), axis=1, keepdims=0)
     names = np.array([learner.label_set.all()[i] for i in showable])
-    graph.node(
-        "Gather", names.astype(object) if names.dtype.kind in "US" else names, best, to="label", axis=0
-    )
-
-    k, kinds = learner.n_labels, {"f": TensorProto.FLOAT, "U": TensorProto.STRING, "i": TensorProto.INT64}
+    has_text_names = names.dtype.kind == "U"
+    graph.node("Gather", names.astype(object) if has_text_names else names, best, to="label", axis=0)
+    k, number = learner.n_labels, TensorProto.FLOAT
+    name_type = TensorProto.STRING if has_text_names else TensorProto.INT64
     outputs = [
-        helper.make_tensor_value_info("label", kinds[names.dtype.kind], ["n"]),
-        helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["n", k]),
-        helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", k]),
+        helper.make_tensor_value_info("label", name_type, ["n"]),
+        helper.make_tensor_value_info("probabilities", number, ["n", k]),
+        helper.make_tensor_value_info("scores", number, ["n", k]),
     ]
-    built = helper.make_graph(
-        graph.nodes,
-        learner.owner,
-        [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n", layout.n_dense])],
-        outputs,
-        graph.constants,
-    )
-    model = helper.make_model(
-        built,
-        producer_name="superarm",
-        ir_version=IR_VERSION,
-        opset_imports=[helper.make_opsetid("", OPSET)],
-    )
+    rows = helper.make_tensor_value_info("X", number, ["n", layout.n_dense])
+    built = helper.make_graph(graph.nodes, learner.owner, [rows], outputs, graph.constants)
+    opset = helper.make_opsetid("", OPSET)
+    model = helper.make_model(built, producer_name="superarm", ir_version=IR_VERSION, opset_imports=[opset])
     onnx.checker.check_model(model)
     onnx.save(model, path)
 

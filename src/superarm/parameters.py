@@ -1,7 +1,7 @@
 """Parameters of learners and rules, ours or your own: checks, each with its one clear sentence, and signatures.
 
 A class whose `__init__` names what it adds, and passes the rest on as ``**common``, gets its whole signature and its
-whole docstring from `complete_signature`: ``help``, notebooks and `parameters` know of no ``**common``.
+whole docstring from `complete_signature`: ``help``, notebooks and `parameters` show no ``**common``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from superarm.errors import InvalidInput
 
+SECONDS_IN = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 ARGS = re.compile(r"^Args:\n((?: {4}.*(?:\n|$))+)", re.M)
 
 
@@ -24,25 +25,6 @@ def as_bit(value: Any) -> bool | None:
     if isinstance(value, bool | np.bool_ | int | float | np.number) and value in (0, 1):
         return bool(value)
     return None
-
-
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-def parse_duration(text: str, option: str, owner: str) -> float:
-    """Return the seconds in 90d, 12h, 30m, 45s or 45.
-
-    >>> parse_duration("90d", "--retain", "superarm serve")
-    7776000.0
-    """
-    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
-    try:
-        seconds = float(number) * UNITS[unit]
-    except ValueError:
-        seconds = -1.0
-    if not 0.0 < seconds < float("inf"):
-        raise InvalidInput.must(option, owner, "a time such as 90d, 12h, 30m or 45s", text)
-    return seconds
 
 
 def check_int(parameter: str, owner: str, value: Any, minimum: int) -> int:
@@ -78,6 +60,22 @@ def check_choice(parameter: str, owner: str, value: Any, choices: tuple[str, ...
     if value not in choices:
         raise InvalidInput.must(parameter, owner, " or ".join(map(repr, choices)), value)
     return str(value)
+
+
+def parse_duration(text: str, option: str, owner: str) -> float:
+    """Return the seconds in 90d, 12h, 30m, 45s or 45.
+
+    >>> parse_duration("90d", "--retain", "superarm serve")
+    7776000.0
+    """
+    number, unit = (text[:-1], text[-1]) if text[-1:] in SECONDS_IN else (text, "s")
+    try:
+        seconds = float(number) * SECONDS_IN[unit]
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 < seconds < float("inf"):
+        raise InvalidInput.must(option, owner, "a time such as 90d, 12h, 30m or 45s", text)
+    return seconds
 
 
 def existing_file(path: Path) -> Path:

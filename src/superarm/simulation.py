@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._html import rate, sparkline, table
-from superarm._progress import Progress, progress_ticker
+from superarm._html import format_rate, sparkline, titled_table
+from superarm._progress import Progress, progress_bar
 from superarm._types import Array
 from superarm.data.tables import is_named_rows
 from superarm.errors import InvalidInput
@@ -164,7 +164,7 @@ class Trace:
             (
                 name.removesuffix("_rate").replace("_", " "),
                 meaning,
-                rate(value),
+                format_rate(value),
                 sparkline(self.rounds, curve),
             )
             for (name, value), meaning, curve in zip(self.rates.items(), meanings, curves, strict=True)
@@ -174,14 +174,14 @@ class Trace:
             if self.is_warm:
                 promise = f"{self.mean_size:.2f} labels, {self.promised:g} promised"
                 meaning, coverage = f"label shown after {self.warm_up:,} rounds; {promise}", self.coverage
-            rows.append(("coverage", meaning, rate(coverage), ""))
+            rows.append(("coverage", meaning, format_rate(coverage), ""))
         for kind, parts in (("label", self.by_label), ("group", self.by_group)):
             if parts:
                 least = min(parts, key=lambda part: part.coverage)
                 meaning = f"{least.name}: {least.rows:,} rounds, {least.mean_size:.2f} labels"
-                rows.append((f"least by {kind}", meaning, rate(least.coverage), ""))
+                rows.append((f"least by {kind}", meaning, format_rate(least.coverage), ""))
         title = f"{self.learner} on {self.data}: {self.rounds[-1]:,} rounds, m = {self.set_size}"
-        return table(title, ("", "", "share of rounds", "over rounds, logarithmic"), rows)
+        return titled_table(title, ("", "", "share of rounds", "over rounds, logarithmic"), rows)
 
     def window(self, start: float, stop: float) -> dict[str, float]:
         """Return the rates between the shares ``start`` and ``stop`` of the run, to the nearest checkpoints."""
@@ -220,7 +220,7 @@ def simulate(
     """Run a learner for ``rounds`` rounds on a stream whose labels answer it.
 
     Args:
-        learner: it goes on from where it is.
+        learner: it continues from its present state.
         stream: where rows and labels come from; or a name or file, as `superarm.streams.open_data` takes;
             or a data frame with a column ``label`` (`superarm.streams.from_frame` for any other name).
         rounds: how many.
@@ -233,25 +233,9 @@ def simulate(
     >>> sa.simulate(learner, "digits", 20_000).error_rate < 0.1
     True
     """
-    from superarm.learners import Learner
-
-    if not isinstance(learner, Learner):
-        wanted = "a Learner (an algorithm of your own becomes one as a PlainLearner; compare takes names)"
-        raise InvalidInput.must("learner", "simulate", wanted, learner)
-    if isinstance(stream, str):
-        from superarm.streams import open_data
-
-        stream = open_data(stream)
-    elif is_named_rows(stream):
-        from superarm.streams import from_frame
-
-        stream = from_frame(stream)
     if rounds < 1:
         raise InvalidInput.must("rounds", "simulate", "at least 1", rounds)
-    for size in ("n_features", "n_labels"):
-        if getattr(learner, size) not in (None, getattr(stream, size)):
-            wanted = f"{getattr(stream, size)}, as {stream.name} has"
-            raise InvalidInput.must(size, learner.owner, wanted, getattr(learner, size))
+    stream = _stream_for(learner, stream)
     columns = getattr(stream, "columns", None)
     if columns is not None and learner.inputs.layout is None:
         learner.use_columns(columns)
@@ -262,9 +246,9 @@ def simulate(
     if 0 < warm_up < rounds:
         checkpoint_rounds = np.union1d(checkpoint_rounds, [warm_up])
     counts = np.zeros((len(checkpoint_rounds), 4), np.int64)
-    total, seconds, done = np.zeros(4, np.int64), 0.0, 0
+    counts_so_far, seconds, done = np.zeros(4, np.int64), 0.0, 0
     group_sums = _GroupSums.of_stream(stream, promise is not None)
-    with progress_ticker(progress, rounds) as tick:
+    with progress_bar(rounds, progress=progress) as tick:
         for chunk in _chunks_between(checkpoint_rounds, stream.chunks(seed)):
             if done == 0:
                 learner.run(chunk.rows, chunk.y, chunk.order[:0])  # make its arrays off the clock
@@ -272,16 +256,16 @@ def simulate(
             signed_sizes = np.empty(n, np.intp) if group_sums and done >= warm_up else None
             began = perf_counter()
             if log is None:
-                total += learner.run(chunk.rows, chunk.y, chunk.order, signed_sizes=signed_sizes)
+                counts_so_far += learner.run(chunk.rows, chunk.y, chunk.order, signed_sizes=signed_sizes)
             else:
-                total += _run_logged(learner, chunk, log, seed, done, signed_sizes)
+                counts_so_far += _run_logged(learner, chunk, log, seed, done, signed_sizes)
             seconds += perf_counter() - began
             if signed_sizes is not None:
                 for sums in group_sums:
                     sums.add(chunk, signed_sizes)
             done += n
             tick(n)
-            counts[np.searchsorted(checkpoint_rounds, done)] = total  # the last one counts, at the checkpoint
+            counts[np.searchsorted(checkpoint_rounds, done)] = counts_so_far  # the last chunk ends at it
     if done < rounds:
         wanted = f"at most {done}, as {stream.name} ended there"
         raise InvalidInput.must("rounds", "simulate", wanted, rounds)
@@ -299,6 +283,28 @@ def simulate(
         promised=None if promise is None else promise.promised,
         **{sums.name: coverage_by(sums.groups, sums.sums) for sums in group_sums},
     )
+
+
+def _stream_for(learner: Any, stream: Any) -> Stream:
+    """Return what ``stream`` stands for in `simulate`, if ``learner`` can learn from it."""
+    from superarm.learners import Learner
+
+    if not isinstance(learner, Learner):
+        wanted = "a Learner (an algorithm of your own becomes one as a PlainLearner; compare takes names)"
+        raise InvalidInput.must("learner", "simulate", wanted, learner)
+    if isinstance(stream, str):
+        from superarm.streams import open_data
+
+        stream = open_data(stream)
+    elif is_named_rows(stream):
+        from superarm.streams import from_frame
+
+        stream = from_frame(stream)
+    for size in ("n_features", "n_labels"):
+        if getattr(learner, size) not in (None, getattr(stream, size)):
+            wanted = f"{getattr(stream, size)}, as {stream.name} has"
+            raise InvalidInput.must(size, learner.owner, wanted, getattr(learner, size))
+    return stream  # type: ignore[no-any-return]
 
 
 def _chunks_between(checkpoint_rounds: Array, chunks: Iterable[Chunk]) -> Iterator[Chunk]:

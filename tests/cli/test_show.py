@@ -99,3 +99,17 @@ def test_best_gammas_need_results(tmp_path):
         path.unlink()
     with pytest.raises(InvalidInput, match="one with results: run grid first"):
         best_gammas(store, "grid")
+
+
+def test_labels_are_printed_as_they_are(capsys):
+    """Neither as markup, which hid [a] and ended in a traceback at [/b], nor as an emoji."""
+    from superarm.cli.output import print_note, print_table
+
+    names = ["[a]", "[/b]", "[red]c", ":x:"]
+    print_table("table [b]", ["label [b]", "rows"], [[name, "1"] for name in names])
+    print_note(f"labels: {', '.join(names)}")
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0].strip() == "table [b]"
+    assert "label [b]" in out
+    assert [line.split()[0] for line in out.splitlines()[2:]] == names
+    assert err == "labels: [a], [/b], [red]c, :x:\n"

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import superarm as sa
-from superarm.cli.options import column_lines
+from superarm.cli.output import column_lines
 from superarm.data.cells import json_row
 from superarm.data.column import Column
 from superarm.data.columns import Columns, text_width

@@ -11,8 +11,8 @@ from lab_kit import write_spec
 
 import superarm as sa
 from superarm.experiments import Store, read_spec, run
-from superarm.experiments import runs as home
-from superarm.experiments.runs import code_digest
+from superarm.experiments import code_digest as home
+from superarm.experiments.code_digest import code_digest
 
 
 @pytest.fixture

@@ -184,13 +184,14 @@ learners = ["mc-dbf"]
             g: runs.filter((polars.col("gamma") == g) & (polars.col("set_size") == m))["error_rate"].mean()
             for g in (0.02, 0.5)
         }
-        assert best("digits", "mc-dbf", m) == min(means, key=means.get)
-    with pytest.raises(InvalidInput, match="sweep has no results for"):
-        best("digits", "mc-dbf", 3)
+        assert best["digits", "mc-dbf", m] == min(means, key=means.get)
     with pytest.raises(InvalidInput, match=r"experiment of .* must be one of \['sweep'\], got 'none'"):
         best_gammas(store, "none")
     user = sweep.replace("[0.02, 0.5]", '"best"\nbest_from = "sweep"')
     assert run(read_spec(write_spec(tmp_path, user, "user")), store).executed == 0  # the very same cells
+    user = user.replace("[2, 4]", "[3]")
+    with pytest.raises(InvalidInput, match="sweep has no results for mc-dbf with m = 3 on digits"):
+        run(read_spec(write_spec(tmp_path, user, "user")), store)
 
 
 @pytest.mark.smoke

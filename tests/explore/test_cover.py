@@ -389,6 +389,20 @@ def test_a_coverage_that_cannot_be_is_refused(coverage: Any) -> None:
         learner.coverage_at(coverage)
 
 
+def test_a_target_beyond_those_that_have_room_is_refused_everywhere() -> None:
+    learner = sa.SetLogit(n_labels=3, n_features=1, explore=Cover(coverage=0.5, warm_up=0))
+    for i in range(15):
+        learner.update(learner.decide([1.0], coverage=0.6 + i / 100), hit=True)
+    calls = (
+        lambda: learner.decide([1.0], coverage=0.9),
+        lambda: learner.predict_set([[1.0]], coverage=0.9),
+        lambda: learner.coverage_at(0.9),
+    )
+    for call in calls:
+        with pytest.raises(InvalidInput, match="coverage of SetLogit must be one of the 16 targets in use"):
+            call()
+
+
 def test_each_learner_that_shares_a_rule_warns_of_its_own_broken_promise() -> None:
     rule = Cover(coverage=0.9, warm_up=0)
     for seed in (0, 1):

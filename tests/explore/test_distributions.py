@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from superarm.explore import Mixture, SetDistribution, TiedSets
+from superarm.explore import Mixture
 
 K = 7
 SETS = [([0, 1, 2], 0.6), ([0, 2, 3], 0.3), ([0, 1, 3], 0.1)]
 VARYING = [([0, 1, 2], 0.7), ([0], 0.2), ([0, 1, 2, 3, 4], 0.1)]
-DISTRIBUTIONS: dict[str, SetDistribution] = {
+DISTRIBUTIONS = {
     "one set": Mixture.certain(range(K), [1, 4]),
     "few sets": Mixture(range(K), 3, SETS),
     "few sets, some uniform": Mixture(range(K), 3, SETS, 0.05),
@@ -23,15 +23,15 @@ DISTRIBUTIONS: dict[str, SetDistribution] = {
     "dilute": Mixture.dilute(range(K), [2, 5], 0.3),
     "dilute and few sets": Mixture(range(K), 3, SETS, 0.4, [0, 5, 6], 0.2),
     "uniform": Mixture(range(K), 3, dilute_share=1.0),
-    "tied": TiedSets(range(K), 3, SETS, [[1, 2], [3, 4, 5]]),
-    "tied, some uniform": TiedSets(range(K), 3, SETS, [[0], [1, 2, 3, 6]], 0.1),
-    "tied labels that are in no set": TiedSets(range(K), 3, SETS, [[4, 5, 6]], 0.1),
-    "all tied": TiedSets(range(K), 3, SETS, [list(range(K))]),
-    "tied, of several sizes": TiedSets(range(K), 2, VARYING, [[1, 2], [4, 5]], 0.3),
+    "tied": Mixture(range(K), 3, SETS, ties=[[1, 2], [3, 4, 5]]),
+    "tied, some uniform": Mixture(range(K), 3, SETS, 0.1, ties=[[0], [1, 2, 3, 6]]),
+    "tied labels that are in no set": Mixture(range(K), 3, SETS, 0.1, ties=[[4, 5, 6]]),
+    "all tied": Mixture(range(K), 3, SETS, ties=[list(range(K))]),
+    "tied, of several sizes": Mixture(range(K), 2, VARYING, 0.3, ties=[[1, 2], [4, 5]]),
 }
 
 
-def enumerated(distribution: SetDistribution) -> Any:
+def enumerated(distribution: Mixture) -> Any:
     """E[1_S 1_S'], by the probability of every set."""
     total, G = 0.0, np.zeros((K, K))
     for size in range(K + 1):
@@ -63,32 +63,21 @@ def test_blocks_of_labels_give_what_all_labels_give(name: str) -> None:
 def test_labels_with_names_are_the_same(name: str) -> None:
     numbered = DISTRIBUTIONS[name]
     letters, pi = "abcdefg", numbered.inclusion()
-    if isinstance(numbered, TiedSets):
-        groups: dict[int, list[str]] = {}
-        for label, group in numbered._tied.items():
-            groups.setdefault(group, []).append(letters[label])
-        sets = [([letters[i] for i in labels], p) for labels, p in numbered.one_order.sets.items()]
-        share = numbered.one_order.dilute_share
-        sets = [(labels, p / (1.0 - share)) for labels, p in sets]
-        named: SetDistribution = TiedSets(list(letters), numbered.m, sets, list(groups.values()), share)
-    else:
-        assert isinstance(numbered, Mixture)
-        rest = 1.0 - numbered.dilute_share
-        few = [([letters[i] for i in labels], p / rest) for labels, p in numbered.sets.items()]
-        top = [letters[i] for i in numbered.top]
-        named = Mixture(list(letters), numbered.m, few, numbered.dilute_share, top, numbered.gamma)
+    rest = 1.0 - numbered.dilute_share
+    few = [([letters[i] for i in labels], p / rest) for labels, p in numbered.sets.items()]
+    top = [letters[i] for i in numbered.top]
+    ties = [[letters[i] for i in labels] for labels in numbered.ties.values()]
+    named = Mixture(list(letters), numbered.m, few, numbered.dilute_share, top, numbered.gamma, ties)
     np.testing.assert_allclose(named.inclusion(), pi)
     np.testing.assert_allclose(named.solve(pi), numbered.solve(pi), rtol=1e-6, atol=1e-9)
     assert named.probability(["a", "b", "c"]) == pytest.approx(numbered.probability([0, 1, 2]))
     assert named.probability(["a", "b", "?"]) == 0.0 == numbered.probability([0, 1, K])
 
 
-@pytest.mark.parametrize("groups", [[], [list(range(1, 2000))], [list(range(3, 1000))]])
-def test_no_matrix_over_all_labels_is_built(groups: list[list[int]], monkeypatch: Any) -> None:
+@pytest.mark.parametrize("ties", [[], [list(range(1, 2000))], [list(range(3, 1000))]])
+def test_no_matrix_over_all_labels_is_built(ties: list[list[int]], monkeypatch: Any) -> None:
     k = 2000
-    distribution: SetDistribution = Mixture(range(k), 3, SETS, 0.05)
-    if groups:
-        distribution = TiedSets(range(k), 3, SETS, groups, 0.05)
+    distribution = Mixture(range(k), 3, SETS, 0.05, ties=ties)
     sizes: list[int] = []
     eigh = np.linalg.eigh
     monkeypatch.setattr(np.linalg, "eigh", lambda matrix: sizes.append(len(matrix)) or eigh(matrix))

@@ -15,8 +15,8 @@ from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.snapshots import model_bytes
 from superarm.service.commit_queue import Call
-from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.responses import decision_record_body, decision_response, outcome_response
 from superarm.service.service import Service
 
@@ -58,7 +58,7 @@ class StoredDecision:
 
     @property
     def decision(self) -> Any:
-        return self.record.event.to_decision(self.driver.learner.id)
+        return self.record.decision.to_decision(self.driver.learner.id)
 
     @property
     def status(self) -> str:
@@ -66,7 +66,7 @@ class StoredDecision:
 
     @property
     def erased(self) -> bool:
-        return self.record.event.x is None
+        return self.record.decision.x is None
 
     @property
     def outcome(self) -> dict[str, Any] | None:
@@ -104,7 +104,7 @@ class Driver:
 
     def expire(self) -> int:
         before = self.stats.timeouts
-        while self.call(self.service.upkeep.check):
+        while self.call(self.service.upkeep.write_due_events):
             pass
         return int(self.stats.timeouts - before)
 

@@ -21,7 +21,7 @@ from service_kit import rows
 from superarm.journal import sqlite, sqlite_files
 from superarm.journal.errors import JournalFull
 from superarm.journal.sqlite import SqliteStore
-from superarm.service.handler import DecisionRequest
+from superarm.service.requests import DecisionRequest
 
 KIT = Path(__file__).parent
 

@@ -22,11 +22,11 @@ from superarm.journal.errors import JournalDamaged
 from superarm.journal.export import export
 from superarm.journal.snapshots import take_snapshot
 from superarm.journal.verify import verify
-from superarm.service import served_model
+from superarm.service import upkeep
 from superarm.service.errors import DecisionErased, InvalidRequest, UnknownDecision
-from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
 from superarm.service.http.metrics import service_metrics
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 SECRET = np.array([0.12345, 6.789, -3.25, 1.5, 77.125], np.float32)
 WORD = "a-name-that-nobody-may-keep"
@@ -288,7 +288,7 @@ def test_a_wrong_clock_is_not_used_by_the_starts_after_the_first_either(drive, j
         assert session.service.model.clock_problem is not None
         session.decide(DecisionRequest(SECRET, name))
         assert (session.expire(), session.find("person").erased) == (0, False)
-        assert 0.0 <= session.find(name).record.event.time - 1e9 < 60.0
+        assert 0.0 <= session.find(name).record.decision.time - 1e9 < 60.0
         session.close()
     clock.now = 1e9 + 60.0
     assert drive(clock=clock).service.model.clock_problem is None
@@ -316,7 +316,7 @@ def test_a_snapshot_that_an_erasure_has_overtaken_is_not_kept(drive, monkeypatch
         await service.queue.close()
         await service.upkeep.stop()
 
-    monkeypatch.setattr(served_model, "take_snapshot", slow)
+    monkeypatch.setattr(upkeep, "take_snapshot", slow)
     asyncio.run(asyncio.wait_for(main(), 30))
     assert session.kept() == [0, before + 1]
     assert session.store._select("SELECT DISTINCT seq FROM parts ORDER BY seq") == [(0,), (before + 1,)]

@@ -11,7 +11,7 @@ from service_kit import rows
 from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.sqlite import SqliteStore
-from superarm.service.handler import DecisionRequest
+from superarm.service.requests import DecisionRequest
 
 
 def write_foreign(folder, statement):

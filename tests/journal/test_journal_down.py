@@ -12,7 +12,7 @@ from superarm.journal.changes import Erase, Freeze, Unfreeze
 from superarm.journal.errors import JournalFull, JournalUnavailable
 from superarm.service.commit_queue import Call
 from superarm.service.errors import Conflict, InvalidRequest
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
 
 X, Y = rows(2)

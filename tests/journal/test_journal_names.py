@@ -11,7 +11,7 @@ from service_kit import LABELS
 from superarm.data.columns import Columns
 from superarm.learners.registry import make
 from superarm.service.errors import Conflict, InvalidRequest
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 CITIES = ("Rome", "Oslo", "Lima")
 

@@ -13,7 +13,7 @@ from superarm.errors import InvalidInput
 from superarm.explore import Cover
 from superarm.journal.projector import Projector
 from superarm.learners.registry import make
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 
 def twin_of():

@@ -12,7 +12,7 @@ from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalMismatch
 from superarm.service import Service
 from superarm.service.errors import InvalidRequest
-from superarm.service.handler import DecisionRequest, OutcomeRequest, context_bytes
+from superarm.service.requests import DecisionRequest, OutcomeRequest, context_bytes
 
 
 def test_a_journal_remembers_what_it_was_made_for(drive):

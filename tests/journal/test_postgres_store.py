@@ -19,7 +19,7 @@ from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
 from superarm.service.errors import DecisionErased
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 NEW = {"labels": LABELS, "n_features": D, "set_size": 2}
 

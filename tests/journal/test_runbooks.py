@@ -15,7 +15,7 @@ from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalFull, JournalUnavailable
 from superarm.journal.verify import verify
 from superarm.service.errors import UnknownDecision
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 
 def work(driver, n, seed, wrong=False):

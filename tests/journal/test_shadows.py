@@ -10,7 +10,7 @@ from service_kit import LABELS, rows
 import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.journal.projector import Projector
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 SPECS = ["set-logit:explore=rank", "set-logit:forget=0.5"]
 

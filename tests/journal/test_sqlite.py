@@ -27,7 +27,7 @@ from superarm.journal.errors import (
 )
 from superarm.journal.events import ANSWER, AnswerBody, Event
 from superarm.journal.store import Snapshot
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 # ---------------------------------------------------------------- one holder
 

@@ -12,7 +12,7 @@ from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.totals import Totals
 from superarm.service.commit_queue import Call
 from superarm.service.errors import Conflict, InvalidRequest, UnknownDecision
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 
 def test_the_same_bits_as_the_library(drive):

@@ -25,7 +25,7 @@ from superarm.journal.errors import JournalDamaged, JournalError
 from superarm.journal.events import TIMEOUT, Event, OutcomeBody
 from superarm.journal.sqlite_mark import read_mark
 from superarm.journal.verify import verify
-from superarm.service.handler import DecisionRequest, OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 
 def filled(drive, parts=3, each=40, **options):
@@ -89,7 +89,7 @@ def test_verify_finds_nothing_in_a_sound_journal_also_while_it_is_in_use(drive, 
         ("UPDATE events SET id = 'late.x' WHERE id = 'late.3'", "event .* is not what was written"),
         ("UPDATE events SET context = '{}' WHERE x IS NULL", "event .* is not what was written"),
         ("DELETE FROM events WHERE id = 'late.3'", "event .* is missing"),
-        ("DELETE FROM events WHERE id = 'late.9'", "last events are lost|is missing"),
+        ("DELETE FROM events WHERE id = 'late.9'", "lost its last events|is missing"),
         ("UPDATE pending SET id = 'other' WHERE id = '1.0'", "is listed as pending, and is not"),
         ("DELETE FROM pending WHERE id = '1.0'", "pending decisions are not listed"),
         ("UPDATE snapshots SET totals = '{}' WHERE seq > 0", "snapshot after event .* is not what"),
@@ -179,7 +179,7 @@ def test_a_lost_end_of_the_log_is_noticed_left_alone_and_can_be_accepted(drive, 
     with pytest.raises(JournalDamaged, match="has lost its last events: 150 were durable"):
         Driver.open(copy / "events.db")
     assert log.read_bytes() == bytes(data)  # whoever wants to look further finds all as it was
-    assert any("last events are lost: 150 were" in told for told in verify(copy / "events.db").problems)
+    assert any("lost its last events: 150 were" in told for told in verify(copy / "events.db").problems)
     done = superarm("verify", copy / "events.db", "--accept-loss")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "150 events were durable" in done.stderr

@@ -11,7 +11,7 @@ from label_jobs import small_job
 
 from superarm.label.answers import Answer, AnswerTable
 from superarm.label.error_curve import ErrorCurve
-from superarm.label.error_rates import PRIOR_ANSWERS, PRIOR_WRONG, AnnotatorErrorRates
+from superarm.label.error_rates import PRIOR_ANSWERS, PRIOR_WRONG, PersonErrorRates
 
 
 def table(answers: list[Answer], k: int, yes_no: bool = False) -> AnswerTable:
@@ -46,7 +46,7 @@ def test_beliefs_are_those_of_enumeration(yes_no: bool) -> None:
 def test_rates_of_wrong_answers_are_found() -> None:
     """Two people answer the same rows; one is wrong in a tenth of them."""
     random, k, n = np.random.default_rng(0), 5, 4000
-    rates, true = AnnotatorErrorRates(n), {"good": 0.0, "bad": 0.1}
+    rates, true = PersonErrorRates(n), {"good": 0.0, "bad": 0.1}
     for _ in range(4):  # as the state does when it looks again
         random = np.random.default_rng(0)
         for row in range(n):
@@ -67,7 +67,7 @@ def test_rates_of_wrong_answers_are_found() -> None:
 def test_the_rate_is_the_most_probable_one(yes_no: bool) -> None:
     """Against the probability of all answers, label by label."""
     random, k, n = np.random.default_rng(1), 4, 60
-    wrong, rows = AnnotatorErrorRates(n), []
+    wrong, rows = PersonErrorRates(n), []
     for row in range(n):
         prior, shown = random.dirichlet(np.ones(k)), (0, 2)
         says = [bool(random.random() < 0.5) for _ in range(2)]
@@ -89,7 +89,7 @@ def test_the_rate_is_the_most_probable_one(yes_no: bool) -> None:
 
 
 def test_answers_that_contradict_each_other_often_give_a_rate() -> None:
-    wrong = AnnotatorErrorRates(1)
+    wrong = PersonErrorRates(1)
     answers = [Answer(1, "", (0, 1), True, label) for label in (0, 1) * 4]
     wrong.set_answers(0, np.full(3, 1 / 3), table(answers, 3))
     wrong.fit()

@@ -18,6 +18,7 @@ from superarm.cli import main
 from superarm.cli.label import _describe
 from superarm.cli.options import read_labels
 from superarm.errors import InvalidInput
+from superarm.label.erase import erase_person
 from superarm.label.rows_to_label import RowsToLabel
 from superarm.label.simulated_labeller import simulate_labeller
 from superarm.service import DecisionRequest, Service
@@ -309,7 +310,7 @@ def test_export_tells_changed_rows_and_writes_nothing_to_the_journal(
     assert labelled.read_bytes() == before
     assert told in run_here("labels", "change", labelled, "--add", "spam")[1]
     with sa.Labelling(RowsToLabel.read(tickets, answers="team"), journal=labelled, target=1.0) as job:
-        assert job.journal.rows_changed() == ""  # it was told
+        assert job.journal.rows_changed == ""  # it was told
         code, message = run_here("labels", "export", labelled, "--output", tmp_path / "open.csv")
         assert code == 0, message
 
@@ -400,7 +401,7 @@ def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path
 
 def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path, run_here: Run) -> None:
     journal = tmp_path / "y[1]l.db"  # no pattern of names
-    leftover = tmp_path / ".y[1]l.db.erasing"
+    leftover = tmp_path / ".y[1]l.db.4711.part"
     leftover.write_text("what a crash has left, with zoe in it")
     with sa.Labelling(tickets, labels=["login", "billing", "ads"], target=1.0, journal=journal) as job:
         for i in range(12):
@@ -434,3 +435,27 @@ def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path, run_here: R
         code, message = run_here("labels", "change", journal, option, "zoe")
         assert code == 2
         assert f"{owner} must be one of ann, got 'zoe'" in message
+
+
+def test_an_erasure_that_fails_leaves_the_journal_as_it_was(
+    tickets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "l.db"
+    with sa.Labelling(tickets, labels=["login", "ads"], target=1.0, journal=journal) as job:
+        job.answer(job.ask("zoe"), label="ads", by="zoe")
+        before = job.results()
+
+    def fail(*paths: Path) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(
+        "superarm.label.erase.discard", fail
+    )  # the last step before the new file gets its name
+    with pytest.raises(OSError, match="no room"):
+        erase_person(journal, "zoe")
+    monkeypatch.undo()
+    names = {path.name for path in tmp_path.iterdir() if "l.db" in path.name}
+    assert names - {"l.db-shm", "l.db-wal"} == {"l.db", "l.db-mark", "l.db.lock"}
+    with sa.Labelling(tickets, journal=journal) as job:
+        assert job.results() == before
+    assert erase_person(journal, "zoe") == 1

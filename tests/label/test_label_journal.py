@@ -59,8 +59,8 @@ def test_whoever_only_reads_writes_nothing(tmp_path: Path) -> None:
 def test_a_target_is_kept_with_the_journal(tmp_path: Path) -> None:
     def kept() -> tuple[float, float]:
         with LabellingJournal(tmp_path / "l.db", read_only=True) as journal:
-            assert journal.saved is not None
-            return journal.saved.target, journal.saved.second_opinion_share
+            assert journal.saved_settings is not None
+            return journal.saved_settings.target, journal.saved_settings.second_opinion_share
 
     with small_job(journal=tmp_path / "l.db"):
         assert kept() == (1.0, 0.0)
@@ -87,7 +87,7 @@ def test_rows_that_came_or_went_are_told(tmp_path: Path) -> None:
         gone = job.rows.cells[int(np.flatnonzero(~job.state.done)[0])]["number"]
     changed = [row for row in reversed(made) if row["number"] != gone] + [dict(made[0], number=99)]
     with sa.Labelling(RowsToLabel.read(write_table(path, changed), answers="team"), journal=journal) as job:
-        assert (job.journal.n_added, job.journal.n_gone) == (1, 1)
+        assert "1 distinct rows are new, and 1 gone or changed" in job.journal.rows_changed
         assert job.progress().rows_asked == asked  # rows moved; their answers went with them
 
 
@@ -140,7 +140,7 @@ def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:
     assert simulate_labeller(job, truth)["wrong"] == 0
     vectors = tmp_path / "v.npy"
     np.save(vectors, random.normal(size=(60, 4)).astype(np.float32))
-    assert RowsToLabel.read(folder, vectors=vectors).features(2).layout.n_dense == 4
+    assert RowsToLabel.read(folder, vectors=vectors).encode_items(2).layout.n_dense == 4
     texts = tmp_path / "texts"
     texts.mkdir()
     for row in tickets(50):

@@ -385,9 +385,11 @@ def test_several_people_disagree_and_one_has_the_last_word(labeller, tmp_path):
         asked = web("GET", "/question", Authorization="Bearer the-token-of-ben")[1]
         assert asked["person"] == "ben"
         labeller.browser.open(server.address)
-        labeller.browser.wait("!document.getElementById('login').hidden")
+        labeller.browser.wait("document.activeElement.id == 'token'")  # the form is seen a moment before
         labeller.type("the-token-of-anna")
-        labeller.browser.eval("document.querySelector('#login button').click()")
+        # pressed while something else is awaited, it waits for its turn
+        labeller.browser.eval("busy = true; document.querySelector('#login button').click()")
+        labeller.browser.eval("setTimeout(() => { busy = false; }, 100)")
         labeller.wait()
         assert "you are anna" in labeller.text("count")
         assert (
@@ -413,6 +415,7 @@ def test_several_people_disagree_and_one_has_the_last_word(labeller, tmp_path):
         assert "ben said" in told
         labeller.press("document.querySelector('#disagreements li button')")
         labeller.browser.wait(f"document.querySelectorAll('#disagreements li').length == {len(differ) - 1}")
+        labeller.wait()
         assert job.results()[differ[0]["row"]]["how"] == "final"
         assert "is final: " in labeller.text("status")
         labeller.key("u")  # takes the final label back, and asks
@@ -466,6 +469,9 @@ def test_pictures_that_people_disagree_about_are_seen(labeller):
         labeller.browser.wait("document.querySelectorAll('#disagreements img').length == 1")
         assert labeller.browser.eval("document.querySelector('#disagreements img').naturalWidth") == 8
         others = "document.querySelector('#disagreements select')"
+        job.add_label("a new one")  # by somebody else
+        labeller.browser.eval("fetchJson('question').then(showState).then(() => showDisagreements())")
+        assert labeller.browser.eval(f"[...{others}.options].some(option => option.text == 'a new one')")
         labeller.browser.eval(f"{others}.value = '5'; {others}.dispatchEvent(new Event('change'))")
         labeller.browser.wait("document.querySelectorAll('#disagreements li').length == 0")
         labeller.wait()

@@ -74,7 +74,7 @@ def test_numbers_and_questions_do_not_depend_on_stopping(options: dict[str, Any]
             for _ in range(int(random.integers(1, 5 * MIN_ROUND))):
                 act(job, rows.truth, random)
             before = told(job)
-            job._open.clear()  # what is open is not in the journal, and not shown after it
+            job._open_questions.clear()  # what is open is not in the journal, and not shown after it
             questions = told(job, "ann", "bob")[-1]
         with sa.Labelling(rows, journal=journal, read_only=True, **options) as job:
             assert told(job) == before, begun

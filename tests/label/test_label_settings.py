@@ -25,8 +25,8 @@ def table(tmp_path: Path) -> Path:
 
 def saved(journal: Path) -> LabellingSettings:
     with LabellingJournal(journal, read_only=True) as opened:
-        assert opened.saved is not None
-        return opened.saved
+        assert opened.saved_settings is not None
+        return opened.saved_settings
 
 
 def test_the_command_goes_on_with_the_settings_of_its_journal(

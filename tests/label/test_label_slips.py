@@ -8,7 +8,7 @@ from label_jobs import DIGITS, add_answers, digit_rows, small_job
 
 import superarm as sa
 from superarm.label.answers import Answer, AnswerTable
-from superarm.label.error_rates import AnnotatorErrorRates
+from superarm.label.error_rates import PersonErrorRates
 from superarm.label.simulated_labeller import simulate_labeller, simulated_answer
 
 
@@ -107,7 +107,7 @@ def test_second_opinions_are_clicks_that_are_left() -> None:
     for job in (few, many):
         add_answers(job, [{"row": row, "label": "a", "by": "ann"} for row in range(20)])
         add_answers(job, [{"row": row, "label": "a", "by": "bob"} for row in range(20) if row >= 10])
-        job.planner.begin_round(0)
+        job.planner.begin_round()
     assert many.planner.n_second_opinions() == 10
     assert many._clicks_left() == few._clicks_left() + 10 + 20
 
@@ -117,7 +117,7 @@ def test_the_upper_rate_is_high_until_answers_say_something() -> None:
     stats = pytest.importorskip("scipy.stats")
     n = 200
     for sure, few, many in ((0.0, 0.3, 0.4), (1.0, 0.005, 0.02)):
-        rates = AnnotatorErrorRates(n)
+        rates = PersonErrorRates(n)
         prior = (1.0 - sure) * np.full(4, 0.25) + sure * np.eye(4)[0]
         table = AnswerTable([Answer(1, "ann", (0, 1, 2), True, 0)], np.ones(4, bool), False)
         for item in range(n):

@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 
 from superarm.cli.app import app
 from superarm.errors import InvalidInput
-from superarm.experiments import DEMO, Experiment, Store, paper_specs, read_spec, run
+from superarm.experiments import DEMO_SPEC, Experiment, Store, paper_specs, read_spec, run
 from superarm.experiments.runs import RunFailure
 from superarm.experiments.spec import Figure
 from superarm.report import write_report
 from superarm.report.chart import DASHES, INK, PALETTE, log_ticks
-from superarm.report.figures import charts
-from superarm.report.findings import findings
+from superarm.report.figures import figure_charts
+from superarm.report.findings import figure_findings
 from superarm.report.stats import differences, half_width, summary, with_interval, with_series
 
 GRID = """
@@ -116,7 +116,7 @@ def test_what_cannot_be_compared_is_told_with_the_reason():
         "e, b, m = 1": "no run of a",
         "f, b, m = 1": "no seed in common with a",
     }
-    sentences = findings(Figure("rounds", finding="gap"), runs.with_columns(rounds=10), "a")
+    sentences = figure_findings(Figure("rounds", finding="gap"), runs.with_columns(rounds=10), "a")
     assert any("1 cannot be compared with a" in sentence for sentence in sentences)
 
 
@@ -222,7 +222,7 @@ def test_an_experiment_without_results_has_a_page(tmp_path):
 
 
 def test_the_demo_spec_is_whole():
-    spec = read_spec(DEMO)
+    spec = read_spec(DEMO_SPEC)
     names = {one.name for one in spec.learners}
     assert all(set(figure.learners) <= names for figure in spec.figures)
     assert len(spec.runs()) == 14 * 2 * 5
@@ -248,7 +248,9 @@ kind = "second-moment"
     page = write_report(store.folder, files=False).read_text()
     runs, curves = store.frames("grid")
     experiment = store.experiment("grid")
-    bound, moments = charts(experiment, experiment.spec_file.figures, runs, curves, experiment.learners)
+    bound, moments = figure_charts(
+        experiment, experiment.spec_file.figures, runs=runs, curves=curves, learners=experiment.learners
+    )
     assert [chart.name for chart in (*bound, *moments)] == ["grid-1-synsep", "grid-2-gamma", "grid-2-k"]
     series = {point["series"] for point in points(bound[0])}
     gammas = ("m = 2, γ = 0.1", "m = 2, γ = 0.2")  # the Perceptron has no gamma, and so no bound
@@ -276,7 +278,7 @@ kind = "second-moment"
 def test_findings_in_words(store, finding, words):
     runs, _ = store.frames("grid")
     runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
-    sentences = findings(Figure("rounds", finding=finding), runs, "SOBA")
+    sentences = figure_findings(Figure("rounds", finding=finding), runs, "SOBA")
     assert sentences[0].startswith("digits: ")
     assert words in sentences[0]
 
@@ -287,10 +289,10 @@ def test_findings_in_words(store, finding, words):
 )
 def test_every_kind_of_figure_says_what_came_out(store, kind, finding):
     runs, _ = store.frames("grid")
-    default = findings(Figure(kind), runs, None)
+    default = figure_findings(Figure(kind), runs, None)
     assert {sentence.partition(":")[0] for sentence in default} == {"digits", "synsep"}
-    assert default == findings(Figure(kind, finding=finding), runs, None)
-    assert findings(Figure("second-moment"), runs, None) == []
+    assert default == figure_findings(Figure(kind, finding=finding), runs, None)
+    assert figure_findings(Figure("second-moment"), runs, None) == []
 
 
 @pytest.mark.parametrize("name", [*paper_specs(), "demo"])
@@ -298,11 +300,11 @@ def test_every_figure_of_the_shipped_specs_has_a_finding(store, name):
     """Only the exact curves of theory have nothing that came out."""
     runs, _ = store.frames("grid")
     runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
-    spec = read_spec(DEMO if name == "demo" else paper_specs()[name])
+    spec = read_spec(DEMO_SPEC if name == "demo" else paper_specs()[name])
     for figure in spec.figures:
         any_runs = structs.replace(figure, learners=(), set_sizes=())
         reference = spec.reference and "SOBA"
-        assert bool(findings(any_runs, runs, reference)) == (figure.kind != "second-moment")
+        assert bool(figure_findings(any_runs, runs, reference)) == (figure.kind != "second-moment")
 
 
 def test_the_best_gammas_in_words():
@@ -316,7 +318,7 @@ def test_the_best_gammas_in_words():
             for seed, row in zip(seeds, rows, strict=True)
         ]
     )
-    assert findings(Figure("gamma"), runs, None) == [
+    assert figure_findings(Figure("gamma"), runs, None) == [
         "d: of 3 values of γ from 0.1 to 0.4 the best is 0.2 for a with m = 2 (error 0.200; "
         "no difference beyond the 95 % interval from 0.4); "
         "0.1 for a with m = 4 (error 0.004); 0.4 for b (error 0.250).",
@@ -324,7 +326,7 @@ def test_the_best_gammas_in_words():
         "d: without a γ, c with m = 3 has error 0.050.",
     ]
     inner = runs.filter(~((polars.col("set_size") == 4) | (polars.col("learner") == "b")))
-    assert not any("beyond it" in sentence for sentence in findings(Figure("gamma"), inner, None))
+    assert not any("beyond it" in sentence for sentence in figure_findings(Figure("gamma"), inner, None))
 
 
 @pytest.mark.parametrize(("error", "end"), [(0.208, "all gaps are"), (0.22, "not all gaps are")])
@@ -333,10 +335,10 @@ def test_a_gap_that_has_closed_is_told_from_one_that_has_not(error, end):
     names = ("learner", "set_size", "seed", "error_rate")
     common = {"data": "d", "gamma": None, "rounds": 1000}
     runs = polars.DataFrame([common | dict(zip(names, row, strict=True)) for row in rows])
-    (sentence,) = findings(Figure("rounds", finding="gap"), runs, "twin")
+    (sentence,) = figure_findings(Figure("rounds", finding="gap"), runs, "twin")
     assert sentence.startswith("d: error minus that of twin after 1,000 rounds: a, m = 2: +0.0")
     assert sentence.endswith(f"; {end} below 0.01.")
-    assert findings(Figure("rounds", finding="gap"), runs, None) == []
+    assert figure_findings(Figure("rounds", finding="gap"), runs, None) == []
 
 
 @pytest.mark.parametrize("finding", ["best-gamma", "final", "gap", "monotone", "ratio"])
@@ -344,7 +346,7 @@ def test_findings_are_about_what_the_figure_shows(store, finding):
     """The numbers of a figure of shown misses are shown misses, whatever the sentence."""
 
     def sentences(y, frame):
-        return findings(Figure("rounds", y=y, finding=finding), frame, "SOBA")
+        return figure_findings(Figure("rounds", y=y, finding=finding), frame, "SOBA")
 
     runs, _ = store.frames("grid")
     runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
@@ -378,7 +380,7 @@ def runs_of(errors, noise):
 
 def test_a_rise_and_a_fall_with_m_are_told_apart_for_each_learner():
     runs = runs_of({"a": (0.125, 0.25, 0.375), "b": (0.125, 0.5, 0.25), "c": (0.375, 0.25, 0.125)}, 0.0)
-    assert findings(Figure("set-size", finding="monotone"), runs, None) == [
+    assert figure_findings(Figure("set-size", finding="monotone"), runs, None) == [
         "d: the error of a grows with every step of m: from 0.125 with m = 1 to 0.375 with m = 3, +0.250 ± 0.",
         "d: the error of b grows at m = 2, falls at m = 3: from 0.125 with m = 1 to 0.250 with m = 3, +0.125 ± 0.",
         "d: the error of c falls with every step of m: from 0.375 with m = 1 to 0.125 with m = 3, -0.250 ± 0.",
@@ -387,12 +389,12 @@ def test_a_rise_and_a_fall_with_m_are_told_apart_for_each_learner():
 
 def test_noise_is_no_finding():
     runs = runs_of({"a": (0.014, 0.0145, 0.015)}, 0.002)
-    (sentence,) = findings(Figure("set-size", finding="monotone"), runs, None)
+    (sentence,) = figure_findings(Figure("set-size", finding="monotone"), runs, None)
     assert sentence.startswith(
         "d: the error of a has no difference beyond the 95 % interval at any step of m: "
     )
     runs = runs_of({"a": (0.1, 0.101), "b": (0.1, 0.3)}, 0.01)
-    first, second = findings(Figure("rounds", finding="final"), runs, None)
+    first, second = figure_findings(Figure("rounds", finding="final"), runs, None)
     assert "least first: " in first
     assert second.startswith("d: error: no difference beyond the 95 % interval between ")
     assert "b, m = 2" not in second
@@ -400,17 +402,17 @@ def test_noise_is_no_finding():
         error_rate=polars.col("error_rate")
         + polars.when(polars.col("learner") == "a").then("seed").otherwise(0) * 0.004
     )
-    (sentence,) = findings(Figure("rounds", finding="gap"), close, "twin")
+    (sentence,) = figure_findings(Figure("rounds", finding="gap"), close, "twin")
     assert sentence.endswith("it is open whether all gaps are below 0.01.")
-    (sentence,) = findings(Figure("rounds", finding="ratio"), close.with_columns(set_size=1), "twin")
+    (sentence,) = figure_findings(Figure("rounds", finding="ratio"), close.with_columns(set_size=1), "twin")
     assert "times that (no difference beyond the 95 % interval)" not in sentence
     wide = close.with_columns(
         error_rate=polars.col("error_rate") + (polars.col("learner") == "a") * (1 - polars.col("seed")) * 0.1
     )
-    (sentence,) = findings(Figure("rounds", finding="ratio"), wide, "twin")
+    (sentence,) = figure_findings(Figure("rounds", finding="ratio"), wide, "twin")
     assert "times that (no difference beyond the 95 % interval)" in sentence
     one = runs.filter(polars.col("seed") == 0)
-    sentences = findings(Figure("set-size", finding="monotone"), one, None)
+    sentences = figure_findings(Figure("set-size", finding="monotone"), one, None)
     assert sentences[-1] == "all data: one seed, so no interval: differences may be chance."
 
 
@@ -474,7 +476,9 @@ def test_the_papers_table_stands_beside_ours():
 def test_a_learner_without_gamma_is_a_level_line_in_the_gamma_figure(store):
     runs, curves = store.frames("grid")
     experiment = store.experiment("grid")
-    chart = charts(experiment, experiment.spec_file.figures, runs, curves, experiment.learners)[0][0]
+    chart = figure_charts(
+        experiment, experiment.spec_file.figures, runs=runs, curves=curves, learners=experiment.learners
+    )[0][0]
     level = [p for p in points(chart) if p["series"] == "Perceptron"]
     own = runs.filter((polars.col("data") == "digits") & (polars.col("learner") == "Perceptron"))
     assert [p["x"] for p in level] == [0.05, 0.8]
@@ -502,7 +506,7 @@ def test_no_chart_has_more_than_eight_curves():
         frame = polars.DataFrame(rows, infer_schema_length=None)
         names = (*learners, "alone")
         experiment = Experiment("e", "", ())
-        found = charts(experiment, [Figure(kind)], frame, frame, names)[0]
+        found = figure_charts(experiment, [Figure(kind)], runs=frame, curves=frame, learners=names)[0]
         series = [{p["series"] for p in points(chart)} for chart in found]
         assert max(map(len, series)) <= MAX_CURVES == 8
         assert len({chart.name for chart in found}) == len(found)

@@ -14,7 +14,8 @@ from service_kit import Web
 from superarm.service.http.access import Tokens
 from superarm.service.http.asgi import Application
 from superarm.service.http.connection_limits import Limits
-from superarm.service.http.server import Listener, Server, run
+from superarm.service.http.listener import Listener
+from superarm.service.http.server import Server, serve_application
 
 
 @pytest.fixture
@@ -53,7 +54,9 @@ def live(open_service: Callable[..., Any]) -> Iterator[Callable[..., Web]]:
             try:
                 with listener.bind() as bound:
                     asyncio.run(
-                        run(application, listener, Limits(**limits), bound, on_ready=ready.set_result)
+                        serve_application(
+                            application, listener, Limits(**limits), bound, on_ready=ready.set_result
+                        )
                     )
             except BaseException as error:
                 if ready.done():

@@ -123,7 +123,7 @@ def check_model_versions(history: list[Attempt], found: dict[str, Any]) -> None:
         if one.status == 200 and one.what in ("decide", "answer"):
             record = found[one.id]
             acknowledged.append(
-                (one.answered, (record.event if one.what == "decide" else record.outcome).seq)
+                (one.answered, (record.decision if one.what == "decide" else record.outcome).seq)
             )
     acknowledged.sort()
     times = [time for time, _ in acknowledged]
@@ -134,7 +134,7 @@ def check_model_versions(history: list[Attempt], found: dict[str, Any]) -> None:
             first_sent[one.id] = min(one.sent, first_sent.get(one.id, one.sent))
     for id_, sent in first_sent.items():
         if id_ in found:
-            known, seq = found[id_].event.body.model_seq, newest[bisect_left(times, sent)]
+            known, seq = found[id_].decision.body.model_seq, newest[bisect_left(times, sent)]
             assert known >= seq, f"decision {id_} has the model of event {known}, after event {seq}"
 
 
@@ -165,7 +165,7 @@ def check(history: list[Attempt], address: Any, model: bytes | None = None) -> d
         if one.what in ("decide", "look"):
             shown = tuple(one.told["labels"]), one.told["propensity"], one.told["model_version"]
             assert told.setdefault(one.id, shown) == shown, f"decision {one.id} has changed"
-            body = kept_.event.body
+            body = kept_.decision.body
             assert shown[0] == tuple(body.labels)
             assert shown[2] == body.n_learnt
         if one.what == "answer":

@@ -20,7 +20,8 @@ def child(order: dict[str, Any], log: str) -> None:
     from superarm.service import Service
     from superarm.service.http.access import Tokens
     from superarm.service.http.connection_limits import Limits
-    from superarm.service.http.server import Listener, serve
+    from superarm.service.http.listener import Listener
+    from superarm.service.http.server import serve
 
     journal, port = order.pop("journal"), order.pop("port")
     open_service = partial(Service.open, journal, **order)

@@ -91,15 +91,15 @@ def test_two_first_rows_at_the_same_moment(database, pair):
     waited = set()
 
     def wait_once(service):
-        begin = service.handler.begin
+        begin = service.handler.begin_batch
 
-        def begin_together(calls, *outage):
+        def begin_batch_together(calls, *outage):
             begin(calls, *outage)
             if service not in waited:
                 waited.add(service)
                 barrier.wait()
 
-        service.handler.begin = begin_together
+        service.handler.begin_batch = begin_batch_together
 
     def decide(service, x, id_):
         try:
@@ -133,10 +133,10 @@ def test_two_first_rows_at_the_same_moment(database, pair):
 def two_first_rows(service, first, second):
     """Write both, as a service once did that judged every row of a batch alone."""
     handler = service.handler
-    handler.begin([])
+    handler.begin_batch([])
     events = []
     for x, id_ in ((first, "n1"), (second, "n2")):
-        events.append(handler._decide(request(x, id_), None)[0])
+        events.append(handler._new_decision(request(x, id_), None))
         handler._staged.clear()
     service.store.append(events)
 
@@ -164,11 +164,11 @@ def test_a_decision_that_does_not_fit_is_a_refusal(open_service, pair):
 def test_events_are_appended_after_the_given_one_or_not_at_all(open_service):
     store = open_service().store
     first, second = (Event.new(1.0, CHANGE, {"what": "freeze"}) for _ in range(2))
-    assert store.append([first], after=0) == []
+    assert store.append([first], only_after=0) == []
     with pytest.raises(OtherEventsFirst):
-        store.append([second], after=0)
+        store.append([second], only_after=0)
     assert store.head().seq == 1
-    assert store.append([second], after=1) == []
+    assert store.append([second], only_after=1) == []
     assert [event.seq for event in store.events()] == [1, 2]
 
 

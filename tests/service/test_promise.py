@@ -17,9 +17,9 @@ from superarm.journal.replay import replay
 from superarm.service import Service
 from superarm.service.client.client import Client
 from superarm.service.errors import Conflict
-from superarm.service.handler import DecisionRequest, OutcomeRequest
 from superarm.service.http import views
 from superarm.service.http.metrics import service_metrics
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 
 def rounds(service: Any, start: int, stop: int, **asked: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from lab_kit import blobs, shared_data
 import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.streams import from_frame, open_data
-from superarm.streams.catalog import identity
+from superarm.streams.catalog import content_digest
 
 NAMES = np.array(["ant", "bee", "cat"])
 
@@ -140,9 +140,9 @@ def test_identity_follows_content_not_name(tmp_path):
     for name in ("a.csv", "b.csv"):
         frame.write_csv(tmp_path / name)
     frame.head(30).write_csv(tmp_path / "c.csv")
-    a, b, c = (identity(str(tmp_path / f"{n}.csv")) for n in "abc")
+    a, b, c = (content_digest(str(tmp_path / f"{n}.csv")) for n in "abc")
     assert a == b != c
-    assert identity("synsep") != identity("synnonsep") != identity("digits")
+    assert content_digest("synsep") != content_digest("synnonsep") != content_digest("digits")
 
 
 def test_a_table_is_learned(tmp_path):

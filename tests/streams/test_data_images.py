@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 from superarm.cli.app import app
 from superarm.errors import InvalidInput, MissingData
 from superarm.streams import download, open_data
-from superarm.streams.catalog import identity
-from superarm.streams.download import RemoteFile, data_home, fetch, find
+from superarm.streams.catalog import content_digest
+from superarm.streams.download import RemoteFile, data_home, fetch_files, find_file
 from superarm.streams.images import IMAGE_SETS, load_images, read_cifar10, read_idx, read_svhn
 
 
@@ -179,7 +179,7 @@ def test_an_offline_directory(tmp_path, monkeypatch):
     np.testing.assert_array_equal(images.y, np.concatenate([parts[1], parts[3]]))
     stream = open_data("mnist")
     assert (stream.n_features, stream.n_labels, len(stream.y)) == (784, 10, 40)
-    assert identity("mnist") != identity("digits")
+    assert content_digest("mnist") != content_digest("digits")
 
 
 def test_the_environment_names_an_offline_directory(tmp_path, monkeypatch):
@@ -194,9 +194,9 @@ def test_a_file_that_is_not_the_official_one_is_refused(tmp_path, monkeypatch):
     name = next(iter(contents))
     put(tmp_path / "stick", contents | {name: contents[name][:-1] + b"x"})
     with pytest.raises(MissingData, match="is not the official file"):
-        fetch(IMAGE_SETS["mnist"].files, offline=tmp_path / "stick")
+        fetch_files(IMAGE_SETS["mnist"].files, offline=tmp_path / "stick")
     with pytest.raises(MissingData, match="is not there"):
-        fetch(IMAGE_SETS["mnist"].files, offline=tmp_path / "empty")
+        fetch_files(IMAGE_SETS["mnist"].files, offline=tmp_path / "empty")
 
 
 def test_data_that_is_not_here_says_how_to_get_it():
@@ -258,11 +258,11 @@ def test_download_and_progress(server, monkeypatch):
     handler, address = server
     handler.contents, _ = tiny_mnist(monkeypatch)
     seen = []
-    paths = fetch(IMAGE_SETS["mnist"].files, mirror=address, progress=seen.append)
+    paths = fetch_files(IMAGE_SETS["mnist"].files, mirror=address, progress=seen.append)
     assert sum(seen) == sum(len(c) for c in handler.contents.values())
     assert [p.name for p in paths] == [f.name for f in IMAGE_SETS["mnist"].files]
     asked = len(handler.asked)
-    fetch(IMAGE_SETS["mnist"].files, mirror=address)
+    fetch_files(IMAGE_SETS["mnist"].files, mirror=address)
     assert len(handler.asked) == asked  # what is there is not asked for again
 
 
@@ -275,10 +275,10 @@ def test_a_download_that_was_broken_off_goes_on(server, knows_ranges):
     handler.cut = 200_000
     file = remote(content, f"{address}/things/")
     with pytest.raises(MissingData, match=r"broken off|no connection"):
-        fetch([file])
-    assert find(file) is None
+        fetch_files([file])
+    assert find_file(file) is None
     seen = []
-    assert fetch([file], progress=seen.append)[0].read_bytes() == content
+    assert fetch_files([file], progress=seen.append)[0].read_bytes() == content
     (_, first), (_, second) = handler.asked
     assert first == 0
     assert 100_000 < second <= 200_000
@@ -294,17 +294,17 @@ def test_a_part_that_is_whole_or_wrong_is_told_by_its_checksum(server):
     part.parent.mkdir(parents=True)
     part.write_bytes(b"contrary")
     with pytest.raises(MissingData, match="its checksum differs"):
-        fetch([file])
+        fetch_files([file])
     assert not part.exists()
     part.write_bytes(b"content")  # broken off after the last byte
-    assert fetch([file])[0].read_bytes() == b"content"
+    assert fetch_files([file])[0].read_bytes() == b"content"
     assert [start for _, start in handler.asked] == [8, 7]
 
 
 def test_listing_reads_no_file(server, monkeypatch):
     handler, address = server
     handler.contents, _ = tiny_mnist(monkeypatch)
-    fetch(IMAGE_SETS["mnist"].files, mirror=address)
+    fetch_files(IMAGE_SETS["mnist"].files, mirror=address)
     monkeypatch.setattr(download, "file_digest", lambda *_: pytest.fail("a file was read"))
     result = CliRunner().invoke(app, ["data", "list"])
     assert re.search(r"\nmnist .* here\n", result.output), result.output
@@ -316,13 +316,13 @@ def test_mirrors_are_tried_in_turn(server):
     content = b"the right content"
     handler.contents = {"wrong/thing.bin": b"the wrong content", "right/thing.bin": content}
     file = remote(content, f"{address}/none/", f"{address}/wrong/", f"{address}/right/")
-    assert fetch([file])[0].read_bytes() == content
+    assert fetch_files([file])[0].read_bytes() == content
 
 
 def test_no_network_says_what_to_put_where():
     file = remote(b"x", "http://127.0.0.1:1/")
     with pytest.raises(MissingData) as error:
-        fetch([file])
+        fetch_files([file])
     text = str(error.value)
     assert "http://127.0.0.1:1/thing.bin: no connection" in text
     assert "put into DIR/things/, and run: superarm data get things --from DIR" in text
@@ -332,7 +332,7 @@ def test_no_network_says_what_to_put_where():
 def test_a_server_that_refuses_is_named(server):
     _, address = server
     with pytest.raises(MissingData, match="the server says 404"):
-        fetch([remote(b"x", f"{address}/")])
+        fetch_files([remote(b"x", f"{address}/")])
 
 
 def test_list_names_everything():
@@ -353,7 +353,7 @@ def test_real_mnist_through_the_official_format(tmp_path, monkeypatch):
         parts = [file[k][:5000] for k in ("x_train", "y_train", "x_test", "y_test")]
     contents = tiny_set(monkeypatch, "mnist", [idx(p) for p in parts])
     put(tmp_path / "stick", contents)
-    fetch(IMAGE_SETS["mnist"].files, offline=tmp_path / "stick")
+    fetch_files(IMAGE_SETS["mnist"].files, offline=tmp_path / "stick")
     import superarm as sa
 
     learner = sa.Perceptron(n_labels=10, n_features=784, seed=0)

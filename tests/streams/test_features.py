@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from superarm.cli.app import app
 from superarm.errors import InvalidInput, MissingData
 from superarm.streams import open_data, vgg16
-from superarm.streams.vgg16 import _keras, extract, make_features
+from superarm.streams.vgg16 import _keras, extract_features, make_features
 
 # (importing Keras here would choose its backend before superarm does)
 with_keras = [
@@ -62,9 +62,9 @@ def images(tmp_path):
 def test_features_do_not_depend_on_the_batch_and_match_keras(weights):
     keras = _keras()
     pixels = np.random.default_rng(1).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
-    X = extract(pixels, weights, batch=2)
+    X = extract_features(pixels, weights, batch=2)
     assert X.shape == (5, 512)
-    np.testing.assert_allclose(X, extract(pixels, weights, batch=5), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(X, extract_features(pixels, weights, batch=5), rtol=1e-3, atol=1e-4)
     model = keras.applications.VGG16(include_top=False, weights=None, input_shape=(32, 32, 3))
     model.load_weights(weights)
     wanted = model.predict_on_batch(keras.applications.vgg16.preprocess_input(pixels.astype(np.float32)))
@@ -119,7 +119,7 @@ def test_what_is_refused(images, weights, tmp_path, monkeypatch):
     with pytest.raises(InvalidInput, match=r"weights of .* must be a Keras file for VGG-16"):
         make_features(str(images), weights=broken)
     with pytest.raises(InvalidInput, match=r"pixels of features must be of shape"):
-        extract(np.zeros((1, 32, 32, 2)), weights)
+        extract_features(np.zeros((1, 32, 32, 2)), weights)
     np.savez(tmp_path / "odd.npz", A=np.zeros(3))
     with pytest.raises(InvalidInput, match=r"keys of .* must be X and y"):
         make_features(str(tmp_path / "odd.npz"), weights=weights)
@@ -194,4 +194,4 @@ def test_what_is_refused_without_keras(images, stub, tmp_path):
     with pytest.raises(InvalidInput, match=r"weights of .* must be a Keras file for VGG-16"):
         make_features(str(images), weights=stub)
     with pytest.raises(InvalidInput, match=r"pixels of features must be of shape"):
-        extract(np.zeros((1, 32, 32, 2)), stub)
+        extract_features(np.zeros((1, 32, 32, 2)), stub)

@@ -52,7 +52,7 @@ def same_seed_same_draws(make: LearnerFactory) -> None:
 
 @check
 def save_load_continues(make: LearnerFactory) -> None:
-    """A learner that was saved and loaded goes on with the same bits, open decisions included."""
+    """A learner that was saved and loaded continues with the same bits, open decisions included."""
     X, y = make_data()
     for kind in LAYOUTS:
         learner = make_for_layout(make, kind, seed=2)

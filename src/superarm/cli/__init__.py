@@ -9,6 +9,8 @@ from io import TextIOWrapper
 
 __all__ = ["main"]
 
+# exit codes
+FAILED = 2
 INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
 
 
@@ -30,24 +32,21 @@ def main() -> None:
         try:
             sys.exit(app(prog_name="superarm", standalone_mode=False) or 0)
         except UsageError as error:
-            sys.exit(_print_error(usage_message(error)))
+            message = usage_message(error)
         except SuperarmError as error:
-            sys.exit(_print_error(str(error)))
+            message = str(error)
         except (OSError, UnicodeDecodeError) as error:  # a file that is not there, or is not text
-            sys.exit(_print_error(_sentence(error)))
+            message = _file_message(error)
+        if message:
+            print(f"superarm: {message}", file=sys.stderr)
+        sys.exit(FAILED)
     except KeyboardInterrupt:
         sys.unraisablehook = lambda _: None  # what is only half made may complain as it goes
         sys.exit(INTERRUPTED)
 
 
-def _print_error(message: str) -> int:
-    if message:
-        print(f"superarm: {message}", file=sys.stderr)
-    return 2
-
-
-def _sentence(error: OSError | UnicodeDecodeError) -> str:
-    """What the system says about a file, in one sentence."""
+def _file_message(error: OSError | UnicodeDecodeError) -> str:
+    """Return what is wrong with a file, in one sentence."""
     if isinstance(error, UnicodeDecodeError):
         return f"text must be UTF-8, got the byte 0x{error.object[error.start]:02x} at {error.start}"
     reason = (error.strerror or str(error)).lower()

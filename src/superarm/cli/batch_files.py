@@ -46,7 +46,7 @@ def decide(
         wanted = f"a file (of texts, a table with a column text; {pictures})"
         raise InvalidInput.must("ROWS", "superarm decide", wanted, str(rows))
     check_output(output, "decide", force=force, inputs=[model, rows])
-    with progress_bar(None, "rows", quiet=as_json) as tick:
+    with progress_bar(None, "rows", progress=not as_json) as tick:
         batch = decide_file(
             model,
             rows,
@@ -100,7 +100,7 @@ def learn(
 
     check_output(log, "learn", force=force, option="--log", inputs=[model, decisions, answers])
     columns: dict[str, str] = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}
-    with progress_bar(None, "decisions", quiet=as_json) as tick:
+    with progress_bar(None, "decisions", progress=not as_json) as tick:
         result = learn_file(model, decisions, answers, log=log, progress=tick, **columns)
     if as_json:
         print_json({"model": str(model), **asdict(result)})

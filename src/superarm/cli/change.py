@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from superarm.cli.commands import App
-from superarm.cli.options import AsJson
+from superarm.cli.options import AsJson, OlderThan
 from superarm.cli.output import print_json
 from superarm.errors import InvalidInput
 
@@ -121,7 +121,7 @@ def rollback(
 def erase(
     context: typer.Context,
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of decisions.")] = None,
-    older: Annotated[str | None, typer.Option(help="All decisions older than this, such as 90d.")] = None,
+    older: OlderThan = None,
 ) -> None:
     """Erase features and context of decisions: by id, or all that are older than a time.
 

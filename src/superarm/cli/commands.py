@@ -1,12 +1,14 @@
-"""Commands whose options may be the fields of a dataclass, and that refuse an option given twice."""
+"""Commands whose options may be the fields of a dataclass or stand in a file, and that refuse one given twice."""
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
@@ -31,7 +33,7 @@ def usage_message(error: Any) -> str:
 
 
 class Command(TyperCommand):
-    """A command each of whose options is given once, but for those that are made to be repeated."""
+    """A command that refuses an option given twice, unless it is one to be repeated."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         once = {
@@ -59,7 +61,7 @@ class App(typer.Typer):
 
 
 def with_fields_as_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that has the fields of each of its parameters of a dataclass as options, in that place."""
+    """Return a command that has the fields of each parameter of a dataclass as options, in that place."""
     parameters: list[Parameter] = []
     groups: dict[str, Any] = {}
     for parameter in signature(command, eval_str=True).parameters.values():
@@ -84,3 +86,33 @@ def with_fields_as_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def read_config(context: typer.Context, parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+    """Let a TOML file give the defaults of all other options of a command."""
+    if path is None or context.resilient_parsing:
+        return path
+    command = f"superarm {context.info_name}"
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput.must(
+            "--config", command, "a TOML file", Description(f"{path}: {error}")
+        ) from error
+    known = {option.name: option for option in context.command.params if option.name != parameter.name}
+    defaults: dict[str, Any] = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if isinstance(value, dict):
+            raise InvalidInput.must(key, str(path), "an option, no table", value)
+        if name not in known:
+            raise InvalidInput.must(key, str(path), "left out: there is no such option", value)
+        option: Any = known[name]
+        defaults[name] = [value] if option.multiple and not isinstance(value, list) else value
+        try:
+            option.process_value(context, defaults[name])
+        except (typer.BadParameter, TypeError, ValueError) as error:
+            wanted = f"what --{name.replace('_', '-')} takes ({getattr(error, 'message', error)})"
+            raise InvalidInput.must(key, str(path), wanted, value) from error
+    context.default_map = {**defaults, **(context.default_map or {})}
+    return path

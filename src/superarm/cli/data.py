@@ -72,7 +72,7 @@ def get(
     """
     from superarm._progress import progress_bar
     from superarm.errors import InvalidInput
-    from superarm.streams.download import fetch
+    from superarm.streams.download import fetch_files
     from superarm.streams.images import IMAGE_SETS
     from superarm.streams.vgg16 import WEIGHTS
 
@@ -86,7 +86,7 @@ def get(
     for name in names:
         total = sum(file.size for file in files_by_name[name])
         with progress_bar(total, "bytes") as tick:
-            paths = fetch(files_by_name[name], offline=offline, mirror=mirror, progress=tick)
+            paths = fetch_files(files_by_name[name], offline=offline, mirror=mirror, progress=tick)
         print(f"{name}: {len(paths)} file(s) checked, in {paths[0].parent}")
 
 

@@ -121,7 +121,7 @@ def evaluate(
     coverages = _values("--coverage", coverage, float, grid)
     other_policies = {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities}
     _check_coverage(coverage, other_policies | {"--gamma": gamma, "--rule": rule, "--draw": draw})
-    with progress_bar(summary.rows * (1 + passes * len(learner or [])), quiet=as_json) as tick:
+    with progress_bar(summary.rows * (1 + passes * len(learner or [])), progress=not as_json) as tick:
         learners = dict(models)
         for spec in learner or []:
             assert split is not None

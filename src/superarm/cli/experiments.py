@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,18 +19,19 @@ if TYPE_CHECKING:
     from superarm.experiments.runs import RunFailure
 
 
-Jobs = Annotated[int, typer.Option(help="Processes on this machine; 0: one for each core.", min=0)]
-Engine = Annotated[str, typer.Option(help="local, or dask for a cluster.")]
-Address = Annotated[str | None, typer.Option(help="Of the Dask scheduler, as tcp://host:8786.")]
-Output = Annotated[Path | None, typer.Option(help="Where results and report go.")]
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Where runs are made, and where their results go: its fields are options of a command."""
+
+    output: Annotated[Path | None, typer.Option(help="Where results and report go.")] = None
+    jobs: Annotated[int, typer.Option(help="Processes on this machine; 0: one for each core.", min=0)] = 0
+    engine: Annotated[str, typer.Option(help="local, or dask for a cluster.")] = "local"
+    address: Annotated[str | None, typer.Option(help="Of the Dask scheduler, as tcp://host:8786.")] = None
 
 
 def run(
     spec: Annotated[Path, typer.Argument(help="A spec file (.toml).")],
-    output: Output = None,
-    jobs: Jobs = 0,
-    engine: Engine = "local",
-    address: Address = None,
+    options: RunOptions = RunOptions(),  # noqa: B008  (the options in its fields)
     quick: Annotated[bool, typer.Option("--quick", help="Apply the spec's table 'quick'.")] = False,
     report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
 ) -> None:
@@ -42,25 +46,23 @@ def run(
     require_extra("experiments")  # before an hour's work, not after it
     from superarm.experiments import Store, read_spec
 
-    checked = read_spec(spec, quick=quick)
-    store = Store(output or Path("results") / checked.name)
-    failures = execute([checked], store, jobs=jobs, engine=engine, address=address)
+    grid = read_spec(spec, quick=quick)
+    store = Store(options.output or Path("results") / grid.name)
+    failures = execute([grid], store, options)
     finish(store, failures, report=report)
 
 
-def execute(
-    specs: list[Spec], store: Store, *, jobs: int, engine: str = "local", address: str | None = None
-) -> list[RunFailure]:
-    """Run specs one after another; all failures."""
-    import os
-
+def execute(specs: list[Spec], store: Store, options: RunOptions) -> list[RunFailure]:
+    """Run specs one after another; return all failures."""
     from superarm.experiments import run as run_spec
 
+    jobs = options.jobs or os.cpu_count() or 1
     failures: list[RunFailure] = []
     for spec in specs:
         try:
-            processes = jobs or os.cpu_count() or 1
-            summary = run_spec(spec, store, jobs=processes, engine=engine, address=address, progress=True)
+            summary = run_spec(
+                spec, store, jobs=jobs, engine=options.engine, address=options.address, progress=True
+            )
         except KeyboardInterrupt:
             print_note(f"stopped; finished runs are kept in {store.folder}, the same command goes on")
             raise
@@ -91,12 +93,12 @@ def finish(store: Store, failures: list[RunFailure], *, report: bool) -> None:
 
 
 def show_report(path: Path) -> None:
-    """Print where the report is, and open it if somebody sits at a screen."""
+    """Print where the report is, and open it in the browser, where there is one."""
     print(path)
     open_page(path.resolve().as_uri())
 
 
-TABLES = {"table1": "fig2"}  # a table that is made from a figure's results
+FIGURE_OF_TABLE = {"table1": "fig2"}  # whose results make the table
 
 
 def reproduce(
@@ -111,10 +113,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds and seeds: about a minute.")] = False,
     rounds: Annotated[int | None, typer.Option(help="Rounds a run.", min=1)] = None,
     seeds: Annotated[int | None, typer.Option(help="Runs for each point.", min=1)] = None,
-    output: Output = None,
-    jobs: Jobs = 0,
-    engine: Engine = "local",
-    address: Address = None,
+    options: RunOptions = RunOptions(),  # noqa: B008  (the options in its fields)
 ) -> None:
     """Make the paper's figures and table again, and ours beside them.
 
@@ -123,30 +122,34 @@ def reproduce(
     Example: **superarm reproduce fig2 table1 --quick**
     """
     require_extra("experiments")
-    from superarm.experiments import Store, paper_specs, read_spec
+    from superarm.experiments import Store
+
+    specs = _paper_specs(what, None if data is None else data.split(","), quick=quick)
+    specs = [spec.with_axes(rounds=rounds, seeds=seeds) for spec in specs]
+    store = Store(options.output or Path("results") / ("reproduce-quick" if quick else "reproduce"))
+    failures = execute(specs, store, options)
+    finish(store, failures, report=True)
+
+
+def _paper_specs(what: list[str] | None, data: list[str] | None, *, quick: bool) -> list[Spec]:
+    """Return the specs of figures and tables, all by default, and of those whose results they need, in their order."""
+    from superarm.experiments import paper_specs, read_spec
 
     paths = paper_specs()
-    names = list(dict.fromkeys(TABLES.get(name, name) for name in what or paths))
-    for name in names:
-        if name not in paths:
-            choices = [*paths, *TABLES]
+    choices = [*paths, *FIGURE_OF_TABLE]
+    for name in what or ():
+        if name not in choices:
             wanted = f"among {', '.join(choices)}"
             raise InvalidInput.must("WHAT", "superarm reproduce", wanted, name, choices=choices)
-    specs = {name: read_spec(paths[name], quick=quick) for name in paths}
-    for name in list(names):  # the gammas of the other figures come from fig2
-        source = specs[name].best_from
-        if source is not None and source not in names:
-            names.insert(0, source)
-    if data is not None:
-        sources = data.split(",")  # experiments about one data set stay with it
-        specs = {name: s.with_data(sources) if s.data_replaceable else s for name, s in specs.items()}
-    ready = [
-        specs[name].with_axes(rounds=rounds, seeds=seeds)
-        for name in sorted(names, key=lambda n: specs[n].order)
-    ]
-    store = Store(output or Path("results") / ("reproduce-quick" if quick else "reproduce"))
-    failures = execute(ready, store, jobs=jobs, engine=engine, address=address)
-    finish(store, failures, report=True)
+    specs = {name: read_spec(path, quick=quick) for name, path in paths.items()}
+    names = {FIGURE_OF_TABLE.get(name, name) for name in what or paths}
+    # the gammas of the other figures come from fig2
+    names |= {source for name in names if (source := specs[name].best_from) is not None}
+    if data is not None:  # experiments about one data set stay with it
+        specs = {
+            name: spec.with_data(data) if spec.data_replaceable else spec for name, spec in specs.items()
+        }
+    return sorted((specs[name] for name in names), key=attrgetter("order"))
 
 
 def report(
@@ -175,22 +178,22 @@ def demo(
     Example: **superarm demo**
     """
     require_extra("experiments")
-    from superarm.experiments import DEMO, Store, read_spec
+    from superarm.experiments import DEMO_SPEC, Store, read_spec
     from superarm.report.stats import with_interval
     from superarm.report.tables import mean_and_half
     from superarm.simulation import RATES
 
-    spec = read_spec(DEMO).with_axes(rounds=rounds, seeds=seeds)
+    spec = read_spec(DEMO_SPEC).with_axes(rounds=rounds, seeds=seeds)
     store = Store(output)
-    failures = execute([spec], store, jobs=0, engine="local", address=None)
+    failures = execute([spec], store, RunOptions())
     runs, _ = store.frames(spec.name)
-    for (data,), of_data in runs.group_by("data", maintain_order=True):
+    for (data,), data_runs in runs.group_by("data", maintain_order=True):
         rows = []
-        for (learner,), of_learner in of_data.group_by("learner", maintain_order=True):
-            means = [with_interval(of_learner, ["learner"], rate) for rate in RATES]
-            cells = [mean_and_half(one["mean"].item(), one["half"].item()) for one in means]
-            rows.append([str(learner), str(of_learner["set_size"][0]), *cells])
-        title = f"{data}: {of_data['rounds'][0]:,} rounds, {of_learner.height} seed(s)"
+        for (learner,), learner_runs in data_runs.group_by("learner", maintain_order=True):
+            means = [with_interval(learner_runs, ["learner"], rate) for rate in RATES]
+            cells = [mean_and_half(mean["mean"].item(), mean["half"].item()) for mean in means]
+            rows.append([str(learner), str(learner_runs["set_size"][0]), *cells])
+        title = f"{data}: {data_runs['rounds'][0]:,} rounds, {learner_runs.height} seed(s)"
         title += ", mean ± half of the 95 % interval"
         print_table(title, ["learner", "m", "error", "miss", "shown miss"], rows)
         print()

@@ -8,13 +8,17 @@ from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument
+from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument, OlderThan
 from superarm.cli.output import check_output, print_json
 from superarm.errors import Description, InvalidInput
+
+if TYPE_CHECKING:
+    from superarm.journal.replay import ReplayResult
+    from superarm.journal.verify import VerifyResult
 
 
 def backup(
@@ -112,7 +116,7 @@ def move(
     from superarm.journal.postgres_connection import Address
 
     address = Address(to)
-    with progress_bar(None, "events", quiet=as_json) as on_progress:
+    with progress_bar(None, "events", progress=not as_json) as on_progress:
         count = run(journal, address, learner=learner, on_progress=on_progress)
     if as_json:
         print_json({"journal": str(journal), "to": str(address), "events": count})
@@ -143,34 +147,17 @@ def replay(
     check_output(output, "replay", force=force)
     began = perf_counter()
     opened = open_store(journal, read_only=True)
-    with closing(opened), progress_bar(None, "events", quiet=as_json) as on_progress:
+    with closing(opened), progress_bar(None, "events", progress=not as_json) as on_progress:
         done = run(opened, from_start=from_start, learner=learner, on_progress=on_progress)
     seconds = perf_counter() - began
     if output is not None:
         done.learner.save(output)
     if as_json:
         figures = {field.name: getattr(done, field.name) for field in fields(done) if field.name != "learner"}
-        report = {"journal": str(journal), **figures, "different": done.different, "same": done.same}
-        report |= {"sound": done.ok, "seconds": seconds}
-        print_json(report)
+        verdicts = {"different": done.different, "same": done.same, "sound": done.ok}
+        print_json({"journal": str(journal), **figures, **verdicts, "seconds": seconds})
     else:
-        print(f"replayed {done.events:,} events after event {done.start:,} in {seconds:.1f} s")
-        print(f"decisions compared: {done.decisions:,}, different: {done.different:,}")
-        if done.different:
-            print(
-                f"  another set {done.sets_differ:,}, another propensity {done.propensities_differ:,}, "
-                f"last bits only {done.last_bits_differ:,}"
-            )
-        if done.unchecked:
-            print(f"decisions not compared, since content was erased: {done.unchecked:,}")
-        print(f"later snapshots compared: {done.snapshots:,}, different: {len(done.snapshots_different):,}")
-        if done.snapshots_near:
-            print(f"  the same but for rounding: {len(done.snapshots_near):,}")
-        if done.snapshots_loaded:
-            print(
-                f"stretches with erased events, passed by loading a snapshot: {len(done.snapshots_loaded):,}"
-            )
-        print(f"model: sha256 {done.sha256}" + (f", written to {output}" if output else ""))
+        _print_replay(done, seconds, output)
     if not done.compared:
         wider = "the journal has too few events"
         if done.unchecked:
@@ -180,6 +167,24 @@ def replay(
         print(f"superarm: nothing was compared: {wider}", file=sys.stderr)
     if not done.ok:
         sys.exit(1)
+
+
+def _print_replay(done: ReplayResult, seconds: float, output: Path | None) -> None:
+    print(f"replayed {done.events:,} events after event {done.start:,} in {seconds:.1f} s")
+    print(f"decisions compared: {done.decisions:,}, different: {done.different:,}")
+    if done.different:
+        print(
+            f"  another set {done.sets_differ:,}, another propensity {done.propensities_differ:,}, "
+            f"last bits only {done.last_bits_differ:,}"
+        )
+    if done.unchecked:
+        print(f"decisions not compared, since content was erased: {done.unchecked:,}")
+    print(f"later snapshots compared: {done.snapshots:,}, different: {len(done.snapshots_different):,}")
+    if done.snapshots_near:
+        print(f"  the same but for rounding: {len(done.snapshots_near):,}")
+    if done.snapshots_loaded:
+        print(f"stretches with erased events, passed by loading a snapshot: {len(done.snapshots_loaded):,}")
+    print(f"model: sha256 {done.sha256}" + (f", written to {output}" if output else ""))
 
 
 def verify(
@@ -196,56 +201,60 @@ def verify(
     Example: **superarm verify events.db**
     """
     from superarm._progress import progress_bar
-    from superarm.journal import verify as core
     from superarm.journal.backends import is_postgres
+    from superarm.journal.verify import accept_loss as run_accept_loss
+    from superarm.journal.verify import verify as run
 
     if accept_loss:
         if is_postgres(journal):
             wanted = "left out: what a database has lost, its own backup has"
             raise InvalidInput.must("--accept-loss", "superarm verify", wanted, True)
-        were, left = core.accept_loss(journal)
-        print(f"{were:,} events were durable; {journal} goes on after {left:,}", file=sys.stderr)
+        loss = run_accept_loss(journal)
+        print(f"{loss.durable:,} events were durable; {journal} goes on after {loss.left:,}", file=sys.stderr)
     began = perf_counter()
-    with progress_bar(None, "events", quiet=as_json) as on_progress:
-        result = core.verify(journal, learner=learner, with_replay=replay, on_progress=on_progress)
+    with progress_bar(None, "events", progress=not as_json) as on_progress:
+        result = run(journal, learner=learner, with_replay=replay, on_progress=on_progress)
     seconds = perf_counter() - began
     if as_json:
-        report = {
-            "journal": str(journal),
-            "events": result.events,
-            "erased": result.erased,
-            "snapshots": result.snapshots,
-            "problems": list(result.problems),
-            "warnings": list(result.warnings),
-            "damaged_events": list(result.damaged),
-            "replayed": None if result.replayed is None else result.replayed.events,
-            "compared": None if result.replayed is None else result.replayed.decisions,
-            "unchecked": None if result.replayed is None else result.replayed.unchecked,
-            "sound": result.ok,
-            "seconds": seconds,
-        }
-        print_json(report)
-    else:
-        print(f"{result.events:,} events, {result.snapshots} snapshots: {seconds:.1f} s")
-        if result.erased:
-            print(f"features and context of {result.erased:,} decisions were erased")
-        for warning in result.warnings:
-            print(f"warning: {warning}")
-        for problem in result.problems:
-            print(f"damaged: {problem}")
         done = result.replayed
-        if done is not None and done.unchecked:
-            print(f"decisions not compared, since content was erased: {done.unchecked:,}")
-        if result.ok:
-            print("intact" + (f", and the replay agrees: {done.decisions:,} decisions" if done else ""))
+        counts = {"events": result.events, "erased": result.erased, "snapshots": result.snapshots}
+        lists = {
+            "problems": result.problems,
+            "warnings": result.warnings,
+            "damaged_events": result.damaged,
+        }
+        replayed = {
+            "replayed": None if done is None else done.events,
+            "compared": None if done is None else done.decisions,
+            "unchecked": None if done is None else done.unchecked,
+        }
+        report = {"journal": str(journal), **counts, **lists, **replayed}
+        print_json({**report, "sound": result.ok, "seconds": seconds})
+    else:
+        _print_verification(result, seconds)
     if not result.ok:
         sys.exit(1)
+
+
+def _print_verification(result: VerifyResult, seconds: float) -> None:
+    print(f"{result.events:,} events, {result.snapshots} snapshots: {seconds:.1f} s")
+    if result.erased:
+        print(f"features and context of {result.erased:,} decisions were erased")
+    for warning in result.warnings:
+        print(f"warning: {warning}")
+    for problem in result.problems:
+        print(f"damaged: {problem}")
+    done = result.replayed
+    if done is not None and done.unchecked:
+        print(f"decisions not compared, since content was erased: {done.unchecked:,}")
+    if result.ok:
+        print("intact" + (f", and the replay agrees: {done.decisions:,} decisions" if done else ""))
 
 
 def erase(
     journal: Annotated[str, typer.Argument(help="The journal; no service may be running on it.")],
     id_: Annotated[list[str] | None, typer.Option("--id", help="A decision's id; may be repeated.")] = None,
-    older: Annotated[str | None, typer.Option(help="All decisions older than this, such as 90d.")] = None,
+    older: OlderThan = None,
     learner: CustomLearner = None,
     as_json: AsJson = False,
 ) -> None:

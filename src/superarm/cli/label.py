@@ -10,7 +10,7 @@ import typer
 
 from superarm.cli import options as opt
 from superarm.cli.options import read_labels, split_commas
-from superarm.cli.output import print_address, print_json, print_note, print_table
+from superarm.cli.output import column_lines, print_address, print_json, print_note, print_table
 
 if TYPE_CHECKING:
     from superarm.label import Labelling
@@ -85,8 +85,8 @@ def label(
     host: Annotated[
         str, typer.Option(help="The address to listen on; others than loopback need --token-file.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on; 0: any free one.", min=0, max=65535)] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    port: opt.AnyPort = 0,
+    browser: opt.OpenPage = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="With --answers: one JSON object on standard output.")
     ] = False,
@@ -182,12 +182,9 @@ def _parse_keys(text: str | None) -> dict[str, str]:
 
 def _describe(job: Labelling) -> None:
     """Tell what the rows, labels and settings are, what has changed, and what may be wrong with them."""
-    from superarm.data.cells import MISSING_WORDS
-    from superarm.label.names import list_labels
-
-    rows, saved = job.rows, job.journal.saved
+    rows, saved = job.rows, job.journal.saved_settings
     if rows.columns is not None:
-        for line in opt.column_lines(rows.columns, len(job.label_names)):
+        for line in column_lines(rows.columns, len(job.label_names)):
             print_note(line)
     if rows.n_skipped:
         print_note(f"{rows.n_skipped:,} files of {rows.name} skipped: hidden, or neither pictures nor .txt")
@@ -195,15 +192,7 @@ def _describe(job: Labelling) -> None:
         names = ", ".join(rows.unreadable[:MAX_LISTED])
         print_note(f"WARNING: {len(rows.unreadable):,} pictures cannot be read, and are skipped: {names}")
     if counts := Counter(label for label in rows.labels if label is not None):
-        listed = ", ".join(f"{list_labels([label])} ({n:,})" for label, n in counts.most_common(MAX_LISTED))
-        others = f", and {len(counts) - MAX_LISTED:,} more" if len(counts) > MAX_LISTED else ""
-        print_note(f"labels in the table: {listed}{others}; {rows.labels.count(None):,} rows without")
-        if saved is None:
-            print_note("labels of the table are taken as right, and their rows are not asked about")
-        gaps = [label for label in counts if label.lower() in MISSING_WORDS]
-        if gaps:
-            remedy = "if they mean that there is none, empty those cells"
-            print_note(f"WARNING: taken as labels: {', '.join(gaps)}; {remedy}")
+        _describe_table_labels(counts, rows.labels.count(None), is_new=saved is None)
     n_duplicates = len(rows) - len(rows.keys)
     same = f", {n_duplicates:,} of them copies of others, which are asked about once" if n_duplicates else ""
     print_note(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
@@ -211,7 +200,7 @@ def _describe(job: Labelling) -> None:
     if contradictions and saved is None:
         fault = "rows whose copies have other labels in the table"
         print_note(f"WARNING: {fault}: {contradictions:,}; they are asked about")
-    if change := job.journal.rows_changed():
+    if change := job.journal.rows_changed:
         print_note(change)
     for name in ("target", "second_opinion_share", "max_labels"):
         new = getattr(job.settings, name)
@@ -221,11 +210,26 @@ def _describe(job: Labelling) -> None:
     print_note(f"target: {job.settings.target:g} of the labels right")
 
 
+def _describe_table_labels(counts: Counter[str], n_without: int, *, is_new: bool) -> None:
+    """Tell which labels the table has for how many rows; ``is_new``: of a new journal."""
+    from superarm.data.cells import MISSING_WORDS
+    from superarm.label.names import list_labels
+
+    listed = ", ".join(f"{list_labels([label])} ({n:,})" for label, n in counts.most_common(MAX_LISTED))
+    others = f", and {len(counts) - MAX_LISTED:,} more" if len(counts) > MAX_LISTED else ""
+    print_note(f"labels in the table: {listed}{others}; {n_without:,} rows without")
+    if is_new:
+        print_note("labels of the table are taken as right, and their rows are not asked about")
+    if missing_words := [label for label in counts if label.lower() in MISSING_WORDS]:
+        remedy = "if they mean that there is none, empty those cells"
+        print_note(f"WARNING: taken as labels: {', '.join(missing_words)}; {remedy}")
+
+
 def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
     from superarm._progress import progress_bar
     from superarm.label.simulated_labeller import simulate_labeller
 
-    with progress_bar(len(job.rows.keys), "rows", quiet=as_json) as tick:
+    with progress_bar(len(job.rows.keys), "rows", progress=not as_json) as tick:
         outcome = simulate_labeller(job, job.rows.truth, wrong=wrong_clicks, on_progress=tick)
     if as_json:
         print_json(outcome)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,7 +26,6 @@ Rows = Annotated[
     typer.Option(help="Where the rows are now; left out, beside the journal, or else where they were."),
 ]
 Journal = Annotated[str, typer.Argument(help="What superarm label keeps: FILE.labels.db, or postgresql://….")]
-TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 @app.command()
@@ -62,18 +58,19 @@ def export(
     Example: **superarm labels export tickets.csv.labels.db --output labelled.csv --model team.npz**
     """
     from superarm.errors import InvalidInput
-    from superarm.label.formats import ANSWERS, check_format, export_labels
+    from superarm.label.formats import ANSWERS, export_labels, find_format
     from superarm.label.labelling_journal import LabellingJournal
+    from superarm.label.table_export import ENDINGS, write_table
 
     if output is None and model is None:
         raise InvalidInput("superarm labels export needs --output or --model")
     if output is not None and model is not None and output.resolve() == model.resolve():
         raise InvalidInput.must("--model", "superarm labels export", "another file than --output", str(model))
     if format_ is not None:
-        check_format(format_)
+        find_format(format_)
     with LabellingJournal(journal, read_only=True) as opened:
         place = opened.find_rows(rows)
-        endings = TABLES if format_ is None else ()
+        endings = ENDINGS if format_ is None else ()
         check_output(output, "labels export", force=force, inputs=[place], endings=endings)
         for path in () if model is None else (model, columns_file(model)):
             check_output(path, "labels export", force=force, inputs=[place], option="--model")
@@ -82,7 +79,10 @@ def export(
             what = "answers" if format_ == ANSWERS else "labels"
             print_note(f"{export_labels(job, output, format_):,} {what} written to {output}")
         elif output is not None:
-            _write_table(job, output)
+            names = write_table(job, output)
+            if renamed := [f"{name} is {names[name]}" for name in names if names[name] != name]:
+                kept = "the table has columns of these names itself, and keeps them"
+                print_note(f"{kept}: here {', '.join(renamed)}")
             print_note(f"{job.progress()}; written to {output}")
         if model is not None:
             saved_files = save_model(job.model(), model)
@@ -110,11 +110,11 @@ def import_(
 
     Example: **superarm labels import tickets.csv.labels.db export.json --format label-studio**
     """
-    from superarm.label.formats import check_format, read_answers
+    from superarm.label.formats import find_format, read_answers
     from superarm.label.importing import import_answers
     from superarm.label.labelling_journal import LabellingJournal
 
-    check_format(format_)
+    find_format(format_)
     with _open_labelling(LabellingJournal(journal), rows) as job:
         print_note(str(import_answers(job, read_answers(file, format_, question))))
         print_note(str(job.progress()))
@@ -181,43 +181,6 @@ def _open_labelling(journal: LabellingJournal, rows: str | None) -> Labelling:
     from superarm.label import Labelling
 
     job = Labelling.resume(journal, rows)
-    if change := job.journal.rows_changed():
+    if change := job.journal.rows_changed:
         print_note(change)
     return job
-
-
-def _write_table(job: Labelling, output: Path) -> None:
-    """Write the table as it was, with the results in columns beside it."""
-    from superarm._files import write_atomically
-    from superarm.label.rows_to_label import EXPORT_COLUMNS, PREFIX
-
-    columns, names = job.rows.cells[0], {}
-    for name in ("label", *EXPORT_COLUMNS):
-        names[name] = name
-        while names[name] in columns:
-            names[name] = PREFIX + names[name]
-    rows = [
-        job.rows.cells[result["row"]] | {names[name]: value for name, value in result.items()}
-        for result in job.results()
-    ]
-    if renamed := [f"{name} is {names[name]}" for name in names if names[name] != name]:
-        print_note(f"the table has columns of these names itself, and keeps them: here {', '.join(renamed)}")
-    ending = output.suffix.lower()
-    if ending == ".parquet":
-        from superarm._extras import require_extra
-
-        require_extra("logs")
-        import polars
-
-        frame = polars.DataFrame(rows, infer_schema_length=None)
-        write_atomically(output, frame.write_parquet)
-        return
-    text = io.StringIO()
-    if ending == ".jsonl":
-        text.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
-    else:
-        delimiter = "\t" if ending == ".tsv" else ","
-        writer = csv.DictWriter(text, list(rows[0]), delimiter=delimiter, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    write_atomically(output, lambda file: file.write(text.getvalue().encode()))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from superarm.data.columns import Columns
     from superarm.learners import Learner
     from superarm.logs import Log
 
@@ -23,19 +22,21 @@ Force = Annotated[bool, typer.Option("--force", help="Write over a file that is 
 JournalArgument = Annotated[
     str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
 ]
+OlderThan = Annotated[str | None, typer.Option(help="All decisions older than this, such as 90d.")]
+AnyPort = Annotated[int, typer.Option(help="The port to listen on; 0: any free one.", min=0, max=65535)]
+OpenPage = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")]
 CustomLearner = Annotated[
     str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
 ]
-MAX_NAMES = 20  # columns with the same remark that are listed
 
 
 def split_commas(text: str | None) -> tuple[str, ...]:
-    """Words between commas."""
+    """Return the words between commas."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
 def read_labels(path: Path) -> list[str]:
-    """One label a line; empty lines, and the mark that some editors put first, do not count."""
+    """Return the labels of a file, one a line; empty lines, and the mark that some editors put first, do not count."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -54,58 +55,23 @@ def read_labels(path: Path) -> list[str]:
     return list(line_of)
 
 
-def read_config(context: typer.Context, parameter: typer.CallbackParam, path: Path | None) -> Path | None:
-    """Let a TOML file give the defaults of all other options of a command."""
-    if path is None or context.resilient_parsing:
-        return path
-    command = f"superarm {context.info_name}"
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput.must(
-            "--config", command, "a TOML file", Description(f"{path}: {error}")
-        ) from error
-    known = {option.name: option for option in context.command.params if option.name != parameter.name}
-    defaults: dict[str, Any] = {}
-    for key, value in table.items():
-        name = key.replace("-", "_")
-        if isinstance(value, dict):
-            raise InvalidInput.must(key, str(path), "an option, no table", value)
-        if name not in known:
-            raise InvalidInput.must(key, str(path), "left out: there is no such option", value)
-        option: Any = known[name]
-        defaults[name] = [value] if option.multiple and not isinstance(value, list) else value
-        try:
-            option.process_value(context, defaults[name])
-        except (typer.BadParameter, TypeError, ValueError) as error:
-            wanted = f"what --{name.replace('_', '-')} takes ({getattr(error, 'message', error)})"
-            raise InvalidInput.must(key, str(path), wanted, value) from error
-    context.default_map = {**defaults, **(context.default_map or {})}
-    return path
+def labels_or_count(source: str | None) -> list[str] | int | None:
+    """Return all labels, from a file, or how many there are; None if neither is given."""
+    if source is None or source.isdecimal():
+        return None if source is None else int(source)
+    return read_labels(Path(source))
 
 
-PANEL = "What columns are"
+# options under a title of their own in the help
+kind_option = partial(typer.Option, rich_help_panel="What columns are")
+log_column_option = partial(typer.Option, rich_help_panel="Columns of the file")
+
 ColumnsFile = Annotated[
     Path | None,
-    typer.Option(
-        help="What the columns are: a file that train wrote, or a model. Else the first rows tell.",
-        rich_help_panel=PANEL,
-    ),
+    kind_option(help="What the columns are: a file that train wrote, or a model. Else the first rows tell."),
 ]
-Text = Annotated[
-    str | None, typer.Option(help="Columns that hold text: subject,body.", rich_help_panel=PANEL)
-]
-Words = Annotated[
-    str | None, typer.Option(help="Columns of words, each taken whole: postcode.", rich_help_panel=PANEL)
-]
-Numbers = Annotated[str | None, typer.Option(help="Columns of numbers.", rich_help_panel=PANEL)]
-Dates = Annotated[str | None, typer.Option(help="Columns of dates.", rich_help_panel=PANEL)]
-LeaveOut = Annotated[str | None, typer.Option(help="Columns that are no features.", rich_help_panel=PANEL)]
 Vectors = Annotated[
-    Path | None,
-    typer.Option(
-        help="Vectors beside the table: an .npy with a row for each of its rows.", rich_help_panel=PANEL
-    ),
+    Path | None, kind_option(help="Vectors beside the table: an .npy with a row for each of its rows.")
 ]
 
 
@@ -113,11 +79,11 @@ Vectors = Annotated[
 class ColumnOptions:
     """What the columns of a table are: its fields are options of a command."""
 
-    text: Text = None
-    words: Words = None
-    numbers: Numbers = None
-    dates: Dates = None
-    leave_out: LeaveOut = None
+    text: Annotated[str | None, kind_option(help="Columns that hold text: subject,body.")] = None
+    words: Annotated[str | None, kind_option(help="Columns of words, each taken whole: postcode.")] = None
+    numbers: Annotated[str | None, kind_option(help="Columns of numbers.")] = None
+    dates: Annotated[str | None, kind_option(help="Columns of dates.")] = None
+    leave_out: Annotated[str | None, kind_option(help="Columns that are no features.")] = None
     vectors: Vectors = None
 
     @property
@@ -134,39 +100,7 @@ class ColumnOptions:
         return {name: value for name, value in options.items() if value}
 
 
-def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = None) -> Iterator[str]:
-    """What was made of each column, and why; of a file that declares them, only what they are."""
-    if declared_in is None:
-        source = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
-        yield f"features: {_grouped(columns.descriptions)}{source}"
-    else:
-        yield f"features: {_grouped(columns.kinds)} (as {declared_in} says)"
-    if columns.text_width:
-        size = columns.text_width * n_labels * 8 / 1e6
-        yield f"text: hashed to {columns.text_width:,} features for {n_labels:,} labels, {size:,.0f} MB"
-    if declared_in is not None:
-        return
-    if columns.left_out:
-        yield f"left out: {_grouped(columns.left_out)}"
-    for warning in columns.warnings:
-        yield f"WARNING: {warning}"
-
-
-def _grouped(columns: dict[str, str]) -> str:
-    """Columns with the same remark together."""
-    groups: dict[str, list[str]] = {}
-    for name, remark in columns.items():
-        groups.setdefault(remark, []).append(name)
-    return "; ".join(f"{_first_few(names)} ({remark})" for remark, names in groups.items())
-
-
-def _first_few(names: list[str]) -> str:
-    more = len(names) - MAX_NAMES
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MAX_NAMES])} and {more:,} more"
-
-
-HOLDOUT = 0.2  # the share of rows that judge, where none is said
-COLUMNS = "Columns of the file"
+HOLDOUT = 0.2  # the share of rows that judge, by default
 LogFiles = Annotated[
     list[Path],
     typer.Argument(
@@ -186,36 +120,24 @@ class LogOptions(ColumnOptions):
         Path | None, typer.Option(help="A file of features (.npy, .npz), row i for row i of the log.")
     ] = None
     labels_column: Annotated[
-        str,
-        typer.Option(
-            help="The set (a;b;c or JSON), or one column for each: first,second", rich_help_panel=COLUMNS
-        ),
+        str, log_column_option(help="The set (a;b;c or JSON), or one column for each: first,second")
     ] = "labels"
-    hit_column: Annotated[
-        str, typer.Option(help="Whether the set held the right label.", rich_help_panel=COLUMNS)
-    ] = "hit"
-    label_column: Annotated[
-        str, typer.Option(help="The right label, where known.", rich_help_panel=COLUMNS)
-    ] = "label"
-    propensity_column: Annotated[
-        str, typer.Option(help="The probability of the set.", rich_help_panel=COLUMNS)
-    ] = "propensity"
-    eligible_column: Annotated[
-        str, typer.Option(help="The only labels that could be shown.", rich_help_panel=COLUMNS)
-    ] = "eligible"
+    hit_column: Annotated[str, log_column_option(help="Whether the set held the right label.")] = "hit"
+    label_column: Annotated[str, log_column_option(help="The right label, where known.")] = "label"
+    propensity_column: Annotated[str, log_column_option(help="The probability of the set.")] = "propensity"
+    eligible_column: Annotated[str, log_column_option(help="The only labels that could be shown.")] = (
+        "eligible"
+    )
     features_columns: Annotated[
         str | None,
-        typer.Option(
-            help="Columns of numbers, words, text, dates: age,city. Else x, or all others that can be features.",
-            rich_help_panel=COLUMNS,
+        log_column_option(
+            help="Columns of numbers, words, text, dates: age,city. Else x, or all others that can be features."
         ),
     ] = None
     columns: ColumnsFile = None
     separator: Annotated[
         str | None,
-        typer.Option(
-            help="What stands between labels in one cell: a semicolon, if not given.", rich_help_panel=COLUMNS
-        ),
+        log_column_option(help="What stands between labels in one cell: a semicolon, if not given."),
     ] = None
     uniform: Annotated[bool, typer.Option("--uniform", help="The sets were drawn uniformly at random.")] = (
         False
@@ -225,7 +147,7 @@ class LogOptions(ColumnOptions):
     ] = False
 
     def log(self, paths: list[Path], models: Iterable[Learner] = ()) -> Log:
-        """The logs as one, with the columns that these models were trained with, if it has them."""
+        """Return the logs as one; its columns are those of ``--columns``, or of these models."""
         from superarm.data.columns import Columns
         from superarm.logs import Log, LogColumns
 
@@ -251,10 +173,3 @@ class LogOptions(ColumnOptions):
             uniform=self.uniform,
             skip_bad=self.skip_bad,
         )
-
-
-def labels_or_count(source: str | None) -> list[str] | int | None:
-    """All labels from a file, or their number."""
-    if source is None or source.isdecimal():
-        return None if source is None else int(source)
-    return read_labels(Path(source))

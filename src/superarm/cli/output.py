@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import isnan
 from pathlib import Path
 from threading import Thread
@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
+    from superarm.data.columns import Columns
     from superarm.groups import GroupCoverage
     from superarm.learners import Learner
 
 
 MAX_GROUP_LINES = 20  # lines of a table
+MAX_COLUMN_NAMES = 20  # columns with the same remark that are listed
 SQLITE_HEADER = b"SQLite format 3\0"
 
 
@@ -32,16 +34,17 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     for row in rows:
         view.add_row(*row)
     # a file or a pipe has no width of its own, and a table that is cut off helps nobody
-    Console(width=None if sys.stdout.isatty() else 120).print(view)
+    width = None if sys.stdout.isatty() else 120
+    Console(width=width, markup=False, emoji=False).print(view)  # a label may be called [b] or :x:
 
 
 def print_group_coverage(
-    title: str, by_label: Sequence[GroupCoverage], by_group: Sequence[GroupCoverage], column: str | None
+    title: str, by_label: Sequence[GroupCoverage], by_group: Sequence[GroupCoverage], group: str | None
 ) -> None:
     """Print the coverage by label and by group, where there is any, the least first."""
     from superarm.groups import worst_first
 
-    for what, parts in (("label", by_label), (column, by_group)):
+    for by, parts in (("label", by_label), (group, by_group)):
         if not parts:
             continue
         worst, others = worst_first(parts, MAX_GROUP_LINES)
@@ -57,23 +60,50 @@ def print_group_coverage(
         ]
         print(f"\n{title}, the least first")
         print_table(
-            f"coverage by {what}",
-            [str(what), "rows", "coverage", "95 % interval", "mean size"],
+            f"coverage by {by}",
+            [str(by), "rows", "coverage", "95 % interval", "mean size"],
             rows,
         )
         if others:
             print(f"and {others:,} others with more")
 
 
-def print_note(text: str) -> None:
-    """Print a line on standard error, as it is: standard output holds results only."""
-    from rich.console import Console
+def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = None) -> Iterator[str]:
+    """Yield lines about what each column is, and why; without reasons, if a file declares them."""
+    if declared_in is None:
+        source = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
+        yield f"features: {_group_by_remark(columns.descriptions)}{source}"
+    else:
+        yield f"features: {_group_by_remark(columns.kinds)} (as {declared_in} says)"
+    if columns.text_width:
+        size = columns.text_width * n_labels * 8 / 1e6
+        yield f"text: hashed to {columns.text_width:,} features for {n_labels:,} labels, {size:,.0f} MB"
+    if declared_in is None and columns.left_out:
+        yield f"left out: {_group_by_remark(columns.left_out)}"
+    if declared_in is None:
+        yield from (f"WARNING: {warning}" for warning in columns.warnings)
 
-    Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
+
+def _group_by_remark(columns: dict[str, str]) -> str:
+    """Return columns with their remarks, those with the same remark together."""
+    groups: dict[str, list[str]] = {}
+    for name, remark in columns.items():
+        groups.setdefault(remark, []).append(name)
+    return "; ".join(f"{_first_few(names)} ({remark})" for remark, names in groups.items())
+
+
+def _first_few(names: list[str]) -> str:
+    more = len(names) - MAX_COLUMN_NAMES
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MAX_COLUMN_NAMES])} and {more:,} more"
+
+
+def print_note(text: str) -> None:
+    """Print a line on standard error: standard output holds results only."""
+    print(text, file=sys.stderr)
 
 
 def open_page(address: str) -> None:
-    """Open it in the browser, if somebody sits at a screen."""
+    """Open a page in the browser, where there is a terminal and a screen."""
     import webbrowser
 
     screen = (
@@ -84,7 +114,7 @@ def open_page(address: str) -> None:
 
 
 def print_address(remark: str, browser: bool, address: str) -> None:
-    """Say where a page is, and open it if that is wanted."""
+    """Print the address of a page, and open it in the browser if that is wanted."""
     print(address, flush=True)
     print_note(remark)
     if browser:  # some browsers do not return before they are closed
@@ -100,7 +130,7 @@ def check_output(
     endings: Collection[str] = (),
     inputs: Iterable[Path | str] = (),
 ) -> None:
-    """Before the work: refuse a missing folder, a journal, an input, a wrong ending, a file without --force."""
+    """Refuse, before the work, to write into no folder, a journal, an input, a wrong ending, or a file that exists."""
     from superarm._files import JOURNAL_SIDECARS
 
     if path is None:

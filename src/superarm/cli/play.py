@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
+from superarm.cli.options import AnyPort, OpenPage
 from superarm.cli.output import print_address
 
 
 def play(
-    port: Annotated[int, typer.Option(help="The port to listen on; 0: any free one.", min=0, max=65535)] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    port: AnyPort = 0,
+    browser: OpenPage = True,
 ) -> None:
     """Teach SetLogit to read digits, in the browser: say whether the digit is among three, or is not.
 

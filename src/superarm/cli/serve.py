@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from superarm.cli.options import read_config, read_labels
+from superarm.cli.commands import read_config
+from superarm.cli.options import read_labels
 
 log = logging.getLogger("superarm.service")
 
@@ -123,7 +124,7 @@ def serve(
     """Serve decisions over HTTP and learn from outcomes, whenever they come.
 
     The dashboard is at /, the API's documentation at /docs. The journal keeps the learner and its labels; how the
-    service runs (timeouts, shadows, addresses, …) is told at each start, best in a file for --config.
+    service runs (timeouts, shadows, addresses, …) is given at each start, best in a file for --config.
 
     Example: **superarm serve --labels labels.txt --set-size 3 --journal events.db**
     """
@@ -131,6 +132,7 @@ def serve(
     from superarm.service.http import server
     from superarm.service.http.access import Tokens
     from superarm.service.http.connection_limits import Limits
+    from superarm.service.http.listener import Listener
 
     tokens = Tokens(token_file, os.environ.get("SUPERARM_TOKEN") or None)
 
@@ -166,7 +168,7 @@ def serve(
     server.serve(
         open_service,
         tokens,
-        listener=server.Listener(host, port, unix_socket, tls_cert, tls_key),
+        listener=Listener(host, port, unix_socket, tls_cert, tls_key),
         limits=Limits(max_connections=max_connections),
         rate_limit=rate_limit,
         max_body=max_body,

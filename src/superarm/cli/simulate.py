@@ -12,7 +12,14 @@ import typer
 
 from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force
-from superarm.cli.output import check_output, print_group_coverage, print_json, print_note, print_table
+from superarm.cli.output import (
+    check_output,
+    column_lines,
+    print_group_coverage,
+    print_json,
+    print_note,
+    print_table,
+)
 from superarm.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -66,9 +73,8 @@ def simulate(
 
     Example: **superarm simulate --data digits --learner set-logit --learner mc-dbf --set-size 4 --seeds 3**
     """
-    from superarm.comparison import compare, usable_options
+    from superarm.comparison import compare
     from superarm.data.columns import Columns
-    from superarm.groups import pooled
     from superarm.learners.base import SCALINGS
     from superarm.streams import open_data
 
@@ -76,7 +82,7 @@ def simulate(
     stream = open_data(data, label=label, columns=declared, group=group, **reading.as_arguments)
     stream_columns = getattr(stream, "columns", None)
     if stream_columns is not None and not as_json:
-        for line in opt.column_lines(stream_columns, stream.n_labels, columns):
+        for line in column_lines(stream_columns, stream.n_labels, columns):
             print_note(line)
     specs = list(dict.fromkeys(learner or ["set-logit"]))
     if log is not None and (len(specs) > 1 or seeds > 1):
@@ -84,12 +90,8 @@ def simulate(
     check_output(log, "simulate", force=force, option="--log", inputs=[data])
     if scaling not in (*SCALINGS, "own"):
         raise InvalidInput.must("--scaling", "simulate", f"one of {', '.join(SCALINGS)}, own", scaling)
-    for spec in specs if len(specs) > 1 else ():
-        usable = usable_options(spec, {"set_size": set_size, "gamma": gamma})
-        if set_size is not None and usable.get("set_size", set_size) != set_size:
-            print_note(f"{spec}: m = 1, its theory knows no larger sets")
-        if gamma is not None and "gamma" not in usable:
-            print_note(f"{spec}: runs without --gamma")
+    if len(specs) > 1:  # alone, a learner refuses what it cannot use
+        _print_unused_options(specs, set_size, gamma)
     with _log_writer(log) as writer:
         traces = compare(
             specs,
@@ -105,13 +107,21 @@ def simulate(
     if as_json:
         results = [_as_json(spec, data, runs) for spec, runs in traces.items()]
         print_json(results[0] if len(results) == 1 else {"results": results})
-        return
-    title = f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)"
-    _print_table(title, traces, intervals=seeds > 1 and _can_give_intervals())
-    for spec, runs in traces.items():
-        print_group_coverage(
-            spec, pooled(run.by_label for run in runs), pooled(run.by_group for run in runs), group
-        )
+    else:
+        title = f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)"
+        _print_traces(title, traces, group, intervals=seeds > 1 and _can_give_intervals())
+
+
+def _print_unused_options(specs: list[str], set_size: int | None, gamma: float | None) -> None:
+    """Print which learners cannot use the set size or the gamma that the others use."""
+    from superarm.comparison import usable_options
+
+    for spec in specs:
+        usable = usable_options(spec, {"set_size": set_size, "gamma": gamma})
+        if set_size is not None and usable.get("set_size", set_size) != set_size:
+            print_note(f"{spec}: m = 1, its theory knows no larger sets")
+        if gamma is not None and "gamma" not in usable:
+            print_note(f"{spec}: runs without --gamma")
 
 
 def _log_writer(path: Path | None) -> AbstractContextManager[Writer | None]:
@@ -123,7 +133,7 @@ def _log_writer(path: Path | None) -> AbstractContextManager[Writer | None]:
 
 
 def _can_give_intervals() -> bool:
-    """Whether Student's intervals can be computed; a note says what it takes."""
+    """Return whether Student's intervals can be computed; print what is missing if they cannot."""
     from superarm._extras import require_extra
 
     try:
@@ -134,9 +144,12 @@ def _can_give_intervals() -> bool:
     return True
 
 
-def _print_table(title: str, traces: dict[str, tuple[Trace, ...]], *, intervals: bool) -> None:
-    """A row for each learner: means over its runs, with half of their 95 % intervals."""
+def _print_traces(
+    title: str, traces: dict[str, tuple[Trace, ...]], group: str | None, *, intervals: bool
+) -> None:
+    """Print a row for each learner: means over its runs, with half of their 95 % intervals; then its coverages."""
     from superarm._intervals import student_margin
+    from superarm.groups import pool_coverage
     from superarm.simulation import NOT_WARM, RATES
 
     rows = []
@@ -145,8 +158,11 @@ def _print_table(title: str, traces: dict[str, tuple[Trace, ...]], *, intervals:
         cells = [spec, str(runs[0].set_size), runs[0].scaling]
         for name in RATES:
             values = [run.rates[name] for run in runs]
-            half = student_margin(stdev(values) / len(values) ** 0.5, len(values) - 1) if intervals else None
-            cells.append(f"{mean(values):.4f}" + ("" if half is None else f" ± {half:.4f}"))
+            cell = f"{mean(values):.4f}"
+            if intervals:
+                margin = student_margin(stdev(values) / len(values) ** 0.5, len(values) - 1)
+                cell += f" ± {margin:.4f}"
+            cells.append(cell)
         if promised and runs[0].is_warm:
             cells += [
                 f"{mean(run.coverage for run in runs):.4f}",
@@ -158,15 +174,20 @@ def _print_table(title: str, traces: dict[str, tuple[Trace, ...]], *, intervals:
     sizes = ["coverage", "mean size"] if promised else []
     title += ", mean ± half of the 95 % interval" if intervals else ""
     print_table(title, ["learner", "m", "scaling", "error", "miss", "shown miss", *sizes, "rounds/s"], rows)
+    for spec, runs in traces.items():
+        by_label, by_group = (
+            pool_coverage(getattr(run, part) for run in runs) for part in ("by_label", "by_group")
+        )
+        print_group_coverage(spec, by_label, by_group, group)
 
 
 def _as_json(spec: str, data: str, runs: tuple[Trace, ...]) -> dict[str, Any]:
-    """The runs of a learner, as JSON."""
-    from superarm.groups import pooled
+    """Return the runs of a learner as JSON."""
+    from superarm.groups import pool_coverage
 
-    rates = [run.rates | _sizes(run) for run in runs]
-    parts = {
-        name: [asdict(part) for part in pooled(getattr(run, name) for run in runs)]
+    rates = [run.rates | _coverage_and_size(run) for run in runs]
+    coverages = {
+        name: [asdict(part) for part in pool_coverage(getattr(run, name) for run in runs)]
         for name in ("by_label", "by_group")
     }
     return {
@@ -180,15 +201,16 @@ def _as_json(spec: str, data: str, runs: tuple[Trace, ...]) -> dict[str, Any]:
             for run, run_rates in zip(runs, rates, strict=True)
         ],
         "mean": {name: _mean([run_rates[name] for run_rates in rates]) for name in rates[0]},
-        **{name: part for name, part in parts.items() if part},
+        **{name: parts for name, parts in coverages.items() if parts},
     }
 
 
-def _sizes(run: Trace) -> dict[str, Any]:
-    """Coverage and mean size after the warm-up of a promise; without one, of all rounds."""
+def _coverage_and_size(run: Trace) -> dict[str, Any]:
+    """Return coverage and mean size after the warm-up of a promise; without one, of all rounds."""
     return {name: getattr(run, name) if run.is_warm else None for name in ("coverage", "mean_size")}
 
 
 def _mean(values: list[float | None]) -> float | None:
-    values_there = [value for value in values if value is not None]
-    return mean(values_there) if values_there else None
+    """Return the mean of the values that are not None, if there are any."""
+    numbers = [value for value in values if value is not None]
+    return mean(numbers) if numbers else None

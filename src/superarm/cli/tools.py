@@ -24,18 +24,18 @@ def theory(
     """
     from superarm.theory import summary
 
-    s = summary(labels, set_size, gamma, rounds, complexity=complexity)
+    result = summary(labels, set_size, gamma, rounds, complexity=complexity)
     if as_json:
-        print_json(s)
+        print_json(result)
         return
     print_table(
         f"Sets of m = {set_size} out of k = {labels} labels, γ = {gamma:g}",
         ["what the paper's draw shows", ""],
         [
-            ["a label of the top set is shown with probability", f"{s.shown_inside:.4f}"],
-            ["a label outside of it", f"{s.shown_outside:.4f}"],
-            ["the shown set differs from the top set", f"{s.other_set:.4f}"],
-            ["labels from outside in a shown set, on average", f"{s.mean_outside:.4f}"],
+            ["a label of the top set is shown with probability", f"{result.shown_inside:.4f}"],
+            ["a label outside of it", f"{result.shown_outside:.4f}"],
+            ["the shown set differs from the top set", f"{result.other_set:.4f}"],
+            ["labels from outside in a shown set, on average", f"{result.mean_outside:.4f}"],
         ],
     )
     print()
@@ -43,19 +43,24 @@ def theory(
         "Second moment E‖Ũ‖² of one update, ‖x‖ = 1: exact, next to Lemma 5",
         ["estimate", "label in the top set", "label outside"],
         [
-            *([name, f"{a:,.2f}", f"{b:,.2f}"] for name, (a, b) in s.second_moments.items()),
-            ["bound of Lemma 5 (ordered)", f"{s.lemma5[0]:,.0f}", f"{s.lemma5[1]:,.0f}"],
+            *(
+                [name, f"{inside:,.2f}", f"{outside:,.2f}"]
+                for name, (inside, outside) in result.second_moments.items()
+            ),
+            ["bound of Lemma 5 (ordered)", f"{result.lemma5[0]:,.0f}", f"{result.lemma5[1]:,.0f}"],
         ],
     )
     print()
-    empty = [["… which says nothing: it is above the number of rounds", ""]] if s.bound >= rounds else []
+    says_nothing = (
+        [["… which says nothing: it is above the number of rounds", ""]] if result.bound >= rounds else []
+    )
     print_table(
         f"Theorem 6 for T = {rounds:,} rounds, D = {complexity:g}, a separating W* (R_T = 0)",
         ["", ""],
         [
-            ["misses of the top set at most", f"{s.bound:,.0f}"],
-            *empty,
-            ["the γ that makes the bound least (Corollary 8, corrected)", f"{s.best_gamma:.4f}"],
+            ["misses of the top set at most", f"{result.bound:,.0f}"],
+            *says_nothing,
+            ["the γ that makes the bound least (Corollary 8, corrected)", f"{result.best_gamma:.4f}"],
         ],
     )
 

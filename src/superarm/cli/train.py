@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from superarm.cli import options as opt
-from superarm.cli.options import AsJson, Force, column_lines
-from superarm.cli.output import check_output, columns_file, print_json, print_table, save_model
+from superarm.cli.options import AsJson, Force
+from superarm.cli.output import check_output, column_lines, columns_file, print_json, print_table, save_model
 from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def train(
         summary = summarize(source, labels=all_labels)
         trained_model = summary.make_learner(learner or "set-logit", seed, set_size)
     repeated = _learnt_before(source, trained_model)
-    with progress_bar(summary.rows * (passes if passes == 1 else 2 * passes + 1), quiet=as_json) as tick:
+    with progress_bar(
+        summary.rows * (passes if passes == 1 else 2 * passes + 1), progress=not as_json
+    ) as tick:
         result = train_on(
             source, trained_model, summary, passes=passes, holdout=holdout, seed=seed, progress=tick
         )

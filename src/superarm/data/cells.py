@@ -1,6 +1,6 @@
-"""One value of somebody's table: a number, true or false, a date, a word, a text, a vector, or missing.
+"""One value of a user's table: a number, true or false, a date, a word, a text, a vector, or missing.
 
-Files of text say 41, true, 2024-05-01 and NA, frames and JSON have values of their own: both mean the same here.
+Texts such as 41, true, 2024-05-01 and NA (in a CSV) mean the same as the typed values of frames and JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MISSING_TYPES = ("NAType", "NaTType")  # of pandas, which is not imported for th
 MISSING_WORDS = ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "-", "?")
 BOOLEAN_WORDS = {"true": True, "false": False, "yes": True, "no": False}
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-SPACES = r"['\u2019 \u00a0\u202f]"  # between thousands, wherever the comma stands
+SPACES = r"['\u2019 \u00a0\u202f]"  # between thousands, with either decimal mark
 HEAD = r"[+-]?[1-9]\d{0,2}"  # before the first thousands: 0,532 is a fraction
 GROUPED = {
     ".": re.compile(rf"{HEAD}(?:,\d{{3}})+(?:\.\d+)?|{HEAD}(?:{SPACES}\d{{3}})+(?:\.\d+)?"),
@@ -51,7 +51,7 @@ TEXT_WORDS, TEXT_LETTERS = 2, 6  # words of a text, at least; letters, in script
 
 
 def parse_scalar(text: str, decimal: str = ".") -> float | bool | str | None:
-    """A text where numbers stand as a number, true or false, ``None`` if it is missing; or else itself.
+    """Return a text as a number, true or false, ``None`` if it means a missing value; any other text as it is.
 
     >>> [parse_scalar(text) for text in (" 41", "-1.5e3", "True", "N/A", "12 %", "1,234.5", "forty", "1_000")]
     [41.0, -1500.0, True, None, 12.0, 1234.5, 'forty', '1_000']
@@ -129,7 +129,7 @@ def date_order(text: str) -> str | None:
 
 
 def is_text(value: str) -> bool:
-    """Whether a string is a text, and not a word, judged alone: by its words, or by its script.
+    """Return whether a string is a text, and not a word, judged alone: by its words, or by its script.
 
     >>> [is_text(value) for value in ("Rome", "card not working", "c3-8f2a", "我的银行卡不能用")]
     [False, True, False, True]
@@ -140,7 +140,7 @@ def is_text(value: str) -> bool:
 
 
 def normalize_text(text: str) -> str:
-    """A text in lower case and in one normal form, as native/text.pyx hashes it."""
+    """Return a text in lower case and in one normal form, as native/text.pyx hashes it."""
     return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
@@ -148,13 +148,13 @@ def normalize_text(text: str) -> str:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value is missing: ``None``, NaN, or what pandas has for it."""
+    """Return whether a value is missing: ``None``, NaN, or what pandas has for it."""
     missing = value is None or type(value).__name__ in MISSING_TYPES
     return missing or (isinstance(value, float | np.floating) and bool(isnan(value)))
 
 
 def to_python(value: Cell) -> Cell:
-    """A value of any library as Python's own: a number, a string, a date, ``None`` if it is missing; all else as it is.
+    """Return a value of any library as Python's own: number, string, date, ``None`` if missing; all else as it is.
 
     A span of time is a number of days.
 
@@ -181,7 +181,7 @@ def to_python(value: Cell) -> Cell:
 
 
 def finite_number(value: Cell, name: str, owner: str) -> float:
-    """A finite number, true as 1."""
+    """Return a value as a finite number, true as 1; any other is refused."""
     try:
         number = float(value)
     except OverflowError:  # 10**400
@@ -192,7 +192,7 @@ def finite_number(value: Cell, name: str, owner: str) -> float:
 
 
 def check_value(value: Cell, name: str, owner: str) -> ParsedCell:
-    """A value of any library as float, str, date, float32 vector, or ``None`` if it is missing; or it is refused."""
+    """Return a value of any library as float, str, date, float32 vector, ``None`` if missing; others are refused."""
     value = to_python(value)
     if value is None or isinstance(value, str | date):
         return value
@@ -200,7 +200,7 @@ def check_value(value: Cell, name: str, owner: str) -> ParsedCell:
 
 
 def parse_vector(value: Cell, name: str, owner: str) -> Array:
-    """A list, an array or a series of finite numbers; or one as JSON, in files of text."""
+    """Return a list, an array or a series of finite numbers, or one as JSON in files of text, as float32 numbers."""
     numbers = value
     if isinstance(value, str):
         try:
@@ -221,14 +221,14 @@ def parse_vector(value: Cell, name: str, owner: str) -> Array:
 
 
 def to_word(value: ParsedCell) -> str:
-    """A value of a column of words: 7 and 7.0 are the same word."""
+    """Return a value of a column of words as a word: 7 and 7.0 are the same."""
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def days_since_1970(when: date) -> float:
-    """Days since 1970, in UTC."""
+    """Return the days since 1970, in UTC."""
     midnight = when if isinstance(when, datetime) else datetime(when.year, when.month, when.day)
     aware = midnight if midnight.tzinfo is not None else midnight.replace(tzinfo=UTC)
     return (aware - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(days=1)
@@ -238,7 +238,7 @@ def days_since_1970(when: date) -> float:
 
 
 def is_named_row(x: Any) -> bool:
-    """Whether x is a dict, or a Series with names."""
+    """Return whether x is a dict, or a Series with names."""
     if isinstance(x, Mapping):
         return True
     series = hasattr(x, "to_dict") and hasattr(x, "index") and not hasattr(x, "columns")
@@ -246,7 +246,7 @@ def is_named_row(x: Any) -> bool:
 
 
 def json_row(x: Any) -> JsonObject:
-    """A named row as JSON-ready values that mean the same: what a Decision keeps of it, and the client sends."""
+    """Return a named row as JSON-ready values that mean the same: what a Decision keeps of it, and the client sends."""
     if not isinstance(x, Mapping):  # a Series
         x = x.to_dict()
     return {str(name): _plain(value) for name, value in x.items()}

@@ -44,7 +44,7 @@ class Column:
     Attributes:
         name: its name.
         kind: numbers, yes or no, dates, words, text, vector.
-        decimal: what stands before the decimals of numbers in files of text.
+        decimal: the decimal mark of numbers in files of text.
         has_time: whether dates have a time of day.
         day_first: whether the day stands first in dates with slashes, where both are possible.
         length: of a vector.
@@ -89,7 +89,7 @@ class Column:
         return self.length if self.kind == VECTOR else int(self.kind in AS_NUMBER)
 
     def parse(self, value: Cell, owner: str) -> ParsedCell:
-        """A cell as float, str, date, vector, or ``None``; a str where numbers or dates stand is a non-numeric value.
+        """Return a cell as float, str, date, vector or ``None``; a str in a column of numbers or dates is non-numeric.
 
         Args:
             value: the cell.
@@ -131,13 +131,13 @@ class Column:
         return None if scalar is None else finite_number(scalar, self.name, owner)
 
     def to_dict(self) -> JsonObject:
-        """JSON-ready values, without the usual ones."""
+        """Return JSON-ready values, without the defaults."""
         usual = {field.name: field.default for field in fields(self)}
         return {name: value for name, value in asdict(self).items() if value != usual[name]}
 
 
 def infer_value(name: str, value: Cell, owner: str) -> tuple[str, ParsedCell]:
-    """The kind of a value, judged alone, by no other row; and the value as `Column.parse` has it."""
+    """Return the kind of a value, judged alone, and the value as `Column.parse` returns it."""
     if isinstance(value, str):
         value = to_python(value)
         when = parse_date(value)
@@ -151,7 +151,7 @@ def infer_value(name: str, value: Cell, owner: str) -> tuple[str, ParsedCell]:
 
 
 def is_vector(value: object) -> bool:
-    """Whether a value is a list of numbers, or looks like one."""
+    """Return whether a value is a list of numbers, or looks like one."""
     if isinstance(value, list | tuple | np.ndarray):
         return np.ndim(value) > 0
     return hasattr(value, "to_list") and not isinstance(value, np.generic)

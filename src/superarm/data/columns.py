@@ -1,4 +1,4 @@
-"""Columns: what each column of a table is, decided once, kept with the model; and the rows that they make.
+"""Columns: what each column of a table is, decided once and kept with the model, and how its rows are encoded.
 
     numbers     a feature for each column                                   41   3,5   12 %   1,234.5
     yes or no   a number, 1 or 0                                            true   no
@@ -39,12 +39,19 @@ from superarm.data.column import (
 )
 from superarm.data.dense_part import DensePart
 from superarm.data.encoding import encode_row, encode_table, text_width
-from superarm.data.inference import LIKELY_ID, column_profiles, inference_warnings
+from superarm.data.inference import (
+    LIKELY_ID,
+    MANY_WORDS,
+    column_profiles,
+    inference_warnings,
+    select_features,
+)
 from superarm.data.rows import AnyRow, Layout, Rows
 from superarm.data.tables import first_cells, records
 from superarm.errors import Description, InvalidInput
+from superarm.parameters import parameters
 
-INFERENCE_ROWS = 20_000  # the first rows, which tell what columns are
+INFERENCE_ROWS = 20_000  # the first rows, from which columns are inferred
 OPEN_NUMBERS = 40  # features for numbers of open columns, unless the first row has more numbers
 WORD_FEATURES, MAX_WORD_FEATURES = 256, 2048
 MIN_FEATURES = 8  # of open columns
@@ -55,7 +62,7 @@ class ColumnWarning(UserWarning):
 
 
 class Columns:
-    """What the columns of a table are, and the rows that they make.
+    """The columns of a table: their kinds, and how rows with these names are encoded.
 
     Args:
         columns: `Column` objects or dicts, in the order of their features.
@@ -63,8 +70,8 @@ class Columns:
         missing: whether numbers may be missing, and are marked then.
         n_word_features: how many features words share; ``None`` chooses.
         text_width: how wide the sparse part is; ``None`` leaves it to the number of labels.
-        descriptions: what was found in each column, for people.
-        rows: how many rows were looked at; 0 if the columns were declared by somebody.
+        descriptions: of each column as it was inferred, for people.
+        rows: from how many rows they were inferred; 0 if they were declared.
         n_open_numbers: how many features there are for numbers with names that are yet to come; 0 takes no new ones.
 
     >>> columns = Columns([Column("age", "numbers"), Column("note", "text")], text_width=1024)
@@ -109,7 +116,7 @@ class Columns:
             declared, missing=missing, n_word_features=n_word_features, n_open_numbers=n_open_numbers
         )
 
-    # ------------------------------------------------------------ where they come from
+    # ------------------------------------------------------------ inferred, open, or from a file
 
     @classmethod
     def infer(
@@ -121,7 +128,7 @@ class Columns:
         kinds: ColumnKinds | None = None,
         everything: bool = False,
     ) -> Columns:
-        """What the first 20,000 rows of a table tell.
+        """Return columns that are inferred from the first 20,000 rows of a table.
 
         Ids, constants and counters are left out, unless there is nothing else.
 
@@ -143,35 +150,23 @@ class Columns:
         if unknown:
             wanted = f"among its columns {', '.join(profiles)}"
             raise InvalidInput.must("columns", "a table", wanted, unknown[0], choices=profiles)
-        left_out = {name: why for name, why in (reserved or {}).items() if name not in kinds}
-        left_out |= {name: "as asked for" for name, kind in kinds.items() if kind == LEFT_OUT}
-        names = profiles if only is None else dict.fromkeys([*only, *kinds])
-        candidates = [profiles[name] for name in names if name not in left_out]
-        reasons = {
-            p.name: p.exclusion_reason(wanted=only is not None or (everything and p.filled > 0))
-            for p in candidates
-        }
-        if all(reasons.values()):  # ids and constants alone are better than nothing
-            reasons = {p.name: p.exclusion_reason(wanted=True) for p in candidates}
-        left_out |= {name: why for name, why in reasons.items() if why}
-        features = [profile for profile in candidates if not reasons[profile.name]]
+        excluded = {name: why for name, why in (reserved or {}).items() if name not in kinds}
+        excluded |= {name: "as asked for" for name, kind in kinds.items() if kind == LEFT_OUT}
+        chosen = None if only is None else dict.fromkeys([*only, *kinds])
+        features, left_out = select_features(profiles, excluded, chosen, everything=everything)
         columns = [profile.to_column() for profile in features]
-        non_numeric = any(profile.non_numeric for profile in features)
-        plain = all(p.kind in (NUMBERS, BOOLEAN) and not p.missing and not p.non_numeric for p in features)
-        distinct = sum(
-            p.distinct
-            for p, c in zip(features, columns, strict=True)
-            if c.kind == WORDS and not c.high_cardinality
-        )
+        distinct = [profile.n_distinct for profile in features if profile.kind == WORDS]
+        n_words = sum(n for n in distinct if n <= MANY_WORDS)  # of columns with more, words are hashed
+        has_words = any(c.has_dense_words for c in columns) or any(p.n_non_numeric for p in features)
         inferred = cls(
             columns,
-            left_out={name: left_out[name] for name in profiles if left_out.get(name)},
-            missing=not plain,
-            n_word_features=_word_features(distinct)
-            if non_numeric or any(c.has_dense_words for c in columns)
-            else 0,
+            left_out=left_out,
+            missing=not all(
+                p.kind in (NUMBERS, BOOLEAN) and not p.n_missing + p.n_non_numeric for p in features
+            ),
+            n_word_features=_word_features(n_words) if has_words else 0,
             descriptions={profile.name: profile.describe() for profile in features},
-            rows=max((profile.rows for profile in profiles.values()), default=0),
+            rows=max((profile.n_rows for profile in profiles.values()), default=0),
         )
         inferred.warnings = inference_warnings(features, left_out)
         return inferred
@@ -197,14 +192,14 @@ class Columns:
 
     @classmethod
     def load(cls, source: Any) -> Columns:
-        """A copy of ``source``: columns, what `to_dict` gave, or a file (see `read`)."""
+        """Return a copy of ``source``: columns, what `to_dict` gave, or a file (see `read`)."""
         if isinstance(source, Columns):
             return source.copy()
         return cls.from_dict(source) if isinstance(source, Mapping) else cls.read(source)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Columns:
-        """The columns in the JSON file at ``path``, as `write` wrote it or by hand; or those in a model file."""
+        """Return the columns in the JSON file at ``path``, as `write` wrote it or by hand; or those in a model file."""
         path = Path(path)
         if path.suffix == ".npz":
             header, _ = read_model(path)
@@ -226,7 +221,7 @@ class Columns:
         write_atomically(path, lambda file: file.write(text.encode()))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values."""
+        """Return JSON-ready values."""
         return {
             "columns": [column.to_dict() for column in self.columns.values()],
             "left_out": self.left_out,
@@ -240,18 +235,12 @@ class Columns:
 
     @classmethod
     def from_dict(cls, data: Any) -> Columns:
-        """The columns that `to_dict` gave as ``data``."""
-        keys = {
-            "columns",
-            "left_out",
-            "missing",
-            "n_word_features",
-            "text_width",
-            "descriptions",
-            "rows",
-            "n_open_numbers",
-        }
-        if not isinstance(data, Mapping) or "columns" not in data or not set(data) <= keys:
+        """Return the columns that `to_dict` gave as ``data``."""
+        if (
+            not isinstance(data, Mapping)
+            or "columns" not in data
+            or not data.keys() <= parameters(cls).keys()
+        ):
             wanted = (
                 "an object with a list columns, each with a name and a kind "
                 "(where a table tells the others, Columns.infer(table, kinds=…))"
@@ -265,17 +254,17 @@ class Columns:
         return columns
 
     def for_labels(self, k: int) -> Columns:
-        """The same, with a sparse part whose width follows from the number of labels ``k`` and a bound on memory."""
+        """Return a copy with a sparse part, as wide as the number of labels ``k`` and a bound on memory allow."""
         columns = self.copy()
         if columns.has_sparse:
             columns.add_sparse_part(k)
         return columns
 
-    # ------------------------------------------------------------ what they are
+    # ------------------------------------------------------------ properties
 
     @property
     def is_open(self) -> bool:
-        """Whether new names are taken as they come."""
+        """Whether new names get features as they come."""
         return self.n_open_numbers > 0
 
     @property
@@ -314,7 +303,7 @@ class Columns:
 
     @property
     def likely_ids(self) -> list[str]:
-        """Columns of words that were left out, since hardly any word comes twice."""
+        """Columns of words that were left out, since hardly any word occurs twice."""
         return [name for name, why in self.left_out.items() if why == LIKELY_ID]
 
     def __len__(self) -> int:
@@ -330,11 +319,11 @@ class Columns:
         return f"Columns({parts}{', …' if self.is_open else ''})"
 
     def checkpoint(self) -> tuple[int, int | None]:
-        """What there is now, for `rollback`."""
+        """Return a mark of the present state, for `rollback`."""
         return len(self.columns), self.text_width
 
     def rollback(self, mark: tuple[int, int | None]) -> None:
-        """Forget what came since `checkpoint` gave ``mark``: it came with a row that was refused."""
+        """Remove the columns that were added since `checkpoint` gave ``mark``, by a row that was refused."""
         count, self.text_width = mark
         for name in self.names[count:]:
             self.dense_part.remove(self.columns.pop(name))
@@ -354,7 +343,7 @@ class Columns:
     def row(
         self, x: Any, owner: str, *, grow: bool = False, k: int = 2, notices: dict[str, str] | None = None
     ) -> AnyRow:
-        """The row of a dict or a Series.
+        """Return the row of a dict or a Series.
 
         Args:
             x: names and values.
@@ -368,14 +357,14 @@ class Columns:
     def rows(
         self, X: Any, owner: str, *, grow: bool = False, k: int = 2, notices: dict[str, str] | None = None
     ) -> Rows:
-        """The rows of a table ``X``, or of a list of named rows: the same bits as row by row.
+        """Return the rows of a table ``X``, or of a list of named rows: the same bits as row by row.
 
         ``owner``, ``grow``, ``k`` and ``notices`` are as in `row`.
         """
         return encode_table(self, X, owner, grow=grow, k=k, notices={} if notices is None else notices)
 
     def parse_row(self, x: Mapping[str, Any], owner: str) -> dict[str, Any]:
-        """The row ``x`` as JSON-ready values of the declared kinds: read once, and the same row again.
+        """Return the row ``x`` as JSON-ready values of the declared kinds, which give the same row again.
 
         Args:
             x: names and values.
@@ -385,9 +374,9 @@ class Columns:
         return json_row(parsed)
 
 
-def _word_features(words: int) -> int:
-    """Twice as many features as there are different words in the dense part, within bounds."""
+def _word_features(n_words: int) -> int:
+    """Return how many features words share: twice as many as there are different ones, within bounds."""
     size = WORD_FEATURES
-    while size < 2 * words and size < MAX_WORD_FEATURES:
+    while size < 2 * n_words and size < MAX_WORD_FEATURES:
         size *= 2
     return size

@@ -1,4 +1,4 @@
-"""The dense part of rows: where the numbers and words of columns stand in it.
+"""The dense part of rows: the features of numbers and words.
 
 numbers     a feature for each number
 missing     beside each, 1 where the number is missing (rows of numbers alone, none of them missing, have no such marks)
@@ -61,11 +61,11 @@ class DensePart:
             del self._columns[column.name], self._start[column.name]
 
     def has_room(self, name: str) -> bool:
-        """Whether a number with this new name can have a feature of its own."""
+        """Return whether a number with this new name can have a feature of its own."""
         return name not in self._start and self._used < self._unshared
 
     def empty_row(self) -> Array:
-        """The dense part of a row without a value; not to be changed."""
+        """Return the dense part of a row without a value; not to be changed."""
         if self._empty is None:
             row = self._empty = np.zeros(self.n_dense, np.float32)
             if self.missing:
@@ -110,7 +110,7 @@ class DensePart:
             row[self.n_numbers + start : self.n_numbers + start + column.length] = 0.0
 
     def word_features(self, column: str, word: str) -> Iterable[tuple[int, float]]:
-        """What a word of a column adds to a row: features, each with a sign."""
+        """Return the features that a word of a column adds to a row, each with its sign."""
         if not self.n_word_features:
             return ()
         first = self.n_dense - self.n_word_features
@@ -125,7 +125,7 @@ def _hash(name: str, word: str) -> int:
 
 @lru_cache(maxsize=65_536)
 def _hashed_word(name: str, word: str, size: int) -> tuple[tuple[int, float], tuple[int, float]]:
-    """Two of ``size`` features for a word, each with a sign."""
+    """Return two of ``size`` features for a word, each with a sign."""
     h = _hash(name, word)
     first = (h >> 2) % size
     second = (first + 1 + (h >> 34) % (size - 1)) % size
@@ -133,5 +133,5 @@ def _hashed_word(name: str, word: str, size: int) -> tuple[tuple[int, float], tu
 
 
 def column_seed(name: str) -> int:
-    """The seed by which the texts of a column are hashed."""
+    """Return the seed by which the texts of a column are hashed."""
     return _hash(name, "") | 1

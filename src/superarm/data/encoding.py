@@ -40,7 +40,7 @@ class RowParts(NamedTuple):
 
 
 def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> AnyRow:
-    """The row of a dict or a Series; `Columns.row` says more."""
+    """Return the row of a dict or a Series; `Columns.row` has the arguments."""
     cells = x if isinstance(x, Mapping) else x.to_dict()
     parts = _parse_row(columns, cells, owner, grow, notices)
     parts.numbers.sort()  # new names get features, and shared features add up, in an order of their own
@@ -75,7 +75,7 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
 def _parse_row(
     columns: Columns, cells: Mapping[Any, Cell], owner: str, grow: bool, notices: Notices
 ) -> RowParts:
-    """The parts of a row; where ``grow``, open columns take a new column of texts."""
+    """Return the parts of a row; with ``grow``, open columns get a new column of texts."""
     parts, is_open = RowParts([], [], [], []), columns.is_open
     n_declared = 0
     for key, value in cells.items():
@@ -114,7 +114,7 @@ def _parse_row(
 
 
 def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> Rows:
-    """The rows of a table, or of a list of named rows; `Columns.rows` says more."""
+    """Return the rows of a table, or of a list of named rows; `Columns.rows` has the arguments."""
     if columns.is_open:
         one_by_one = [encode_row(columns, x, owner, grow=grow, k=k, notices={}) for x in records(X)]
         return stack(one_by_one, columns.layout)
@@ -195,7 +195,7 @@ def _date_words(name: str, when: date, has_time: bool) -> list[tuple[str, str]]:
 
 
 def _normalized(column: Column, texts: Iterable[ParsedCell]) -> list[ParsedCell]:
-    """Texts as they are hashed; words are taken as they are."""
+    """Return texts as they are hashed; words are taken as they are."""
     return [
         normalize_text(text) if isinstance(text, str) and not column.high_cardinality else text
         for text in texts
@@ -230,7 +230,7 @@ def _add_value_notice(notices: Notices, column: Column, value: ParsedCell) -> No
 
 
 def _numbers(cells: Any) -> Array | None:
-    """A series of numbers or of true and false as float64, NaN where one is missing; ``None`` for any other."""
+    """Return a series of numbers or booleans as float64, NaN where one is missing; ``None`` for any other series."""
     if not hasattr(cells, "dtype"):
         return None
     kind = str(cells.dtype).lower().split("(")[0]
@@ -244,7 +244,7 @@ def _numbers(cells: Any) -> Array | None:
 
 
 def is_matrix(X: Any) -> bool:
-    """Whether a frame is a matrix of numbers, none of them missing."""
+    """Return whether a frame is a matrix of numbers, none of them missing."""
     numbers = [_numbers(cells) for cells in columns_of(X)[0].values()]
     return all(column is not None and not np.isnan(column).any() for column in numbers)
 

@@ -59,7 +59,7 @@ def parse_label_column(cells: Iterable[Cell]) -> list[Label | None]:
 
 
 class Labels:
-    """The k labels of a problem; compiled code knows them by their numbers 0..k-1.
+    """The k labels of a problem, and their numbers 0..k-1 in compiled code.
 
     Args:
         names: strings or whole numbers, all different; or how many there are, if they have no names.
@@ -98,7 +98,7 @@ class Labels:
 
     @classmethod
     def from_params(cls, n_labels: Any, labels: Sequence[Label] | None, owner: str) -> Labels:
-        """From the two parameters of which one must be given."""
+        """Return the labels that these two parameters give; one of them must be given."""
         if labels is not None:
             if isinstance(labels, str) or not isinstance(labels, Iterable):
                 raise InvalidInput.must("labels", owner, "a list of names", labels)
@@ -115,14 +115,14 @@ class Labels:
         return self.count
 
     def number(self, label: Label) -> int | None:
-        """The number of a label; ``None`` if there is no such label."""
+        """Return the number of a label; ``None`` if there is no such label."""
         label = to_python(label)
         if self.names is None:
             return label if type(label) is int and 0 <= label < self.count else None
         return self._number.get(label) if type(label) in (str, int) else None
 
     def numbers(self, labels: Iterable[Label], parameter: str, owner: str) -> Array:
-        """The numbers of distinct labels; anything else is refused."""
+        """Return the numbers of distinct labels; anything else is refused."""
         if isinstance(labels, str) or not isinstance(labels, Iterable):
             raise InvalidInput.must(parameter, owner, "a list of labels", labels)
         given = list(labels)
@@ -143,7 +143,7 @@ class Labels:
         return list(range(self.count)) if self.names is None else list(self.names)
 
     def decode(self, numbers: Any) -> list[Label]:
-        """The labels behind numbers, as users know them."""
+        """Return the labels with these numbers: their names, or the numbers themselves."""
         names = self.names
         places = numbers.tolist() if isinstance(numbers, np.ndarray) else [int(i) for i in numbers]
         return places if names is None else [names[i] for i in places]

@@ -50,7 +50,7 @@ class Row:
     Args:
         dense: its numbers.
         sparse: a pair (indices, values) with strictly increasing indices, or a SciPy row.
-        width: how many columns the sparse part has; left out, the learner knows, or the last index tells.
+        width: of the sparse part; left out, as wide as the learner's rows, or as the last index needs.
 
     >>> row = Row(dense=[0.5, 1.0], sparse=([3, 17], [1.0, 2.0]), width=100)
     >>> row.dense.tolist(), row.indices.tolist(), row.values.tolist(), row.width
@@ -71,7 +71,7 @@ class Row:
 
     @classmethod
     def from_parts(cls, dense: Array, indices: Array, values: Array, width: int) -> Row:
-        """From checked parts: dense numbers, and indices and values of a sparse part with ``width`` columns."""
+        """Return a row of checked parts: dense numbers, and indices and values of a sparse part of this width."""
         row: Row = cls.__new__(cls)
         row.dense, row.indices, row.values, row.width = dense, indices, values, width
         return row
@@ -112,7 +112,7 @@ class Rows(RowBlock):
         return Layout(self.d, self.width)
 
     def row(self, i: int) -> Any:
-        """A row, as it stands here: an array, or a Row."""
+        """Return row number ``i``: an array, or a Row."""
         if self.starts is None:
             return self.dense[i]
         part = slice(self.starts[i], self.starts[i + 1])
@@ -127,7 +127,7 @@ class Rows(RowBlock):
         return Rows(dense, indices, values, starts, self.width)
 
     def take(self, index: Any) -> Rows:
-        """The rows at ``index``: numbers, a slice or a mask."""
+        """Return the rows at ``index``: numbers, a slice or a mask."""
         dense = None if self.dense is None else np.ascontiguousarray(self.dense[index])
         if self.starts is None:
             return Rows(dense)
@@ -145,14 +145,14 @@ AnyRow = Array | Row
 
 
 def take_segments(starts: Array, numbers: Array) -> tuple[Array, Array]:
-    """The entries of some of the segments that begin at ``starts``, by their numbers; and where these begin then."""
+    """Return the positions of the entries in some of the segments that begin at ``starts``, and the new starts."""
     lengths, new_starts = np.diff(starts)[numbers], np.zeros(len(numbers) + 1, starts.dtype)
     np.cumsum(lengths, out=new_starts[1:])
     return np.repeat(starts[numbers] - new_starts[:-1], lengths) + np.arange(new_starts[-1]), new_starts
 
 
 def is_sparse(x: object) -> bool:
-    """Whether x is a row or a matrix with a sparse part: ours, SciPy's, or a pair (indices, values)."""
+    """Return whether x is a row or a matrix with a sparse part: ours, SciPy's, or a pair (indices, values)."""
     if isinstance(x, Row):
         return x.width > 0
     if isinstance(x, Rows):
@@ -163,7 +163,7 @@ def is_sparse(x: object) -> bool:
 
 
 def layout_of(row: AnyRow) -> Layout:
-    """The layout that a first row fixes."""
+    """Return the layout that a first row fixes."""
     return row.layout if isinstance(row, Row) else Layout(len(row), 0)
 
 
@@ -171,7 +171,7 @@ def layout_of(row: AnyRow) -> Layout:
 
 
 def as_row(x: Any, n_features: Width, owner: str) -> AnyRow:
-    """A checked copy of one row. (NaN and inf are found in the scores, which cost nothing extra.)"""
+    """Return a checked copy of one row. (NaN and inf are found in the scores, which cost nothing extra.)"""
     if type(x) is not np.ndarray:
         if isinstance(x, Row):
             return _own_row(x, n_features, owner)
@@ -224,7 +224,7 @@ def _scipy_row(x: Any, width: int | None, owner: str) -> tuple[Array, Array, int
 
 
 def _sparse_row(indices: Any, values: Any, width: int | None, owner: str) -> tuple[Array, Array, int]:
-    """Checked indices and values, and how many columns there are; if nobody says, the last index tells."""
+    """Return checked indices and values, and the number of columns: one more than the last index if not given."""
     try:
         index = np.array(indices, np.int64)
         with np.errstate(over="ignore"):
@@ -246,26 +246,16 @@ def _sparse_row(indices: Any, values: Any, width: int | None, owner: str) -> tup
 
 
 def conform_row(row: AnyRow, layout: Layout, owner: str) -> AnyRow:
-    """A checked row as a learner of this layout reads it: of one kind, both are the same to it."""
-    if isinstance(row, Row):
-        d, width = len(row.dense), row.width
-        if layout.n_sparse == 0:
-            return densify(row, layout.n_dense)
-        if d == layout.n_dense and width <= layout.n_sparse:
-            return (
-                row
-                if width == layout.n_sparse
-                else Row.from_parts(row.dense, row.indices, row.values, layout.n_sparse)
-            )
-        if d == 0 and width <= layout.n_sparse:
-            return Row.from_parts(
-                np.zeros(layout.n_dense, np.float32), row.indices, row.values, layout.n_sparse
-            )
-        raise InvalidInput.must(
-            "x", owner, f"{layout.kind}, as its first row was", Description(row.layout.kind)
-        )
+    """Return a checked row in the layout of a learner; for a learner of one kind of rows, both kinds are the same."""
     if layout.n_sparse == 0:
-        return row
+        return densify(row, layout.n_dense)
+    if isinstance(row, Row):
+        n_dense = len(row.dense)
+        if n_dense not in (0, layout.n_dense) or row.width > layout.n_sparse:
+            wanted = f"{layout.kind}, as its first row was"
+            raise InvalidInput.must("x", owner, wanted, Description(row.layout.kind))
+        dense = row.dense if n_dense else np.zeros(layout.n_dense, np.float32)
+        return Row.from_parts(dense, row.indices, row.values, layout.n_sparse)
     if layout.n_dense:
         return Row.from_parts(row, NO_INDICES, NO_VALUES, layout.n_sparse)
     index = np.flatnonzero(row).astype(np.int32)
@@ -273,7 +263,7 @@ def conform_row(row: AnyRow, layout: Layout, owner: str) -> AnyRow:
 
 
 def densify(row: AnyRow, d: int) -> Array:
-    """A row as a dense one of ``d`` numbers; its sparse part stands after the dense one."""
+    """Return a row as ``d`` dense numbers: its dense part, then its sparse one."""
     if not isinstance(row, Row):
         return row
     dense = np.zeros(d, np.float32)
@@ -286,7 +276,7 @@ def densify(row: AnyRow, d: int) -> Array:
 
 
 def as_rows(X: Any, n_features: Width, owner: str) -> Rows:
-    """A checked matrix; arrays that already fit are not copied, and `Rows` are not looked at again."""
+    """Return a checked matrix; arrays that fit are not copied, and `Rows` are not checked again."""
     rows = X if isinstance(X, Rows) else _checked_rows(X, owner)
     width = rows.layout.n_features
     if n_features in (None, width):
@@ -345,25 +335,18 @@ def _dense(X: Any, owner: str) -> Array:
 
 
 def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
-    """Rows as one matrix, of this layout or of their own."""
+    """Return rows as one matrix, of this layout or of their own."""
     layout = layout_of(rows[0]) if layout is None else layout
-    if layout.n_sparse == 0:
-        dense_rows: list[Any] = [
-            row if type(row) is np.ndarray else conform_row(row, layout, "Rows") for row in rows
-        ]
-        return Rows(np.concatenate([NO_VALUES, *dense_rows]).reshape(-1, layout.n_dense))
     conformed: list[Any] = [conform_row(row, layout, "Rows") for row in rows]
+    if layout.n_sparse == 0:
+        return Rows(np.concatenate([NO_VALUES, *conformed]).reshape(-1, layout.n_dense))
     starts = np.zeros(len(conformed) + 1, np.int64)
     np.cumsum([len(row.indices) for row in conformed], out=starts[1:])
-    values = np.concatenate([row.values for row in conformed] or [NO_VALUES])
-    indices = np.concatenate([row.indices for row in conformed] or [NO_INDICES])
+    values = np.concatenate([NO_VALUES, *(row.values for row in conformed)])
+    indices = np.concatenate([NO_INDICES, *(row.indices for row in conformed)])
     dense = None
     if layout.n_dense:
-        dense = (
-            np.stack([row.dense for row in conformed])
-            if conformed
-            else np.zeros((0, layout.n_dense), np.float32)
-        )
+        dense = np.concatenate([NO_VALUES, *(row.dense for row in conformed)]).reshape(-1, layout.n_dense)
     return Rows(dense, indices, values, starts, layout.n_sparse)
 
 
@@ -371,7 +354,7 @@ def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
 
 
 def row_to_json(row: AnyRow | dict[str, Any]) -> Any:
-    """A row as JSON-ready values, for journals, logs and requests."""
+    """Return a row as JSON-ready values, for journals, logs and requests."""
     if isinstance(row, dict):  # with names (columns.py)
         return {"named": row}
     if isinstance(row, Row):
@@ -381,7 +364,7 @@ def row_to_json(row: AnyRow | dict[str, Any]) -> Any:
 
 
 def row_from_json(data: Any) -> AnyRow | dict[str, Any]:
-    """The row that `row_to_json` described."""
+    """Return the row that `row_to_json` described."""
     if not isinstance(data, dict):
         return np.array(data, np.float32)
     if "named" in data:

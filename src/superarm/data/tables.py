@@ -1,8 +1,7 @@
-"""Tables: people's files and frames as rows with names, and matrices. Everybody reads them here.
+"""Tables: users' files and frames as rows with names, and matrices. All packages read them here.
 
 A `Table` gives rows as dicts, again and again, one at a time: files may be larger than memory. In place of a row
-that cannot be read stands a sentence that says what it must be. Cells of a CSV are texts; what they mean, the columns
-say (columns.py).
+that cannot be read there is a sentence about what it must be. Cells of a CSV are texts; columns.py parses them.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._files import UNREADABLE, file_digest
+from superarm._files import READ_ERRORS, file_digest
 from superarm._types import Cell, Frame
 from superarm.data.cells import is_named_row
 from superarm.errors import Description, InvalidInput, at_row
@@ -40,7 +39,7 @@ def open_table(
     *,
     vectors: Path | None = None,
 ) -> Table:
-    """A file, or a pandas, Polars or Arrow table.
+    """Return a file, or a pandas, Polars or Arrow table, as a `Table`.
 
     Args:
         source: the file, the table, or a list of dicts.
@@ -63,21 +62,21 @@ class Table(ABC):
 
     @abstractmethod
     def rows(self) -> Generator[TableRow, None, None]:
-        """Every row, in order."""
+        """Return every row, in order."""
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """A hash of the content, to know it again."""
+        """Return a hash of the content."""
 
     def valid_rows(self) -> Iterator[dict[str, Cell]]:
-        """Every row; one that cannot be read is refused."""
+        """Yield every row; one that cannot be read is refused."""
         for number, row in enumerate(self.rows()):
             if isinstance(row, str):
                 raise InvalidInput(f"{at_row(self.name, number)} must be {row}")
             yield row
 
     def read(self) -> dict[str, list[Cell]]:
-        """The whole table, column by column."""
+        """Return the whole table, column by column."""
         content, n = columns_of(list(self.valid_rows()))
         if not n:
             raise InvalidInput(f"{self.name} has no rows")
@@ -109,7 +108,7 @@ class FileTable(Table):
 
 
 def delimiter_of(header: str) -> str:
-    """What stands between the columns of a CSV file: what splits its header into most of them.
+    """Return the mark between the columns of a CSV file: the one that splits its header into most of them.
 
     >>> delimiter_of("age;city;price, in euro")
     ';'
@@ -195,7 +194,7 @@ class FrameTable(Table):
 
 
 def _frame_table(frame: Any) -> FrameTable:
-    """A pandas, Polars or Arrow table, a Polars LazyFrame, or a list of dicts."""
+    """Return a pandas, Polars or Arrow table, a Polars LazyFrame, or a list of dicts as a `Table`."""
     library = type(frame).__module__.partition(".")[0]
     names = {"pandas": "the pandas frame", "polars": "the Polars frame", "pyarrow": "the Arrow table"}
     if is_named_rows(frame) or (library == "polars" and hasattr(frame, "collect_schema")):
@@ -246,7 +245,7 @@ def _jsonable(value: Any) -> Any:
 
 
 def is_frame(X: object) -> bool:
-    """Whether X is a table of pandas, Polars or Arrow (or something that looks like one)."""
+    """Return whether X is a table of pandas, Polars or Arrow (or something that looks like one)."""
     kind = type(X)  # of a Polars LazyFrame, asking for its columns would compute them
     if hasattr(kind, "column_names") and hasattr(kind, "to_pylist"):
         return True
@@ -255,21 +254,21 @@ def is_frame(X: object) -> bool:
 
 
 def is_named_rows(X: object) -> bool:
-    """Whether X is a table, or a list of dicts."""
+    """Return whether X is a table, or a list of dicts."""
     if is_frame(X):
         return True
     return isinstance(X, list | tuple) and len(X) > 0 and all(map(is_named_row, X))
 
 
 def named_row(x: Any) -> Any:
-    """A row with names: a dict, a Series, or the only row of a table; ``None`` for any other."""
+    """Return a row with names: a dict, a Series, or the only row of a table; ``None`` for any other."""
     if is_named_row(x):
         return x
     return next(records(x)) if is_frame(x) and len(x) == 1 else None
 
 
 def records(X: Any) -> Iterator[dict[str, Cell]]:
-    """The rows of a table or of a list of dicts, as dicts; what pandas has for a missing value is None."""
+    """Yield the rows of a table or of a list of dicts, as dicts; missing values of pandas are ``None``."""
     if isinstance(X, list | tuple):
         for x in X:
             yield x if isinstance(x, dict) else dict(x) if isinstance(x, Mapping) else x.to_dict()
@@ -302,7 +301,7 @@ def _names(columns: Iterable[Any]) -> list[str]:
 
 
 def first_cells(table: Any, count: int) -> dict[str, list[Cell]]:
-    """The first cells of each column of a table: a file, a frame, columns or rows in memory, an iterator of rows."""
+    """Return the first cells of each column of a table: a file, a frame, columns or rows in memory, or an iterator."""
     if isinstance(table, str | PathLike):
         table = open_table(table).valid_rows()
     if not isinstance(table, Mapping) and not is_frame(table):
@@ -312,14 +311,14 @@ def first_cells(table: Any, count: int) -> dict[str, list[Cell]]:
 
 
 def cell_list(column: Any) -> list[Cell]:
-    """The cells of a column: a list, an array or a series."""
+    """Return the cells of a column, which may be a list, an array or a series."""
     if hasattr(column, "to_list"):
         return column.to_list()  # type: ignore[no-any-return]
     return column.tolist() if isinstance(column, np.ndarray) and column.ndim == 1 else list(column)
 
 
 def columns_of(X: Any) -> tuple[dict[str, Any], int]:
-    """The columns of a table by name, each a list, an array or a series; how many rows there are."""
+    """Return the columns of a table by name, each a list, an array or a series, and the number of rows."""
     if isinstance(X, Mapping):
         lengths = {name: len(cells) for name, cells in X.items()}
         if len(set(lengths.values())) > 1:
@@ -338,7 +337,7 @@ def columns_of(X: Any) -> tuple[dict[str, Any], int]:
 
 
 def read_matrix(path: Path) -> Any:
-    """A matrix, dense (an .npy is left on disk) or sparse, from an .npy or an .npz."""
+    """Return a matrix, dense (an .npy is left on disk) or sparse, from an .npy or an .npz."""
     existing_file(path)
     wanted = "a matrix: an .npy, or an .npz with X or X_data, X_indices, X_indptr, X_shape"
     try:
@@ -347,7 +346,7 @@ def read_matrix(path: Path) -> Any:
         else:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
                 matrix = sparse_matrix(content) if "X_data" in content else content["X"]
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         raise InvalidInput.must("content", str(path), wanted, error) from error
     if len(matrix.shape) != 2:
         raise InvalidInput.must("content", str(path), "a matrix", Description(f"shape {matrix.shape}"))
@@ -355,7 +354,7 @@ def read_matrix(path: Path) -> Any:
 
 
 def sparse_matrix(parts: Any) -> Any:
-    """The matrix of X_data, X_indices, X_indptr and X_shape in an .npz."""
+    """Return the matrix of X_data, X_indices, X_indptr and X_shape in an .npz."""
     require_extra("logs")
     from scipy.sparse import csr_matrix
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from superarm._html import chips, first_few, key_value_table
+from superarm._html import first_few, key_value_table, label_chips
 from superarm.data.cells import is_named_row, json_row
 from superarm.data.labels import Label, Labels
 from superarm.data.rows import Row, as_row, row_from_json, row_to_json
@@ -285,8 +285,8 @@ class Decision(DecisionBase):
         return key_value_table(
             "Decision",
             [
-                ("shown", chips(shown, set(shown) - set(top) if top else ())),
-                ("top set", chips(top) if top and set(top) != set(shown) else None),
+                ("shown", label_chips(shown, set(shown) - set(top) if top else ())),
+                ("top set", label_chips(top) if top and set(top) != set(shown) else None),
                 ("eligible", None if self.eligible is None else first_few(self.eligible)),
                 ("propensity", None if propensity is None else f"{propensity:.4g}"),
                 ("rule", None if rule is None else ", ".join([rule["name"], *numbers])),

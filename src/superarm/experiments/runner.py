@@ -15,17 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from superarm._extras import require_extra
-from superarm._progress import Progress, progress_ticker
+from superarm._progress import Progress, progress_bar
 from superarm.errors import InvalidInput
 from superarm.experiments.runs import Run, RunFailure, RunResult, execute_run
-from superarm.experiments.spec import BestGamma, Spec, read_spec
-from superarm.experiments.store import Experiment, Store
+from superarm.experiments.spec import BestGammas, Spec, read_spec
+from superarm.experiments.store import Experiment, Store, best_gamma_frame
 
-PAPER = Path(__file__).parent / "paper"
-DEMO = Path(__file__).parent / "demo.toml"  # every learner on embedded data, in under a minute
+PAPER_FOLDER = Path(__file__).parent / "paper"
+DEMO_SPEC = Path(__file__).parent / "demo.toml"  # every learner on embedded data, in under a minute
 TIMEOUT = "10s"  # for a Dask scheduler to answer
 IDLE_SECONDS = 10  # after which a process without work ends, also one whose parent was killed
 PROCESS_DIED = "its process died (out of memory, or killed)"
@@ -75,7 +73,7 @@ def run(
         failed = f", {len(failures)} failed" if failures else ""
         return f"{executed}/{len(missing)} runs{failed}"
 
-    with progress_ticker(progress, rounds, f"rounds of {spec.name}", counts) as tick:
+    with progress_bar(rounds, f"rounds of {spec.name}", counts, progress=progress) as tick:
         for result in execute_runs(missing, engine=engine, jobs=jobs, address=address) if missing else ():
             store.put(result)
             if isinstance(result, RunFailure):
@@ -86,29 +84,19 @@ def run(
     return RunSummary(spec.name, len(unique), len(missing), stored, tuple(failures), seconds)
 
 
-def best_gammas(store: Store, name: str) -> BestGamma:
-    """The gamma of least mean error in an experiment, for each data set, learner and set size."""
+def best_gammas(store: Store, name: str) -> BestGammas:
+    """Return the gamma of least mean error in an experiment, by data set, learner and set size."""
     runs, _ = store.frames(name)
     if not len(runs):
         raise InvalidInput.must("experiment", str(store.folder), f"one with results: run {name} first", name)
-    means = runs.filter(pl.col("gamma").is_not_null()).group_by("data", "learner", "set_size", "gamma")
-    table = means.agg(pl.col("error_rate").mean()).sort("error_rate", "gamma")
-    gammas: dict[tuple[str, str, int], float] = {}
-    for data, learner, m, gamma in table.select("data", "learner", "set_size", "gamma").iter_rows():
-        gammas.setdefault((data, learner, m), gamma)
-
-    def best(data: str, learner: str, m: int) -> float:
-        if (data, learner, m) not in gammas:
-            raise InvalidInput(f"gammas = 'best': {name} has no results for {learner} with m = {m} on {data}")
-        return gammas[data, learner, m]
-
-    return best
+    columns = best_gamma_frame(runs).select("data", "learner", "set_size", "gamma")
+    return {(data, learner, m): gamma for data, learner, m, gamma in columns.iter_rows()}
 
 
 def paper_specs() -> dict[str, Path]:
-    """The shipped specs of the paper's experiments and ours beside them, in order."""
-    specs = [read_spec(path) for path in PAPER.glob("*.toml")]
-    return {spec.name: PAPER / f"{spec.name}.toml" for spec in sorted(specs, key=lambda s: s.order)}
+    """Return the shipped specs of the paper's experiments and ours beside them, in order."""
+    specs = [read_spec(path) for path in PAPER_FOLDER.glob("*.toml")]
+    return {spec.name: PAPER_FOLDER / f"{spec.name}.toml" for spec in sorted(specs, key=lambda s: s.order)}
 
 
 # ---------------------------------------------------------------- engines: they give results as they finish
@@ -121,13 +109,13 @@ def execute_runs(
     if engine == "dask":
         if address is None:
             raise InvalidInput.must("address", "engine dask", "a scheduler's, as tcp://host:8786", None)
-        return _dask(runs, address)
+        return _execute_on_dask(runs, address)
     if engine != "local":
         raise InvalidInput.must("engine", "run", "local or dask", engine)
-    return map(execute_run, runs) if jobs == 1 or len(runs) < 2 else _local(runs, jobs)
+    return map(execute_run, runs) if jobs == 1 or len(runs) < 2 else _execute_locally(runs, jobs)
 
 
-def _local(runs: Sequence[Run], jobs: int) -> Iterator[RunResult | RunFailure]:
+def _execute_locally(runs: Sequence[Run], jobs: int) -> Iterator[RunResult | RunFailure]:
     """Execute runs in ``jobs`` processes; if one dies, the runs that are left are executed one at a time."""
     require_extra("experiments")
     from joblib import Parallel, delayed
@@ -166,7 +154,7 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def _dask(runs: Sequence[Run], address: str) -> Iterator[RunResult | RunFailure]:
+def _execute_on_dask(runs: Sequence[Run], address: str) -> Iterator[RunResult | RunFailure]:
     """Execute runs on a Dask cluster; those of a worker that is lost go to another."""
     require_extra("dask")
     import uuid

@@ -5,35 +5,28 @@ The key has one hash of the code behind the run: results of older code are never
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import os
 import platform
 import traceback
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import superarm
 from superarm.errors import Description, InvalidInput
+from superarm.experiments.code_digest import code_digest
 from superarm.learners import Learner
-from superarm.learners.registry import is_file_spec, make
+from superarm.learners.registry import make
 from superarm.native import cpu_level
 from superarm.simulation import Trace, simulate
 from superarm.streams import Arrays, Stream, open_data, size_of
-from superarm.streams.catalog import identity
+from superarm.streams.catalog import content_digest
 
 FORMAT = 3  # of results; a change makes everything run again
-PACKAGE = Path(superarm.__file__).parent
-RUN_FOLDERS = ("data", "decisions", "explore", "learners", "native", "streams", "theory")
-RUN_FILES = ("groups.py", "losses.py", "parameters.py", "simulation.py")
-SOURCES = ("*.py", "*.pyx", "*.pxd", "c/*.[ch]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +86,7 @@ def canonical_json(value: Any) -> str:
 @lru_cache(maxsize=8)
 def open_stream(source: str, label: str | None, first_labels: int | None, data_digest: str) -> Stream:
     """Return the stream of some data; it is opened once in each process, and again when its content has changed."""
-    if identity(source) != data_digest:
+    if content_digest(source) != data_digest:
         raise InvalidInput.must(
             "content", source, f"the same on every machine ({data_digest})", Description("another")
         )
@@ -107,78 +100,6 @@ def open_stream(source: str, label: str | None, first_labels: int | None, data_d
     keep = stream.y < k
     names = list(stream.labels[:k]) if stream.labels else None
     return Arrays(stream.rows.dense[keep], stream.y[keep], labels=names, name=stream.name)
-
-
-# ---------------------------------------------------------------- the code behind a run
-
-
-def code_digest(learner_spec: str, explore: Any = None) -> str:
-    """Return the hash of the code behind a learner and its ``explore``: names, or ``file.py:Class`` each.
-
-    It is of the package's version, of all our code that a run may pass through, and of a user's own learner and rule:
-    their files, the other Python files in their folders, and what these import from there, compiled or not. Imports
-    are read in the files and not in `sys.modules`, so that every process finds the same.
-    """
-    folders = {Path(spec.partition(":")[0]).parent for spec in (learner_spec, explore) if is_file_spec(spec)}
-    files = {path for folder in folders for path in _user_files(folder)}
-    return _hash(superarm.__version__, _package_digest(), _digest(files))[:16]
-
-
-def _user_files(folder: Path) -> set[Path]:
-    """Return the Python files in a folder, and those in and below it that they import, directly or not."""
-    files, waiting = set[Path](), list(folder.glob("*.py"))
-    while waiting:
-        path = waiting.pop()
-        if path not in files:
-            files.add(path)
-            waiting += _imported_files(path, folder)
-    return files
-
-
-def _imported_files(path: Path, folder: Path) -> list[Path]:
-    """Return the files that a Python file imports from ``folder`` or, with leading dots, from its own package."""
-    if path.suffix != ".py":
-        return []
-    modules = []
-    for level, name in _imported_names(path.read_bytes()):
-        module = path.parents[level - 1] if level else folder
-        for part in name.split("."):
-            module /= part
-            modules.append(module)
-    suffixes = (".py", "/__init__.py", *EXTENSION_SUFFIXES)
-    files = {Path(f"{module}{suffix}") for module in modules for suffix in suffixes}
-    return [file for file in files if file.is_file()]
-
-
-@lru_cache(maxsize=512)
-def _imported_names(source: bytes) -> list[tuple[int, str]]:
-    """Return all names that a source imports, in functions too, and the number of dots before each."""
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except SyntaxError:  # a file beside the learner, which no run passes through
-        return []
-    names = [(0, alias.name) for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom):
-            prefix = f"{node.module}." if node.module else ""
-            names += [(node.level, prefix + alias.name) for alias in node.names]
-    return names
-
-
-@lru_cache(maxsize=1)
-def _package_digest() -> str:
-    files = {PACKAGE / name for name in RUN_FILES}
-    files |= {path for name in RUN_FOLDERS for pattern in SOURCES for path in (PACKAGE / name).glob(pattern)}
-    return _digest(files)
-
-
-def _digest(files: Iterable[Path]) -> str:
-    """Return the hash of the contents of files, wherever they lie."""
-    return _hash(*sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in files))
-
-
-def _hash(*texts: str) -> str:
-    return hashlib.sha256("".join(texts).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------- results

@@ -5,14 +5,14 @@ Everything is checked before anything runs; an error names the key and its line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, structs
 
 from superarm._validation import KeyPath
-from superarm.errors import SuperarmError, must
+from superarm.errors import InvalidInput, SuperarmError, must
 from superarm.experiments.runs import Run, open_stream
 from superarm.experiments.toml import TomlFile
 from superarm.learners import Learner
@@ -20,21 +20,21 @@ from superarm.learners.registry import is_file_spec, parameters, parse
 from superarm.parameters import existing_file
 from superarm.simulation import RATES
 from superarm.streams import NAMES, Stream
-from superarm.streams.catalog import identity
+from superarm.streams.catalog import content_digest
 
 FIGURE_KINDS = ("rounds", "gamma", "set-size", "bound", "second-moment")
 FINDINGS = ("best-gamma", "final", "gap", "monotone", "ratio", "bound")
-AXES = ("x", "y")
+CHART_AXES = ("x", "y")
 BEST = "best"  # gammas = "best": of each learner, data and m, from the experiment named by best_from
 
-BestGamma = Callable[[str, str, int], float]  # (data, learner, set size) -> gamma
+BestGammas = Mapping[tuple[str, str, int], float]  # by data, learner and set size
 Count = Annotated[int, Meta(gt=0)]
 Seed = Annotated[int, Meta(ge=0)]
 Gamma = Annotated[float, Meta(gt=0, le=1)]
-AnyAxes = TypeVar("AnyAxes", bound="Axes")
+AnyGridAxes = TypeVar("AnyGridAxes", bound="GridAxes")
 
 
-class Axes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GridAxes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What may be set for all, for one data set, or for one learner; None: not set here."""
 
     set_sizes: tuple[Count, ...] | None = None
@@ -55,13 +55,13 @@ class Axes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The seeds, where only their number may be given."""
         return range(self.seeds) if isinstance(self.seeds, int) else self.seeds or (0,)
 
-    def updated(self: AnyAxes, other: Axes) -> AnyAxes:
-        """These, but the axes of ``other`` where it sets them."""
-        axes = {name: getattr(other, name) for name in Axes.__struct_fields__}
+    def updated(self: AnyGridAxes, other: GridAxes) -> AnyGridAxes:
+        """Return a copy with the axes that ``other`` sets."""
+        axes = {name: getattr(other, name) for name in GridAxes.__struct_fields__}
         return structs.replace(self, **{name: value for name, value in axes.items() if value is not None})
 
 
-class DataEntry(Axes, frozen=True, kw_only=True):
+class DataEntry(GridAxes, frozen=True, kw_only=True):
     """Data of a spec."""
 
     source: str
@@ -70,14 +70,14 @@ class DataEntry(Axes, frozen=True, kw_only=True):
     first_labels: int | None = None
 
     def resolved(self, folder: Path) -> DataEntry:
-        """With a name, and with a file's whole path; it is relative to ``folder``."""
+        """Return a copy with a name, and with the whole path of a file, which is relative to ``folder``."""
         if self.source in NAMES:
             return structs.replace(self, name=self.name or self.source)
         path = folder / self.source
         return structs.replace(self, source=str(path.resolve()), name=self.name or path.stem)
 
 
-class LearnerEntry(Axes, frozen=True, kw_only=True):
+class LearnerEntry(GridAxes, frozen=True, kw_only=True):
     """A learner of a spec."""
 
     use: str
@@ -107,11 +107,11 @@ class Figure(Struct, frozen=True, forbid_unknown_fields=True):
         ):
             if value not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(filter(None, choices))}")
-        if not set(self.log) <= set(AXES):
-            raise ValueError(f"log must be a list of the axes {', '.join(AXES)}")
+        if not set(self.log) <= set(CHART_AXES):
+            raise ValueError(f"log must be a list of the axes {', '.join(CHART_AXES)}")
 
 
-class SpecFile(Axes, frozen=True, kw_only=True):
+class SpecFile(GridAxes, frozen=True, kw_only=True):
     """The keys of a spec file."""
 
     title: str = ""
@@ -123,7 +123,7 @@ class SpecFile(Axes, frozen=True, kw_only=True):
     reference: str | None = None  # the learner that others are compared with
     scaling: str | None = None  # of learners that set none; None: each as it does by itself
     data_replaceable: bool = True  # whether it makes sense on any data; fig6 is about SYNSEP
-    quick: Axes = Axes()
+    quick: GridAxes = GridAxes()
 
 
 class Spec(SpecFile, frozen=True, kw_only=True):
@@ -135,24 +135,24 @@ class Spec(SpecFile, frozen=True, kw_only=True):
     learners: tuple[LearnerEntry, ...]
 
     def with_data(self, sources: Sequence[str]) -> Spec:
-        """The same on other data; what the spec says of single data sets falls away."""
+        """Return the spec on other data; entries of single data sets are dropped."""
         return structs.replace(
             self, data=tuple(DataEntry(source=source).resolved(Path()) for source in sources)
         )
 
     def with_axes(self, *, rounds: int | None = None, seeds: int | None = None) -> Spec:
-        """The same with other numbers of rounds or seeds, everywhere."""
-        axes = Axes(rounds=rounds, seeds=seeds)
+        """Return the spec with other numbers of rounds or seeds, in all entries."""
+        axes = GridAxes(rounds=rounds, seeds=seeds)
         data, learners = (tuple(e.updated(axes) for e in entries) for entries in (self.data, self.learners))
         return structs.replace(self.updated(axes), data=data, learners=learners)
 
-    def runs(self, best: BestGamma | None = None) -> list[Run]:
-        """All runs, each checked by making its learner."""
+    def runs(self, best: BestGammas | None = None) -> list[Run]:
+        """Return all runs, each checked by making its learner; ``best`` are the gammas of `best_from`."""
         runs: dict[str, Run] = {}
         for i, entry in enumerate(self.data):
             stream, data_digest = self._open(i, entry)
             for learner in self.learners:
-                axes: Axes = self.updated(entry).updated(learner)
+                axes: GridAxes = self.updated(entry).updated(learner)
                 cls, _ = parse(learner.use)
                 scaling = {} if self.scaling is None else {"scaling": self.scaling}
                 sizes = (1,) if cls.single_label else axes.set_sizes or (None,)
@@ -179,7 +179,7 @@ class Spec(SpecFile, frozen=True, kw_only=True):
 
     def _open(self, i: int, data: DataEntry) -> tuple[Stream, str]:
         try:
-            data_digest = identity(data.source)
+            data_digest = content_digest(data.source)
             return open_stream(data.source, data.label, data.first_labels, data_digest), data_digest
         except SuperarmError as error:
             raise self.file.error(("data", i, "source"), error) from error
@@ -196,12 +196,12 @@ class Spec(SpecFile, frozen=True, kw_only=True):
 
     def _gammas(
         self,
-        axes: Axes,
+        axes: GridAxes,
         cls: type[Learner],
         data: DataEntry,
         entry: LearnerEntry,
         m: int | None,
-        best: BestGamma | None,
+        best: BestGammas | None,
     ) -> tuple[float | None, ...]:
         if "gamma" not in parameters(cls) or "gamma" in entry.params:
             return (None,)
@@ -210,7 +210,11 @@ class Spec(SpecFile, frozen=True, kw_only=True):
                 raise self.file.error(
                     ("gammas",), f"run {self.best_from} first: its best gammas are used here"
                 )
-            return (best(data.name, entry.name, m or 1),)
+            key = data.name, entry.name, m or 1
+            if key not in best:
+                where = f"{entry.name} with m = {m or 1} on {data.name}"
+                raise InvalidInput(f"gammas = 'best': {self.best_from} has no results for {where}")
+            return (best[key],)
         return axes.gammas or (None,)
 
 
@@ -219,7 +223,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
 
     Args:
         path: the file; names of files in it are relative to its folder.
-        quick: apply what the table ``quick`` says.
+        quick: apply the table ``quick``.
     """
     file = TomlFile(str(path), existing_file(path).read_text(encoding="utf-8"))
     keys = file.read(SpecFile)
@@ -249,7 +253,7 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
 
 
 def _learner(file: TomlFile, i: int, folder: Path, entry: LearnerEntry | str) -> LearnerEntry:
-    """The learner with its parameters apart from its name, which is looked up."""
+    """Return a learner's entry with its parameters apart from the checked name of its class."""
     if isinstance(entry, str):
         entry = LearnerEntry(use=entry)
     use = entry.use

@@ -78,7 +78,7 @@ class Store:
         _write(self._file("experiments", experiment.name), experiment)
 
     def experiments(self) -> list[Experiment]:
-        """All experiments, in their order."""
+        """Return all experiments, in the order of their specs."""
         experiments = [_read(path, Experiment) for path in (self.folder / "experiments").glob("*.json")]
         return sorted(experiments, key=lambda experiment: (experiment.spec_file.order, experiment.name))
 
@@ -90,7 +90,7 @@ class Store:
         return _read(path, Experiment)
 
     def finished(self, keys: Iterable[str]) -> list[RunResult]:
-        """The results of those runs that have one."""
+        """Return the results of those runs that have one."""
         paths = [self._file("runs", key) for key in keys]
         return [_read(path, RunResult) for path in paths if path.exists()]
 
@@ -99,7 +99,7 @@ class Store:
         return [_read(path, RunFailure) for path in paths if path.exists()]
 
     def frames(self, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """An experiment's runs (a row for each) and curves (a row for each checkpoint)."""
+        """Return an experiment's runs (a row for each) and curves (a row for each checkpoint)."""
         experiment = self.experiment(name)
         by_key = {result.run.key: result for result in self.finished(experiment.keys)}
         # results of equal runs are shared: the names of learner and data are those of this experiment
@@ -148,7 +148,7 @@ def _row(result: RunResult) -> dict[str, Any]:
 
 
 def curve_frame(trace: Trace, gamma: float | None = None) -> pl.DataFrame:
-    """Return the checkpoints of a run as rows, with what tells them from those of other runs."""
+    """Return the checkpoints of a run as rows, with the columns that identify the run."""
     return trace.to_frame().with_columns(
         data=pl.lit(trace.data),
         learner=pl.lit(trace.learner),
@@ -156,6 +156,13 @@ def curve_frame(trace: Trace, gamma: float | None = None) -> pl.DataFrame:
         seed=pl.lit(trace.seed),
         gamma=pl.lit(gamma, pl.Float64),
     )
+
+
+def best_gamma_frame(runs: pl.DataFrame) -> pl.DataFrame:
+    """Return the gamma of least mean error, with that error, for each data set, learner and set size."""
+    group = ["data", "learner", "set_size"]
+    means = runs.drop_nulls("gamma").group_by(*group, "gamma", maintain_order=True).agg(pl.mean("error_rate"))
+    return means.sort("error_rate", "gamma").unique(group, keep="first", maintain_order=True)
 
 
 def _write(path: Path, content: RunResult | RunFailure | Experiment) -> None:

@@ -24,7 +24,7 @@ class TomlFile:
     text: str
 
     def read(self, kind: type[T]) -> T:
-        """Its content, checked."""
+        """Return the checked content."""
         content: dict[str, Any] = {}
         try:
             content = tomllib.loads(self.text)
@@ -35,18 +35,18 @@ class TomlFile:
             raise self._refusal(error, content, kind) from None
 
     def error(self, keys: KeyPath, message: object) -> InvalidInput:
-        """An error about the value at the end of ``keys``."""
+        """Return an error about the value at the end of ``keys``."""
         return InvalidInput(f"{self.name}, line {line_of(self.text, keys)}: {message}")
 
     def must(self, keys: KeyPath, expected: str, got: object, choices: tuple[str, ...] = ()) -> InvalidInput:
-        """An error about the value at the end of ``keys``: what it must be, and what it is."""
+        """Return an error about the value at the end of ``keys``: what it must be, and what it is."""
         # a number belongs to the key before
         last = max(i for i, key in enumerate(keys) if isinstance(key, str))
         owner = ", ".join([self.name, *filter(None, [format_path(keys[:last])])])
         return self.error(keys, must(format_path(keys[last:]), owner, expected, got, choices=choices))
 
     def _refusal(self, error: ValidationError, content: Any, kind: type[Struct]) -> InvalidInput:
-        """What msgspec finds wrong, or a struct, which begins with the name of a key."""
+        """Return the error of what msgspec refused, or what a struct refused by a message that begins with a key."""
         fault = parse_fault(error, TOML_TYPES)
         keys = fault.keys
         if fault.missing is not None:
@@ -65,7 +65,7 @@ class TomlFile:
 
 
 def _struct_at(kind: Any, keys: KeyPath) -> Any:
-    """The struct of a table."""
+    """Return the struct of the table at ``keys``."""
 
     def structs(hint: Any) -> list[Any]:
         if isinstance(hint, type) and issubclass(hint, Struct):
@@ -79,7 +79,7 @@ def _struct_at(kind: Any, keys: KeyPath) -> Any:
 
 
 def line_of(text: str, keys: KeyPath) -> int:
-    """The line of a key: of its table's header, or of the key itself; the nearest one that can be told.
+    """Return the line of a key: that of its table's header, or of the key itself; if it is not found, the nearest.
 
     >>> line_of('rounds = 5\\n[[data]]\\nsource = "x"\\n[[data]]\\nsource = "y"', ("data", 1, "source"))
     5

@@ -1,13 +1,13 @@
 """Rules for choosing sets, one a file: with a learner, or on the scores of any model.
 
-distributions.py says what can be asked of each: how probable is a set, how probable a label's place in it.
+distributions.py: how probable is a set under a rule, and how probable a label in it.
 """
 
 from superarm.explore.boltzmann import Boltzmann
 from superarm.explore.cover import Cover
 from superarm.explore.coverage import Coverage
 from superarm.explore.dilute import Dilute
-from superarm.explore.distributions import Mixture, SetDistribution, TiedSets
+from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.greedy import Greedy
 from superarm.explore.plain import Choice, DrawContext, PlainRule
 from superarm.explore.registry import distribution_of, rule_from, rules
@@ -28,7 +28,6 @@ __all__ = [
     "Rule",
     "RunnerUp",
     "SetDistribution",
-    "TiedSets",
     "Uniform",
     "distribution_of",
     "rule_from",

@@ -14,7 +14,7 @@ from superarm._types import Array
 from superarm.data.labels import Label, Labels
 from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.rule import Rule, RuleParams
-from superarm.explore.scores import label_order
+from superarm.explore.scores import label_order_entry
 from superarm.native.rule import RuleKernel
 from superarm.native.stateless_rules import BoltzmannKernel
 from superarm.parameters import check_number
@@ -48,7 +48,7 @@ class Boltzmann(Rule):
         return BoltzmannKernel(k, seed, self.gamma, self.alpha)
 
     def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
-        return {**self.to_dict(), "probabilities": draw_log.tolist(), **label_order(labels)}
+        return {**self.to_dict(), "probabilities": draw_log.tolist(), **label_order_entry(labels)}
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:
         return np.zeros(0)  # nothing moves the rule

@@ -31,7 +31,7 @@ Two things teach, as sets that hold everything do not:
 A learner that is told every label learns from any set: it has no warm-up, and nothing is left out.
 
 Labels that are tied at the edge of T take their places at random. P(S) is exact in all cases.
-docs/coverage.md says what late, missing and wrong answers mean.
+docs/coverage.md: the effect of late, missing and wrong answers.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Cover(Rule):
     # ------------------------------------------------------------ the promise
 
     def _target(self, kernel: CoverKernel, coverage: Any, owner: str) -> float:
-        """Return the ``coverage`` that ``owner`` is asked for, if ``kernel`` has a threshold for it or room for one."""
+        """Return ``coverage``, or the rule's own for ``None``, if ``kernel`` has a threshold for it or room for one."""
         if coverage is None:
             return self.coverage
         target = check_coverage(coverage, owner)
@@ -182,11 +182,8 @@ class Cover(Rule):
     def use_coverage(self, kernel: CoverKernel, coverage: float | None, owner: str) -> None:
         kernel.target = self._target(kernel, coverage, owner)
 
-    def edge(self, kernel: CoverKernel, coverage: float | None, owner: str) -> float:
-        return float(kernel.edge(self._target(kernel, coverage, owner)))
-
     def coverage_at(self, kernel: CoverKernel, coverage: float | None, owner: str) -> Coverage:
-        target = self.coverage if coverage is None else check_coverage(coverage, owner)
+        target = self._target(kernel, coverage, owner)
         tally = kernel.counts(target)
         answers, noes = tally["answers"], tally["noes_to_all"]
         observed = Coverage(

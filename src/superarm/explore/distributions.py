@@ -1,12 +1,12 @@
 """Distributions of sets: how probable is a set, a label, a pair of labels?
 
-A rule at one moment is a `SetDistribution`. Most are a `Mixture`: a few sets S_i with probabilities d_i of their own,
-and with probability u the dilute draw around a top set (`superarm.explore.Dilute`; gamma = 1 is the uniform one). In
-`TiedSets`, labels that are tied stand for each other in the few sets.
+A rule at one moment is a `SetDistribution`. Ours are a `Mixture`: a few sets S_i with probabilities d_i of their own,
+and with probability u the dilute draw around a top set (`superarm.explore.Dilute`; gamma = 1 is the uniform one).
+Where labels are tied, any of them may be in the place of another in the few sets.
 
 Off-policy evaluation solves G z = pi, with G = E[1_S 1_S'] (logs/weights.py). Labels that are in the same of the few
 sets, or tied, form a block: any two of them may be exchanged in G. There are few blocks, and `BlockMoments` solves
-for them instead of for all labels. Any other distribution tells its G, which is inverted as it is.
+for them instead of for all labels. Of any other distribution, the whole matrix G is inverted.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from superarm.explore.dilute_probabilities import DiluteMoments, dilute_moments,
 NEGLIGIBLE = 1e-12  # probabilities up to this count as 0
 ROUNDING = 1e-6  # how far G z may be from pi
 SINGULAR = 1e-12  # eigenvalues of G up to this share of the largest count as 0
+
+TieCounts = frozenset[tuple[Label, int]]  # how many labels of each tie a set has, by the first of the tie
 
 
 class BlockMoments:
@@ -57,15 +59,13 @@ class BlockMoments:
         matrix, inverse = self._matrices
         block, excess, root = self.block, self._excess, np.sqrt(self._sizes)
         means = np.bincount(block, pi, len(root)) / np.maximum(self._sizes, 1.0)
-        deviation, rate = (
-            pi - means[block],
-            np.where(excess > NEGLIGIBLE, 1.0 / np.maximum(excess, NEGLIGIBLE), 0.0),
-        )
+        deviation = pi - means[block]
+        factor = np.where(excess > NEGLIGIBLE, 1.0 / np.maximum(excess, NEGLIGIBLE), 0.0)[block]
         scaled = inverse @ (root * means)
-        wrong = np.abs(matrix @ scaled - root * means).max()
-        if not max(wrong, np.abs(deviation[rate[block] == 0.0]).max(initial=0.0)) < ROUNDING:
+        residual = np.abs(matrix @ scaled - root * means).max()
+        if not max(residual, np.abs(deviation[factor == 0.0]).max(initial=0.0)) < ROUNDING:
             return np.full(len(pi), nan)
-        return np.asarray((scaled / np.maximum(root, 1.0))[block] + deviation * rate[block])
+        return np.asarray((scaled / np.maximum(root, 1.0))[block] + deviation * factor)
 
     @cached_property
     def _matrices(self) -> tuple[Array, Array]:
@@ -151,6 +151,8 @@ class Mixture(SetDistribution):
         dilute_share: the share of dilute draws; ``sets`` have the rest.
         top: their top set.
         gamma: their share of exploration; 1 draws uniformly, whatever ``top`` is, which may then be left out.
+        ties: lists of tied labels. ``sets`` are those for one order of these; all other orders are as probable. Dilute
+            draws beside them must be uniform.
     """
 
     def __init__(
@@ -161,6 +163,7 @@ class Mixture(SetDistribution):
         dilute_share: float = 0.0,
         top: Iterable[Label] = (),
         gamma: float = 1.0,
+        ties: Iterable[Sequence[Label]] = (),
     ) -> None:
         super().__init__(eligible, m)
         self.dilute_share, self.gamma = dilute_share, gamma
@@ -172,6 +175,8 @@ class Mixture(SetDistribution):
             self._add(self.eligible, dilute_share)
             self.dilute_share = 0.0
         self.sizes_vary = any(len(labels) != m for labels in self.sets)
+        self.ties = {labels[0]: labels for labels in ties if len(labels) > 1}  # by the first of each
+        self._first_of_ties = {label: first for first, labels in self.ties.items() for label in labels}
 
     def _add(self, labels: Iterable[Label], probability: float) -> None:
         if probability > NEGLIGIBLE:
@@ -192,7 +197,11 @@ class Mixture(SetDistribution):
 
     def probability(self, labels: Iterable[Label]) -> float:
         shown = frozenset(labels)
-        return self.sets.get(shown, 0.0) + self.dilute_probability(shown)
+        if not self.ties:
+            return self.sets.get(shown, 0.0) + self.dilute_probability(shown)
+        counts = self._count_by_tie(shown)
+        n_alike = prod(comb(len(self._tied_with(first)), count) for first, count in counts)
+        return self._probability_of_counts.get(counts, 0.0) / n_alike + self.dilute_probability(shown)
 
     def dilute_probability(self, labels: frozenset[Label]) -> float:
         """Return the probability that a dilute draw shows exactly these labels."""
@@ -202,6 +211,11 @@ class Mixture(SetDistribution):
         return self.dilute_share * exp(by_overlap[len(labels & self.top)])
 
     def inclusion(self) -> Array:
+        if not self.ties:
+            return self.inclusion_given_top()
+        return np.asarray(self._blocks.inclusion[self._blocks.block])
+
+    def inclusion_given_top(self) -> Array:
         inside, outside = self.dilute_share * self._dilute.inclusion if self.dilute_share else (0.0, 0.0)
         pi = np.full(len(self.eligible), outside)
         if inside != outside:
@@ -220,114 +234,49 @@ class Mixture(SetDistribution):
     def _dilute(self) -> DiluteMoments:
         return dilute_moments(len(self.eligible), self.m, self.gamma)
 
+    def _tied_with(self, first: Label) -> Sequence[Label]:
+        """Return the tied labels of which this is the first; of an untied label, itself alone."""
+        return self.ties.get(first, (first,))
+
+    def _count_by_tie(self, labels: Iterable[Label]) -> TieCounts:
+        return frozenset(Counter(self._first_of_ties.get(label, label) for label in labels).items())
+
+    @cached_property
+    def _probability_of_counts(self) -> dict[TieCounts, float]:
+        """The sets by what all orders of the ties have in common: how many labels of each tie are shown."""
+        by_counts: dict[TieCounts, float] = {}
+        for labels, probability in self.sets.items():
+            counts = self._count_by_tie(labels)
+            by_counts[counts] = by_counts.get(counts, 0.0) + probability
+        return by_counts
+
     @cached_property
     def _blocks(self) -> BlockMoments:
-        """Blocks of labels that are in the same sets, and all of them in the top set or none."""
-        top = self.top if self.dilute_share else frozenset()
+        """A block for each tie, and for untied labels in the same sets, all of them in the top set or none."""
+        is_uniform = self.gamma == 1.0
+        top = frozenset() if is_uniform or not self.dilute_share else self.top
         sets_of: dict[Label, list[int]] = {label: [] for label in top}
-        for i, labels in enumerate(self.sets):
-            for label in labels:
-                sets_of.setdefault(label, []).append(i)
-        # first the labels that are in none
-        numbers: dict[tuple[bool, tuple[int, ...]], int] = {(False, ()): 0}
+        for i, counts in enumerate(self._probability_of_counts):
+            for first, _ in counts:
+                sets_of.setdefault(first, []).append(i)
+        numbers: dict[Any, int] = {(False, ()): 0}  # of blocks; first the labels that are in none
+        number_of: dict[Label, int] = {}
         block = np.zeros(len(self.eligible), np.intp)
-        for place, (label, sets) in zip(self._positions(sets_of), sets_of.items(), strict=True):
-            block[place] = numbers.setdefault((label in top, tuple(sets)), len(numbers))
-        member = np.zeros((len(self.sets), len(numbers)))
-        for (_, in_sets), i in numbers.items():
-            member[list(in_sets), i] = 1.0
-        weighted = np.array([*self.sets.values()])[:, None] * member
-        inclusion, pairs = weighted.sum(axis=0), member.T @ weighted
+        for first, sets in sets_of.items():
+            key = first if first in self.ties else (first in top, tuple(sets))
+            number_of[first] = numbers.setdefault(key, len(numbers))
+            block[self._positions(self._tied_with(first))] = number_of[first]
+        p = np.array([*self._probability_of_counts.values()])
+        one, two = np.zeros((2, len(p), len(numbers)))  # the probability of a label, and of two, of a block
+        for i, counts in enumerate(self._probability_of_counts):
+            for first, count in counts:
+                size = len(self._tied_with(first))
+                one[i, number_of[first]] = count / size
+                two[i, number_of[first]] = count / size * ((count - 1) / (size - 1) if size > 1 else 1.0)
+        inclusion, pairs = p @ one, one.T @ (p[:, None] * one)
+        np.fill_diagonal(pairs, p @ two)
         if self.dilute_share:
-            side = np.array([0 if in_top else 1 for in_top, _ in numbers])
+            side = np.array([0 if is_uniform or key[0] else 1 for key in numbers])
             inclusion += self.dilute_share * self._dilute.inclusion[side]
             pairs += self.dilute_share * self._dilute.pairs[side[:, None], side]
         return BlockMoments(block, inclusion, pairs)
-
-
-class TiedSets(SetDistribution):
-    """One of a few sets, in which tied labels stand for each other: all of a group are equally likely.
-
-    Args:
-        eligible: the labels that can be shown.
-        m: how many labels a uniform set has.
-        sets: a few sets and their probabilities, for one order of the tied labels.
-        groups: lists of tied labels; a label that is in none is tied with no other.
-        uniform: the share of sets drawn uniformly.
-    """
-
-    def __init__(
-        self,
-        eligible: Sequence[Label],
-        m: int,
-        sets: Iterable[tuple[Iterable[Label], float]],
-        groups: Sequence[Sequence[Label]],
-        uniform: float = 0.0,
-    ) -> None:
-        super().__init__(eligible, m)
-        self.one_order = Mixture(self.eligible, m, sets, uniform)
-        self.sizes_vary = self.one_order.sizes_vary
-        self._tied = {label: i for i, labels in enumerate(groups) if len(labels) > 1 for label in labels}
-        self._tied_count = Counter(self._tied.values())  # of the labels in each group
-        # by how many labels of a group are shown
-        self.by_counts: dict[frozenset[tuple[Any, int]], float] = {}
-        for labels, probability in self.one_order.sets.items():
-            counts = self._group_counts(labels)
-            self.by_counts[counts] = self.by_counts.get(counts, 0.0) + probability
-
-    def _group_counts(self, labels: Iterable[Label]) -> frozenset[tuple[Any, int]]:
-        """Return how many labels of each group are among ``labels``; one that is not tied is a group, (label,)."""
-        return frozenset(Counter(self._tied.get(label, (label,)) for label in labels).items())
-
-    def _size(self, group: Any) -> int:
-        return self._tied_count.get(group, 1)
-
-    def probability(self, labels: Iterable[Label]) -> float:
-        shown = frozenset(labels)
-        if not self._are_eligible(shown):
-            return 0.0
-        counts = self._group_counts(shown)
-        n_sets = prod(comb(self._size(group), count) for group, count in counts)
-        return self.by_counts.get(counts, 0.0) / n_sets + self.one_order.dilute_probability(shown)
-
-    def inclusion(self) -> Array:
-        return np.asarray(self._blocks.inclusion[self._blocks.block])
-
-    def inclusion_given_top(self) -> Array:
-        return self.one_order.inclusion()
-
-    def pair_inclusion(self) -> Array:
-        return self._blocks.matrix()
-
-    def _solve(self, pi: Array) -> Array:
-        return self._blocks.solve(pi)
-
-    @cached_property
-    def _blocks(self) -> BlockMoments:
-        """A block for each group of ties, for untied labels in the same sets, and for the labels that are in no set."""
-        sets_of: dict[Any, list[int]] = {}
-        for i, counts in enumerate(self.by_counts):
-            for group, _ in counts:
-                sets_of.setdefault(group, []).append(i)
-        numbers: dict[Any, int] = {(): 0}  # of blocks; first the labels that are in no set
-        number_of = {
-            group: numbers.setdefault(tuple(sets) if isinstance(group, tuple) else group, len(numbers))
-            for group, sets in sets_of.items()
-        }
-        block = np.zeros(len(self.eligible), np.intp)
-        untied = {group[0]: i for group, i in number_of.items() if isinstance(group, tuple)}
-        tied = {label: number_of[group] for label, group in self._tied.items() if group in number_of}
-        block[self._positions([*untied, *tied])] = [*untied.values(), *tied.values()]
-        share, both = np.zeros((2, len(self.by_counts), len(numbers)))  # of a label, of two labels of a block
-        for i, counts in enumerate(self.by_counts):
-            for group, count in counts:
-                size = self._size(group)
-                share[i, number_of[group]] = count / size
-                both[i, number_of[group]] = count / size * ((count - 1) / (size - 1) if size > 1 else 1.0)
-        p, uniform = np.array([*self.by_counts.values()]), self.one_order.dilute_share
-        n, m = len(self.eligible), self.m
-        inclusion, pairs = p @ share, share.T @ (p[:, None] * share)
-        np.fill_diagonal(pairs, p @ both)
-        return BlockMoments(
-            block, inclusion + uniform * m / n, pairs + uniform * m * (m - 1) / max(n * (n - 1), 1)
-        )

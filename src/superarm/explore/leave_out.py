@@ -1,7 +1,7 @@
 """Leaving out ranks: what RunnerUp and Cover record of a draw, and the distribution behind such a record.
 
 native/leave_out.pyx draws: of the ranks of the top set some are left out by one uniform u, and the next ranks, if
-there are any, fill up; labels that are tied stand for each other.
+there are any, fill up; tied labels take each other's places.
 
 The record has ``sums``, the running sums of the probabilities with which ranks are left out; ``next``, the labels that
 fill up; and where labels are tied, ``groups``, how many ranks each group of ties has, and the labels behind the ranks
@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from superarm.data.labels import Label, Labels
-from superarm.explore.distributions import Mixture, SetDistribution, TiedSets
+from superarm.explore.distributions import Mixture, SetDistribution
 
 LABEL_KEYS = ("next", "tied", "untied")  # entries of the record that are lists of labels
 
@@ -24,12 +24,12 @@ LABEL_KEYS = ("next", "tied", "untied")  # entries of the record that are lists 
 def leave_out_record(draw_log: Iterable[float], labels: Labels) -> dict[str, Any]:
     """Return the record of what `LeaveOutKernel.write_log` wrote; ``labels`` are those that could be shown."""
     numbers = iter(draw_log)
-    sums, following, groups = (list(islice(numbers, int(next(numbers)))) for _ in range(3))
+    sums, next_ranks, groups = (list(islice(numbers, int(next(numbers)))) for _ in range(3))
     record: dict[str, Any] = {}
     if sums:
         record["sums"] = sums
-    if following:
-        record["next"] = labels.decode(following)
+    if next_ranks:
+        record["next"] = labels.decode(next_ranks)
     if groups:
         record["groups"] = [int(n_ranks) for n_ranks in groups]
         key = "tied" if next(numbers) > 0.0 else "untied"
@@ -51,30 +51,29 @@ def leave_out_distribution(
         eligible: the labels that could be shown.
         sets: the sets for one order of tied labels, with their probabilities, if not by leaving out ranks.
     """
-    following, m = record.get("next", ()), len(top)
-    ranked = [*top, *following]
+    next_ranks, m = record.get("next", ()), len(top)
+    ranked = [*top, *next_ranks]
     if sets is None:
         sets = [
             ([label for rank, label in enumerate(ranked) if rank - 1 not in left_out][:m], probability)
-            for left_out, probability in intervals_hit(record.get("sums", ()), len(following) or 2)
+            for left_out, probability in hit_intervals(record.get("sums", ()), len(next_ranks) or 2)
         ]
-    if "groups" not in record:
-        return Mixture(eligible, m, sets, record["uniform"])
-    return TiedSets(eligible, m, sets, _tied_labels(record, ranked, eligible), record["uniform"])
+    ties = _tied_labels(record, ranked, eligible) if "groups" in record else ()
+    return Mixture(eligible, m, sets, record["uniform"], ties=ties)
 
 
-def intervals_hit(sums: Sequence[float], most: int) -> list[tuple[list[int], float]]:
-    """Return which of the intervals between ``sums`` are hit by u, and with ``most`` = 2 also by u + 1.
+def hit_intervals(sums: Sequence[float], n_points: int) -> list[tuple[list[int], float]]:
+    """Return which of the intervals between ``sums`` are hit by u, and with two points by u + 1, too.
 
     Returns:
-        For each stretch of u in which they are the same: their numbers, and its probability.
+        For each stretch of u in which they are the same: the numbers of the intervals, and its probability.
     """
     edges = [0.0, *sums]
-    cuts = sorted({0.0, 1.0, *(c - j for c in edges for j in range(most) if 0.0 < c - j < 1.0)})
+    cuts = sorted({0.0, 1.0, *(c - j for c in edges for j in range(n_points) if 0.0 < c - j < 1.0)})
     stretches = []
     for low, high in pairwise(cuts):
         u = (low + high) / 2
-        numbers = [bisect_right(edges, u + j) - 1 for j in range(most)]
+        numbers = [bisect_right(edges, u + j) - 1 for j in range(n_points)]
         stretches.append(([i for i in numbers if i < len(sums)], high - low))
     return stretches
 
@@ -84,11 +83,11 @@ def _tied_labels(
 ) -> list[list[Label]]:
     """Return the labels of each group of ties, in the order of the ranks."""
     if "tied" in record:
-        behind = record["tied"]
+        behind_ranked = record["tied"]
     else:
         others = {*ranked, *record["untied"]}
-        behind = [label for label in eligible if label not in others]
-    places = iter(ranked)
-    groups = [list(islice(places, n_ranks)) for n_ranks in record["groups"]]
-    groups[-1] += behind
+        behind_ranked = [label for label in eligible if label not in others]
+    ranks = iter(ranked)
+    groups = [list(islice(ranks, n_ranks)) for n_ranks in record["groups"]]
+    groups[-1] += behind_ranked
     return groups

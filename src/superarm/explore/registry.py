@@ -46,7 +46,7 @@ def distribution_of(decision: Decision, labels: Sequence[Label] | None = None) -
 
     Args:
         decision: of a learner or a rule, or from a log.
-        labels: all labels; a decision that was stored knows only those it names.
+        labels: all labels; a decision that was stored has only those it names.
 
     >>> import superarm as sa
     >>> learner = sa.SetLogit(n_labels=4, n_features=2, set_size=2)

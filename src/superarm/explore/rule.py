@@ -1,6 +1,6 @@
 """Rule: how a set is chosen from scores. With a learner, or alone on the scores of any model.
 
-A rule is a kernel that chooses in compiled code (native/rule.pxd says how), and around it, in plain Python: its
+A rule is a kernel that chooses in compiled code (native/rule.pxd), and around it, in plain Python: its
 parameters, what a Decision records of it, and from that record, how probable any set was.
 """
 
@@ -62,8 +62,8 @@ class Rule(Parametrised, ABC):
     """
 
     name: ClassVar[str]  # in records and spec files
-    single_label: ClassVar[bool] = False  # it knows only m = 1
-    promises_coverage: ClassVar[bool] = False  # it has `use_coverage`, `coverage_at` and `edge`
+    single_label: ClassVar[bool] = False  # its sets have one label
+    promises_coverage: ClassVar[bool] = False  # it has `use_coverage` and `coverage_at`
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     label_keys: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
@@ -71,7 +71,7 @@ class Rule(Parametrised, ABC):
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "use_coverage"),
         *("without_promise", "count_answer"),
-        *("coverage_at", "edge", "report_problem", "unlabelled", "with_state_of"),
+        *("coverage_at", "report_problem", "unlabelled", "with_state_of"),
     }
 
     def __init__(
@@ -116,7 +116,7 @@ class Rule(Parametrised, ABC):
 
         Args:
             draw_log: what the kernel wrote down.
-            labels: those that could be shown; the rule knows them by their positions.
+            labels: those that could be shown; in ``draw_log`` they are positions among these.
         """
         return {**self.to_dict(), **({"draw_log": draw_log.tolist()} if len(draw_log) else {})}
 
@@ -146,13 +146,6 @@ class Rule(Parametrised, ABC):
         """
         raise _no_promise(coverage, owner)
 
-    def edge(self, kernel: Any, coverage: float | None, owner: str) -> float:
-        """Return the least probability that ``kernel`` shows at this ``coverage``; ``None`` is the rule's own.
-
-        ``owner`` is whose rule it is, for messages.
-        """
-        raise _no_promise(coverage, owner)
-
     def report_problem(self, kernel: Any) -> None:
         """Warn of a promise that ``kernel`` cannot keep, or raise what the rule raised, after answers."""
         return  # most rules have none
@@ -167,8 +160,8 @@ class Rule(Parametrised, ABC):
     @property
     def params(self) -> dict[str, Any]:
         """Its own parameters: all but set_size, seed and labels."""
-        own = parameters(type(self)).keys() - parameters(Rule).keys()
-        return {name: getattr(self, name) for name in parameters(type(self)) if name in own}
+        common = parameters(Rule)
+        return {name: getattr(self, name) for name in parameters(type(self)) if name not in common}
 
     def to_dict(self) -> dict[str, Any]:
         """Return its name and parameters, as `rule_from` reads them."""
@@ -350,7 +343,7 @@ class Rule(Parametrised, ABC):
         return decision
 
     def _core_for(self, k: int) -> Any:
-        """Return what decides by k scores; with another k than before, a new core that goes on from the old one."""
+        """Return the core for k scores; with another k than before, a new one that continues from the old state."""
         core = self._core
         if core is None:
             self._core = self._make_core(k)

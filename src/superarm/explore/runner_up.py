@@ -36,12 +36,12 @@ from superarm.errors import InvalidInput
 from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.leave_out import (
     LABEL_KEYS,
-    intervals_hit,
+    hit_intervals,
     leave_out_distribution,
     leave_out_record,
 )
 from superarm.explore.rule import Rule, RuleParams
-from superarm.explore.scores import label_order
+from superarm.explore.scores import label_order_entry
 from superarm.native.rule import RuleKernel
 from superarm.native.runner_up import RunnerUpKernel
 from superarm.parameters import check_share
@@ -100,7 +100,7 @@ class RunnerUp(Rule):
         cost, *written = draw_log.tolist()
         record |= {"cost": cost, **leave_out_record(written, labels)}
         if "next" not in record:  # m = 1: a sum for each label, in this order
-            record |= label_order(labels)
+            record |= label_order_entry(labels)
         return record
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:
@@ -115,5 +115,5 @@ class RunnerUp(Rule):
         if m > 1:
             return leave_out_distribution(record, top, eligible)
         labels = record.get("order", eligible)
-        sets = [([labels[i] for i in hit] or top, p) for hit, p in intervals_hit(record["sums"], 1)]
+        sets = [([labels[i] for i in hit] or top, p) for hit, p in hit_intervals(record["sums"], 1)]
         return leave_out_distribution(record, top, eligible, sets)

@@ -1,11 +1,11 @@
-"""Facts, in one order, kept: what happened outside; and one function that makes a model of them.
+"""What has happened, as events in one order; and the Projector, which makes the model and the totals of them.
 
-events.py      the kinds of events, and the chain of their digests
-store.py       JournalStore: append, read on, look up by id, snapshot, erase; sqlite.py and postgres.py implement it,
+events.py      the kinds of events, and the chain of their digests; records.py: all events about one decision
+store.py       JournalStore: append, read, look up by id, snapshot, erase; sqlite.py and postgres.py implement it,
                backends.py picks one by the address of the journal
-projector.py   Projector: events in, model and totals.py out; the same lines for serving, learning, replay, shadows
-replay.py      a journal's past, done again and compared; verify.py, backup.py, export.py, move.py
-changes.py     what an operator changes while a service runs
+projector.py   Projector: events in, model (learning.py) and totals (totals.py) out, for serving, replay and shadows
+replay.py      the events applied again, and compared; verify.py, backup.py, export.py, move.py
+create.py      what a new journal is made for; changes.py: what an operator changes while a service runs
 """
 
 import importlib.util

@@ -39,6 +39,13 @@ class OperatorSettings(Struct):
     def was_frozen_at(self, seq: int) -> bool:
         return bisect_right(self.freeze_toggles, seq) % 2 == 1
 
+    def set_frozen(self, frozen: bool, seq: int) -> bool:
+        """Freeze or unfreeze learning with event ``seq``; return whether that changes anything."""
+        if frozen == self.frozen:
+            return False
+        self.freeze_toggles.append(seq)
+        return True
+
 
 class OperatorRequest(Struct, forbid_unknown_fields=True, tag_field="what", omit_defaults=True):
     """What an operator asks for: a change, or to erase something."""
@@ -106,10 +113,7 @@ class Freeze(Change, tag="freeze"):
     def apply(
         self, settings: OperatorSettings, learner: Learner, seq: int, store: JournalStore
     ) -> Learner | None:
-        if settings.frozen:
-            return None
-        settings.freeze_toggles.append(seq)
-        return learner
+        return learner if settings.set_frozen(True, seq) else None
 
 
 class Unfreeze(Change, tag="unfreeze"):
@@ -118,10 +122,7 @@ class Unfreeze(Change, tag="unfreeze"):
     def apply(
         self, settings: OperatorSettings, learner: Learner, seq: int, store: JournalStore
     ) -> Learner | None:
-        if not settings.frozen:
-            return None
-        settings.freeze_toggles.append(seq)
-        return learner
+        return learner if settings.set_frozen(False, seq) else None
 
 
 class SetExplore(Change, tag="set_explore"):

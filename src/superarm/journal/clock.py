@@ -1,7 +1,7 @@
 """The time of events: by the clock of the one process that writes a file, or by the database's for all processes.
 
-Both are counted on by a steady clock, so a system clock that is set while a service runs neither switches timeouts
-off nor expires everything at once.
+Between two looks at that clock a steady one counts, so a system clock that is set while a service runs neither stops
+timeouts nor expires everything at once.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ import time
 from collections.abc import Callable
 
 SLEW = 0.1  # seconds by which the time follows a system clock that was set, in each second
-SLOW = 0.5  # seconds; a query for the time that took longer is too inexact
-AHEAD, BEHIND = 30 * 86_400.0, 3_600.0  # seconds that a start may come after, or before, the last event
+MAX_QUERY_SECONDS = 0.5  # seconds; a query for the time that took longer is too inexact
+MAX_AHEAD, MAX_BEHIND = (
+    30 * 86_400.0,
+    3_600.0,
+)  # seconds that a start may come after, or before, the last event
 
 
 def steady_seconds() -> float:
@@ -49,11 +52,11 @@ class DatabaseClock:
     the last query by its own steady clock. The clock of the process itself plays no part.
 
     Args:
-        ask: asks the database.
+        query: returns the time of the database.
     """
 
-    def __init__(self, ask: Callable[[], float]) -> None:
-        self._ask = ask
+    def __init__(self, query: Callable[[], float]) -> None:
+        self._query = query
         self._offset: float | None = None
         self.update()
 
@@ -64,9 +67,9 @@ class DatabaseClock:
     def update(self) -> None:
         """Ask the database for the time; an answer that took long is not used."""
         sent = steady_seconds()
-        answer = self._ask()
+        answer = self._query()
         received = steady_seconds()
-        if self._offset is None or received - sent < SLOW:
+        if self._offset is None or received - sent < MAX_QUERY_SECONDS:
             self._offset = answer - (sent + received) / 2.0
 
 
@@ -77,7 +80,7 @@ def clock_problem(now: float, last: float) -> str | None:
         now: its time, at the start.
         last: the time of the journal's last event; 0 if there is none.
     """
-    if last == 0.0 or -BEHIND <= now - last <= AHEAD:
+    if last == 0.0 or -MAX_BEHIND <= now - last <= MAX_AHEAD:
         return None
     hours = abs(now - last) / 3_600.0
     distance = f"{hours:.0f} hours" if hours < 48.0 else f"{hours / 24.0:.0f} days"

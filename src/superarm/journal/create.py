@@ -10,9 +10,10 @@ from pathlib import Path
 from superarm._types import JsonObject
 from superarm.errors import Description, InvalidInput
 from superarm.journal.errors import JournalMismatch
-from superarm.journal.snapshots import import_user_classes, is_user_class, made_by, model_bytes
+from superarm.journal.snapshots import made_by, model_bytes
 from superarm.journal.store import Snapshot
 from superarm.journal.totals import Totals
+from superarm.journal.user_learners import import_user_classes, is_user_class
 from superarm.learners import Learner, Scores, SetLogit, load
 from superarm.learners.registry import make, parse
 
@@ -59,9 +60,15 @@ def _check_same(source: object, expected: JsonObject, given: JsonObject) -> None
 
 def new_journal(options: JournalOptions, model: str | Path | None) -> tuple[JsonObject, Snapshot]:
     """Return the meta and the first snapshot of a new journal."""
-    learner, spec = _from_options(options) if model is None else _from_model(options, model)
+    learner = _from_options(options) if model is None else _from_model(options, model)
     now, fixed = time.time(), _fixed_by(learner)
-    meta = {"kind": "service", "learner": spec, "id": learner.id, "made": now, **fixed}
+    meta = {
+        "kind": "service",
+        "learner": options.learner or learner.name,
+        "id": learner.id,
+        "made": now,
+        **fixed,
+    }
     meta |= {"columns": options.columns, "group": options.group}
     return meta, Snapshot(0, now, {"model": model_bytes(learner)}, Totals().to_dict(), made_by())
 
@@ -73,7 +80,8 @@ def _fixed_by(learner: Learner) -> JsonObject:
     return {"labels": list(learner.label_set.all()), **fixed, "coverage": promised}
 
 
-def _from_model(options: JournalOptions, model: str | Path) -> tuple[Learner, str]:
+def _from_model(options: JournalOptions, model: str | Path) -> Learner:
+    """Return the learner of a model file, with the labels, the sizes and the share of uniform sets of a journal."""
     if options.learner is not None:
         import_user_classes(options.learner)  # before they can be loaded
     learner = load(model)
@@ -98,7 +106,7 @@ def _from_model(options: JournalOptions, model: str | Path) -> tuple[Learner, st
         and not (learner.nondefault_params | params).keys() & OVERRIDE_DEFAULT_UNIFORM
     ):
         learner = learner.with_params(uniform=DEFAULT_UNIFORM)
-    return learner, spec
+    return learner
 
 
 def _with_sizes(learner: Learner, options: JournalOptions) -> Learner:
@@ -111,7 +119,8 @@ def _with_sizes(learner: Learner, options: JournalOptions) -> Learner:
     return learner
 
 
-def _from_options(options: JournalOptions) -> tuple[Learner, str]:
+def _from_options(options: JournalOptions) -> Learner:
+    """Return a new learner."""
     if options.labels is None:
         raise InvalidInput("superarm serve needs --labels for a new journal")
     spec, given = options.learner or "set-logit", options.given()
@@ -123,4 +132,4 @@ def _from_options(options: JournalOptions) -> tuple[Learner, str]:
     learner = make(spec, **params)
     if options.columns is not None:
         learner.use_columns(options.columns)
-    return learner, spec
+    return learner

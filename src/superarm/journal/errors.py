@@ -8,7 +8,7 @@ SuperarmError
     └── JournalUnavailable               it cannot be written at the moment; try again later
         └── JournalFull                  ... because its disk, or its size limit, is full
 
-OtherEventsFirst (inside a service, which then looks again): events that must follow a certain one were not written
+OtherEventsFirst, inside a service: events that must follow a certain one were not written; it decides them again
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from hashlib import sha256
 from math import isnan, nan
 from struct import Struct as Packer
 from struct import error as struct_error
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec import MsgspecError, Struct
@@ -38,13 +38,10 @@ from msgspec.structs import astuple
 from orjson import dumps as dumps  # for packages that do not ask for the extra themselves
 from orjson import loads as loads
 
-from superarm._types import Array, JsonObject
+from superarm._types import JsonObject
 from superarm.data.rows import AnyRow, Row
 from superarm.decisions import Decision
 from superarm.journal.errors import JournalDamaged
-
-if TYPE_CHECKING:
-    from superarm.learners import Learner
 
 
 class EventKind(IntEnum):
@@ -130,14 +127,14 @@ class Event(Struct, eq=False):
     content_digest: bytes = b""  # of x and context; empty where there never were any
     chain_digest: bytes = b""  # of the chain up to this event
     erased: int | None = None  # the number of the event that asked to erase x and context
-    live_decision: Decision | None = None  # itself, if this process made it
     _body: Any = None
-    _draw_log: Array | None = None
 
     @classmethod
     def new(cls, time: float, kind: int, body: Any, id_: str = "") -> Event:
         """Return an event without content, to be appended."""
-        return cls(0, time, kind, id_, None, None, encode(body), _body=body)
+        return cls(
+            seq=0, time=time, kind=kind, id=id_, x=None, context=None, body_json=encode(body), _body=body
+        )
 
     @property
     def body(self) -> Any:
@@ -179,16 +176,6 @@ class Event(Struct, eq=False):
         """Return the row of a decision that was not erased."""
         assert self.x is not None
         return unpack_row(self.x, self.body.row_layout)
-
-    def draw_log(self, learner: Learner) -> Array:
-        """Return the draw log of a decision: what moves the rule of its learner."""
-        if self.body.rule["name"] != learner.rule.name:  # another rule has taken its place
-            return np.zeros(0)
-        if self._draw_log is None and self.live_decision is not None:
-            self._draw_log = np.frombuffer(self.live_decision.draw_log)
-        elif self._draw_log is None:
-            self._draw_log = np.asarray(learner.rule.draw_log_from(self.body.rule), np.float64)
-        return self._draw_log
 
     def to_decision(self, learner: str) -> Decision:
         """Return the Decision of a learner with that id; without a row if that was erased."""
@@ -278,14 +265,13 @@ def decision_event(time: float, id_: str, decision: Decision, context: bytes | N
     packed = pack_row(x)
     content = digest_content(packed, context)
     return Event(
-        0,
-        time,
-        DECISION,
-        id_,
-        packed,
-        context,
-        encode(body),
-        content,
-        live_decision=decision,
+        seq=0,
+        time=time,
+        kind=DECISION,
+        id=id_,
+        x=packed,
+        context=context,
+        body_json=encode(body),
+        content_digest=content,
         _body=body,
     )

@@ -18,8 +18,8 @@ from pathlib import Path
 from orjson import loads
 
 from superarm.journal.events import DECISION, OUTCOME
-from superarm.journal.snapshots import check_kind
 from superarm.journal.store import JournalStore
+from superarm.journal.user_learners import check_is_service_journal
 from superarm.logs.writer import Writer
 
 
@@ -31,7 +31,7 @@ def export(store: JournalStore, path: str | Path) -> tuple[int, int]:
     Returns:
         How many decisions were written, and how many were left out since their features were erased.
     """
-    check_kind(store.meta())
+    check_is_service_journal(store.meta())
     outcomes = {event.id: event.body for event in store.events() if event.kind == OUTCOME}
     learner, n_erased = store.meta()["learner"], 0
     with Writer(path) as log:

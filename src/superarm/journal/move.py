@@ -6,14 +6,15 @@ Both have the same events in the same order, so there is nothing to compute. The
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from superarm.errors import InvalidInput
 from superarm.journal.events import DECISION
 from superarm.journal.postgres import PostgresStore, execute_all
-from superarm.journal.postgres_connection import Address, database_errors
+from superarm.journal.postgres_connection import Address, Connection, database_errors
 from superarm.journal.postgres_schema import ROUND_BLOCK, make_tables
-from superarm.journal.snapshots import import_user_learner, learner_from_bytes
+from superarm.journal.snapshots import learner_from_bytes
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.statements import (
     COLUMNS,
@@ -22,6 +23,7 @@ from superarm.journal.statements import (
     meta_statements,
     snapshot_statements,
 )
+from superarm.journal.user_learners import import_user_learner
 
 COLUMN_TYPES = ["int8", "float8", "int2", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "int8"]
 
@@ -34,8 +36,7 @@ def move(
     on_progress: Callable[[int], object] | None = None,
 ) -> int:
     """Move a journal that no service holds to an empty database; return how many events it has."""
-    source = SqliteStore(path)  # holds the lock: no service can write it meanwhile
-    try:
+    with closing(SqliteStore(path)) as source:  # holds the lock: no service can write it meanwhile
         import_user_learner(source.meta(), learner)
         if PostgresStore.exists(address):
             wanted = "a database without a superarm journal"
@@ -44,30 +45,40 @@ def move(
         connecting = address.connect("superarm move", patience=0.0)
         with connecting as connection, database_errors(address), connection.transaction():
             execute_all(connection, meta_statements(source.meta()))
-            rounds = 0
-            with connection.cursor().copy(f"COPY events ({COLUMNS}) FROM STDIN (FORMAT BINARY)") as copy:
-                copy.set_types(COLUMN_TYPES)
-                for event in source.events():
-                    copy.write_row(event.values)
-                    if event.kind == DECISION:
-                        rounds = max(rounds, event.body.round + 1)
-                    if on_progress is not None:
-                        on_progress(1)
-            head, after = source.head(), 0
-            connection.execute("INSERT INTO head VALUES (true, %s, %s, %b)", head)
-            while waiting := source.pending(5_000, after):
-                connection.cursor().executemany("INSERT INTO pending VALUES (%s, %s, %s)", waiting)
-                after = waiting[-1].seq
-            for info in source.snapshots():
-                snapshot = source.snapshot(info.seq)
-                chain = source.digest_at(info.seq)
-                execute_all(connection, snapshot_statements(snapshot, chain, pinned=info.pinned))
-                rounds = max(rounds, learner_from_bytes(snapshot.parts["model"]).round)
+            rounds = max(_copy_events(source, connection, on_progress), _copy_snapshots(source, connection))
             for key in (ERASED, CONTENT_FREE_UNTIL):
                 connection.execute("INSERT INTO progress VALUES (%s, %s)", (key, source.progress(key)))
-            connection.execute(
-                "SELECT setval('rounds', %s, false)", (-(-rounds // ROUND_BLOCK) * ROUND_BLOCK,)
-            )
-            return head.seq
-    finally:
-        source.close()
+            first_round = -(-rounds // ROUND_BLOCK) * ROUND_BLOCK
+            connection.execute("SELECT setval('rounds', %s, false)", (first_round,))
+        return source.head().seq
+
+
+def _copy_events(
+    source: SqliteStore, connection: Connection, on_progress: Callable[[int], object] | None
+) -> int:
+    """Copy all events and what says how far they go; return the first round that no decision has."""
+    rounds, after = 0, 0
+    with connection.cursor().copy(f"COPY events ({COLUMNS}) FROM STDIN (FORMAT BINARY)") as copy:
+        copy.set_types(COLUMN_TYPES)
+        for event in source.events():
+            copy.write_row(event.values)
+            if event.kind == DECISION:
+                rounds = max(rounds, event.body.round + 1)
+            if on_progress is not None:
+                on_progress(1)
+    connection.execute("INSERT INTO head VALUES (true, %s, %s, %b)", source.head())
+    while waiting := source.pending(5_000, after):
+        connection.cursor().executemany("INSERT INTO pending VALUES (%s, %s, %s)", waiting)
+        after = waiting[-1].seq
+    return rounds
+
+
+def _copy_snapshots(source: SqliteStore, connection: Connection) -> int:
+    """Copy all snapshots; return the first round that none of their models has."""
+    rounds = 0
+    for info in source.snapshots():
+        snapshot = source.snapshot(info.seq)
+        statements = snapshot_statements(snapshot, source.digest_at(info.seq), pinned=info.pinned)
+        execute_all(connection, statements)
+        rounds = max(rounds, learner_from_bytes(snapshot.parts["model"]).round)
+    return rounds

@@ -19,11 +19,11 @@ from typing import Any
 from superarm._types import JsonObject
 from superarm.journal.clock import DatabaseClock
 from superarm.journal.errors import JournalMismatch, OtherEventsFirst
-from superarm.journal.events import OUTCOME, TIMEOUT, Event, chain_start
-from superarm.journal.postgres_connection import Address, Connection, database_errors, psycopg
+from superarm.journal.events import CHANGE, OUTCOME, TIMEOUT, Event, chain_start
+from superarm.journal.postgres_connection import Address, Connection, database_errors
 from superarm.journal.postgres_schema import ADVISORY_LOCK, ROUND_BLOCK, check_database, make_tables
 from superarm.journal.statements import Statement, new_journal_statements
-from superarm.journal.store import Head, JournalStore, Snapshot
+from superarm.journal.store import PROBE_BYTES, Head, JournalStore, Snapshot
 from superarm.native import cpu_level
 
 # without kinds it writes nothing: where another event than the given one is the last
@@ -39,7 +39,7 @@ class PostgresStore(JournalStore):
         journal: its address, ``postgresql://user@host/name``.
         read_only: one moment of it, for replay, verify and export.
         patience: seconds that a statement may take before it counts as failed.
-        application: the name of its connections; `service_application` for a process that serves.
+        application: the name of its connections; `new_application_name` for a process that serves.
     """
 
     shared = True
@@ -58,8 +58,6 @@ class PostgresStore(JournalStore):
         self._clock: DatabaseClock | None = None
         self._rounds: Iterator[int] = iter(())
         self._does_upkeep_until = 0.0
-        # what a full disk has refused: it is full until these can be written
-        self._refused_by_full_disk: list[Event] = []
         self._read_connection: Connection | None = None
         self._per_thread = local()  # each thread has a connection of its own
         self._opened: set[Connection] = set()
@@ -147,15 +145,11 @@ class PostgresStore(JournalStore):
             connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (ADVISORY_LOCK,))
             return execute_all(connection, statements)
 
-    def append(self, events: Sequence[Event], *, after: int | None = None) -> list[Event]:
+    def append(self, events: Sequence[Event], *, only_after: int | None = None) -> list[Event]:
         if not events:
             return []
         with self.writing() as connection:
-            try:
-                row = connection.execute(APPEND, _columns(events, after), binary=True).fetchone()
-            except psycopg.errors.DiskFull:
-                self._refused_by_full_disk = list(events)
-                raise
+            row = connection.execute(APPEND, _append_arguments(events, only_after), binary=True).fetchone()
         assert row is not None
         if row[0] is None:
             raise OtherEventsFirst
@@ -173,14 +167,13 @@ class PostgresStore(JournalStore):
     def check(self) -> None:
         with self.writing() as connection:
             check_database(connection, self.address)
-            connection.execute(APPEND, _columns(()), binary=True)
+            connection.execute(APPEND, _append_arguments(()), binary=True)
 
     def reopen(self) -> None:
         self.check()
-        if self._refused_by_full_disk:  # there is room when these can be written; they are taken back
-            with self.writing() as connection, connection.transaction(force_rollback=True):
-                connection.execute(APPEND, _columns(self._refused_by_full_disk), binary=True)
-            self._refused_by_full_disk = []
+        large = Event.new(0.0, CHANGE, "x" * PROBE_BYTES)  # a full disk has room for a small one, perhaps
+        with self.writing() as connection, connection.transaction(force_rollback=True):
+            connection.execute(APPEND, _append_arguments([large]), binary=True)
 
     # ------------------------------------------------------------ reading
 
@@ -206,7 +199,7 @@ class PostgresStore(JournalStore):
         return round_
 
     def begin_upkeep(self) -> bool:
-        """Return whether this process is to do it: the first that asks, half a second after another did."""
+        """Return whether this process is to do it: the first to claim it, half a second after another has."""
         self.clock().update()
         if monotonic() >= self._does_upkeep_until:
             with self.writing() as connection:
@@ -248,7 +241,7 @@ FROM pg_stat_activity WHERE datname = current_database() AND application_name LI
 GROUP BY application_name ORDER BY 3"""
 
 
-def service_application() -> str:
+def new_application_name() -> str:
     """Return the name of the connections of a process that serves: at most 63 letters."""
     process = f"{socket.gethostname()[:24]}-{os.getpid()}-{secrets.token_hex(2)}"
     return f"{SERVES} {process} {cpu_level()}"
@@ -263,11 +256,12 @@ def execute_all(connection: Connection, statements: Iterable[Statement]) -> list
     return [connection.execute(sql.replace("?", "%s"), values).rowcount for sql, values in statements]
 
 
-def _columns(events: Sequence[Event], after: int | None = None) -> list[Any]:
+def _append_arguments(events: Sequence[Event], only_after: int | None = None) -> list[Any]:
+    """Return the values of `APPEND`."""
     names = ("kind", "id", "x", "context", "body_json", "content_digest")
     return [
         [event.time for event in events],
-        after,
+        only_after,
         *([getattr(event, name) for event in events] for name in names),
         [event.own_digest() for event in events],
         [event.body.target_seq if event.kind in (OUTCOME, TIMEOUT) else None for event in events],

@@ -19,8 +19,6 @@ require_extra("postgres")
 import psycopg  # noqa: E402
 from psycopg import conninfo  # noqa: E402
 
-__all__ = ["Address", "Connection", "database_errors", "psycopg"]
-
 SECRETS = ("password", "sslpassword")
 CONNECT_SECONDS = 2  # the least that libpq knows
 GRACE_SECONDS = 1.0  # for the server's own timeout, before it counts as silent
@@ -98,9 +96,9 @@ class Address:
             f"-c statement_timeout={wait} -c lock_timeout=0 -c idle_in_transaction_session_timeout={wait}"
         )
         user_options = self._info.get("options", "")
-        # whatever the environment says, and whatever the database is in: both sides use UTF-8
+        # UTF-8, whatever encoding the environment or the database has
         options = {**OPTIONS, **self._info, "application_name": application, "client_encoding": "UTF8"}
-        # no statement here is worth compiling, whatever the estimates of rows say that nobody has counted
+        # no statement here is worth compiling, though estimates of rows may say so before ANALYZE has run
         return options | {"options": f"{user_options} {timeouts} -c jit=off -c search_path=superarm".strip()}
 
 

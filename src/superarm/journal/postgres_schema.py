@@ -4,7 +4,7 @@ Beside the tables that all journals have (statements.py):
 
 format      the number of the tables
 head        one row: the last event. Whoever appends holds it, in one call of `append`, so the order is one, without
-            holes, and nobody who is paused can hold it
+            holes, and a client that is paused does not hold it
 rounds      a sequence that hands out blocks of rounds
 """
 

@@ -15,14 +15,13 @@ from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.changes import change_of
 from superarm.journal.errors import JournalDamaged
-from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, DecisionBody, Event
-from superarm.journal.records import DecisionRecord, Records, StagedEvent
+from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, Event
+from superarm.journal.learning import draw_log, label_number, learn_answer, take_decision
+from superarm.journal.records import DecisionRecord, RecordCache
 from superarm.journal.shadows import Shadow, make_shadows
 from superarm.journal.snapshots import learner_from_bytes
 from superarm.journal.store import READ_BATCH, JournalStore, Snapshot
 from superarm.journal.totals import Totals
-from superarm.journal.update_batch import UpdateBatch
-from superarm.learners import Learner
 
 
 class ContentErased(Exception):
@@ -46,6 +45,7 @@ class Projector:
         erase_content: erases content, before the events after the erasure are applied; None to erase nothing.
         learner, totals, shadows: as of event ``seq``.
         is_intact: False after an error in the midst of some events.
+        broken_snapshots: newer ones than that where it began, which cannot be read.
         loaded_snapshots: those that were loaded on the way, since events before them were erased.
     """
 
@@ -56,28 +56,30 @@ class Projector:
         self._group_column: str | None = meta.get("group")
         self._promised: float | None = meta.get("coverage")
         self._spec = str(meta["learner"])
-        self.records = Records(store)
+        self.records = RecordCache(store)
         self.shadows: dict[str, Shadow] = {}
+        self.broken_snapshots: tuple[int, ...] = ()
         self.loaded_snapshots: list[int] = []
         self.load(snapshot)
         if shadows:
             self.shadows = self._load_shadows(shadows, snapshot)
 
     @classmethod
-    def newest(cls, store: JournalStore, shadows: Sequence[str] = ()) -> tuple[Projector, list[int]]:
-        """Return a projector as of the newest snapshot that can be read, and the snapshots that cannot be."""
+    def newest(cls, store: JournalStore, shadows: Sequence[str] = ()) -> Projector:
+        """Return a projector as of the newest snapshot that can be read."""
         broken: list[int] = []
         for info in reversed(store.snapshots()):
             try:
-                return cls(store, store.snapshot(info.seq), shadows), broken
+                projector = cls(store, store.snapshot(info.seq), shadows)
+                projector.broken_snapshots = tuple(broken)
+                return projector
             except JournalDamaged:  # an older one, and more events, give the same bits
                 broken.append(info.seq)
         raise JournalDamaged(f"journal {store.name} has no snapshot that can be read")
 
     def load(self, snapshot: Snapshot) -> None:
         """Take over a snapshot."""
-        self._set_learner(learner_from_bytes(snapshot.parts["model"]))
-        self._staged: list[StagedEvent] = []  # those that the next `_learn_staged` learns and counts
+        self.learner = learner_from_bytes(snapshot.parts["model"])
         self.totals = Totals.from_dict(snapshot.totals)
         self.seq, self.is_intact = snapshot.seq, True
         self.records.clear()
@@ -100,26 +102,18 @@ class Projector:
 
     # ------------------------------------------------------------ moving on
 
-    def catch_up(
-        self,
-        until: int | None = None,
-        on_progress: Callable[[int], object] | None = None,
-        following: Sequence[Event] = (),
-    ) -> None:
+    def catch_up(self, until: int | None = None, following: Sequence[Event] = ()) -> None:
         """Project the events up to ``until``, or to the end; erased ones by way of the next snapshot.
 
         Args:
-            until: the number of the last event to project.
-            on_progress: called with the number of events projected since the last call.
-            following: the events after ``until``, which need not be read.
+            until: the number of the last event to read.
+            following: the events after it, which this process has just written and need not read.
         """
         while True:
             events = chain(self.store.events(self.seq, until), following)
             try:
                 while chunk := list(islice(events, READ_BATCH)):
                     self.project(chunk)
-                    if on_progress is not None:
-                        on_progress(len(chunk))
                 return
             except ContentErased as erased:
                 if following:  # the next snapshot may be of a later event
@@ -138,26 +132,22 @@ class Projector:
                 return
         raise JournalDamaged(f"event {seq} was erased, and no snapshot after it is left", event=seq)
 
-    def project(self, events: Sequence[Event]) -> None:
-        """Apply these events, the next ones in order."""
+    def project(self, events: Sequence[Event], after_each: Callable[[], object] | None = None) -> None:
+        """Apply these events, the next ones in order; call ``after_each`` after each of them."""
         self._prefetch(events)
         self.is_intact = False  # an error from here on leaves some of them applied
         for event in events:
-            kind = event.kind
-            if kind == DECISION:
+            if event.kind == DECISION:
                 self._on_decision(event)
-            elif kind in (OUTCOME, TIMEOUT):
+            elif event.kind in (OUTCOME, TIMEOUT):
                 self._on_outcome(event)
-            else:
-                self._learn_staged()
-                if kind == CHANGE:
-                    self._on_change(event)
-                self.seq = event.seq
-                if kind == ERASURE and self.erase_content is not None:
-                    self.erase_content(event)
-        self._learn_staged()
-        if events:
-            self.seq = events[-1].seq
+            elif event.kind == CHANGE:
+                self._on_change(event)
+            self.seq = event.seq
+            if event.kind == ERASURE and self.erase_content is not None:
+                self.erase_content(event)
+            if after_each is not None:
+                after_each()
         self.is_intact = True
         self.records.trim()
 
@@ -166,78 +156,84 @@ class Projector:
     def _on_decision(self, event: Event) -> None:
         if event.x is None:
             raise ContentErased(event.seq)
-        record = DecisionRecord(event)
+        record, body = DecisionRecord(event), event.body
         try:
-            self._updates.add_decision(event)
+            take_decision(self.learner, event)
         except InvalidInput as error:  # it cannot follow the first row; a service writes no such decision
             self.totals.refuse(event.seq, str(error), error.field)
             self.totals.stats.refused += 1
         else:
-            self._staged.append(StagedEvent(event, record))
-        body = event.body
+            for shadow in self.shadows.values():
+                shadow.on_decision(event)
         self.totals.stats.count_decision(event.time, body.labels, body.top, record.propensity)
         self.records.put(record)
 
     def _on_outcome(self, event: Event) -> None:
-        """Stage an outcome or a timeout; the next `_learn_staged` learns it."""
-        record = self._record(event)
-        expired, erased, feedback = record.timeout, record.event.erased, self.learner.feedback
-        hit, label = event.body.hit, event.body.label
+        """Learn and count an outcome or a timeout."""
+        record, stats = self._record(event), self.totals.stats
         if event.kind == OUTCOME:
             record.outcome = event
-        elif record.outcome is None and expired is None:
+        elif record.closed_by is None:
             record.timeout = event
         else:
             return  # a timeout that comes too late to mean anything
-        named = self._can_learn_label(record.body, label)
-        learns, default_learnt = hit is not None and not self.totals.settings.frozen, False
-        if learns and expired is not None:
-            self._learn_staged()  # whether the default was learnt must be known
-            default_learnt = self.was_learnt(expired, record)
-            if default_learnt:
-                self._count_late_answer(record, hit, label if named else None)
-            learns = not default_learnt or self._says_more(event, expired, record)
-        staged = StagedEvent(event, record, learns)
-        if learns and record.event.seq in self.totals.refused_seqs:
-            staged.refusal = "its decision was refused"
-        elif learns and record.event.x is None:
-            if erased is not None and erased > event.seq:
-                raise ContentErased(event.seq)
-            staged.refusal = "its features were erased"
-        elif learns and default_learnt:
-            staged.refusal = self._learn_correction(record, hit, label if named else None)
-        elif learns and not named and "hit" not in feedback:
-            staged.refusal = "the label is disabled"
-        elif learns:
-            self._updates.add_answer(staged, label if named else None)
-        self._staged.append(staged)
+        label = self._label_to_learn(record, event.body.label)
+        if self._default_was_learnt(record) and self._can_be_learnt(event):
+            self._count_late_answer(record, event.body.hit, label)
+        learns = self.was_learnt(record)
+        refusal = self._learn(event, record, label) if learns else None
+        if refusal is not None:
+            self.totals.refuse(event.seq, refusal)
+            stats.refused += 1
+        stats.learnt += learns and refusal is None
+        if event.kind == TIMEOUT:
+            stats.timeouts += 1
+        else:
+            self._count_outcome(event, record)
+        self._show_to_shadows(event, record)
 
-    def was_learnt(self, event: Event, record: DecisionRecord) -> bool:
-        """Return whether an outcome or a timeout that was projected has moved the model."""
-        totals = self.totals
-        if (
-            event.body.hit is None
-            or event.seq in totals.refused_seqs
-            or totals.settings.was_frozen_at(event.seq)
-        ):
+    def was_learnt(self, record: DecisionRecord) -> bool:
+        """Return whether its outcome, or its timeout, has moved the model; before `_learn`, whether it is to."""
+        event = record.closed_by
+        if event is None or not self._can_be_learnt(event):
             return False
-        expired = record.timeout if event.kind == OUTCOME else None
-        return (
-            expired is None or not self.was_learnt(expired, record) or self._says_more(event, expired, record)
-        )
+        if record.expired is None or not self._default_was_learnt(record):
+            return True
+        # a late outcome may say more than the default
+        adds_label = self._label_to_learn(record, event.body.label) is not None
+        return adds_label or event.body.hit != record.expired.body.hit
 
-    def _says_more(self, outcome: Event, expired: Event, record: DecisionRecord) -> bool:
-        """Return whether there is more to learn from a late outcome than from the default of the timeout."""
-        late = outcome.body
-        return late.hit != expired.body.hit or self._can_learn_label(record.body, late.label)
+    def _can_be_learnt(self, event: Event) -> bool:
+        """Return whether an outcome or a timeout says something, at a time of learning, and was not refused."""
+        totals, seq = self.totals, event.seq
+        is_ignored = seq in totals.refused_seqs or totals.settings.was_frozen_at(seq)
+        return event.body.hit is not None and not is_ignored
 
-    def _can_learn_label(self, body: DecisionBody, label: str | None) -> bool:
-        """Return whether a label was named that can be learnt; one that could not be shown then is only a miss."""
+    def _default_was_learnt(self, record: DecisionRecord) -> bool:
+        """Return whether its outcome is a late one, and the default of the timeout was learnt before."""
+        return record.expired is not None and self._can_be_learnt(record.expired)
+
+    def _label_to_learn(self, record: DecisionRecord, label: str | None) -> str | None:
+        """Return the label that was named, if it can be learnt; one that could not be shown then is only a miss."""
         if label is None or "label" not in self.learner.feedback:
-            return False
-        if body.eligible is not None:
-            return label in body.eligible
-        return self._updates.number.get(label, body.n_labels) < body.n_labels
+            return None
+        eligible = record.body.eligible or self.labels[: record.body.n_labels]
+        return label if label in eligible else None
+
+    def _learn(self, event: Event, record: DecisionRecord, label: str | None) -> str | None:
+        """Learn an outcome or a timeout, with the ``label`` that can be learnt; return why it is refused, or None."""
+        decision = record.decision
+        if decision.seq in self.totals.refused_seqs:
+            return "its decision was refused"
+        if decision.x is None:
+            if decision.erased is not None and decision.erased > event.seq:
+                raise ContentErased(event.seq)
+            return "its features were erased"
+        if self._default_was_learnt(record):
+            return self._learn_correction(record, event.body.hit, label)
+        if label is None and "hit" not in self.learner.feedback:
+            return "the label is disabled"
+        return learn_answer(self.learner, decision, event, label)
 
     def _as_given(self, record: DecisionRecord) -> Decision:
         """Return the decision as a set that another learner chose; labels that came later were not eligible."""
@@ -245,7 +241,7 @@ class Projector:
         if eligible is None and body.n_labels < len(self.labels):
             eligible = list(self.labels[: body.n_labels])
         return Decision.given(
-            record.event.row(),
+            record.decision.row(),
             body.drawn,
             record.propensity or None,
             top=body.top,
@@ -255,22 +251,18 @@ class Projector:
 
     def _count_late_answer(self, record: DecisionRecord, hit: bool, label: str | None) -> None:
         """Count an answer for the promise, which the default that was learnt before it has not moved."""
-        learner = self.learner
-        number = -1 if label is None else self._updates.number[label]
-        learner.rule.count_answer(learner.core.rule, record.event.draw_log(learner), hit, number)
+        learner, log = self.learner, draw_log(self.learner, record.body)
+        learner.rule.count_answer(learner.core.rule, log, hit, label_number(learner, label))
 
     def _learn_correction(self, record: DecisionRecord, hit: bool, label: str | None) -> str | None:
-        """Learn the outcome of a decision whose default was learnt before; return why that was not possible."""
+        """Learn the outcome of a decision whose default was learnt before; return why that is not possible."""
         learner = self.learner
         try:
             given = self._as_given(record)
-            given.draw_log = learner.rule.without_promise(record.event.draw_log(learner)).tobytes()
+            given.draw_log = learner.rule.without_promise(draw_log(learner, record.body)).tobytes()
             if (label is None and "hit" not in learner.feedback) or not learner.learns_from(given):
                 return f"{learner.owner} learns from an answer once, and from no set but its own"
-            if label is None:
-                learner.update(given, hit=hit)
-            else:
-                learner.update(given, label=label)
+            learner.update(given, hit=hit if label is None else None, label=label)
         except SuperarmError as error:
             return str(error)
         return None
@@ -283,52 +275,24 @@ class Projector:
             self.totals.refuse(event.seq, str(error), error.field)
             return
         if learner is not None:
-            self._set_learner(learner)
+            self.learner = learner
         for shadow in self.shadows.values():
             shadow.add_labels(self.labels)
 
-    def _set_learner(self, learner: Learner) -> None:
-        self.learner, self._updates = learner, UpdateBatch(learner)
-
-    def _learn_staged(self) -> None:
-        """Learn what was gathered, in one compiled loop, and count it."""
-        self._updates.apply()
-        for staged in self._staged:
-            if staged.event.kind == DECISION:
-                for shadow in self.shadows.values():
-                    shadow.on_decision(staged.event)
-            else:
-                self._count_outcome(staged)
-        self._staged.clear()
-
-    def _count_outcome(self, staged: StagedEvent) -> None:
-        event, record, outcome, shown = staged.event, staged.record, staged.event.body, staged.record.body
-        tops: dict[str, Sequence[str] | None] = {}  # of the shadows
-        if staged.refusal is not None:
-            self.totals.refuse(event.seq, staged.refusal)
-        if event.kind == TIMEOUT:
-            self.totals.stats.count_timeout(staged)
-        else:
-            self.totals.stats.count_outcome(staged)
-            tops = {name: shadow.take_top(record.event.seq) for name, shadow in self.shadows.items()}
-        if record.event.x is None:
+    def _count_outcome(self, event: Event, record: DecisionRecord) -> None:
+        """Count an outcome, in time or late, with what the model's top set would have earned."""
+        shown, totals = record.body, self.totals
+        totals.stats.count_outcome(event, record)
+        if record.decision.x is None:
             return
-        if event.kind == OUTCOME:
-            self.totals.estimate.add(shown.top, shown.labels, shown.log_propensity, outcome.hit)
-            if self._counts_for_promise(shown.rule) and not self.totals.settings.frozen:
-                self.totals.stats.count_for_promise(
-                    outcome.hit, len(shown.labels), outcome.label, record.group(self._group_column)
-                )
-        was_refused = record.event.seq in self.totals.refused_seqs
-        if self.shadows and not self.totals.settings.frozen and not was_refused:
-            try:
-                given = self._as_given(record)
-            except Exception as error:  # nothing that shadows need may disturb the service
-                for shadow in self.shadows.values():
-                    shadow.stop_reason = shadow.stop_reason or repr(error)
-                return
-            for name, shadow in self.shadows.items():
-                shadow.on_outcome(staged, given, tops.get(name))
+        totals.estimate.add(
+            top=shown.top, shown=shown.labels, log_propensity=shown.log_propensity, hit=event.body.hit
+        )
+        if self._counts_for_promise(shown.rule) and not totals.settings.frozen:
+            group = record.group(self._group_column)
+            totals.stats.count_for_promise(
+                event.body.hit, size=len(shown.labels), right=event.body.label, group=group
+            )
 
     def _counts_for_promise(self, rule: JsonObject | None) -> bool:
         """Return whether the rule has warmed up, and has the coverage of the journal."""
@@ -351,6 +315,23 @@ class Projector:
         return record
 
     # ------------------------------------------------------------ shadows
+
+    def _show_to_shadows(self, event: Event, record: DecisionRecord) -> None:
+        """Let shadows learn an outcome or a timeout."""
+        tops: dict[str, list[str] | None] = {}
+        if event.kind == OUTCOME:
+            tops = {name: shadow.take_top(record.decision.seq) for name, shadow in self.shadows.items()}
+        was_refused = record.decision.seq in self.totals.refused_seqs
+        if not self.shadows or record.decision.x is None or self.totals.settings.frozen or was_refused:
+            return
+        try:
+            given = self._as_given(record)
+        except Exception as error:  # nothing that shadows need may disturb the service
+            for shadow in self.shadows.values():
+                shadow.stop_reason = shadow.stop_reason or repr(error)
+            return
+        for name, shadow in self.shadows.items():
+            shadow.on_outcome(event, record, given, tops.get(name))
 
     def _load_shadows(self, specs: Sequence[str], snapshot: Snapshot) -> dict[str, Shadow]:
         new_shadows = make_shadows(specs, self.learner)

@@ -1,16 +1,15 @@
-"""The record of a decision, put together from its events; the newest in memory; and events that wait to be learnt."""
+"""The record of a decision, put together from its events; and the newest of them, in memory."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import exp, inf
 from typing import TYPE_CHECKING
 
 from orjson import loads
 
-from superarm.groups import group_names
+from superarm.groups import group_name
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, DecisionBody, Event
 
 if TYPE_CHECKING:
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
 class DecisionRecord:
     """All events about one decision."""
 
-    __slots__ = ("event", "outcome", "timeout")
+    __slots__ = ("decision", "outcome", "timeout")
 
-    def __init__(self, event: Event, outcome: Event | None = None, timeout: Event | None = None) -> None:
-        self.event, self.outcome = event, outcome
+    def __init__(self, decision: Event, outcome: Event | None = None, timeout: Event | None = None) -> None:
+        self.decision, self.outcome = decision, outcome
         # a timeout that came after the outcome means nothing
         void = outcome is not None and timeout is not None and outcome.seq < timeout.seq
         self.timeout = None if void else timeout
@@ -36,6 +35,16 @@ class DecisionRecord:
         return None if decision is None else cls(decision, by_kind.get(OUTCOME), by_kind.get(TIMEOUT))
 
     @property
+    def closed_by(self) -> Event | None:
+        """The outcome, or the timeout in the place of one."""
+        return self.outcome or self.timeout
+
+    @property
+    def expired(self) -> Event | None:
+        """The timeout before a late outcome."""
+        return None if self.outcome is None else self.timeout
+
+    @property
     def status(self) -> str:
         if self.outcome is None:
             return "pending" if self.timeout is None else "expired"
@@ -44,7 +53,7 @@ class DecisionRecord:
     @property
     def body(self) -> DecisionBody:
         """The facts of the decision."""
-        return self.event.body  # type: ignore[no-any-return]
+        return self.decision.body  # type: ignore[no-any-return]
 
     @property
     def propensity(self) -> float | None:
@@ -55,33 +64,14 @@ class DecisionRecord:
         """Return its group, the value of a column in the row, or in the context; None without a column."""
         if column is None:
             return None
-        context = None if self.event.context is None else loads(self.event.context)
-        for fields in (self.event.row(), context):
+        context = None if self.decision.context is None else loads(self.decision.context)
+        for fields in (self.decision.row(), context):
             if isinstance(fields, dict) and fields.get(column) is not None:
-                return group_names([fields[column]])[0]
-        return group_names([None])[0]
+                return group_name(fields[column])
+        return group_name(None)
 
 
-@dataclass(slots=True)
-class StagedEvent:
-    """A decision, an outcome or a timeout that is to be learnt, or not, and counted with those around it."""
-
-    event: Event
-    record: DecisionRecord
-    learns: bool = False  # whether the model is to learn from it
-    refusal: str | None = None  # why it could not be learnt
-
-    @property
-    def is_learnt(self) -> bool:
-        return self.learns and self.refusal is None
-
-    @property
-    def expired(self) -> Event | None:
-        """The timeout that came before a late outcome."""
-        return self.record.timeout if self.event.kind == OUTCOME else None
-
-
-class Records:
+class RecordCache:
     """The newest decisions in memory, as many as fit into so many bytes."""
 
     OVERHEAD = 3_000  # bytes of a record beside its row, its context and its body
@@ -109,7 +99,7 @@ class Records:
                 self.put(record)
 
     def put(self, record: DecisionRecord) -> None:
-        event = record.event
+        event = record.decision
         # a row is kept as bytes and as an array, the body as text and read
         size = self.OVERHEAD + 2 * len(event.x or b"") + len(event.context or b"") + 4 * len(event.body_json)
         self.drop(event.id)

@@ -21,16 +21,17 @@ from superarm.decisions import Decision
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, DecisionBody, Event
 from superarm.journal.projector import ContentErased, Projector
-from superarm.journal.snapshots import import_user_learner, model_bytes
+from superarm.journal.snapshots import model_bytes
 from superarm.journal.store import JournalStore
+from superarm.journal.user_learners import import_user_learner
 from superarm.learners import Learner
 from superarm.native.core import Cursor
 
-AHEAD = 4_096  # events that are read ahead: a process may decide with a model that is a moment old
+READ_AHEAD = 4_096  # events that are read ahead: a process may decide with a model that is a moment old
 OnProgress = Callable[[int], object]
 
 # how a decision that was made again differs from the one in the journal
-SAME, BITS, PROPENSITY, OTHER = "same", "last bits only", "propensity differs", "set or draw differs"
+SAME, LAST_BITS, PROPENSITY, SET = "same", "last bits only", "propensity differs", "set or draw differs"
 ROUNDING = 1e-5
 NOT_IN_JOURNAL = {"format", "learner"}
 ROUNDING_FIELDS = {"log_propensity", "rule"}  # may differ by rounding
@@ -99,8 +100,6 @@ class Replay:
         self._began = start  # where the projector has begun: at a snapshot
         self._due: dict[int, list[Event]] = {}  # decisions to be made again, by the event of their model
         self._unknown_model = -1  # a model whose cursor is not known any more
-        self._cursor: Cursor | None = None
-        self._cursor_of = -1  # the model that it belongs to
         self._past_projector: Projector | None = None  # for decisions of a process that was paused for long
 
     def run(self) -> ReplayResult:
@@ -110,10 +109,8 @@ class Replay:
             except ContentErased as erased:
                 self.projector.load_next_snapshot(erased.seq, self.until)
         result = self.result
-        result.learner, result.snapshots_loaded = (
-            self.projector.learner,
-            tuple(self.projector.loaded_snapshots),
-        )
+        result.learner = self.projector.learner
+        result.snapshots_loaded = tuple(self.projector.loaded_snapshots)
         decisions = self.projector.totals.stats.decisions - self._decisions_before
         result.unchecked = decisions - result.decisions
         result.sha256 = hashlib.sha256(model_bytes(result.learner)).hexdigest()
@@ -126,21 +123,14 @@ class Replay:
         chunk, following = self._read(events), self._read(events)
         self._compare_here()
         while chunk:
-            part = []
-            for event in chunk:
-                part.append(event)
-                if event.seq in self._due or event.seq in self.snapshot_seqs:
-                    self.projector.project(part)
-                    part = []
-                    self._compare_here()
-            self.projector.project(part)
+            self.projector.project(chunk, after_each=self._compare_here)
             if self.on_progress is not None:
                 self.on_progress(len(chunk))
             chunk, following = following, self._read(events)
 
     def _read(self, events: Iterator[Event]) -> list[Event]:
         """Return the next events; their decisions are due when the projector reaches their models."""
-        chunk = list(islice(events, AHEAD // 2))
+        chunk = list(islice(events, READ_AHEAD // 2))
         for event in chunk:
             if event.kind != DECISION:
                 continue
@@ -159,28 +149,32 @@ class Replay:
     def _compare_here(self) -> None:
         """Compare the current model with the decisions and the snapshot that are due at its event."""
         seq = self.projector.seq
-        for event in self._due.pop(seq, ()):
-            self._compare_decision(event, self.projector)
+        self._compare_decisions(self._due.pop(seq, []), self.projector.learner)
         if seq in self.snapshot_seqs and seq > self._began:
             self._compare_snapshot(seq)
 
-    def _compare_decision(self, event: Event, projector: Projector) -> None:
-        body, learner = event.body, projector.learner
-        if self._cursor_of != projector.seq:
-            self._cursor, self._cursor_of = learner.cursor(), projector.seq
-        cursor = self._cursor
-        if body.cursor is not None:
-            cursor = Cursor(body.round, body.cursor)
-        decision = learner.decide(
-            event.row(), eligible=body.eligible, set_size=body.set_size, coverage=body.coverage, cursor=cursor
-        )
-        difference, result = compare(decision, body), self.result
-        result.decisions += 1
-        result.last_bits_differ += difference == BITS
-        result.propensities_differ += difference == PROPENSITY
-        result.sets_differ += difference == OTHER
+    def _compare_decisions(self, events: list[Event], learner: Learner) -> None:
+        """Make decisions of one model again, in their order, and compare them."""
+        cursor, result = learner.cursor() if events else None, self.result
+        for event in events:
+            body = event.body
+            if body.cursor is not None:
+                cursor = Cursor(body.round, body.cursor)
+            decision = learner.decide(
+                event.row(),
+                eligible=body.eligible,
+                set_size=body.set_size,
+                coverage=body.coverage,
+                cursor=cursor,
+            )
+            difference = compare(decision, body)
+            result.decisions += 1
+            result.last_bits_differ += difference == LAST_BITS
+            result.propensities_differ += difference == PROPENSITY
+            result.sets_differ += difference == SET
 
     def _compare_old_decision(self, event: Event, model: int) -> None:
+        """Compare a decision with a model that the projector has left behind."""
         if self._past_projector is None or self._past_projector.seq > model:
             best = max(seq for seq in self.snapshot_seqs if seq <= model)
             self._past_projector = Projector(self.store, self.store.snapshot(best))
@@ -188,7 +182,7 @@ class Replay:
             self._past_projector.catch_up(model)
         except (ContentErased, JournalDamaged):
             return
-        self._compare_decision(event, self._past_projector)
+        self._compare_decisions([event], self._past_projector.learner)
 
     def _compare_snapshot(self, seq: int) -> None:
         """Compare the model with the snapshot of its event."""
@@ -217,8 +211,8 @@ def compare(decision: Decision, body: DecisionBody) -> str:
     if not different:
         return SAME
     if not different <= ROUNDING_FIELDS:
-        return OTHER
-    return BITS if all(_near(values[name], getattr(body, name)) for name in different) else PROPENSITY
+        return SET
+    return LAST_BITS if all(_near(values[name], getattr(body, name)) for name in different) else PROPENSITY
 
 
 def _near(a: Any, b: Any) -> bool:

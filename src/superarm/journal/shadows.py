@@ -18,8 +18,8 @@ from msgspec import msgpack
 from superarm._types import JsonObject
 from superarm.decisions import Decision
 from superarm.errors import FeedbackError, InvalidInput, SuperarmError
-from superarm.journal.events import OUTCOME, Event
-from superarm.journal.records import StagedEvent
+from superarm.journal.events import Event
+from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.journal.totals import HitRateEstimate
 from superarm.learners import Learner
@@ -66,25 +66,29 @@ class Shadow:
         else:
             self.stop_reason = repr(error)
 
-    def on_outcome(self, staged: StagedEvent, given: Decision, top: Sequence[str] | None) -> None:
+    def on_outcome(
+        self, event: Event, record: DecisionRecord, given: Decision, top: Sequence[str] | None
+    ) -> None:
         """Estimate the hit rate with an outcome, then learn it; the default of a timeout is learnt only.
 
         Args:
-            staged: the outcome or the timeout.
-            given: its decision, as a set that another learner chose.
+            event: the outcome or the timeout.
+            record: all about its decision.
+            given: that decision, as a set that another learner chose.
             top: what `take_top` gave for an outcome; None if there is none.
         """
-        hit, label = staged.event.body.hit, staged.event.body.label
+        hit, label, expired = event.body.hit, event.body.label, record.expired
         if self.stop_reason or hit is None:
             return
         try:
-            if staged.event.kind == OUTCOME and top is not None:
-                self.estimate.add(top, given.labels, staged.record.body.log_propensity, hit)
+            if top is not None:
+                self.estimate.add(
+                    top=top, shown=given.labels, log_propensity=record.body.log_propensity, hit=hit
+                )
             if not self._can_learn_label(given, label):
                 label = None
-            expired = staged.expired
-            is_known = expired is not None and expired.body.hit == hit  # it was learnt as the default
-            if label is not None or not is_known:
+            default_was_same = expired is not None and expired.body.hit == hit  # and was learnt
+            if label is not None or not default_was_same:
                 self._learn(given, hit, label)
         except Exception as error:  # nothing that a shadow does may disturb the service
             self._stop(error)

@@ -37,17 +37,18 @@ from superarm.journal.sqlite_mark import (
     check_log,
     check_mark,
     log_damaged,
+    lost_end,
     read_mark,
     write_mark,
 )
 from superarm.journal.statements import (
+    DROP_LOOSE_PARTS,
     FORMAT,
     TABLES,
     Statement,
-    drop_statements,
     new_journal_statements,
 )
-from superarm.journal.store import Head, JournalStore, Snapshot
+from superarm.journal.store import PROBE_BYTES, Head, JournalStore, Snapshot
 
 COLUMN_TYPES = {
     "text": "TEXT",
@@ -104,28 +105,31 @@ class SqliteStore(JournalStore):
         if not read_only:
             self._lock = FileLock(self.path)
         try:
-            # looking first: a journal whose end is lost is left exactly as it is
-            self._reader = connect(self.path, write=False, alone=read_only)
-            check_format(self._reader, self.path)
-            if read_only:
-                self._reader.execute("BEGIN")
-            self._head = self.last_event()
-            if read_mark(self.path) is None:  # (opening it for writing makes a new one)
-                self.warnings = (
-                    f"journal {self.path} had no {self.path.name}-mark that can be read when it was opened: whether "
-                    "its last events were lost cannot be known",
-                )
-            if not accept_loss:
-                check_mark(self)
-            if not read_only:
-                check_log(self, any_copy=accept_loss)
-                self._begin_writing()
+            self._open(accept_loss)
         except sqlite3.Error as error:
             self.close()
             raise self._unreadable(error) from error
         except BaseException:
             self.close()
             raise
+
+    def _open(self, accept_loss: bool) -> None:
+        """Look at the journal before anything is written: one whose end is lost is left exactly as it is."""
+        self._reader = connect(self.path, write=False, alone=self.read_only)
+        check_format(self._reader, self.path)
+        if self.read_only:
+            self._reader.execute("BEGIN")
+        self._head = self.last_event()
+        if read_mark(self.path) is None:  # (opening it for writing makes a new one)
+            self.warnings = (
+                f"journal {self.path} had no {self.path.name}-mark that can be read when it was opened: whether "
+                "its last events were lost cannot be known",
+            )
+        if not accept_loss:
+            check_mark(self)
+        if not self.read_only:
+            check_log(self, any_copy=accept_loss)
+            self._begin_writing()
 
     # ------------------------------------------------------------ opening and closing
 
@@ -151,7 +155,7 @@ class SqliteStore(JournalStore):
                     for sql, values in new_journal_statements(meta, chain, first):
                         connection.execute(sql, values)
                     connection.execute("COMMIT")
-                    # now, under a name that nobody reads: a crash in it would leave something to roll back
+                    # now, under the temporary name: a crash in it would leave something to roll back
                     connection.execute("PRAGMA journal_mode = WAL")
             if read_mark(path) is None:  # (one that is left over shows that a journal was lost here)
                 with suppress(OSError):  # without a mark there is a warning
@@ -170,9 +174,8 @@ class SqliteStore(JournalStore):
             raise unavailable_error(self.path, error) from error
         self._marker.reset(self._head.seq, self._head.digest, self.progress(COPY_ID))
         clear_parts(self.path)
-        # parts of snapshots that were never finished; (and the log is there now)
-        self._execute_all(drop_statements(()))
-        if disk_is_full(self.path):  # (where there is a log, nothing has failed so far)
+        self._execute_all([(DROP_LOOSE_PARTS, ())])  # (with a write, the log is there)
+        if disk_is_full(self.path):  # (the write above may still have fitted into the log)
             raise full_error(self.path)
 
     def _connect_writer(self) -> None:
@@ -243,8 +246,8 @@ class SqliteStore(JournalStore):
         else:
             self._connect_writer()
         self.read_only = False
-        for sql in ("INSERT INTO probe VALUES (zeroblob(262144))", "DELETE FROM probe"):
-            self._execute_all([(sql, ())])
+        self._execute_all([("INSERT INTO probe VALUES (zeroblob(?))", (PROBE_BYTES,))])
+        self._execute_all([("DELETE FROM probe", ())])
 
     def close(self) -> None:
         with self._reader_lock:
@@ -288,9 +291,9 @@ class SqliteStore(JournalStore):
     def head(self) -> Head:
         return self._head
 
-    def append(self, events: Sequence[Event], *, after: int | None = None) -> list[Event]:
+    def append(self, events: Sequence[Event], *, only_after: int | None = None) -> list[Event]:
         seq, _, chain = self._head
-        if after not in (None, seq):
+        if only_after not in (None, seq):
             raise OtherEventsFirst
         rows: list[tuple[Any, ...]] = []
         waiting: list[tuple[Any, ...]] = []
@@ -320,8 +323,8 @@ class SqliteStore(JournalStore):
             self.check()  # what is not under the journal's name must not be acknowledged
         return []
 
-    def write_snapshot(self, snapshot: Snapshot, keep: int = 0) -> Iterator[None]:
-        yield from super().write_snapshot(snapshot, keep)
+    def write_snapshot(self, snapshot: Snapshot, keep: int = 0) -> None:
+        super().write_snapshot(snapshot, keep)
         if self._marker is not None:
             self._marker.sync()
 
@@ -376,13 +379,8 @@ class SqliteStore(JournalStore):
 
     def problems(self) -> Iterator[str]:
         yield from self.integrity()
-        mark, seq = read_mark(self.path), self._head.seq
-        if mark is None:
-            return  # (`warnings` has it)
-        if mark.seq > seq:
-            yield f"the last events are lost: {mark.seq} were durable, the journal ends after {seq}"
-        elif self.digest_at(mark.seq) != mark.digest:
-            yield f"event {mark.seq} is not the one that was durable"
+        if (lost := lost_end(self)) is not None:
+            yield f"the journal {lost}"
 
     def size(self) -> int:
         return self.log_bytes() + self.path.stat().st_size

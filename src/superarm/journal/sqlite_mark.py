@@ -7,7 +7,7 @@ ahead. A third line says which copy of the journal it belongs to (backup.py give
 
 SQLite takes any `-wal` that has the right name. One that was left beside a restored file may even be right: if it
 holds all that came after the copy, the journal is whole. If it does not, pages of two moments are mixed: some events
-after the last one of the file itself are missing, or the indexes do not know them. So these are looked at before
+after the last one of the file itself are missing, or not in the indexes. So these are checked before
 anything is written; and where the mark is that of another copy, the log is refused at once.
 """
 
@@ -116,20 +116,21 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
     check_format_number(version, path)
 
 
+def lost_end(store: SqliteStore) -> str | None:
+    """Return what is lost of a journal that is shorter than it has been, or has another end; None if nothing is."""
+    mark, seq = read_mark(store.path), store.head().seq
+    if mark is not None and mark.seq > seq:
+        return f"has lost its last events: {mark.seq:,} were durable, it ends after {seq:,}"
+    if mark is not None and store.digest_at(mark.seq) != mark.digest:
+        return f"has another event {mark.seq:,} than the one that was durable"
+    return None
+
+
 def check_mark(store: SqliteStore) -> None:
-    """Refuse a journal that is shorter than it has been, or does not have the event that was durable."""
-    path, mark, seq = store.path, read_mark(store.path), store.head().seq
-    if mark is None:
-        return
-    ending = "Go back to a backup, or accept it: superarm verify --accept-loss"
-    if mark.seq > seq:
-        raise JournalDamaged(
-            f"journal {path} has lost its last events: {mark.seq:,} were durable, it ends after {seq:,}. {ending}"
-        )
-    if store.digest_at(mark.seq) != mark.digest:
-        raise JournalDamaged(
-            f"journal {path} has another event {mark.seq:,} than the one that was durable. {ending}"
-        )
+    """Refuse a journal whose end is lost."""
+    if (lost := lost_end(store)) is not None:
+        advice = "Go back to a backup, or accept it: superarm verify --accept-loss"
+        raise JournalDamaged(f"journal {store.path} {lost}. {advice}")
 
 
 def log_damaged(path: Path, reason: object) -> JournalDamaged:

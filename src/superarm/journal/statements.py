@@ -10,7 +10,7 @@ progress    how far some work has come, by its name
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from struct import pack
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Statement = tuple[str, Sequence[Any]]  # SQL with ``?`` for values, and the values
 
 FORMAT = 4  # of the events, in a file or a database; 1 and 2 were superarm 0.1 and 0.2, 3 was never released
-PIECE = 1 << 20  # bytes of a snapshot that are written at once
+PIECE = 1 << 20  # bytes of a part in one row
 COLUMNS = "seq, time, kind, id, x, context, body, content, digest, erased"
 ERASED = "erased"  # the progress of erasures: the last one that was made
 SET_PROGRESS = "INSERT INTO progress VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -38,6 +38,8 @@ ON CONFLICT (seq, part, number) DO UPDATE SET data = excluded.data"""
 PUT_SNAPSHOT = f"""INSERT INTO snapshots SELECT ?, ?, ?, ?, ?, ?, ?
 WHERE NOT EXISTS (SELECT 1 FROM progress WHERE key = '{ERASED}' AND value > ?) ON CONFLICT DO NOTHING"""
 DROP_SNAPSHOT = "DELETE FROM snapshots WHERE seq = ? AND NOT pinned"
+DROP_OLD_SNAPSHOTS = """DELETE FROM snapshots WHERE NOT pinned
+AND seq NOT IN (SELECT seq FROM snapshots WHERE NOT pinned ORDER BY seq DESC LIMIT ?)"""
 DROP_LOOSE_PARTS = "DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)"
 
 CONTENT_FREE_UNTIL = "clean"  # the progress of erasing: up to this event no decision has content any more
@@ -82,7 +84,7 @@ def describe(parts: dict[str, bytes]) -> JsonObject:
 
 
 def snapshot_statements(snapshot: Snapshot, chain: bytes, *, pinned: bool = False) -> Iterator[Statement]:
-    """Yield the statements that keep a snapshot: its parts in pieces, then its row, which makes it count."""
+    """Yield the statements that keep a snapshot: its parts in pieces, then its row."""
     seq, time = snapshot.seq, snapshot.time
     for name, data in snapshot.parts.items():
         view = memoryview(data)
@@ -105,11 +107,6 @@ def meta_statements(meta: JsonObject) -> Iterator[Statement]:
     """Yield the statements that write the meta of a new journal."""
     for key, value in meta.items():
         yield "INSERT INTO meta VALUES (?, ?)", (key, dumps(value).decode())
-
-
-def drop_statements(seqs: Iterable[int]) -> list[Statement]:
-    """Return the statements that drop snapshots, and parts that belong to none."""
-    return [*((DROP_SNAPSHOT, (seq,)) for seq in seqs), (DROP_LOOSE_PARTS, ())]
 
 
 def snapshot_digest(chain: bytes, seq: int, time: float, totals: str, made_by: str, parts: str) -> bytes:

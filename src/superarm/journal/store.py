@@ -1,6 +1,6 @@
 """JournalStore: the interface of a journal. Two databases implement it, and one suite of tests holds for both.
 
-A store holds events in one order, an index of those that wait for an outcome, snapshots of whatever projects the
+A store holds events in one order, an index of those that wait for an outcome, snapshots of what is made of the
 events, how far some work has come (progress), and what it was made for (meta). Learners are unknown to it.
 Events and snapshots are checked whenever they are read: what comes out is what went in, or JournalDamaged.
 """
@@ -24,19 +24,22 @@ from superarm.journal.events import ANSWER, CORRECTION, DECISION, Event, chain_s
 from superarm.journal.statements import (
     COLUMNS,
     CONTENT_FREE_UNTIL,
+    DROP_LOOSE_PARTS,
+    DROP_OLD_SNAPSHOTS,
+    DROP_SNAPSHOT,
     ERASE,
     ERASED,
     SET_CONTENT_FREE_UNTIL,
     SET_PROGRESS,
     Statement,
     describe,
-    drop_statements,
     snapshot_digest,
     snapshot_statements,
 )
 
 READ_BATCH = 4_000  # events
 MIN_SNAPSHOT_GAP = 100  # events: two snapshots with fewer between them may reveal a single row
+PROBE_BYTES = 1 << 18  # of a write that tries whether there is room, and leaves nothing
 MAX_DAMAGE = 10  # sentences
 MAX_SEQ = 1 << 62  # above every number of an event
 
@@ -55,6 +58,14 @@ class Pending(NamedTuple):
     seq: int
     time: float
     id: str
+
+
+class CheckedEvent(NamedTuple):
+    """An event that was compared with the digest before it."""
+
+    seq: int
+    event: Event | None  # None if it is missing
+    fault: str | None  # what is wrong with it; None if it is sound
 
 
 class SnapshotInfo(NamedTuple):
@@ -82,9 +93,8 @@ class JournalStore(ABC):
 
     name: str  # as messages call it
     read_only: bool
-    # what may mean a loss, and is no damage by itself; known since it was opened
-    warnings: tuple[str, ...] = ()
-    damage: tuple[str, ...] = ()  # the first events that were read and are not what was written
+    warnings: tuple[str, ...] = ()  # found when it was opened: events may be lost, though nothing is damaged
+    damage: tuple[str, ...] = ()  # the first damaged events that were read, one sentence each
     shared = False  # whether other processes may write it at the same time
     ID_IN: str  # the condition of a statement for some ids
 
@@ -119,14 +129,14 @@ class JournalStore(ABC):
         """Return the last event that is durable."""
 
     @abstractmethod
-    def append(self, events: Sequence[Event], *, after: int | None = None) -> list[Event]:
+    def append(self, events: Sequence[Event], *, only_after: int | None = None) -> list[Event]:
         """Write events in this order, durable when this returns, or not done; each gets its number and digest.
 
         Gives those that were not written: their id has such an event already.
 
         Args:
             events: the events.
-            after: write none of them, and raise OtherEventsFirst, unless this is the number of the last event.
+            only_after: write none of them, and raise OtherEventsFirst, unless this is the number of the last event.
         """
 
     @abstractmethod
@@ -161,7 +171,7 @@ class JournalStore(ABC):
         return None
 
     def begin_upkeep(self) -> bool:
-        """Return whether it is this process that is to write what only time brings; asked before each time."""
+        """Return whether this process is to write what is due by time: one process at a time; ask before each time."""
         return True
 
     def processes(self) -> list[JsonObject] | None:
@@ -169,7 +179,7 @@ class JournalStore(ABC):
         return None
 
     def log_bytes(self) -> int:
-        """Return the bytes of the write-ahead log; 0 where the database sees to that."""
+        """Return the bytes of the write-ahead log; 0 where the database manages it itself."""
         return 0
 
     @abstractmethod
@@ -179,32 +189,30 @@ class JournalStore(ABC):
 
     def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
         """Yield all events after a number, in order, each checked against the one before it."""
-        for event, seq, fault in self.checked_events(after, until):
-            if event is None or fault is not None:
-                raise self._damaged(seq, fault or "")
-            yield event
+        for checked in self.checked_events(after, until):
+            if checked.event is None or checked.fault is not None:
+                raise self._damaged(checked.seq, checked.fault or "")
+            yield checked.event
 
-    def checked_events(
-        self, after: int = 0, until: int | None = None
-    ) -> Iterator[tuple[Event | None, int, str | None]]:
-        """Yield (event, number, None) for a sound event, and the fault in place of None for another."""
+    def checked_events(self, after: int = 0, until: int | None = None) -> Iterator[CheckedEvent]:
+        """Yield the same events, with what is wrong with each; missing ones, too."""
         if until is not None and after >= until:
             return
         before, expected = (self.digest_at(0) if after == 0 else None), max(after, 1)
         for event in self.raw_events(max(after - 1, 0), until):
             while expected < event.seq:
-                yield None, expected, "is missing"
+                yield CheckedEvent(expected, None, "is missing")
                 expected, before = expected + 1, b""
-            if before is None:  # the event before the first one that was asked for
+            if before is None:  # the event before the first one that is yielded
                 before, expected = event.chain_digest, expected + 1
                 continue
             # after a gap the chain goes on from what the event itself says
             sound = not before or event.is_intact(before)
-            yield event, event.seq, None if sound else "is not what was written"
+            yield CheckedEvent(event.seq, event, None if sound else "is not what was written")
             before, expected = event.chain_digest, event.seq + 1
         last = (after if before is None else 0) if until is None else until
         for seq in range(expected, last + 1):
-            yield None, seq, "is missing"
+            yield CheckedEvent(seq, None, "is missing")
 
     def raw_events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
         """Yield the same events, without the checks."""
@@ -289,7 +297,8 @@ class JournalStore(ABC):
                 yield f"{ERASE} AND {condition}", (seq, clean, seq, self._id_list(ids))
             yield SET_CONTENT_FREE_UNTIL, (CONTENT_FREE_UNTIL, clean, self.head().seq)
             yield SET_PROGRESS, (ERASED, seq)
-            yield from drop_statements(self._snapshots_to_drop(seq))
+            yield from ((DROP_SNAPSHOT, (near,)) for near in self._snapshots_to_drop(seq))
+            yield DROP_LOOSE_PARTS, ()
 
         return self._execute_all(statements())[0]
 
@@ -321,33 +330,18 @@ class JournalStore(ABC):
         rows = self._select("SELECT value FROM progress WHERE key = ?", (key,))
         return int(rows[0][0]) if rows else 0
 
-    def set_progress(self, key: str, value: int) -> None:
-        self._execute_all([(SET_PROGRESS, (key, value))])
-
     # ------------------------------------------------------------ snapshots
 
-    def write_snapshot(self, snapshot: Snapshot, keep: int = 0) -> Iterator[None]:
-        """Keep a snapshot, piece by piece: it counts when the iterator has ended.
+    def write_snapshot(self, snapshot: Snapshot, keep: int = 0) -> None:
+        """Keep a snapshot.
 
         Args:
-            snapshot: one from before the last erasure is not kept.
+            snapshot: one that is there stays as it is; one from before the last erasure is not kept.
             keep: then drop all but so many of the newest, the first and pinned ones; 0 drops none.
         """
-        *pieces, last = snapshot_statements(snapshot, self.digest_at(snapshot.seq))
-
-        def finish() -> Iterator[Statement]:
-            yield last
-            old = [info.seq for info in self.snapshots() if not info.pinned and info.seq != snapshot.seq]
-            yield from drop_statements(old[: max(0, len(old) + 1 - keep)] if keep else ())
-
-        if self.shared:  # of several processes that write the same one, one does
-            self._execute_all((*pieces, *finish()))
-        else:
-            for piece in pieces:
-                self._execute_all([piece])
-                yield
-            self._execute_all(finish())
-        yield
+        drop = [(DROP_OLD_SNAPSHOTS, (keep,))] if keep else []
+        statements = [*snapshot_statements(snapshot, self.digest_at(snapshot.seq)), *drop]
+        self._execute_all([*statements, (DROP_LOOSE_PARTS, ())])
 
     def pin_snapshot(self, seq: int) -> bool:
         """Keep a snapshot for ever, since a replay will need it; return False if it is not there."""

@@ -14,7 +14,8 @@ from msgspec.structs import astuple
 
 from superarm._types import JsonObject
 from superarm.journal.changes import OperatorSettings
-from superarm.journal.records import StagedEvent
+from superarm.journal.events import Event
+from superarm.journal.records import DecisionRecord
 from superarm.logs.hit_rates import HitRateSums
 from superarm.logs.weights import ImportanceWeights
 
@@ -118,14 +119,13 @@ class Stats(Struct):
         if propensity is not None and (self.min_propensity is None or propensity < self.min_propensity):
             self.min_propensity = propensity
 
-    def count_outcome(self, staged: StagedEvent) -> None:
-        """Count an outcome, in time or late."""
-        event, decision, hit = staged.event, staged.record.event, staged.event.body.hit
-        if staged.expired is None:
+    def count_outcome(self, event: Event, record: DecisionRecord) -> None:
+        """Count the outcome of a decision, in time or late."""
+        decision, hit = record.decision, event.body.hit
+        if record.expired is None:
             self.outcomes += 1
         else:
             self.late += 1
-        self._count_learnt(staged)
         age = max(0.0, event.time - decision.time)
         self.age_sum += age
         self.ages[bisect_left(AGE_BUCKETS, age)] += 1
@@ -141,7 +141,7 @@ class Stats(Struct):
         self.recent_rate += (hit - self.recent_rate) / min(count, RECENT)
         self.long_run_rate += (hit - self.long_run_rate) / min(count, LONG_RUN)
 
-    def count_for_promise(self, hit: bool, size: int, right: str | None, group: str | None) -> None:
+    def count_for_promise(self, hit: bool, *, size: int, right: str | None, group: str | None) -> None:
         """Count an outcome for the promised coverage: of which label, where it is named, and of which group."""
         parts = []
         if right is None:
@@ -156,14 +156,6 @@ class Stats(Struct):
             part.outcomes += 1
             part.hits += hit
             part.labels_shown += size
-
-    def count_timeout(self, staged: StagedEvent) -> None:
-        self.timeouts += 1
-        self._count_learnt(staged)
-
-    def _count_learnt(self, staged: StagedEvent) -> None:
-        self.learnt += staged.is_learnt
-        self.refused += staged.refusal is not None
 
     @property
     def falling(self) -> bool:
@@ -199,7 +191,10 @@ class HitRateEstimate:
         self._sums = HitRateSums("set") if sums is None else sums
         self._waiting: list[tuple[float, float]] = []
 
-    def add(self, top: Sequence[str], shown: Sequence[str], log_propensity: float | None, hit: bool) -> None:
+    def add(
+        self, *, top: Sequence[str], shown: Sequence[str], log_propensity: float | None, hit: bool
+    ) -> None:
+        """Add an outcome: of the set that was shown, beside the top set that the learner would have shown."""
         if log_propensity is None:
             weight = nan
         else:

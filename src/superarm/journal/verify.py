@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.errors import JournalDamaged
@@ -78,11 +79,12 @@ def verify_store(
     on_progress: Callable[[int], object] | None = None,
 ) -> VerifyResult:
     """Look at everything in an open journal."""
-    result, pending = VerifyResult(store.head().seq, warnings=list(store.warnings)), dict[int, str]()
+    result = VerifyResult(store.head().seq, warnings=list(store.warnings))
+    pending: dict[int, str] = {}
     with result.noting_damage():
         result.problems += store.problems()
     with result.noting_damage():
-        _verify_events(store, result, pending)
+        pending = _verify_events(store, result)
     if result.ok:
         with result.noting_damage():
             result.problems += _check_pending_index(store, pending)
@@ -98,31 +100,34 @@ def verify_store(
     return result
 
 
-def _verify_events(store: JournalStore, result: VerifyResult, pending: dict[int, str]) -> None:
+def _verify_events(store: JournalStore, result: VerifyResult) -> dict[int, str]:
+    """Check all events; return the decisions without an outcome or a timeout: their ids, by their numbers."""
+    pending = dict[int, str]()
     erasures, erased = set[int](), dict[int, int]()  # and a decision that each has erased
-    for event, number, problem in store.checked_events(0, result.events):
+    for seq, event, fault in store.checked_events(0, result.events):
         if event is not None and not _has_body(event):
-            problem = problem or "cannot be read, though it is what was written"
+            fault = fault or "cannot be read, though it is what was written"
         if event is not None and event.kind == ERASURE:
-            erasures.add(number)
-        if event is None or problem is not None:
-            _note_damaged(result, number, problem)
+            erasures.add(seq)
+        if event is None or fault is not None:
+            _note_damaged(result, seq, fault)
         elif event.kind == DECISION:
             result.erased += event.x is None
             if event.erased is not None:
-                erased.setdefault(event.erased, number)
-            pending[event.seq] = event.id
+                erased.setdefault(event.erased, seq)
+            pending[seq] = event.id
         elif event.kind in (OUTCOME, TIMEOUT):
             pending.pop(event.body.target_seq, None)
-    for erasure, number in erased.items():
+    for erasure, seq in erased.items():
         if erasure not in erasures:
-            _note_damaged(result, number, f"was erased by event {erasure}, which is no erasure")
+            _note_damaged(result, seq, f"was erased by event {erasure}, which is no erasure")
+    return pending
 
 
-def _note_damaged(result: VerifyResult, number: int, problem: str | None) -> None:
-    result.damaged.append(number)
+def _note_damaged(result: VerifyResult, seq: int, fault: str | None) -> None:
+    result.damaged.append(seq)
     if len(result.damaged) <= MAX_LISTED:
-        result.problems.append(f"event {number} {problem}")
+        result.problems.append(f"event {seq} {fault}")
 
 
 def _has_body(event: Event) -> bool:
@@ -153,9 +158,16 @@ def _describe_differences(done: ReplayResult) -> Iterator[str]:
         yield f"the snapshot after event {seq} comes out different when replayed"
 
 
-def accept_loss(path: str | Path) -> tuple[int, int]:
-    """Let a journal go on without the events it has lost; return how many were durable, and how many are left."""
+class Loss(NamedTuple):
+    """How many events a journal once had, and how many are left."""
+
+    durable: int
+    left: int
+
+
+def accept_loss(path: str | Path) -> Loss:
+    """Let a journal go on without the events it has lost."""
     mark = read_mark(real_path(path))
     with closing(SqliteStore(path, accept_loss=True)) as store:  # (opening it has written the mark anew)
         left = store.head().seq
-        return (left if mark is None else mark.seq), left
+        return Loss(left if mark is None else mark.seq, left)

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from superarm.journal.events import AnswerBody
 
 NO_LABEL = -1
-PRIOR_FLOOR = (
-    0.02  # the share of a model's probabilities that is spread over all labels: no label is impossible
-)
+# the share of a model's probabilities that is spread over all labels: no label is impossible
+PRIOR_FLOOR = 0.02
 
 
 class Answer(NamedTuple):
@@ -79,6 +78,18 @@ class Answer(NamedTuple):
             "label": None if self.label == NO_LABEL else names[self.label],
             "final": self.final,
         }
+
+
+def mentioned_labels(body: AnswerBody) -> list[str]:
+    """Return the labels that were shown, and the one that was named."""
+    return [*(body.labels or ()), *(() if body.label is None else (body.label,))]
+
+
+def is_hit(body: AnswerBody) -> bool:
+    """Return whether the right label is among those shown; if an answer does not say so, by the label that it names."""
+    if body.hit is not None:
+        return body.hit
+    return body.label is not None and (not body.labels or body.label in body.labels)
 
 
 class AnswerTable:

@@ -12,10 +12,11 @@ from superarm.errors import Description, InvalidInput
 from superarm.label.names import TABLE_AS_PERSON, check_person
 from superarm.label.question import Question, word_weights
 from superarm.service.http.access import OPEN, PERSON, Tokens
+from superarm.service.http.listener import Listener, check_exposure
 from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
 from superarm.service.http.router import Route
-from superarm.service.http.server import Listener, check_exposure, serve_page
+from superarm.service.http.server import serve_page
 from superarm.service.messages import RequestBody
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ OWNER = "superarm label"
 KEYS = {"labels": "123456789", "none": "n", "yes": "y", "no": "n", "skip": "s", "undo": "u", "search": "/"}
 MAX_TEXT = 20_000  # characters of one value that a page shows
 MAX_DISAGREEMENTS = 100  # that a page shows
-PROGRESS = (
+PROGRESS_FIELDS = (
     "rows",
     "labelled",
     "none_fits",
@@ -61,7 +62,7 @@ class NewLabel(RequestBody):
     name: str
 
 
-class FinalLabelRequest(RequestBody):
+class FinalLabel(RequestBody):
     """The label of a row, whatever was said before."""
 
     row: int
@@ -84,9 +85,9 @@ class PeopleTokens(Tokens):
     line_format = f"a name without spaces and commas, not {TABLE_AS_PERSON!r}, and a token"
     owner = OWNER
 
-    def role(self, name: str) -> str | None:
+    def role(self, holder: str) -> str | None:
         try:
-            check_person(name)
+            check_person(holder)
         except InvalidInput:
             return None
         return "person"
@@ -132,23 +133,18 @@ class LabellingHandler:
         picture = self.job.rows.picture(query.row)
         if picture is None:
             raise InvalidInput.must("row", "request", "one with a picture", query.row)
-        return Response(200, picture[0], picture[1].encode("ascii"))
+        return Response(200, picture.content, picture.media_type.encode("ascii"))
 
     def disagreements(self) -> JsonObject:
         """Return how many rows have answers that contradict each other, and the first of them."""
         conflicts, pictures = self.job.disagreements(), self.job.rows.pictures is not None
         rows = [
-            {
-                "row": conflict["row"],
-                "values": _texts(conflict["values"]),
-                "answers": conflict["answers"],
-                "picture": pictures,
-            }
+            conflict | {"values": _texts(conflict["values"]), "picture": pictures}
             for conflict in conflicts[:MAX_DISAGREEMENTS]
         ]
         return {"count": len(conflicts), "rows": rows}
 
-    def set_final_label(self, person: str, request: FinalLabelRequest) -> JsonObject:
+    def set_final(self, person: str, request: FinalLabel) -> JsonObject:
         self.job.set_final_label(request.row, request.label, by=person)
         return self.disagreements()
 
@@ -164,7 +160,7 @@ class LabellingHandler:
             "keys": self.keys,
             "export": export_command(self.job),
             "sentence": progress.finished and progress.sentence,
-            **{name: getattr(progress, name) for name in PROGRESS},
+            **{name: getattr(progress, name) for name in PROGRESS_FIELDS},
         }
 
     def _without_beliefs(self, question: Question) -> JsonObject:
@@ -183,21 +179,14 @@ class LabellingHandler:
 ROUTES = (
     Route("GET", "/", OPEN, LabellingHandler.page),
     Route("GET", "/favicon.ico", OPEN, favicon),
-    Route("GET", "/question", PERSON, LabellingHandler.question, needs_person=True),
-    Route("POST", "/answer", PERSON, LabellingHandler.answer, request_type=AnswerRequest, needs_person=True),
-    Route("POST", "/skip", PERSON, LabellingHandler.skip, request_type=SkipRequest, needs_person=True),
-    Route("POST", "/undo", PERSON, LabellingHandler.undo, needs_person=True),
-    Route("POST", "/labels", PERSON, LabellingHandler.add_label, request_type=NewLabel, needs_person=True),
-    Route("GET", "/picture", PERSON, LabellingHandler.picture, request_type=PictureQuery),
+    Route("GET", "/question", PERSON, LabellingHandler.question),
+    Route("POST", "/answer", PERSON, LabellingHandler.answer),
+    Route("POST", "/skip", PERSON, LabellingHandler.skip),
+    Route("POST", "/undo", PERSON, LabellingHandler.undo),
+    Route("POST", "/labels", PERSON, LabellingHandler.add_label),
+    Route("GET", "/picture", PERSON, LabellingHandler.picture),
     Route("GET", "/disagreements", PERSON, LabellingHandler.disagreements),
-    Route(
-        "POST",
-        "/final",
-        PERSON,
-        LabellingHandler.set_final_label,
-        request_type=FinalLabelRequest,
-        needs_person=True,
-    ),
+    Route("POST", "/final", PERSON, LabellingHandler.set_final),
 )
 
 

@@ -31,7 +31,6 @@ class CrossFittedModel:
 
     Attributes:
         fold_of: the fold (0 or 1) of each item.
-        n_updates: how many updates the learner of all items has had.
         n_fold_updates: how many updates the learner of each fold has had.
     """
 
@@ -42,12 +41,17 @@ class CrossFittedModel:
             SetLogit(n_labels=n_labels, n_features=features.layout.n_features, seed=seed) for _ in range(3)
         )
         self.fold_of = np.random.default_rng((seed, 4)).integers(0, 2, n)
-        self.n_updates, self.n_fold_updates = 0, [0, 0]
+        self.n_fold_updates = [0, 0]
         self._learnt_items: list[int] = []
         self._learnt_label = np.full(n, NO_LABEL, np.int32)
 
+    @property
+    def n_updates(self) -> int:
+        """How many updates the learner of all items has had."""
+        return sum(self.n_fold_updates)
+
     def add_label(self) -> None:
-        """Add one label to those that there are."""
+        """Add one label."""
         for learner in (self.learner, *self._fold_learners):
             learner.add_labels(1)
 
@@ -84,5 +88,4 @@ class CrossFittedModel:
         if self._labels[item] == label:  # else it was taken back
             for learner in (self.learner, self._fold_learners[fold]):
                 learner.update(Decision.given(self.features.row(item), [label]), label=label)
-            self.n_updates += 1
             self.n_fold_updates[fold] += 1

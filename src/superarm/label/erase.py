@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing
-from glob import escape
 from pathlib import Path
 
-from superarm._files import JOURNAL_SIDECARS, discard, sync
+from superarm._files import JOURNAL_SIDECARS, clear_parts, discard, part_of
 from superarm.errors import Description, InvalidInput
 from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
-from superarm.journal.sqlite_files import FileLock
+from superarm.journal.sqlite_files import FileLock, sibling
+from superarm.journal.sqlite_mark import write_mark
 from superarm.label.labelling_journal import LabellingJournal, create_labelling_journal
 from superarm.label.names import TABLE_AS_PERSON, check_known_person
 
@@ -26,28 +26,25 @@ def erase_person(journal: str | Path, person: str) -> int:
         raise InvalidInput.must(
             "JOURNAL", "superarm labels change --erase", wanted, Description("a database")
         )
-    LabellingJournal(journal, read_only=True).close()  # it is one
+    LabellingJournal(journal, read_only=True).close()  # refuses what is no labelling
     path = Path(journal).resolve()
-    new, leftovers = path.with_name(f".{path.name}.erasing"), f"*.{escape(path.name)}.erasing*"
     open_store(path).close()  # all of it is in the file itself, not in its log
     lock = FileLock(path)
     try:
-        discard(*path.parent.glob(leftovers))  # what a crash has left
+        clear_parts(path)  # what a crash has left
         with closing(open_store(path, read_only=True)) as old:
             events, n_erased, people = _without(person, old.events())
             check_known_person(person, people, "--erase", "superarm labels change")
-            create_labelling_journal(new, old.meta())
-        with closing(open_store(new)) as store:
-            store.append(events)
-        # the database first: it is whole without the files beside it
-        discard(*_files_beside(path))
-        new.replace(path)
-        for part, name in zip(_files_beside(new), _files_beside(path), strict=True):
-            if part.exists():
-                part.replace(name)
-        sync(path.parent)
+            meta = old.meta()
+        with part_of(path) as new:
+            create_labelling_journal(new, meta)
+            with closing(open_store(new)) as store:
+                store.append(events)
+                head = store.head()
+            discard(*(sibling(path, ending) for ending in JOURNAL_SIDECARS))
+        write_mark(path, head.seq, head.digest)
     finally:
-        discard(*path.parent.glob(leftovers))
+        clear_parts(path)
         lock.close()
     return n_erased
 
@@ -76,7 +73,3 @@ def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, se
         remaining.append(Event.new(event.time, event.kind, body, event.id))
         new_seq[event.seq] = len(remaining)
     return remaining, n_erased, people - {TABLE_AS_PERSON, ""}
-
-
-def _files_beside(path: Path) -> list[Path]:
-    return [path.with_name(path.name + end) for end in JOURNAL_SIDECARS]

@@ -54,7 +54,7 @@ class ErrorCurve:
         n_wrong, n_right = weights_at_nodes(z, weight * e), weights_at_nodes(z, weight * (1.0 - e))
         some = n_wrong + n_right > 0.0
         n, k = float(weight.sum()) + FLOOR_PRIOR, float(n_wrong.sum()) + 0.5
-        # phi = sin² t: under Beta(1/2, 1/2) t is uniform, and its posterior everywhere as wide
+        # phi = sin² t: under Beta(1/2, 1/2) t is uniform, and its posterior about as wide everywhere
         farthest = np.arcsin(min(1.0, k / n) ** 0.5) + 2.5 / n**0.5
         t = (np.arange(N_FLOORS) + 0.5) * min(farthest, 1.5) / N_FLOORS
         self._floors = np.sin(t) ** 2

@@ -15,39 +15,98 @@ from superarm._types import Array
 from superarm.label.answers import AnswerTable, floored
 
 PRIOR_WRONG, PRIOR_ANSWERS = 0.1, 100.0
-RATES = np.geomspace(1e-4, 0.3, 16)  # where the search for the most probable rate begins
+PRIOR_RATE = PRIOR_WRONG / PRIOR_ANSWERS
+START_RATES = np.geomspace(1e-4, 0.3, 16)  # where the search for the most probable rate begins
 EM_STEPS = 4
 UPPER_RATES = np.geomspace(1e-4, 0.4, 48)  # among which upper limits are sought
 UPPER_SHARE = 0.975  # the level of upper limits
 MAX_WRONG = 3  # of the answers about one item: more are as good as impossible
 
 
-class AnnotatorErrorRates:
-    """The error rates of all people.
+class _PersonAnswers:
+    """What the answers of one person say of their error rate.
 
     Args:
-        n: how many items there are.
+        n_items: how many items there are.
+
+    Attributes:
+        rate: the estimated probability that an answer is wrong.
+        upper_rate: what that is below with a probability of 97.5 %, by the answers alone.
+        weights: w_0 ... of each item.
+        n_answers: J of each item.
     """
 
-    def __init__(self, n: int) -> None:
-        self.n = n
-        self._rates: dict[str, float] = {}
-        self._upper_rates: dict[str, float] = {}
-        self._weights: dict[str, Array] = {}  # w_0 ... of each item
-        self._n_answers: dict[str, Array] = {}  # J of each item
+    def __init__(self, n_items: int) -> None:
+        self.rate, self.upper_rate = PRIOR_RATE, float(UPPER_RATES[-1])
+        self.weights = np.zeros((n_items, MAX_WRONG + 1))
+        self.n_answers = np.zeros(n_items, np.int32)
+
+    def fit(self) -> None:
+        """Estimate both rates; with the prior of Jeffreys, the upper one is high while the model says little."""
+        self.rate = self.estimate()[0]
+        log_likelihoods = _log_likelihoods(UPPER_RATES, *self._weights_and_counts())
+        below = np.cumsum(np.exp(log_likelihoods - log_likelihoods.max()) * UPPER_RATES**0.5)
+        self.upper_rate = float(np.interp(UPPER_SHARE * below[-1], below, UPPER_RATES))
+
+    def _weights_and_counts(self) -> tuple[Array, Array]:
+        """Return w and J of the items that the person has answered about."""
+        items = np.flatnonzero(self.n_answers)
+        return self.weights[items], self.n_answers[items]
+
+    def estimate(self) -> tuple[float, float]:
+        """Return the error rate, and how many of the answers are expected to be wrong."""
+        w, n = self._weights_and_counts()
+        log_priors = PRIOR_WRONG * np.log(START_RATES) + PRIOR_ANSWERS * np.log1p(-START_RATES)
+        rate = float(START_RATES[int(np.argmax(_log_likelihoods(START_RATES, w, n) + log_priors))])
+        for _ in range(EM_STEPS):  # expectation-maximisation, from the best of a few
+            terms = w * _powers(rate, n)
+            wrong = float((terms @ np.arange(MAX_WRONG + 1) / terms.sum(axis=1)).sum())
+            rate = (PRIOR_WRONG + wrong) / (PRIOR_ANSWERS + float(n.sum()))
+        return rate, wrong
+
+
+class PersonErrorRates:
+    """The error rate of each person.
+
+    Args:
+        n_items: how many items there are.
+    """
+
+    def __init__(self, n_items: int) -> None:
+        self._n_items = n_items
+        self._people: dict[str, _PersonAnswers] = {}
 
     def rate(self, by: str) -> float:
         """Return the estimated probability that an answer of a person is wrong."""
-        return self._rates.get(by, PRIOR_WRONG / PRIOR_ANSWERS)
+        return self._people[by].rate if by in self._people else PRIOR_RATE
 
     def rates(self, table: AnswerTable) -> Array:
         """Return the error rate of whoever gave each answer."""
         return np.array([self.rate(answer.by) for answer in table.answers], float)
 
+    def upper_rates(self) -> Array:
+        """Return for each item the upper limit of the error rates of people who answered; 0 if there are none."""
+        rates = np.zeros(self._n_items)
+        for person in self._people.values():
+            rates = np.maximum(rates, np.where(person.n_answers > 0, person.upper_rate, 0.0))
+        return rates
+
+    def wrong_share(self, by: str) -> float:
+        """Return the share of a person's answers that is wrong, estimated now and without the prior."""
+        person = self._people.get(by)
+        if person is None or not person.n_answers.any():
+            return 0.0
+        return person.estimate()[1] / float(person.n_answers.sum())
+
+    def fit(self) -> None:
+        """Estimate the rates of all people."""
+        for person in self._people.values():
+            person.fit()
+
     def remove_answers(self, item: int) -> None:
         """Forget what people said about an item."""
-        for counts in self._n_answers.values():
-            counts[item] = 0
+        for person in self._people.values():
+            person.n_answers[item] = 0
 
     def set_answers(self, item: int, prior: Array, table: AnswerTable, none_share: float = 0.0) -> None:
         """Set the answers about an item that count; ``none_share``: of rows that no label fits, if all were denied."""
@@ -58,58 +117,15 @@ class AnnotatorErrorRates:
             own = np.array([answer.by == by and not answer.final for answer in table.answers])
             each = np.where(own[:, None], without_rate, likelihoods)
             weights, n_wrong = floored(prior) * each.prod(axis=0), is_wrong[own].sum(axis=0)
-            if by not in self._weights:
-                self._weights[by] = np.zeros((self.n, MAX_WRONG + 1))
-                self._n_answers[by] = np.zeros(self.n, np.int32)
             if none_share:
                 weights, n_wrong = np.append((1.0 - none_share) * weights, none_share), np.append(n_wrong, 0)
+            if by not in self._people:
+                self._people[by] = _PersonAnswers(self._n_items)
+            person = self._people[by]
             few = n_wrong <= MAX_WRONG
             if weights[few].sum() > 0.0:
-                self._weights[by][item] = np.bincount(n_wrong[few], weights[few], MAX_WRONG + 1)
-                self._n_answers[by][item] = np.count_nonzero(own)
-
-    def fit(self) -> None:
-        """Estimate the rates of all people."""
-        for by in self._n_answers:
-            self._rates[by] = self._estimate(by)[0]
-            self._upper_rates[by] = self._upper_rate(by)
-
-    def _weights_and_counts(self, by: str) -> tuple[Array, Array]:
-        """Return w and J of the items that a person has answered about."""
-        items = np.flatnonzero(self._n_answers[by])
-        return self._weights[by][items], self._n_answers[by][items]
-
-    def _estimate(self, by: str) -> tuple[float, float]:
-        """Return a person's error rate, and how many of their answers are expected to be wrong."""
-        w, n = self._weights_and_counts(by)
-        log_priors = PRIOR_WRONG * np.log(RATES) + PRIOR_ANSWERS * np.log1p(-RATES)
-        rate = float(RATES[int(np.argmax(_log_likelihoods(RATES, w, n) + log_priors))])
-        for _ in range(EM_STEPS):  # expectation-maximisation, from the best of a few
-            terms = w * _powers(rate, n)
-            wrong = float((terms @ np.arange(MAX_WRONG + 1) / terms.sum(axis=1)).sum())
-            rate = (PRIOR_WRONG + wrong) / (PRIOR_ANSWERS + float(n.sum()))
-        return rate, wrong
-
-    def _upper_rate(self, by: str) -> float:
-        """Return what a person's error rate is below with a probability of 97.5 %, by the answers alone.
-
-        They say little while the model does: until then the limit is high. The prior is that of Jeffreys.
-        """
-        log_likelihoods = _log_likelihoods(UPPER_RATES, *self._weights_and_counts(by))
-        below = np.cumsum(np.exp(log_likelihoods - log_likelihoods.max()) * UPPER_RATES**0.5)
-        return float(np.interp(UPPER_SHARE * below[-1], below, UPPER_RATES))
-
-    def upper_rates(self) -> Array:
-        """Return for each item the upper limit of the error rates of people who answered; 0 if there are none."""
-        rates = np.zeros(self.n)
-        for by, counts in self._n_answers.items():
-            rates = np.maximum(rates, np.where(counts > 0, self._upper_rates.get(by, UPPER_RATES[-1]), 0.0))
-        return rates
-
-    def wrong_share(self, by: str) -> float:
-        """Return the share of a person's answers that is wrong, estimated now and without the prior."""
-        n_answers = self._n_answers[by].sum() if by in self._n_answers else 0
-        return self._estimate(by)[1] / float(n_answers) if n_answers else 0.0
+                person.weights[item] = np.bincount(n_wrong[few], weights[few], MAX_WRONG + 1)
+                person.n_answers[item] = np.count_nonzero(own)
 
 
 def _powers(e: float, n: Array) -> Array:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from superarm._files import write_atomically
 from superarm._types import Cell, JsonObject
@@ -28,9 +28,8 @@ from superarm.label.names import TABLE_AS_PERSON, check_label, check_person
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
 
-Exported = list[tuple[JsonObject, JsonObject]]  # values of a row, and its result, or an answer about it
 SOURCE, ANSWERS = "superarm", "answers"
-# of a Prodigy task, what says nothing of the row itself
+# of a Prodigy task, those that are not about the row itself
 PRODIGY_KEYS = {
     "label", "options", "accept", "answer", "score", "priority", "spans", "tokens", "meta", "config", "style",
 }  # fmt: skip
@@ -65,15 +64,17 @@ def read_answers(path: str | Path, format: str, question: str | None = None) -> 
         format: label-studio, prodigy, argilla or answers.
         question: which one, where the file has several (``from_name`` in Label Studio).
     """
-    read_task, _ = check_format(format)
+    read_task = find_format(format).read
     for number, task in enumerate(_read_tasks(Path(path))):
         owner = at_row(str(path), number)
         if not isinstance(task, dict):
             raise InvalidInput.must("task", owner, "an object", task)
         provenance = _find_provenance(task)
         try:
-            for answer in read_task(TaskReader(question, owner, provenance), task):
-                yield replace(answer, row=provenance["row"] if provenance else None)
+            answers = list(read_task(TaskReader(question, owner, provenance), task))
+            if "label" in provenance and not answers:  # nobody has said anything there
+                answers = [ImportedAnswer({}, AnswerBody(by=""), unchanged=True)]
+            yield from (replace(answer, row=provenance.get("row")) for answer in answers)
         except InvalidInput:
             raise
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -82,14 +83,15 @@ def read_answers(path: str | Path, format: str, question: str | None = None) -> 
 
 def export_labels(job: Labelling, path: str | Path, format: str) -> int:
     """Write the labels as another tool reads them, or people's answers, and return how many there are."""
-    _, write_tasks = check_format(format)
-    if format == ANSWERS:
-        rows = [(plain_values(job, answer["row"], ()), answer) for answer in _people_answers(job)]
-    else:
-        rows = [(plain_values(job, result["row"], job.settings.show), result) for result in job.results()]
-    text = write_tasks(rows)
+    _, write_task, is_list = find_format(format)
+    exported, columns = (
+        (_people_answers(job), ()) if format == ANSWERS else (job.results(), job.settings.show)
+    )
+    written = (write_task(plain_values(job, one["row"], columns), one) for one in exported)
+    tasks = [json.dumps(task, ensure_ascii=False) for task in written if task is not None]
+    text = f"[{', '.join(tasks)}]" if is_list else "".join(f"{task}\n" for task in tasks)
     write_atomically(path, lambda file: file.write(text.encode()))
-    return sum(format == ANSWERS or result["label"] is not None for _, result in rows)
+    return sum(format == ANSWERS or one["label"] is not None for one in exported)
 
 
 # ---------------------------------------------------------------- reading
@@ -110,10 +112,7 @@ class TaskReader:
     provenance: JsonObject
 
     def label_studio(self, task: JsonObject) -> Iterator[ImportedAnswer]:
-        annotations = task.get("annotations", ())
-        if "label" in self.provenance and not annotations:
-            yield ImportedAnswer(task["data"], self._answer(), unchanged=True)
-        for annotation in annotations:
+        for annotation in task.get("annotations", ()):
             by, time = _annotator(annotation), _annotation_time(annotation)
             if annotation.get("was_cancelled"):
                 yield ImportedAnswer(task["data"], self._answer(by), time)
@@ -121,7 +120,7 @@ class TaskReader:
             prediction = annotation.get("prediction")
             predictions = [prediction] if prediction else task.get("predictions", ())
             shown = [choice for result in predictions for choice in self._choices(result)]
-            label = self._single(self._choices(annotation), "choices")
+            label = self._at_most_one(self._choices(annotation), "choices")
             is_ours = any(part.get("id") == SOURCE for part in annotation.get("result", ()))
             unchanged = is_ours and label == self.provenance.get("label")
             yield ImportedAnswer(task["data"], self._answer(by, shown, label), time, unchanged)
@@ -132,13 +131,12 @@ class TaskReader:
         for part in annotation.get("result", ()):
             if part["type"] == "choices" and self.question in (None, part["from_name"]):
                 choices_by.setdefault(part["from_name"], []).extend(map(str, part["value"]["choices"]))
-        return self._only(choices_by)
+        return self._of_question(choices_by)
 
     def prodigy(self, task: JsonObject) -> Iterator[ImportedAnswer]:
         values = {name: task[name] for name in task if name not in PRODIGY_KEYS and not name.startswith("_")}
         values |= {} if self.provenance else task.get("meta", {})
         if self.provenance and "answer" not in task:
-            yield ImportedAnswer(values, self._answer(), unchanged=True)
             return
         answer, chosen = task["answer"], [str(label) for label in task.get("accept", ())]
         if answer not in ("accept", "reject", "ignore"):
@@ -148,8 +146,8 @@ class TaskReader:
             options = [str(option["id"]) for option in task["options"]]
             shown = chosen if answer == "reject" and chosen else options
         elif answer != "ignore":
-            shown = chosen = [self._single(_as_list(task["label"]), "label") or ""]
-        label = self._single(chosen, "accept") if answer == "accept" else None
+            shown = chosen = [self._at_most_one(_as_list(task["label"]), "label") or ""]
+        label = self._at_most_one(chosen, "accept") if answer == "accept" else None
         by = str(task.get("_annotator_id") or task.get("_session_id") or "")
         time = float(task.get("_timestamp") or 0)
         same_person = by in ("", _single_person(self.provenance))
@@ -162,16 +160,14 @@ class TaskReader:
             name: many for name, many in record.get("responses", {}).items() if self.question in (None, name)
         }
         suggestions = record.get("suggestions", {})
-        shown = self._only(
+        shown = self._of_question(
             {name: _as_list(suggestions[name]["value"]) for name in responses if name in suggestions}
         )
-        given = self._only(responses)
-        if "label" in self.provenance and not given:
-            yield ImportedAnswer(values, self._answer(), unchanged=True)
+        given = self._of_question(responses)
         for response in given:
             by = str(response.get("user_id") or "")
             if (response.get("status") or "submitted") == "submitted":
-                label = self._single(_as_list(response["value"]), "value")
+                label = self._at_most_one(_as_list(response["value"]), "value")
                 yield ImportedAnswer(values, self._answer(by, shown, label))
             else:
                 yield ImportedAnswer(values, self._answer(by))
@@ -189,17 +185,17 @@ class TaskReader:
             label=None if label is None else check_label(label),
         )
 
-    def _single(self, chosen: list[str], field: str) -> str | None:
+    def _at_most_one(self, chosen: list[str], field: str) -> str | None:
         if len(chosen) > 1:
             wanted = "at most one label: several right ones at once are not for this tool"
             raise InvalidInput.must(field, self.owner, wanted, chosen)
         return chosen[0] if chosen else None
 
-    def _only(self, by_question: dict[str, list[Any]]) -> list[Any]:
+    def _of_question(self, by_name: dict[str, list[Any]]) -> list[Any]:
         """Return what there is for the only question."""
-        if len(by_question) > 1:
-            raise InvalidInput.must("--question", self.owner, f"one of {', '.join(by_question)}", None)
-        return next(iter(by_question.values()), [])
+        if len(by_name) > 1:
+            raise InvalidInput.must("--question", self.owner, f"one of {', '.join(by_name)}", None)
+        return next(iter(by_name.values()), [])
 
 
 def _find_provenance(task: JsonObject) -> JsonObject:
@@ -247,48 +243,41 @@ def _read_tasks(path: Path) -> list[object]:
 # ---------------------------------------------------------------- writing
 
 
-def _write_label_studio(rows: Exported) -> str:
-    tasks = []
-    for values, result in rows:
-        task: JsonObject = {"data": values, "meta": _provenance(result)}
-        value = {"choices": [result["label"]]}
-        choice = {"from_name": "label", "to_name": "row", "type": "choices", "value": value}
-        if result["how"] == "accepted":
-            task["predictions"] = [{"model_version": SOURCE, "score": result["belief"], "result": [choice]}]
-        elif result["label"] is not None:
-            task["annotations"] = [{"result": [choice | {"id": SOURCE}]}]
-        tasks.append(task)
-    return json.dumps(tasks, ensure_ascii=False)
+def _label_studio_task(values: JsonObject, result: JsonObject) -> JsonObject:
+    task: JsonObject = {"data": values, "meta": _provenance(result)}
+    value = {"choices": [result["label"]]}
+    choice = {"from_name": "label", "to_name": "row", "type": "choices", "value": value}
+    if result["how"] == "accepted":
+        task["predictions"] = [{"model_version": SOURCE, "score": result["belief"], "result": [choice]}]
+    elif result["label"] is not None:
+        task["annotations"] = [{"result": [choice | {"id": SOURCE}]}]
+    return task
 
 
-def _write_prodigy(rows: Exported) -> str:
-    tasks = []
-    for values, result in rows:
-        task = {"text": values_text(values), "label": result["label"], "meta": _provenance(result)}
-        if result["how"] == "accepted":
-            tasks.append(task | {"score": result["belief"]})
-        elif result["label"] is not None:
-            person = _single_person(result)
-            tasks.append(task | {"answer": "accept"} | ({"_annotator_id": person} if person else {}))
-    return _json_lines(tasks)
+def _prodigy_task(values: JsonObject, result: JsonObject) -> JsonObject | None:
+    task = {"text": values_text(values), "label": result["label"], "meta": _provenance(result)}
+    if result["label"] is None:
+        return None
+    if result["how"] == "accepted":
+        return task | {"score": result["belief"]}
+    person = _single_person(result)
+    return task | {"answer": "accept"} | ({"_annotator_id": person} if person else {})
 
 
-def _write_argilla(rows: Exported) -> str:
-    records = []
-    for values, result in rows:
-        suggestion = {"value": result["label"], "score": result["belief"], "agent": SOURCE}
-        record = {"id": str(result["row"]), "fields": {name: str(value) for name, value in values.items()}}
-        record |= {"metadata": _provenance(result), "responses": {}, "vectors": {}}
-        record["suggestions"] = {} if result["label"] is None else {"label": suggestion}
-        records.append(record)
-    return json.dumps(records, ensure_ascii=False)
+def _argilla_record(values: JsonObject, result: JsonObject) -> JsonObject:
+    suggestion = {"value": result["label"], "score": result["belief"], "agent": SOURCE}
+    return {
+        "id": str(result["row"]),
+        "fields": {name: str(value) for name, value in values.items()},
+        "metadata": _provenance(result),
+        "responses": {},
+        "vectors": {},
+        "suggestions": {} if result["label"] is None else {"label": suggestion},
+    }
 
 
-def _write_answers(rows: Exported) -> str:
-    tasks = []
-    for values, answer in rows:
-        tasks.append(answer | {"row": values, "meta": {"source": SOURCE, "row": answer["row"]}})
-    return _json_lines(tasks)
+def _answer_task(values: JsonObject, answer: JsonObject) -> JsonObject:
+    return answer | {"row": values, "meta": {"source": SOURCE, "row": answer["row"]}}
 
 
 def _people_answers(job: Labelling) -> list[JsonObject]:
@@ -300,10 +289,6 @@ def _people_answers(job: Labelling) -> list[JsonObject]:
         for answer, item in sorted(answers, key=lambda pair: pair[0].seq)
         if answer.by != TABLE_AS_PERSON
     ]
-
-
-def _json_lines(tasks: list[JsonObject]) -> str:
-    return "".join(json.dumps(task, ensure_ascii=False) + "\n" for task in tasks)
 
 
 def _provenance(result: JsonObject) -> JsonObject:
@@ -333,18 +318,31 @@ def values_text(values: JsonObject) -> str:
     return "\n".join(f"{name}: {value}" for name, value in values.items())
 
 
-Functions = tuple[Callable[[TaskReader, JsonObject], Iterator[ImportedAnswer]], Callable[[Exported], str]]
-FORMATS: dict[str, Functions] = {
-    "label-studio": (TaskReader.label_studio, _write_label_studio),
-    "prodigy": (TaskReader.prodigy, _write_prodigy),
-    "argilla": (TaskReader.argilla, _write_argilla),
-    ANSWERS: (TaskReader.answers, _write_answers),
+class Format(NamedTuple):
+    """How the tasks of a format are read and written.
+
+    Attributes:
+        read: yields the answers in a task.
+        write: makes a task of what people see of a row, and its result or an answer about it; None: it has none.
+        is_list: whether a file is a JSON list, and not a task a line.
+    """
+
+    read: Callable[[TaskReader, JsonObject], Iterator[ImportedAnswer]]
+    write: Callable[[JsonObject, JsonObject], JsonObject | None]
+    is_list: bool
+
+
+FORMATS = {
+    "label-studio": Format(TaskReader.label_studio, _label_studio_task, is_list=True),
+    "prodigy": Format(TaskReader.prodigy, _prodigy_task, is_list=False),
+    "argilla": Format(TaskReader.argilla, _argilla_record, is_list=True),
+    ANSWERS: Format(TaskReader.answers, _answer_task, is_list=False),
 }
 
 
-def check_format(format: str) -> Functions:
-    """Return the functions that read a task of a format, and write all tasks; an error if there is no such format."""
-    if format not in FORMATS:
+def find_format(name: str) -> Format:
+    """Return the format of a name; an error if there is none."""
+    if name not in FORMATS:
         wanted = f"one of {', '.join(FORMATS)}"
-        raise InvalidInput.must("--format", "superarm labels", wanted, format, choices=FORMATS)
-    return FORMATS[format]
+        raise InvalidInput.must("--format", "superarm labels", wanted, name, choices=FORMATS)
+    return FORMATS[name]

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from superarm._types import Cell
 from superarm.data.cells import is_missing
 from superarm.journal.events import AnswerBody, encode
+from superarm.label.answers import is_hit, mentioned_labels
 from superarm.label.formats import ImportedAnswer, plain_values, values_text
 from superarm.label.names import list_labels
 from superarm.label.pictures import MEDIA_TYPES
@@ -45,19 +46,16 @@ class ImportCounts:
     new_labels: tuple[str, ...]
 
     def __str__(self) -> str:
+        not_taken = {
+            "that say nothing": self.empty,
+            "about rows that are not in the table": self.unknown,
+            "as superarm exported them, which are no new answers": self.unchanged,
+            "that say the same as another about the same or an equal row": self.repeated,
+            "that were known before": self.known,
+        }
         parts = [f"{self.answers:,} answers taken over"]
-        if self.empty:
-            parts.append(f"{self.empty:,} that say nothing")
-        if self.unknown:
-            parts.append(f"{self.unknown:,} about rows that are not in the table")
-        if self.unchanged:
-            parts.append(f"{self.unchanged:,} as superarm exported them, which are no new answers")
-        if self.repeated:
-            parts.append(f"{self.repeated:,} that say the same as another about the same or an equal row")
-        if self.known:
-            parts.append(f"{self.known:,} that were known before")
-        if self.new_labels:
-            parts.append(f"new labels: {list_labels(self.new_labels)}")
+        parts += [f"{count:,} {reason}" for reason, count in not_taken.items() if count]
+        parts += [f"new labels: {list_labels(self.new_labels)}"] if self.new_labels else []
         return "; ".join(parts)
 
 
@@ -68,7 +66,7 @@ def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportC
     empty = unknown = unchanged = repeated = 0
     for answer in sorted(answers, key=lambda answer: answer.time):
         row, body = finder.find(answer.values, answer.row), _in_current_names(job, answer.body)
-        mentioned = [*(body.labels or ()), *([] if body.label is None else [body.label])]
+        mentioned = mentioned_labels(body)
         if answer.unchanged:
             unchanged += 1
         elif row is None:
@@ -93,10 +91,10 @@ def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportC
 
 def _in_current_names(job: Labelling, body: AnswerBody) -> AnswerBody:
     """Return an answer in the names that labels have now: some were renamed or merged."""
-    label_set, shown = job.state.label_set, body.labels or []
-    hit = (body.label in shown if shown else body.label is not None) if body.hit is None else body.hit
+    label_set = job.state.label_set
     label = None if body.label is None else label_set.current_names([body.label], denied=False)[0]
-    return replace(body, labels=label_set.current_names(shown, denied=not hit), label=label)
+    shown = label_set.current_names(body.labels or (), denied=not is_hit(body))
+    return replace(body, labels=shown, label=label)
 
 
 class RowFinder:

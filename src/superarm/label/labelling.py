@@ -12,7 +12,7 @@ from superarm._types import Frame, JsonObject
 from superarm.data.column import ColumnKinds
 from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.journal.events import AnswerBody
-from superarm.label.answers import Answer
+from superarm.label.answers import Answer, is_hit, mentioned_labels
 from superarm.label.labelling_journal import LabellingJournal
 from superarm.label.names import (
     OWNER,
@@ -71,25 +71,26 @@ class Labelling(LabellingResults):
         seed: int | None = None,
         read_only: bool = False,
     ) -> None:
-        self.journal = (
-            journal
-            if isinstance(journal, LabellingJournal)
-            else LabellingJournal(journal, read_only=read_only)
-        )
+        self.journal = _open_journal(journal, read_only)
         try:
             column = labels if isinstance(labels, str) else None
             if not isinstance(rows, RowsToLabel):
                 rows = self.journal.read_rows(rows, label=column, vectors=vectors, kinds=kinds)
             names = rows.label_names if labels is None or column else check_labels(labels)
-            options: JsonObject = {"target": target, "yes_no": yes_no, "max_labels": max_labels, "seed": seed}
-            options |= {"show": None if show is None else rows.check_columns(show)}
-            options |= {"second_opinion_share": second_opinion_share}
+            options: JsonObject = {
+                "target": target,
+                "yes_no": yes_no,
+                "max_labels": max_labels,
+                "show": None if show is None else rows.check_columns(show),
+                "second_opinion_share": second_opinion_share,
+                "seed": seed,
+            }
             given = {name: value for name, value in options.items() if value is not None}
             super().__init__(rows, self.journal.begin(rows, names, given))
-            self._open, self._n_questions = OpenQuestions(), 0
+            self._open_questions, self._n_questions = OpenQuestions(), 0
             self._catch_up()
             if not self.journal.read_only:
-                self._keep_table_labels(names or ())
+                self._add_labels_of_table(names or ())
         except BaseException:
             self.close()
             raise
@@ -105,29 +106,25 @@ class Labelling(LabellingResults):
             rows: where its rows are; left out, beside the journal, or else where they were.
             read_only: write nothing to the journal, which others may be using.
         """
-        if not isinstance(journal, LabellingJournal):
-            journal = LabellingJournal(journal, read_only=read_only)
+        journal = _open_journal(journal, read_only)
         try:
             return cls(journal.find_rows(rows), journal=journal)
         except BaseException:
             journal.close()
             raise
 
-    def _keep_table_labels(self, names: Sequence[str]) -> None:
-        """Keep labels that are new; of a new journal, also those that the table has for its rows.
+    def _add_labels_of_table(self, names: Sequence[str]) -> None:
+        """Add labels whose names are new; to a new journal, also those that the table has for its rows.
 
         Items for which the table has several labels are asked about.
         """
         for name in names:
             if name not in self.state.label_set.numbers:
                 self.journal.change({"what": "add label", "label": name, "by": ""})
-        if self.journal.saved is None:
+        if self.journal.saved_settings is None:
             labels = self.rows.label_by_item()
-            self.journal.answer(
-                (
-                    self.rows.keys[item],
-                    AnswerBody(by=TABLE_AS_PERSON, label=labels[item], final=True),
-                )
+            self._keep_answers(
+                (item, AnswerBody(by=TABLE_AS_PERSON, label=labels[item], final=True))
                 for item in self.planner.order.tolist()
                 if labels.get(item) is not None
             )
@@ -145,24 +142,18 @@ class Labelling(LabellingResults):
         self._catch_up()
         if by in self.state.excluded_people:
             return None
-        question = self._open.get(by)
+        question = self._open_questions.get(by)
         if question is not None:  # the page was loaded again, say
             return question
-        busy, last = self._open.items(), self.state.last_item.get(by)
-        has_undone = by in self.state.people_who_undid
-        if last is not None and last not in busy and (has_undone or self._is_begun(last)):
-            return self._question(last, by, audit=False)
+        busy, unfinished = self._open_questions.items(), self.state.unfinished_item(by)
+        if unfinished is not None and unfinished not in busy:
+            return self._ask_about(unfinished, by, audit=False)
         if self.planner.is_finished():
             return None
         choice = self.planner.next_item(busy, by)
-        return None if choice is None else self._question(choice.item, by, audit=choice.is_audit)
+        return None if choice is None else self._ask_about(choice.item, by, audit=choice.is_audit)
 
-    def _is_begun(self, item: int) -> bool:
-        """Return whether questions about the item have not led to a label yet."""
-        answers = self.state.answers.get(item, [])
-        return bool(answers) and not self.state.done[item] and answers[-1].hit is not None
-
-    def _question(self, item: int, by: str, *, audit: bool) -> Question:
+    def _ask_about(self, item: int, by: str, *, audit: bool) -> Question:
         belief, names, settings = self.state.belief(item), self.state.label_set.names, self.settings
         labels = choose_labels(
             belief, self.state.showable(item, belief), settings.max_labels, settings.yes_no
@@ -178,7 +169,7 @@ class Labelling(LabellingResults):
             yes_no=settings.yes_no,
             audit=audit,
         )
-        self._open.add(by, question, item)
+        self._open_questions.add(by, question, item)
         return question
 
     # ------------------------------------------------------------ answering
@@ -208,27 +199,26 @@ class Labelling(LabellingResults):
             raise FeedbackError.must(
                 "answer", OWNER, "one of label=, none=True, yes=", Description(f"{n_given} of them")
             )
-        reply = (label, none, yes)
-        open_question = self._open.find(by, question, reply)
-        if open_question is None:
-            return
-        if yes is not None and not open_question.yes_no:
-            raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
-        shown = open_question.labels
-        hit = bool(yes) if label is None else self._live_label(label) in shown
-        body = AnswerBody(by=by, labels=shown, hit=hit, label=label, audit=open_question.audit)
-        self._close(open_question, reply, body)
+        self._reply(question, Reply(label, none, yes), by)
 
     def skip(self, question: Question | str, by: str = "") -> None:
         """Leave a ``question`` (or its id) that ``by`` was asked unanswered; its row comes again at the end."""
-        open_question = self._open.find(by, question, None)
-        if open_question is not None:
-            self._close(open_question, None, AnswerBody(by=by, labels=open_question.labels))
+        self._reply(question, Reply(), by)
 
-    def _close(self, question: Question, reply: Reply, body: AnswerBody) -> None:
-        """Keep the answer to a question, which is not open any more then."""
-        self._append([(self._item(question.row), body)])
-        self._open.close(body.by, reply)
+    def _reply(self, question: Question | str, reply: Reply, by: str) -> None:
+        """Keep the reply to a question, which is not open any more then; nothing if it was sent twice."""
+        opened = self._open_questions.find(by, question, reply)
+        if opened is None:
+            return
+        label, _, yes = reply
+        if yes is not None and not opened.yes_no:
+            raise FeedbackError.must("yes", OWNER, "left out, but for questions of yes or no", yes)
+        body = AnswerBody(by=by, labels=opened.labels)
+        if reply != Reply():
+            body.hit = bool(yes) if label is None else self._check_live(label) in opened.labels
+            body.label, body.audit = label, opened.audit
+        self._keep_answers([(self._item_of(opened.row), body)])
+        self._open_questions.close(by, reply)
 
     def undo(self, by: str = "") -> Question | None:
         """Take back the last answer of ``by``, a final label included, and ask again; None if there is none."""
@@ -240,8 +230,8 @@ class Labelling(LabellingResults):
         seq, item = max(own)
         self.journal.take_back(self.rows.keys[item], seq, by)
         self._catch_up()
-        self._open.take_back(by, item)
-        return self._question(item, by, audit=False)
+        self._open_questions.take_back(by, item)
+        return self._ask_about(item, by, audit=False)
 
     def set_final_label(self, row: int, label: str, by: str = "") -> None:
         """Set the label of a row, whatever was answered before.
@@ -251,24 +241,23 @@ class Labelling(LabellingResults):
             label: the right one.
             by: who says so.
         """
-        body = AnswerBody(by=check_person(by), label=self._live_label(label), hit=True, final=True)
-        self._append([(self._item(row), body)])
+        body = AnswerBody(by=check_person(by), label=self._check_live(label), hit=True, final=True)
+        self._keep_answers([(self._item_of(row), body)])
 
     def add_answers(self, answers: Iterable[tuple[int, AnswerBody]]) -> int:
         """Add answers about rows, and return how many of them are new: an answer counts once for each person."""
         label_set, new = self.state.label_set, list[tuple[int, AnswerBody]]()
         known: dict[int, set[Answer]] = {}
         for row, body in answers:
-            item, shown = self._item(row), body.labels or []
+            item, mentioned = self._item_of(row), mentioned_labels(body)
             check_person(body.by)
-            for name in (*shown, *([] if body.label is None else [body.label])):
-                self._live_label(name)
-            if not shown and body.label is None:
+            for name in mentioned:
+                self._check_live(name)
+            if not mentioned:
                 raise InvalidInput.must(
                     "answer", OWNER, "one with label or labels", Description(f"neither, for row {row}")
                 )
-            if body.hit is None:
-                body.hit = body.label is not None and (not shown or body.label in shown)
+            body.hit = is_hit(body)
             if item not in known:
                 earlier = (label_set.current_answer(one) or one for one in self.state.answers.get(item, ()))
                 known[item] = {one._replace(seq=0, is_audit=False) for one in earlier}
@@ -276,15 +265,15 @@ class Labelling(LabellingResults):
             if answer not in known[item]:  # else it is the same file, once more
                 known[item].add(answer)
                 new.append((item, body))
-        self._append(new)
+        self._keep_answers(new)
         return len(new)
 
-    def _append(self, answers: Iterable[tuple[int, AnswerBody]]) -> None:
+    def _keep_answers(self, answers: Iterable[tuple[int, AnswerBody]]) -> None:
         """Write answers about items into the journal, and apply them."""
         self.journal.answer((self.rows.keys[item], body) for item, body in answers)
         self._catch_up()
 
-    def _item(self, row: object) -> int:
+    def _item_of(self, row: object) -> int:
         """Return the item that a row of the table is."""
         if not isinstance(row, int | np.integer) or not 0 <= row < len(self.rows):
             raise InvalidInput.must("row", OWNER, f"a number from 0 to {len(self.rows) - 1}", row)
@@ -294,21 +283,21 @@ class Labelling(LabellingResults):
 
     def add_label(self, name: str, by: str = "") -> None:
         """Add a label ``name``; one that was disabled comes back with its answers. ``by``: who says so."""
-        self._change("add label", by, label=self._new_label(name))
+        self._change("add label", by, label=self._check_new(name))
 
     def rename_label(self, old: str, new: str, by: str = "") -> None:
         """Call the label ``old`` by the name ``new``. ``by``: who says so."""
-        self._change("rename label", by, label=self._live_label(old), to=self._new_label(new))
+        self._change("rename label", by, label=self._check_live(old), to=self._check_new(new))
 
     def merge_labels(self, old: str, into: str, by: str = "") -> None:
         """Let the label ``old`` become ``into``: all its rows are the other's. ``by``: who says so."""
         if old == into:
             raise InvalidInput.must("label", OWNER, "two different ones", old)
-        self._change("merge label", by, label=self._spare_label(old), to=self._live_label(into))
+        self._change("merge label", by, label=self._check_removable(old), to=self._check_live(into))
 
     def disable_label(self, name: str, by: str = "") -> None:
         """Let the label ``name`` not be given any more; its rows are asked about again. ``by``: who says so."""
-        self._change("disable label", by, label=self._spare_label(name))
+        self._change("disable label", by, label=self._check_removable(name))
 
     def exclude_person(self, person: str, by: str = "") -> None:
         """Let the answers of ``person`` not count any more. ``by``: who says so."""
@@ -320,18 +309,18 @@ class Labelling(LabellingResults):
         check_known_person(person, self.state.excluded_people, "person", OWNER, "nobody is excluded")
         self._change("include person", by, person=person)
 
-    def _live_label(self, name: str) -> str:
+    def _check_live(self, name: str) -> str:
         if name not in self.label_names:
             wanted = "one of the labels (or add it)"
             raise InvalidInput.must("label", OWNER, wanted, name, choices=self.label_names)
         return name
 
-    def _spare_label(self, name: str) -> str:
+    def _check_removable(self, name: str) -> str:
         if len(self.label_names) <= 2:
             raise InvalidInput.must("labels", OWNER, "at least two, also without it", name)
-        return self._live_label(name)
+        return self._check_live(name)
 
-    def _new_label(self, text: str) -> str:
+    def _check_new(self, text: str) -> str:
         name = check_label(text)
         if name in self.label_names:
             raise InvalidInput.must("label", OWNER, "a new name", name)
@@ -341,7 +330,7 @@ class Labelling(LabellingResults):
         self.journal.change({"what": what, "by": check_person(by), **details})
         self._catch_up()
         if what != "add label":  # a question that is open stays one when there is a label more
-            self._open.clear()
+            self._open_questions.clear()
 
     # ------------------------------------------------------------ the rest
 
@@ -365,3 +354,9 @@ class Labelling(LabellingResults):
 
     def __repr__(self) -> str:
         return f"Labelling({self.rows.name!r}: {self.progress()})"
+
+
+def _open_journal(journal: LabellingJournal | str | Path | None, read_only: bool) -> LabellingJournal:
+    if isinstance(journal, LabellingJournal):
+        return journal
+    return LabellingJournal(journal, read_only=read_only)

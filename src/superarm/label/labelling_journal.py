@@ -29,7 +29,7 @@ from superarm.label.rows_to_label import RowsToLabel
 from superarm.parameters import check_int, check_number, check_share
 
 KIND = "labelling"  # of journal, in its meta
-FIXED = ("yes_no", "seed")  # settings with which a journal is made, and which cannot change in it
+FIXED_SETTINGS = ("yes_no", "seed")  # settings with which a journal is made, and which cannot change in it
 
 
 class LabellingSettings(Struct, frozen=True, kw_only=True):
@@ -50,8 +50,8 @@ class LabellingSettings(Struct, frozen=True, kw_only=True):
     labels: list[str]
     rows: str
     read_options: JsonObject
-    yes_no: bool
-    seed: int
+    yes_no: bool = False
+    seed: int = 0
     target: float = 0.99
     max_labels: int = 5
     show: list[str] = field(default_factory=list)
@@ -101,16 +101,15 @@ class LabellingJournal:
         read_only: write nothing, and leave it to others: it may be in use.
 
     Attributes:
-        saved: the settings that it was last opened with; None of a new one.
-        n_added: how many items are new since the last time.
-        n_gone: how many items are not there any more.
+        saved_settings: those that it was last opened with; None of a new one.
+        rows_changed: a sentence on what has become of the table since the last time; empty if it is as it was.
         seq: the number of the last event that was read.
     """
 
     def __init__(self, where: str | Path | None, *, read_only: bool = False) -> None:
-        self.where, self.read_only, self.seq, self.n_added, self.n_gone = where, read_only, 0, 0, 0
+        self.where, self.read_only, self.seq, self.rows_changed = where, read_only, 0, ""
         self.store: JournalStore | None = None
-        self.saved: LabellingSettings | None = None
+        self.saved_settings: LabellingSettings | None = None
         self._keys: list[str] | None = None
         self._memory: list[Event] = []
         self._is_closed = False
@@ -118,26 +117,26 @@ class LabellingJournal:
             return
         if journal_exists(where):
             with closing(open_store(where, read_only=True)) as store:  # no lock before it is known what it is
-                self.saved, self._keys = read_settings(store)
+                self.saved_settings, self._keys = read_settings(store)
             self.store = open_store(where, read_only=read_only)
         elif read_only:
             raise InvalidInput(f"no such journal: {where}")
 
     def find_rows(self, rows: str | None = None) -> str:
         """Return where the rows are: as said, beside the journal, or else where they were when it was made."""
-        if self.saved is None:
+        if self.saved_settings is None:
             raise InvalidInput(f"no such journal: {self.where}")
-        made_with = self.saved.rows
-        places = (Path(str(self.where)).parent / Path(made_with).name, Path(made_with))
-        place = rows or next((str(path) for path in places if path.exists()), made_with)
+        earlier = self.saved_settings.rows
+        paths = (Path(str(self.where)).parent / Path(earlier).name, Path(earlier))
+        place = rows or next((str(path) for path in paths if path.exists()), earlier)
         if place != "digits" and not Path(place).exists():
-            fault = f"the rows of {self.where} are not there any more: {made_with}"
+            fault = f"the rows of {self.where} are not there any more: {earlier}"
             raise InvalidInput(f"{fault}; --rows says where they are")
         return place
 
     def read_rows(self, source: Frame | str | Path, **options: object) -> RowsToLabel:
         """Read the rows with these options of `RowsToLabel.read`; those that are left out are as in the journal."""
-        saved = {} if self.saved is None else self.saved.read_options
+        saved = {} if self.saved_settings is None else self.saved_settings.read_options
         return RowsToLabel.read(source, **saved | {name: value for name, value in options.items() if value})
 
     def begin(self, rows: RowsToLabel, labels: list[str] | None, options: JsonObject) -> LabellingSettings:
@@ -148,48 +147,48 @@ class LabellingJournal:
             labels: the labels to begin with; an existing journal keeps its own.
             options: other settings; those that are left out are as in the journal.
         """
-        saved = self.saved
-        if saved is None:
-            if labels is None or len(labels) < 2:
-                wanted = "given: a file with a label a line, or a column that holds at least two"
-                raise InvalidInput.must("labels", "superarm label", wanted, labels)
-            fixed = {"labels": labels, "rows": rows.name, "read_options": rows.read_options}
-            settings = LabellingSettings(**{"yes_no": False, "seed": 0, **fixed, **options})
-            if self.where is not None:
-                create_labelling_journal(self.where, {"kind": KIND, "made": time.time()} | asdict(settings))
-                self.store = open_store(self.where)
-        else:
-            settings = replace(saved, **options)
-            for name in FIXED:
-                if getattr(settings, name) != getattr(saved, name):
-                    remedy = "another --journal begins anew"
-                    wanted = f"{getattr(saved, name)!r}, which {self.where} was made with ({remedy})"
-                    raise JournalMismatch.must(name, "superarm label", wanted, getattr(settings, name))
+        saved = self.saved_settings
+        settings = self._create(rows, labels, options) if saved is None else self._replace(saved, options)
         if self.store is not None:
             self._compare_rows(rows)
             if saved is not None and saved != settings and not self.read_only:
                 self.change({"what": "settings", **options})
         return settings
 
+    def _create(self, rows: RowsToLabel, labels: list[str] | None, options: JsonObject) -> LabellingSettings:
+        """Make a new journal, unless it is in memory, and return its settings."""
+        if labels is None or len(labels) < 2:
+            wanted = "given: a file with a label a line, or a column that holds at least two"
+            raise InvalidInput.must("labels", "superarm label", wanted, labels)
+        settings = LabellingSettings(labels=labels, rows=rows.name, read_options=rows.read_options, **options)
+        if self.where is not None:
+            create_labelling_journal(self.where, {"kind": KIND, "made": time.time()} | asdict(settings))
+            self.store = open_store(self.where)
+        return settings
+
+    def _replace(self, saved: LabellingSettings, options: JsonObject) -> LabellingSettings:
+        """Return the saved settings with these options; an error if one of them cannot change."""
+        settings = replace(saved, **options)
+        for name in FIXED_SETTINGS:
+            if getattr(settings, name) != getattr(saved, name):
+                remedy = "another --journal begins anew"
+                wanted = f"{getattr(saved, name)!r}, which {self.where} was made with ({remedy})"
+                raise JournalMismatch.must(name, "superarm label", wanted, getattr(settings, name))
+        return settings
+
     def _compare_rows(self, rows: RowsToLabel) -> None:
-        """Count rows that came or went, and keep which there are; refuse a table that has none of them."""
+        """Tell which rows came or went, and keep which there are; refuse a table that has none of them."""
         old_keys, keys = set(self._keys or ()), set(rows.keys)
-        if self._keys is not None:
-            self.n_added, self.n_gone = len(keys - old_keys), len(old_keys - keys)
         if old_keys and not keys & old_keys:
             fault = f"none of the rows of {self.where} is in {rows.name}"
             raise JournalMismatch(f"{fault}: it is that of another table")
+        n_new, n_gone = len(keys - old_keys), len(old_keys - keys)
+        if self._keys is not None and (n_new or n_gone):
+            change = f"since the last time {n_new:,} distinct rows are new, and {n_gone:,} gone or changed"
+            warning = f"WARNING: {change}; answers about those are not in view"
+            self.rows_changed = warning if n_gone else change
         if keys != old_keys and not self.read_only:
             self.change({"what": "rows", "keys": rows.keys})
-
-    def rows_changed(self) -> str:
-        """Return a sentence on what has become of the table since the last time; empty if it is as it was."""
-        if not self.n_added and not self.n_gone:
-            return ""
-        change = (
-            f"since the last time {self.n_added:,} distinct rows are new, and {self.n_gone:,} gone or changed"
-        )
-        return f"WARNING: {change}; answers about those are not in view" if self.n_gone else change
 
     # ------------------------------------------------------------ writing and reading
 

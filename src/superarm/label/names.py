@@ -38,7 +38,7 @@ def check_known_person(
 ) -> None:
     """Refuse a name that is not among the known people, and list these."""
     if name not in known:
-        people = ", ".join(person or "'' (whoever gave no name)" for person in sorted(known))
+        people = ", ".join(sorted(known))
         wanted = f"one of {people}" if people else f"the name of a person, but {nobody}"
         raise InvalidInput.must(option, owner, wanted, name, choices=known)
 

@@ -87,7 +87,7 @@ def _show_picture(job: Labelling, question: Question) -> None:
 
     picture = job.rows.picture(question.row)
     if picture is not None:
-        display(Image(data=picture[0], width=PICTURE_WIDTH))  # type: ignore[no-untyped-call]
+        display(Image(data=picture.content, width=PICTURE_WIDTH))  # type: ignore[no-untyped-call]
 
 
 # ---------------------------------------------------------------- buttons
@@ -137,8 +137,8 @@ class Panel:
     def _row_widget(self, question: Question) -> Widget:
         picture = self.job.rows.picture(question.row)
         if picture is not None:
-            kind = picture[1].rpartition("/")[2]
-            return self._widgets.Image(value=picture[0], format=kind, width=PICTURE_WIDTH)
+            format_ = picture.media_type.rpartition("/")[2]
+            return self._widgets.Image(value=picture.content, format=format_, width=PICTURE_WIDTH)
         text = escape(values_text(question.values))
         return self._widgets.HTML(f"<div style='font-size:1.3em;white-space:pre-wrap'>{text}</div>")
 

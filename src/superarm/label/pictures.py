@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,13 @@ MEDIA_TYPES = {
     ".webp": "image/webp",
 }
 SIDE = 28  # pixels of a picture's side, as the model sees it
+
+
+class Picture(NamedTuple):
+    """A picture for a browser."""
+
+    content: bytes
+    media_type: str
 
 
 def pixel_features(file: str | Path) -> Array | None:
@@ -35,13 +43,13 @@ def pixel_features(file: str | Path) -> Array | None:
     return np.concatenate([grey, colours]) / np.float32(255.0)
 
 
-def picture_bytes(picture: Path | Array) -> tuple[bytes, str]:
-    """Return the content and the media type of a picture: a file, or a matrix of ink on white, which becomes a PNG."""
+def load_picture(picture: Path | Array) -> Picture:
+    """Return a picture: a file, or a matrix of ink on white, which becomes a PNG."""
     if isinstance(picture, Path):
-        return picture.read_bytes(), MEDIA_TYPES[picture.suffix.lower()]
+        return Picture(picture.read_bytes(), MEDIA_TYPES[picture.suffix.lower()])
     from PIL import Image
 
     png = BytesIO()
     levels = 255 - (picture / max(1.0, float(picture.max())) * 255).astype(np.uint8)
     Image.fromarray(levels).save(png, "PNG")
-    return png.getvalue(), "image/png"
+    return Picture(png.getvalue(), "image/png")

@@ -14,7 +14,6 @@ with a target of 1, when all items were asked about and the doubts add up to one
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from superarm.label.state import MIN_DOUBT, NOBODY, LabellingState
 AUDIT_SHARE = 0.25  # of the questions
 MANY_AUDITS, LATER_AUDIT_SHARE = 1_500, 0.1  # after so many, their share of the questions
 EARLY_AUDITS = 0.15  # the share of audits that are asked while no item may be accepted yet
-SAMPLE = 64  # items among which the next is chosen
+SAMPLE_SIZE = 64  # items among which the next is chosen
 FIRST_ITEMS = 50  # that are drawn at random before anything is estimated
 MIN_ROUND = 10  # clicks
 MAX_SCORED = 200  # items that are scored again at each click, in longer rounds
@@ -67,11 +66,10 @@ class QuestionPlanner:
         self._rank = np.argsort(self.order)
         draws = np.random.default_rng((seed, 2)).random(n)
         self._wants_second_opinion = draws < self._settings.second_opinion_share
-        self._has_begun = False
-        self._is_enough = False  # labels are right, by the last estimate
-        self._round = max(MIN_ROUND, -(-n // MAX_SCORED))  # clicks
-        self._n_clicks, self._n_clicks_of_round = 0, 0
-        self._scheduled: dict[int, int] = {}  # rechecks: items, and how many clicks they had then
+        self._scores_are_stale = True
+        self._round_length = max(MIN_ROUND, -(-n // MAX_SCORED))  # clicks
+        self._n_clicks, self._n_clicks_in_round = 0, 0
+        self._scheduled_rechecks: dict[int, int] = {}  # items, and how many clicks they had then
 
     @property
     def audit_share(self) -> float:
@@ -83,17 +81,18 @@ class QuestionPlanner:
     def apply(self, events: list[Event]) -> None:
         """Apply new events of the journal to the state, and score items after each click."""
         n_ahead = sum(self._is_click(event) for event in events)
-        if not self._has_begun:
-            self._has_begun = True
-            if not (events and _invalidates_scores(events[0])):
+        for event in events:
+            is_change = _changes_all_scores(event)
+            if self._scores_are_stale and not is_change:  # of several changes, after the last one
                 self.begin_round(n_ahead)
-        for event, next_event in zip_longest(events, events[1:]):
             self.state.apply(event)
-            if self._is_click(event):
+            if is_change:
+                self._scores_are_stale = True
+            elif self._is_click(event):
                 n_ahead -= 1
                 self._on_click(n_ahead)
-            elif _invalidates_scores(event) and not (next_event and _invalidates_scores(next_event)):
-                self.begin_round(n_ahead)
+        if self._scores_are_stale:
+            self.begin_round()
 
     def _is_click(self, event: Event) -> bool:
         if event.kind != ANSWER or event.id not in self.state.rows.item_of_key:
@@ -101,45 +100,41 @@ class QuestionPlanner:
         return event.body.hit is not None and not event.body.final
 
     def _on_click(self, n_ahead: int) -> None:
-        """Score some more items.
+        """Score the next items of the round; at its end, make the estimates anew.
 
         Args:
-            n_ahead: how many more clicks there are already: what these will make good need not be done.
+            n_ahead: how many more clicks are in the journal already; scores that these replace are left out.
         """
         self._n_clicks += 1
         self._schedule_recheck()
         if self._settings.target >= 1.0:  # every item is asked about
             return
-        n, done = len(self.order), self._n_clicks_of_round
-        self._n_clicks_of_round += 1
-        if n_ahead <= 2 * self._round:
-            self.estimator.score(self.order[done * n // self._round : (done + 1) * n // self._round])
-        if self._n_clicks_of_round == self._round:
-            self._n_clicks_of_round = 0
-            if n_ahead <= self._round:
-                self._estimate()
+        n, length, click = len(self.order), self._round_length, self._n_clicks_in_round
+        if n_ahead <= 2 * length:
+            self.estimator.score(self.order[click * n // length : (click + 1) * n // length])
+        self._n_clicks_in_round = (click + 1) % length
+        if self._n_clicks_in_round == 0 and n_ahead <= length:
+            self._estimate()
 
-    def begin_round(self, n_ahead: int) -> None:
+    def begin_round(self, n_ahead: int = 0) -> None:
         """Score all items, and make the estimates anew: much has changed at once."""
-        self._n_clicks_of_round = 0
-        if self._settings.target < 1.0 and n_ahead <= self._round:
+        self._scores_are_stale, self._n_clicks_in_round = False, 0
+        if self._settings.target < 1.0 and n_ahead <= self._round_length:
             self.estimator.score(self.order)
             self._estimate()
 
     def _estimate(self) -> None:
-        """Make the estimates anew. Before it is called the end, all items are scored with the model of now."""
-        estimator = self.estimator
-        self._is_enough = estimator.refresh_estimate().is_reached and not estimator.n_audits_needed()
-        if self._is_enough:
-            estimator.score(self.order)
-            self._is_enough = estimator.refresh_estimate().is_reached
+        """Make the estimates anew; where the target seems to be reached, with new scores of all items."""
+        if self.estimator.refresh_estimate().is_reached:
+            self.estimator.score(self.order)
+            self.estimator.refresh_estimate()
 
     def is_finished(self) -> bool:
         """Return whether enough labels are right."""
         if self.n_second_opinions():
             return False
         if not self.state.done.all():
-            return self._is_enough
+            return self.estimator.estimate.is_reached
         share = 1.0 - self._settings.target if self._settings.target < 1.0 else MAX_WRONG_AT_1
         max_wrong = share * float(self._rows_per_item.sum())
         return self.estimator.expected_wrong_asked() <= max_wrong or not self._recheck_priorities().any()
@@ -166,30 +161,38 @@ class QuestionPlanner:
         random = np.random.default_rng((self._settings.seed, 3, self._n_clicks, len(busy)))
         is_free = np.ones(len(self.order), bool)
         is_free[list(busy)] = False
-        items = np.flatnonzero(~state.done & is_free)
+        open_items = np.flatnonzero(~state.done & is_free)
         priorities = np.where(is_free, self._recheck_priorities(), 0.0)
-        second = self._second_opinions(by) & is_free
+        is_reached = self.estimator.estimate.is_reached
+        wants_opinion = self._second_opinions(by) & is_free
         share = max(self._settings.second_opinion_share, MIN_SECOND_OPINIONS)
-        if self._is_enough and not second.any() and not state.done.all():
+        if is_reached and not wants_opinion.any() and not state.done.all():
             return None  # only second opinions are missing, of others
-        if second.any() and (self._is_enough or random.random() < share or not len(items)):
-            priorities[second] = np.inf
+        if wants_opinion.any() and (is_reached or random.random() < share or not len(open_items)):
+            priorities[wants_opinion] = np.inf
         recheck = int(priorities.argmax())
-        if priorities[recheck] == np.inf or not len(items):
-            return NextItem(recheck, False) if priorities[recheck] > 0.0 else None
+        priority = float(priorities[recheck])
+        if priority == np.inf or not len(open_items):
+            return NextItem(recheck, False) if priority > 0.0 else None
+        return self._next_open_item(open_items, priority, random) or NextItem(recheck, False)
+
+    def _next_open_item(self, items: Array, min_wrong: float, random: np.random.Generator) -> NextItem | None:
+        """Return which of the open items to ask about.
+
+        None if none of a sample is expected to have so many wrong rows; the first items and audits need not.
+        """
+        state = self.state
         items = items[state.skips[items] == state.skips[items].min()]  # those that were skipped come last
-        if self._settings.target >= 1.0 or state.n_done < min(FIRST_ITEMS, len(self.order) / 4):
+        if self._settings.target >= 1.0 or state.n_ever_done < min(FIRST_ITEMS, len(self.order) / 4):
             return NextItem(int(items[self._rank[items].argmin()]), False)
         if random.random() < self.audit_share:
             item = self._audit(items, random)
             if item is not None:
                 return NextItem(item, True)
-        sample = random.choice(items, min(SAMPLE, len(items)), replace=False)
+        sample = random.choice(items, min(SAMPLE_SIZE, len(items)), replace=False)
         expected_wrong = self.estimator.error_probabilities(sample) * self._rows_per_item[sample]
         best = int(expected_wrong.argmax())
-        if priorities[recheck] > expected_wrong[best]:
-            return NextItem(recheck, False)
-        return NextItem(int(sample[best]), False)
+        return None if min_wrong > expected_wrong[best] else NextItem(int(sample[best]), False)
 
     def _audit(self, items: Array, random: np.random.Generator) -> int | None:
         """Return one of the open items that would be accepted, at random."""
@@ -203,34 +206,37 @@ class QuestionPlanner:
     # ------------------------------------------------------------ questions about items that are done
 
     def _recheck_priorities(self) -> Array:
-        """Return how urgent another question about each item is: how many rows are wrong; 0 if there is no reason.
+        """Return for each item how many rows another question may put right; 0 if there is no reason to ask it.
 
         Infinite are rechecks that are scheduled, and audits that contradict the model, and may have been a slip: all
         estimates stand on audits.
         """
         state = self.state
-        again = state.done & (state.clicks < MAX_ANSWERS) & (state.skips == 0)
-        priorities = np.where(again & (state.doubt >= MIN_DOUBT), state.doubt * self._rows_per_item, 0.0)
-        is_unclear = (state.model_error > CLEARLY_RIGHT) & (state.model_error < CLEARLY_WRONG)
-        priorities[again & state.audited & is_unclear] = np.inf
+        may_recheck = state.done & (state.clicks < MAX_ANSWERS) & (state.skips == 0)
+        is_doubtful = may_recheck & (state.doubt >= MIN_DOUBT)
+        priorities = np.where(is_doubtful, state.doubt * self._rows_per_item, 0.0)
+        model_error = state.trials.error
+        is_unclear = (model_error > CLEARLY_RIGHT) & (model_error < CLEARLY_WRONG)
+        priorities[may_recheck & state.audited & is_unclear] = np.inf
         due = [
             item
-            for item, n_clicks in self._scheduled.items()
-            if state.clicks[item] <= n_clicks and again[item]
+            for item, n_clicks in self._scheduled_rechecks.items()
+            if state.clicks[item] <= n_clicks and may_recheck[item]
         ]
         priorities[due] = np.inf
         return priorities
 
     def _schedule_recheck(self) -> None:
-        """Schedule a recheck of the least credible answer now and then: so people who are often wrong are found out."""
-        state, n_due = self.state, min(MAX_RECHECKS, self._n_clicks // CLICKS_PER_RECHECK)
-        if n_due <= len(self._scheduled) or self._n_clicks % CLICKS_BETWEEN_SEARCHES:
+        """Schedule a recheck of the least credible answer now and then: it tells people who are often wrong."""
+        state, scheduled = self.state, self._scheduled_rechecks
+        n_due = min(MAX_RECHECKS, self._n_clicks // CLICKS_PER_RECHECK)
+        if n_due <= len(scheduled) or self._n_clicks % CLICKS_BETWEEN_SEARCHES:
             return
         doubts = np.where(state.done, state.doubt_at_high_rate, 0.0)
-        doubts[list(self._scheduled)] = 0.0
+        doubts[list(scheduled)] = 0.0
         item = int(doubts.argmax())
         if doubts[item] >= MIN_DOUBT_TO_RECHECK:
-            self._scheduled[item] = int(state.clicks[item])
+            scheduled[item] = int(state.clicks[item])
 
     def n_second_opinions(self) -> int:
         """Return how many second opinions about items that are done are wanted."""
@@ -249,6 +255,6 @@ class QuestionPlanner:
         return wanted
 
 
-def _invalidates_scores(event: Event) -> bool:
+def _changes_all_scores(event: Event) -> bool:
     """Return whether an event may change the scores of all items: changes of labels and people, labels of the table."""
     return event.kind == CHANGE or (event.kind == ANSWER and event.body.by == TABLE_AS_PERSON)

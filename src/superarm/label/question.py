@@ -1,4 +1,4 @@
-"""Questions: a row and a few labels; which, what speaks for the first of them, and who has it."""
+"""Questions: which labels they show, which words speak for the first of them, and which are open."""
 
 from __future__ import annotations
 
@@ -88,13 +88,18 @@ def word_weights(job: Labelling, question: Question) -> dict[str, list[tuple[str
     return weights
 
 
+class Reply(NamedTuple):
+    """A reply to a question: the arguments of `Labelling.answer`; without any of them, it was skipped."""
+
+    label: str | None = None
+    none: bool = False
+    yes: bool | None = None
+
+
 class _OpenQuestion(NamedTuple):
     question: Question
     item: int
     since: float
-
-
-Reply = tuple[str | None, bool, bool | None] | None  # label, none and yes; None: skipped
 
 
 class OpenQuestions:

@@ -22,7 +22,7 @@ from superarm.learners import SetLogit
 
 FIRST_CLICKS = 50  # before anything is estimated
 CURVE_POINTS = 40
-RECENT = 200  # items that tell how many clicks a row takes now
+RECENT_ITEMS = 200  # items that tell how many clicks a row takes now
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,8 @@ class LabellingResults:
         """Return how many clicks are left at the rate of the last items; None if only doubts are left."""
         state, items_left = self.state, self.estimator.estimate.items_left
         audit_share = self.planner.audit_share
-        learnt = max(1, state.n_done)
-        recent = state.items_by_time()[-min(RECENT, -(-learnt // 4)) :]
+        learnt = max(1, state.n_ever_done)
+        recent = state.items_ever_done()[-min(RECENT_ITEMS, -(-learnt // 4)) :]
         extra = float(state.clicks[recent].mean()) - 1.0 if len(recent) else 0.0  # beyond one click an item
 
         def clicks_for(items: float) -> float:
@@ -170,7 +170,7 @@ class LabellingResults:
 
     def curve(self, points: int = CURVE_POINTS) -> list[tuple[int, float]]:
         """Return (clicks so far, clicks a row) for parts of the work with as many rows each."""
-        clicks = self.state.clicks[self.state.items_by_time()]
+        clicks = self.state.clicks[self.state.items_ever_done()]
         clicks = clicks[clicks > 0]  # those of the table cost none
         if not len(clicks):
             return []

@@ -25,11 +25,11 @@ from superarm.data.rows import AnyRow, Row, Rows
 from superarm.data.tables import TABLES, open_table, read_matrix
 from superarm.errors import Description, InvalidInput
 from superarm.label.names import sort_labels
-from superarm.label.pictures import MEDIA_TYPES, picture_bytes, pixel_features
+from superarm.label.pictures import MEDIA_TYPES, Picture, load_picture, pixel_features
 
 # the columns that superarm labels export adds to a table, beside label
 EXPORT_COLUMNS = ("row", "belief", "clicks", "how", "by")
-PREFIX = "superarm_"  # before such a name, where the table has a column of that name itself
+EXPORT_PREFIX = "superarm_"  # before such a name, where the table has a column of that name itself
 
 
 class RowsToLabel:
@@ -145,7 +145,7 @@ class RowsToLabel:
             if column is not None and column not in content:
                 wanted = f"one of its columns {', '.join(content)}"
                 raise InvalidInput.must(option, name, wanted, column, choices=content)
-        if all(column in content or PREFIX + column in content for column in EXPORT_COLUMNS):
+        if all(column in content or EXPORT_PREFIX + column in content for column in EXPORT_COLUMNS):
             wanted = (
                 f"a table without {', '.join(EXPORT_COLUMNS)} (labels that were only accepted are a model's)"
             )
@@ -180,35 +180,50 @@ class RowsToLabel:
 
     @classmethod
     def _read_folder(cls, path: Path, vectors: str | Path | None) -> RowsToLabel:
-        every = sorted(file for file in path.rglob("*") if file.is_file())
-        visible = [file for file in every if not any(p.startswith(".") for p in file.relative_to(path).parts)]
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        visible = [file for file in files if not any(p.startswith(".") for p in file.relative_to(path).parts)]
         pictures = [file for file in visible if file.suffix.lower() in MEDIA_TYPES]
         texts = [file for file in visible if file.suffix.lower() == ".txt"]
         if bool(pictures) == bool(texts):
             wanted = f"pictures ({', '.join(MEDIA_TYPES)}) or texts (.txt)"
             raise InvalidInput.must("folder", str(path), wanted, Description("both" if texts else "neither"))
-        every_file = files = pictures or texts
-        matrix = None if vectors is None else _read_vectors(Path(vectors), len(files), str(path))
-        if pictures and matrix is None:
-            pixels = [(file, pixels_of) for file in files if (pixels_of := pixel_features(file)) is not None]
-            if not pixels:
-                raise InvalidInput.must(
-                    "pictures", str(path), "some that can be read", Description(f"{len(files)} broken")
-                )
-            files, matrix = [file for file, _ in pixels], np.array([values for _, values in pixels])
-        names = [str(file.relative_to(path)) for file in files]
-        contents = [file.read_bytes() for file in files]
-        if pictures:
-            cells = [{"picture": name} for name in names]
-            rows = cls(str(path), cells, Rows(matrix), pictures=files, contents=contents)
-        else:
-            decoded = [_decode(content, file) for content, file in zip(contents, files, strict=True)]
-            cells = [{"file": name, "text": text} for name, text in zip(names, decoded, strict=True)]
-            features = {"text": decoded} | ({} if matrix is None else {"vectors": list(matrix)})
-            rows = cls(str(path), cells, features, kinds={"text": TEXT}, contents=contents)
-        rows.n_skipped = len(every) - len(every_file)
-        rows.unreadable = [str(file.relative_to(path)) for file in every_file if file not in set(files)]
+        n_rows = len(pictures or texts)
+        matrix = None if vectors is None else _read_vectors(Path(vectors), n_rows, str(path))
+        rows = (
+            cls._from_pictures(path, pictures, matrix) if pictures else cls._from_texts(path, texts, matrix)
+        )
+        rows.n_skipped = len(files) - n_rows
         return rows
+
+    @classmethod
+    def _from_pictures(cls, folder: Path, files: list[Path], vectors: Array | None) -> RowsToLabel:
+        unreadable = []
+        if vectors is None:
+            pixels = {file: pixel_features(file) for file in files}
+            files = [file for file in files if pixels[file] is not None]
+            unreadable = [str(file.relative_to(folder)) for file in pixels if pixels[file] is None]
+            if not files:
+                got = Description(f"{len(unreadable)} broken")
+                raise InvalidInput.must("pictures", str(folder), "some that can be read", got)
+            vectors = np.array([pixels[file] for file in files])
+        cells: list[dict[str, Cell]] = [{"picture": str(file.relative_to(folder))} for file in files]
+        contents = [file.read_bytes() for file in files]
+        rows = cls(str(folder), cells, Rows(vectors), pictures=files, contents=contents)
+        rows.unreadable = unreadable
+        return rows
+
+    @classmethod
+    def _from_texts(cls, folder: Path, files: list[Path], vectors: Array | None) -> RowsToLabel:
+        contents = [file.read_bytes() for file in files]
+        texts = [_decode(content, file) for content, file in zip(contents, files, strict=True)]
+        cells: list[dict[str, Cell]] = [
+            {"file": str(file.relative_to(folder)), "text": text}
+            for file, text in zip(files, texts, strict=True)
+        ]
+        features: dict[str, list[Cell]] = {"text": [*texts]}
+        if vectors is not None:
+            features["vectors"] = [*vectors]
+        return cls(str(folder), cells, features, kinds={"text": TEXT}, contents=contents)
 
     # ------------------------------------------------------------ for the model and for people
 
@@ -220,8 +235,8 @@ class RowsToLabel:
                 labels[item] = label if labels.get(item, label) == label else None
         return labels
 
-    def features(self, n_labels: int) -> Rows:
-        """Return the features of the items."""
+    def encode_items(self, n_labels: int) -> Rows:
+        """Return the features of the items; ``columns`` become those for so many labels."""
         if isinstance(self._features, Rows):
             return self._features.take(self.first_row)
         assert self.columns is not None
@@ -247,11 +262,11 @@ class RowsToLabel:
             if not isinstance(cells[name], np.ndarray | list)
         }
 
-    def picture(self, row: int) -> tuple[bytes, str] | None:
-        """Return the content and the media type of a row's picture; None if there is none."""
+    def picture(self, row: int) -> Picture | None:
+        """Return the picture of a row; None if there is none."""
         if self.pictures is None or not 0 <= row < len(self):
             return None
-        return picture_bytes(self.pictures[row])
+        return load_picture(self.pictures[row])
 
 
 def _is_digits(path: Path) -> bool:

@@ -28,9 +28,9 @@ def simulate_labeller(
     """
     random = np.random.default_rng((job.settings.seed, 5))
     while (question := job.ask()) is not None:
-        n_done = job.state.n_done
+        n_before = job.state.n_ever_done
         job.answer(question, **simulated_answer(question, truth[question.row], wrong, random))
-        on_progress(job.state.n_done - n_done)
+        on_progress(job.state.n_ever_done - n_before)
     progress = job.progress()
     results = job.results()
     settled = [

@@ -1,16 +1,12 @@
 """LabellingState: what the events of a journal come to. A pure function of them, in their order.
 
 For every item: its answers, the beliefs that follow, the label that they speak for, and the doubt in it, 1 - belief.
-The prior of the beliefs is what a model said that had not learnt from the item. When the model of the other fold, which
-has not learnt from it, but more from others, says something else later, that becomes the prior: so wrong clicks of the
-beginning are found, without a question.
+The prior of the beliefs is what a model said that had not learnt from the item (model_trials.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,44 +14,21 @@ from superarm._types import Array, JsonObject
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, Event
 from superarm.label.answers import NO_LABEL, Answer, AnswerTable
 from superarm.label.cross_fitted_model import CrossFittedModel
-from superarm.label.error_curve import ErrorCurve, logit, recency_weights
-from superarm.label.error_rates import AnnotatorErrorRates
+from superarm.label.error_rates import PersonErrorRates
 from superarm.label.label_set import LabelSet
 from superarm.label.labelling_journal import LabellingSettings
+from superarm.label.model_trials import ModelTrials
 from superarm.label.names import TABLE_AS_PERSON
 from superarm.label.rows_to_label import RowsToLabel
 
 HIGH_ERROR_RATE = 0.05  # of the person in `LabellingState.doubt_at_high_rate`
 MIN_DOUBT_FOR_PRIOR = 0.005  # a prior is kept while the doubt at the high error rate is above this
-MIN_UNTIL_REFIT, MAX_UNTIL_REFIT = (
-    25,
-    250,
-)  # after a quarter more answers, within these limits, all is estimated anew
+# all is refitted after a quarter more answers, within these limits
+MIN_UNTIL_REFIT, MAX_UNTIL_REFIT = 25, 250
 MAX_SLIP = 0.1  # labels that were denied are shown again where the probability of a slip is above this
-MAX_TRIALS = 8_000
 MIN_DOUBT = 0.01  # a doubt below it is no reason to ask a second time
 PRIOR_NONE_FITS, PRIOR_ROWS = 0.1, 100.0  # rows that no label fits, of so many, before there are any answers
 NOBODY = None  # in `LabellingState.sole_person`
-
-
-@dataclass(slots=True)
-class ModelTrial:
-    """A first question about an item: its answers tell whether the model's prediction was right.
-
-    Attributes:
-        label: the one that the model predicted.
-        logit_doubt: the model's doubt in it.
-        is_audit: whether the item was drawn at random from those that would have been accepted unasked.
-        prior: the probability of each label, by a model that has not learnt from the item; None where it is not needed
-            any more.
-        n_updates: how many updates the model behind the prior had had.
-    """
-
-    label: int
-    logit_doubt: float
-    is_audit: bool
-    prior: Array | None
-    n_updates: int
 
 
 class LabellingState:
@@ -78,11 +51,8 @@ class LabellingState:
         answers: about each item.
         clicks_by: how many answers to questions each person has given.
         excluded_people: whose answers do not count.
-        trials: of the model, by item, in their order.
-        model_error: of each item with a trial, the probability that the model's label was wrong.
+        trials: of the model.
         audited: whether an audit of the item has an answer that counts.
-        last_item: the item that each person answered about last.
-        people_who_undid: people who took their last answer back, and have not answered since.
     """
 
     def __init__(self, rows: RowsToLabel, settings: LabellingSettings) -> None:
@@ -90,9 +60,9 @@ class LabellingState:
         self.rows, self.settings = rows, settings
         self.label_set = LabelSet(settings.labels)
         self.label = np.full(n, NO_LABEL, np.int32)
-        features = rows.features(len(settings.labels))
+        features = rows.encode_items(len(settings.labels))
         self.model = CrossFittedModel(features, len(settings.labels), self.label, settings.seed)
-        self.error_rates = AnnotatorErrorRates(n)
+        self.error_rates = PersonErrorRates(n)
         self.doubt = np.ones(n)
         self.doubt_at_high_rate = np.zeros(n)
         self.done = np.zeros(n, bool)
@@ -102,16 +72,13 @@ class LabellingState:
         self.answers: dict[int, list[Answer]] = {}
         self.clicks_by: Counter[str] = Counter()
         self.excluded_people: set[str] = set()
-        self.trials: dict[int, ModelTrial] = {}
-        self.model_error = np.zeros(n)
+        self.trials = ModelTrials(self.model, self.label_set, n)
         self.audited = np.zeros(n, bool)
-        self.last_item: dict[str, int] = {}
-        self.people_who_undid: set[str] = set()
+        self._last_item: dict[str, int] = {}  # that each person answered about
+        self._people_who_undid: set[str] = set()  # the answer about it, and have not answered since
         self._done_order: dict[int, None] = {}  # a set that keeps its order
         self._n_none_fits = 0.0  # the expected number of items that no label fits
-        self._until_refit = MIN_UNTIL_REFIT
-        # the model's probabilities to this power are right, but for this share of rows, which have any label
-        self._inverse_temperature, self._floor = 1.0, 0.0
+        self._answers_until_refit = MIN_UNTIL_REFIT
 
     # ------------------------------------------------------------ what is known
 
@@ -121,17 +88,17 @@ class LabellingState:
         return int(np.count_nonzero(self.audited))
 
     @property
-    def n_done(self) -> int:
+    def n_ever_done(self) -> int:
         """How many items have been done at any time."""
         return len(self._done_order)
 
     @property
     def none_fits_share(self) -> float:
         """The estimated share of rows that no label fits."""
-        return (PRIOR_NONE_FITS + self._n_none_fits) / (PRIOR_ROWS + self.n_done)
+        return (PRIOR_NONE_FITS + self._n_none_fits) / (PRIOR_ROWS + self.n_ever_done)
 
-    def items_by_time(self) -> Array:
-        """Return the items in the order in which they were done first."""
+    def items_ever_done(self) -> Array:
+        """Return the items that have been done at any time, in the order of that."""
         return np.fromiter(self._done_order, np.intp, len(self._done_order))
 
     def probabilities(self, items: Array) -> Array:
@@ -141,7 +108,8 @@ class LabellingState:
     def belief(self, item: int) -> Array:
         """Return the belief in each label of an item: the model's probabilities, times what was answered."""
         table = self.answer_table(item)
-        return table.posterior(self._tempered(self._prior(item)), self.error_rates.rates(table))
+        prior = self.trials.tempered(self.trials.prior(item))
+        return table.posterior(prior, self.error_rates.rates(table))
 
     def showable(self, item: int, belief: Array) -> Array:
         """Return for each label whether it may be shown: it was not denied, or that may be a slip, or all were."""
@@ -149,6 +117,14 @@ class LabellingState:
         if self.done[item] or belief[possible].sum() < 1.0 - MAX_SLIP:
             return self.label_set.live
         return possible
+
+    def unfinished_item(self, by: str) -> int | None:
+        """Return the item that a person is asked about again, after an answer that left it open or was taken back."""
+        item = self._last_item.get(by)
+        if item is None or by in self._people_who_undid:
+            return item
+        answers = self.answers[item]
+        return item if answers and answers[-1].hit is not None and not self.done[item] else None
 
     def people(self) -> set[str]:
         """Return the names of all who have answered; an empty one stands for those without a name."""
@@ -171,12 +147,6 @@ class LabellingState:
         """Return the answers about an item that count, against every label."""
         return AnswerTable(self.valid_answers(item), self.label_set.live, self.settings.yes_no)
 
-    def recent_trials(self) -> tuple[Array, Array]:
-        """Return the items of recent trials whose label was found, and the logits of the model's doubts."""
-        trials = [(item, trial.logit_doubt) for item, trial in self.trials.items() if self.done[item]]
-        items, logits = zip(*trials[-MAX_TRIALS:], strict=True) if trials else ((), ())
-        return np.array(items, np.intp), np.array(logits, float)
-
     # ------------------------------------------------------------ events
 
     def apply(self, event: Event) -> None:
@@ -188,14 +158,14 @@ class LabellingState:
             return  # the table does not have it any more
         elif event.kind == CORRECTION:
             self._take_back(item, event.body.target_seq)
-            self.last_item[event.body.by] = item
-            self.people_who_undid.add(event.body.by)
+            self._last_item[event.body.by] = item
+            self._people_who_undid.add(event.body.by)
         elif event.kind == ANSWER:
             answer = Answer.from_body(event.body, self.label_set.numbers, event.seq)
             self._add_answer(item, answer)
             if not answer.final:
-                self.last_item[answer.by] = item
-                self.people_who_undid.discard(answer.by)
+                self._last_item[answer.by] = item
+                self._people_who_undid.discard(answer.by)
 
     def _apply_change(self, change: JsonObject) -> None:
         """Apply a change of labels or people; changes of rows and settings change nothing here."""
@@ -204,7 +174,8 @@ class LabellingState:
             case {"what": "add label", "label": name}:
                 items = self._add_label(name)
             case {"what": "rename label", "label": old, "to": new}:
-                return labels.rename(old, new)
+                labels.rename(old, new)
+                items = []
             case {"what": "merge label", "label": name, "to": into}:
                 labels.merge(name, into)
             case {"what": "disable label", "label": name}:
@@ -214,27 +185,24 @@ class LabellingState:
             case {"what": "include person", "person": person}:
                 self.excluded_people.discard(person)
             case _:
-                return None
-        return self._update_items(items)
+                items = []
+        for item in items:
+            self._update_item(item)
 
     def _add_answer(self, item: int, answer: Answer) -> None:
         """Add an answer about an item, or that it was skipped."""
         self.answers.setdefault(item, []).append(answer)
         if answer.is_click:
             self.clicks_by[answer.by] += 1
-            if item not in self.trials:
-                p = self.probabilities(np.array([item]))[0]
-                doubt = float(logit(1.0 - p.max()))
-                self.trials[item] = ModelTrial(
-                    int(p.argmax()), doubt, answer.is_audit, p, self.model.n_updates
-                )
+            self.trials.begin(item, is_audit=answer.is_audit)
         self._update_item(item)
         if answer.hit is None:
             return
-        self._until_refit -= 1
-        if self._until_refit <= 0:
+        self._answers_until_refit -= 1
+        if self._answers_until_refit <= 0:
             self._refit()
-            self._until_refit = int(np.clip(self.clicks.sum() // 4, MIN_UNTIL_REFIT, MAX_UNTIL_REFIT))
+            quarter = self.clicks.sum() // 4
+            self._answers_until_refit = int(np.clip(quarter, MIN_UNTIL_REFIT, MAX_UNTIL_REFIT))
 
     def _take_back(self, item: int, seq: int) -> None:
         """Take back the answer about an item whose event has a number."""
@@ -253,99 +221,73 @@ class LabellingState:
             labels.add(name)
             return [item for item in self.answers if self.label[item] == NO_LABEL]
         labels.live[disabled] = True
-        for trial in self.trials.values():
-            # made meanwhile, without it
-            if trial.prior is not None and disabled < len(trial.prior) and not trial.prior[disabled]:
-                trial.prior[disabled] = 1.0 / len(labels.names)
+        self.trials.enable_label(disabled)
         return list(self.answers)
 
     # ------------------------------------------------------------ what follows from them
 
-    def _prior(self, item: int) -> Array:
-        trial = self.trials.get(item)
-        if trial is not None and trial.prior is not None:
-            return trial.prior
-        prior: Array = self.label_set.current_probabilities(self.model.out_of_fold_probabilities(item))[0]
-        return prior
-
-    def _tempered(self, prior: Array) -> Array:
-        """Return a model's probabilities, as sure as they may be, for the labels of now."""
-        p = self.label_set.current_probabilities(prior[None])[0] ** self._inverse_temperature
-        tempered: Array = (1.0 - self._floor) * p / p.sum() + self._floor * (p > 0.0) / np.count_nonzero(p)
-        return tempered
-
     def _refit(self) -> None:
         """Estimate how sure the model may be and how often people are wrong, and update the doubtful items."""
-        items, logits = self.recent_trials()
-        curve = ErrorCurve(logits, self.model_error[items], recency_weights(len(items)))
-        self._inverse_temperature, self._floor = float(np.clip(curve.slope, 0.3, 1.0)), curve.floor
-        with_prior = (
-            item for item, trial in self.trials.items() if trial.prior is not None and self.done[item]
-        )
-        doubtful = np.fromiter(with_prior, np.intp)
-        self._refresh_priors(doubtful)
+        doubtful = self.trials.refit(self.done)
         self.error_rates.fit()
-        self._update_items(doubtful.tolist())
-
-    def _refresh_priors(self, items: Array) -> None:
-        """Take what the model of the other fold says of items, where it has learnt more than that of the prior."""
-        model = self.model
-        for fold, n_updates in enumerate(model.n_fold_updates):
-            older = [self.trials[item].n_updates < n_updates for item in items.tolist()]
-            stale = items[(model.fold_of[items] != fold) & np.array(older, bool)]
-            if len(stale):
-                for item, p in zip(stale.tolist(), model.fold_probabilities(fold, stale), strict=True):
-                    self.trials[item].prior, self.trials[item].n_updates = p, n_updates
-
-    def _update_items(self, items: Iterable[int]) -> None:
-        for item in items:
+        for item in doubtful:
             self._update_item(item)
 
     def _update_item(self, item: int) -> None:
         """Find the label of an item, the doubt in it, and whether it is done; let the model learn it."""
-        every, table, trial = self.answers[item], self.answer_table(item), self.trials.get(item)
-        clicks = [answer for answer in table.answers if not answer.final]
-        self.clicks[item] = sum(answer.is_click for answer in every)
-        self.skips[item] = sum(answer.hit is None for answer in every)
-        self.sole_person[item] = clicks[0].by if len(clicks) == 1 else NOBODY
-        self.audited[item] = trial is not None and trial.is_audit and bool(clicks)
+        table = self.answer_table(item)
+        self._count_answers(item, table)
         if self.done[item] and self.label[item] == NO_LABEL:
             self._n_none_fits -= 1.0 - self.doubt[item]
         if not table.answers:
             self.label[item], self.doubt[item], self.done[item] = NO_LABEL, 1.0, False
             self.error_rates.remove_answers(item)
             return
-        prior = self._prior(item)
-        tempered, rates = self._tempered(prior), self.error_rates.rates(table)
-        belief, one_fits = table.posterior(tempered, rates), 1.0
-        if table.all_denied:
-            label, none_share = NO_LABEL, self.none_fits_share
-            one_fits = 1.0 - table.none_fits_probability(tempered, rates, none_share)
-            at_high_rate = 1.0 - table.none_fits_probability(tempered, HIGH_ERROR_RATE, none_share)
-            self.doubt[item], self.doubt_at_high_rate[item] = one_fits, at_high_rate
-        else:
-            label, none_share = int(belief.argmax()), 0.0
-            self.doubt[item] = 1.0 - belief[label]
-            self.doubt_at_high_rate[item] = 1.0 - table.posterior(tempered, HIGH_ERROR_RATE)[label]
-        self.label[item] = label
-        self.error_rates.set_answers(item, tempered, table, none_share)
-        if trial is not None:
-            predicted = self.label_set.merged_into[trial.label]
-            self.model_error[item] = 1.0 - one_fits * belief[predicted]
-        self.done[item] = self._is_done(label, table, float(self.doubt[item]))
+        prior = self.trials.prior(item)
+        self._find_label(item, table, self.trials.tempered(prior))
+        self.done[item] = self._is_done(item, table)
         if not self.done[item]:
             return
         self._done_order.setdefault(item)
-        if label == NO_LABEL:
+        if self.label[item] == NO_LABEL:
             self._n_none_fits += 1.0 - self.doubt[item]
             return
         if self.doubt[item] < 0.5:
-            self.model.learn(item, label)
-        if trial is not None:
-            trial.prior = prior if self.doubt_at_high_rate[item] > MIN_DOUBT_FOR_PRIOR else None
+            self.model.learn(item, int(self.label[item]))
+        is_doubtful = self.doubt_at_high_rate[item] > MIN_DOUBT_FOR_PRIOR
+        self.trials.keep_prior(item, prior if is_doubtful else None)
 
-    def _is_done(self, label: int, table: AnswerTable, doubt: float) -> bool:
+    def _count_answers(self, item: int, table: AnswerTable) -> None:
+        """Count the answers about an item, of which those in the table count for its label."""
+        answers = self.answers[item]
+        people = [answer.by for answer in table.answers if not answer.final]
+        self.clicks[item] = sum(answer.is_click for answer in answers)
+        self.skips[item] = sum(answer.hit is None for answer in answers)
+        self.sole_person[item] = people[0] if len(people) == 1 else NOBODY
+        self.audited[item] = self.trials.is_audit(item) and bool(people)
+
+    def _find_label(self, item: int, table: AnswerTable, prior: Array) -> None:
+        """Find the label that is believed in most, and the doubts in it and in the model's prediction."""
+        rates = self.error_rates.rates(table)
+        belief = table.posterior(prior, rates)
+        some_fits = 1.0  # the probability that a label fits
+        none_share = 0.0  # of rows that no label fits, where that may be so
+        if table.all_denied:
+            none_share = self.none_fits_share
+            some_fits = 1.0 - table.none_fits_probability(prior, rates, none_share)
+            at_high_rate = 1.0 - table.none_fits_probability(prior, HIGH_ERROR_RATE, none_share)
+            self.label[item], self.doubt[item] = NO_LABEL, some_fits
+        else:
+            label = int(belief.argmax())
+            at_high_rate = 1.0 - float(table.posterior(prior, HIGH_ERROR_RATE)[label])
+            self.label[item], self.doubt[item] = label, 1.0 - belief[label]
+        self.doubt_at_high_rate[item] = at_high_rate
+        self.error_rates.set_answers(item, prior, table, none_share)
+        self.trials.set_belief(item, some_fits * belief)
+
+    def _is_done(self, item: int, table: AnswerTable) -> bool:
         """Return whether no further question is needed: it was named, all others are excluded, or it is sure enough."""
+        label, doubt = int(self.label[item]), float(self.doubt[item])
         if label == NO_LABEL:
             denied_twice = np.count_nonzero(~table.is_true, axis=0)[self.label_set.live] > 1
             return bool(doubt < MIN_DOUBT or denied_twice.all() or (doubt < 0.5 and denied_twice.any()))

@@ -331,7 +331,7 @@ class Learner(LearnerBase):
         p = softmax(self.scores(X)[:, showable])
         order = np.argsort(-p, axis=1, kind="stable")
         if promises or not hasattr(self, "predict_proba"):
-            sizes = (p >= self.rule.edge(self._rule_kernel, coverage, self.owner)).sum(axis=1)
+            sizes = (p >= self.coverage_at(coverage).edge).sum(axis=1)
         else:
             sums = np.take_along_axis(p, order, axis=1).cumsum(axis=1)
             sizes = 1 + (sums < check_coverage(coverage, self.owner)).sum(axis=1)

@@ -8,7 +8,7 @@ from math import nan, sqrt
 
 import numpy as np
 
-from superarm._intervals import wilson
+from superarm._intervals import wilson_interval
 from superarm._types import Array
 from superarm.logs.batches import LogBatch
 from superarm.logs.hit_rates import MIN_ROWS, WARNING_Z
@@ -121,7 +121,7 @@ class LogDiagnostics:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the hit rate."""
-        return wilson(self.hit_rate, self.rows)
+        return wilson_interval(self.hit_rate, self.rows)
 
 
 def _mean_and_margin(sums: Array) -> tuple[float, float, float]:

@@ -14,7 +14,7 @@ from superarm._progress import Progress, with_progress
 from superarm._types import Array
 from superarm.decisions.decision import Record
 from superarm.errors import InvalidInput
-from superarm.groups import MISSING, GroupCoverage, coverage_by, group_names
+from superarm.groups import MISSING, GroupCoverage, coverage_by, group_name
 from superarm.learners import SetLogit
 from superarm.logs.batches import LogBatch, batches, take
 from superarm.logs.calibration import Calibration
@@ -162,7 +162,7 @@ class PolicyEvaluator:
                 if label is not None:  # else no set could have it
                     self.label_sums[label] += 1.0, shown[label], shown.sum()
         if self.group is not None:
-            names = np.array(group_names(_column_value(record, self.group) for record in batch.records))
+            names = np.array([group_name(_column_value(record, self.group)) for record in batch.records])
             for name in np.unique(names).tolist():
                 i = np.flatnonzero(names == name)
                 estimator = self.groups.setdefault(name, HitRateEstimator(one_set=self.whole.one_set))

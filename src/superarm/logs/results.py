@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._html import Markup, chips, interval_bar, rate, table
+from superarm._html import Markup, format_rate, interval_bar, label_chips, titled_table
 from superarm.errors import InvalidInput
 from superarm.groups import GroupCoverage
 from superarm.logs.hit_rates import MAX_UNSUPPORTED, Estimate, RequiredData, best_of
@@ -82,7 +82,7 @@ class PolicyResult:
             cells = _estimate_cells(estimate.value, estimate.low, estimate.high)
             rows.append((estimate.name + best, *cells, estimate.problem))
         title = f"{self.title}: estimates of its hit rate"
-        return table(title, ("estimator", "hit rate", "95 % interval", "", "problem"), rows)
+        return titled_table(title, ("estimator", "hit rate", "95 % interval", "", "problem"), rows)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -137,8 +137,8 @@ class Evaluation:
             size = result.set_size if result.coverage is None else f"{result.mean_size:.2f}"
             rows.append((result.title, size, *cells, "" if best is None else best.name))
         head = ("policy", "m", "hit rate", "95 % interval", "", "by")
-        estimates = table(f"Judged by {self.rows:,} rows", head, rows)
-        warnings = "".join(f"<p>{chips(['!'])}{escape(warning)}</p>" for warning in self.warnings)
+        estimates = titled_table(f"Judged by {self.rows:,} rows", head, rows)
+        warnings = "".join(f"<p>{label_chips(['!'])}{escape(warning)}</p>" for warning in self.warnings)
         return Markup(estimates + warnings)
 
 
@@ -215,7 +215,7 @@ def _chart(evaluation: Evaluation) -> Any:
     import altair as alt
     import polars as pl
 
-    from superarm.report.chart import LIGHT, PALETTE, offline
+    from superarm.report.chart import LIGHT, PALETTE, with_inline_scripts
 
     rows: list[dict[str, Any]] = [
         {
@@ -263,10 +263,12 @@ def _chart(evaluation: Evaluation) -> Any:
         height=280,
         title=alt.TitleParams(f"{title}, estimated from the log", subtitle=note, anchor="start"),
     )
-    return offline(chart.configure(**{key: value for key, value in LIGHT.items() if key != "legend"}))
+    return with_inline_scripts(
+        chart.configure(**{key: value for key, value in LIGHT.items() if key != "legend"})
+    )
 
 
 def _estimate_cells(value: float, low: float, high: float) -> tuple[str, str, str]:
     """Return the cells of an estimate: its value, its interval, both drawn."""
     interval = f"{low:.4f} to {high:.4f}" if isfinite(low) else "–"
-    return rate(value), interval, interval_bar(low, high, value)
+    return format_rate(value), interval, interval_bar(low, high, value)

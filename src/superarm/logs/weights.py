@@ -154,9 +154,9 @@ def mean_square(policy: SetDistribution, logged: SetDistribution) -> float:
     n, m = len(logged.eligible), policy.m
     if m >= n and not logged.sizes_vary:
         return 1.0
-    if not isinstance(policy, Mixture):
+    if not isinstance(policy, Mixture) or policy.ties:
         return nan
-    if not isinstance(logged, Mixture):
+    if not isinstance(logged, Mixture) or logged.ties:
         if policy.dilute_share:
             return nan
         terms = [(p, logged.probability(labels)) for labels, p in policy.sets.items()]

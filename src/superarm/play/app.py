@@ -8,10 +8,11 @@ from secrets import randbelow
 from superarm._types import JsonObject
 from superarm.play.game import GAMMA, LEARNERS, Game
 from superarm.service.http.access import OPEN
+from superarm.service.http.listener import Listener
 from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
 from superarm.service.http.router import Route
-from superarm.service.http.server import Listener, serve_page
+from superarm.service.http.server import serve_page
 from superarm.service.messages import RequestBody
 
 
@@ -77,8 +78,8 @@ ROUTES = (
     Route("GET", "/favicon.ico", OPEN, favicon),
     Route("GET", "/game", OPEN, GameHandler.state),
     Route("POST", "/game", OPEN, GameHandler.restart),
-    Route("POST", "/answers", OPEN, GameHandler.answer, request_type=Answer),
-    Route("POST", "/computer", OPEN, GameHandler.computer, request_type=Count),
+    Route("POST", "/answers", OPEN, GameHandler.answer),
+    Route("POST", "/computer", OPEN, GameHandler.computer),
 )
 
 

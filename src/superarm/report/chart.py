@@ -74,7 +74,7 @@ class Chart:
     spec: dict[str, Any]
 
     def standalone(self) -> dict[str, Any]:
-        """The chart with its title, a size, and the look of light paper."""
+        """Return the chart with its title, a size, and the look of light paper."""
         longest = self.spec["usermeta"]["longest"]
         columns = max(1, min(3, WIDTH // (60 + 7 * longest)))  # page.html computes the same for its width
         config = LIGHT | {"legend": LIGHT["legend"] | {"columns": columns}}
@@ -107,7 +107,7 @@ class Axis:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: decades; with 2 and 5 if these are fewer than three; else even steps.
+    """Return ticks of a logarithmic axis: decades; with 2 and 5 if these are fewer than three; else even steps.
 
     >>> log_ticks(0.004, 20.0), log_ticks(0.07, 0.6), log_ticks(0.033, 0.039)
     ([0.01, 0.1, 1.0, 10.0], [0.1, 0.2, 0.5], [0.034, 0.036, 0.038])
@@ -136,7 +136,7 @@ def line_chart(
     styles: dict[str, LineStyle],
     points: bool = False,
 ) -> dict[str, Any]:
-    """Lines with bands from a table with series, x, mean, low and high; the legend is in the order of ``styles``."""
+    """Return lines with bands, from a table with series, x, mean, low and high; ``styles`` is the legend's order."""
     import altair as alt
 
     if y.log:  # an axis without a 0: the band is as wide below as above, in the logarithm
@@ -158,14 +158,6 @@ def line_chart(
     values = pl.concat([table["low"], table["high"]])
     y_scale = _scale(y, values) if y.log else alt.Scale(domainMin=0.0)
     vertical = alt.Y("mean:Q", title=y.title, scale=y_scale, axis=_axis(y, values))
-    tips = [
-        alt.Tooltip("series:N", title="curve"),
-        alt.Tooltip("x:Q", title=x.short, format=",~g"),
-        alt.Tooltip("mean:Q", title="mean", format=".4~g"),
-        alt.Tooltip("low:Q", title="95 % from", format=".4~g"),
-        alt.Tooltip("high:Q", title="to", format=".4~g"),
-        alt.Tooltip("n:Q", title="runs"),
-    ]
     band = base.mark_area(opacity=0.18).encode(
         y=alt.Y("low:Q", title=y.title, scale=y_scale),
         y2="high:Q",
@@ -178,7 +170,7 @@ def line_chart(
     dots = base.mark_point(filled=True, size=45 if points else 70).encode(
         y=vertical,
         color=colour,
-        tooltip=tips,
+        tooltip=_tooltips(x),
         opacity=alt.condition(pick, alt.value(1.0 if points else 0.0), alt.value(0.0)),
     )
     chart = (band + line + dots).add_params(pick)
@@ -188,16 +180,30 @@ def line_chart(
     return spec
 
 
-def offline(chart: Any) -> Any:
-    """An Altair chart whose ``save("x.html")`` has all its scripts in the file: it opens without a network."""
+def _tooltips(x: Axis) -> list[Any]:
+    """Return what the box over a point of a curve shows."""
+    import altair as alt
+
+    return [
+        alt.Tooltip("series:N", title="curve"),
+        alt.Tooltip("x:Q", title=x.short, format=",~g"),
+        alt.Tooltip("mean:Q", title="mean", format=".4~g"),
+        alt.Tooltip("low:Q", title="95 % from", format=".4~g"),
+        alt.Tooltip("high:Q", title="to", format=".4~g"),
+        alt.Tooltip("n:Q", title="runs"),
+    ]
+
+
+def with_inline_scripts(chart: Any) -> Any:
+    """Return the chart with a ``save("x.html")`` that writes all scripts into the file: it opens without a network."""
     copy = chart.copy(deep=False)
     kind: Any = type(chart)
-    object.__setattr__(copy, "__class__", _offline(kind))
+    object.__setattr__(copy, "__class__", _inlining_class(kind))
     return copy
 
 
 @cache
-def _offline(kind: Any) -> type:
+def _inlining_class(kind: Any) -> type:
     def save(self: Any, fp: Any, format: str | None = None, **options: Any) -> None:
         if format == "html" or (format is None and str(fp).endswith(".html")):
             options = {"inline": True, **options}

@@ -12,7 +12,7 @@ import polars as pl
 from superarm.errors import InvalidInput
 from superarm.experiments.spec import Figure
 from superarm.experiments.store import Experiment, curve_frame
-from superarm.report.chart import DASHES, PALETTE, Axis, Chart, LineStyle, line_chart, offline
+from superarm.report.chart import DASHES, PALETTE, Axis, Chart, LineStyle, line_chart, with_inline_scripts
 from superarm.report.stats import with_interval, with_series
 from superarm.report.theory_charts import bound_chart, second_moment_charts
 from superarm.simulation import RATES, Trace
@@ -32,9 +32,10 @@ MAX_POINTS = 110  # of a curve; more cannot be seen
 MAX_CURVES = 8  # in one chart; more cannot be told apart
 
 
-def charts(
+def figure_charts(
     experiment: Experiment,
     figures: Sequence[Figure],
+    *,
     runs: pl.DataFrame,
     curves: pl.DataFrame,
     learners: Sequence[str],
@@ -43,18 +44,18 @@ def charts(
     return [
         _charts_of(
             figure,
-            experiment.name if len(figures) == 1 else f"{experiment.name}-{i}",
             experiment,
-            curves if figure.kind in ("rounds", "bound") else runs,
-            runs,
-            learners,
+            name=experiment.name if len(figures) == 1 else f"{experiment.name}-{i}",
+            runs=runs,
+            curves=curves,
+            learners=learners,
         )
         for i, figure in enumerate(figures, 1)
     ]
 
 
 def select_runs(figure: Figure, frame: pl.DataFrame) -> pl.DataFrame:
-    """The runs or curves that a figure is about."""
+    """Return the runs or curves that a figure is about."""
     for column, values in (("learner", figure.learners), ("set_size", figure.set_sizes)):
         if values:
             frame = frame.filter(pl.col(column).is_in(values))
@@ -63,15 +64,17 @@ def select_runs(figure: Figure, frame: pl.DataFrame) -> pl.DataFrame:
 
 def _charts_of(
     figure: Figure,
-    name: str,
     experiment: Experiment,
-    frame: pl.DataFrame,
+    *,
+    name: str,
     runs: pl.DataFrame,
+    curves: pl.DataFrame,
     learners: Sequence[str],
 ) -> list[Chart]:
-    """The charts of one figure: one for each data set, or one for all."""
+    """Return the charts of one figure: one for each data set, or one for all. ``name`` is that of their files."""
     if figure.kind == "second-moment":
         return second_moment_charts(name)
+    frame = curves if figure.kind in ("rounds", "bound") else runs
     frame = select_runs(figure, frame) if len(frame) else frame
     if not len(frame):
         return []
@@ -102,7 +105,7 @@ def _with_constant_lines(runs: pl.DataFrame) -> pl.DataFrame:
 def curve_charts(
     name: str, title: str, figure: Figure, frame: pl.DataFrame, learners: Sequence[str]
 ) -> Iterator[Chart]:
-    """One chart, or several where one would have too many curves."""
+    """Yield one chart, or several where one would have too many curves."""
     if not len(frame):
         return
     column = X_COLUMNS[figure.kind]
@@ -114,7 +117,7 @@ def curve_charts(
 
 
 def _split(frame: pl.DataFrame, axis: str) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Parts of at most `MAX_CURVES` curves, and what tells each from the others.
+    """Yield parts of at most `MAX_CURVES` curves, each with a subtitle that names what is only in it.
 
     First by m, then by gamma; what has one m only, or no gamma, is in each part, to compare with. Else some
     learners after others.
@@ -152,7 +155,7 @@ def _chart(name: str, title: str, figure: Figure, frame: pl.DataFrame, learners:
 
 
 def curve_styles(curves: Mapping[str, str], learners: Sequence[str]) -> dict[str, LineStyle]:
-    """The style of each curve by its name, from the learner of each.
+    """Return the style of each curve by its name, from the learner of each.
 
     A learner has the colour of its place in ``learners``, in every chart of a report; its curves differ by
     dashes. Only where there are too many of these, each curve has a colour of its own.
@@ -179,7 +182,7 @@ def _needs_log_axis(table: pl.DataFrame, kind: str) -> bool:
 
 
 def _thin(table: pl.DataFrame, logarithmic: bool) -> pl.DataFrame:
-    """Fewer points of a curve, evenly spaced on its axis; the last one stays."""
+    """Return fewer points of a curve, evenly spaced on its axis, with the last one."""
     if logarithmic and float(table["x"].max()) >= 1000.0:  # type: ignore[arg-type]
         table = table.filter(pl.col("x") >= 10)  # rates of fewer rounds are noise, and take a lot of room
     rounds = np.array(sorted(set(table["x"].to_list())))
@@ -200,12 +203,12 @@ def _slug(name: str) -> str:
 
 
 def as_altair(charts: Sequence[Chart]) -> Any:
-    """Charts as Altair's own, to be shown, changed or saved; several stand one under another."""
+    """Return charts as one of Altair's, to be shown, changed or saved; several are stacked."""
     import altair as alt
 
     specs = [chart.standalone() for chart in charts]
     if len(specs) == 1:
-        return offline(alt.Chart.from_dict(specs[0]))
+        return with_inline_scripts(alt.Chart.from_dict(specs[0]))
     shared = {"$schema", "usermeta", "config", "params", "datasets"}  # only the whole may have these
     stacked = {
         "vconcat": [{key: value for key, value in spec.items() if key not in shared} for spec in specs],
@@ -214,11 +217,11 @@ def as_altair(charts: Sequence[Chart]) -> Any:
         "resolve": {"scale": {"color": "independent", "strokeDash": "independent"}},
         "config": specs[0]["config"],
     }
-    return offline(alt.VConcatChart.from_dict(stacked))
+    return with_inline_scripts(alt.VConcatChart.from_dict(stacked))
 
 
 def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
-    """A rate against rounds: a line for each name, with the 95 % interval of its runs."""
+    """Return a chart of a rate against rounds: a line for each name, with the 95 % interval of its runs."""
     if y not in RATES:
         raise InvalidInput.must("y", "plot", f"one of {', '.join(RATES)}", y, choices=RATES)
     curves = pl.concat(curve_frame(trace) for traces in runs.values() for trace in traces)

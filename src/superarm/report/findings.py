@@ -1,4 +1,4 @@
-"""What came out, in plain words: sentences for each data set, of the kind that a figure asks for or has by default."""
+"""The results of a figure in words: sentences for each data set, of the kind that its spec names or its default."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from superarm.report.figures import select_runs
 from superarm.report.stats import differences, paired_difference, with_interval, with_series
 from superarm.report.theory_charts import bound_floor
 
-NOUNS = {
+RATE_NAMES = {
     "error_rate": "error",
     "miss_rate": "miss rate of the top set",
     "shown_miss_rate": "miss rate of the shown set",
@@ -24,8 +24,8 @@ CLOSED_GAP = 0.01
 NO_DIFFERENCE = "no difference beyond the 95 % interval"
 
 
-def findings(figure: Figure, runs: pl.DataFrame, reference: str | None) -> list[str]:
-    """Return what came out of a figure's runs, about the rate that it shows: sentences for each data set."""
+def figure_findings(figure: Figure, runs: pl.DataFrame, reference: str | None) -> list[str]:
+    """Return the results of a figure's runs in words, for the rate that it shows: sentences for each data set."""
     writers = {
         "best-gamma": _best_gamma,
         "final": _final,
@@ -66,7 +66,7 @@ def _best_gamma(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterato
     for learner, m, gamma, mean in best.select(*by, "gamma", "mean").iter_rows():
         name = learner if m == 1 else f"{learner} with m = {m}"
         if gamma is None:
-            without_gamma.append(f"{name} has {NOUNS[rate]} {_number(mean)}")
+            without_gamma.append(f"{name} has {RATE_NAMES[rate]} {_number(mean)}")
             continue
         own = runs.filter(pl.col("learner") == learner, pl.col("set_size") == m)
         of_best = own.filter(pl.col("gamma") == gamma)
@@ -76,7 +76,7 @@ def _best_gamma(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterato
             if other != gamma and not paired_difference(group, of_best, rate).sign
         ]
         tied = f"; {NO_DIFFERENCE} from {', '.join(ties)}" if ties else ""
-        with_gamma.append(f"{gamma:g} for {name} ({NOUNS[rate]} {_number(mean)}{tied})")
+        with_gamma.append(f"{gamma:g} for {name} ({RATE_NAMES[rate]} {_number(mean)}{tied})")
     if with_gamma:
         tried = sorted(runs["gamma"].drop_nulls().unique().to_list())
         yield f"of {len(tried)} values of γ from {tried[0]:g} to {tried[-1]:g} the best is {'; '.join(with_gamma)}"
@@ -88,13 +88,13 @@ def _best_gamma(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterato
 
 
 def _final(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
-    """Rank the curves by their means at the end, and tell which neighbours are not told apart."""
+    """Rank the curves by their means at the end, and name neighbours without a significant difference."""
     named = with_series(runs)
     table = with_interval(named, ["series"], rate).sort("mean")
     ranked = "; ".join(
         f"{series}: {_number(mean)}" for series, mean in table.select("series", "mean").iter_rows()
     )
-    yield f"{NOUNS[rate]} {_at_the_end(runs)}, least first: {ranked}"
+    yield f"{RATE_NAMES[rate]} {_at_the_end(runs)}, least first: {ranked}"
     curves = {name: named.filter(pl.col("series") == name) for name in table["series"]}
     ties = [
         f"{better} and {worse}"
@@ -102,11 +102,11 @@ def _final(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str
         if not paired_difference(curves[worse], curves[better], rate).sign
     ]
     if ties:
-        yield f"{NOUNS[rate]}: {NO_DIFFERENCE} between {'; '.join(ties)}"
+        yield f"{RATE_NAMES[rate]}: {NO_DIFFERENCE} between {'; '.join(ties)}"
 
 
 def _gap(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
-    """Tell how far each learner is above the reference, and whether it has come close."""
+    """Give each learner's difference from the reference, and whether it is almost closed."""
     if reference is None:
         return
     table, omitted = differences(runs, reference, rate)
@@ -121,10 +121,10 @@ def _gap(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
             closed = "all gaps are"
         elif (table["difference"] - half >= CLOSED_GAP).any():
             closed = "not all gaps are"
-        minus = f"{NOUNS[rate]} minus that of {reference} {_at_the_end(runs)}"
+        minus = f"{RATE_NAMES[rate]} minus that of {reference} {_at_the_end(runs)}"
         yield f"{minus}: {'; '.join(gaps)}; {closed} below {CLOSED_GAP}"
     if omitted:
-        yield f"{NOUNS[rate]}: {len(omitted)} cannot be compared with {reference} (below the table of differences)"
+        yield f"{RATE_NAMES[rate]}: {len(omitted)} cannot be compared with {reference} (below the table of differences)"
 
 
 def _monotone(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
@@ -148,7 +148,7 @@ def _monotone(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[
         ends = f"from {_number(means[0])} with m = {sizes[0]} to {_number(means[-1])} with m = {sizes[-1]}"
         whole = paired_difference(groups[-1], groups[0], rate)
         margin = "" if whole.half_interval is None else f" ± {_number(whole.half_interval)}"
-        yield f"the {NOUNS[rate]} of {name} {trend}: {ends}, {_signed(whole.mean)}{margin}"
+        yield f"the {RATE_NAMES[rate]} of {name} {trend}: {ends}, {_signed(whole.mean)}{margin}"
 
 
 def _ratio(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
@@ -162,7 +162,7 @@ def _ratio(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str
         for series, mean in means.items():
             sign = paired_difference(named.filter(pl.col("series") == series), of_reference, rate).sign
             ratios.append(f"{series}: {mean / base:.2g} times that{'' if sign else f' ({NO_DIFFERENCE})'}")
-        yield f"{reference} has {NOUNS[rate]} {_number(base)}; {'; '.join(ratios)}"
+        yield f"{reference} has {RATE_NAMES[rate]} {_number(base)}; {'; '.join(ratios)}"
 
 
 def _bound(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:

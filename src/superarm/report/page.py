@@ -20,7 +20,7 @@ from superarm.report.tables import TableView, to_html
 
 @dataclass(frozen=True, slots=True)
 class FigureView:
-    """A figure, its charts, and what came out."""
+    """A figure, its charts, and its findings in words."""
 
     figure: Figure
     charts: list[Chart]
@@ -39,8 +39,8 @@ class Section:
     missing: int
 
 
-def page(title: str, intro: str, sections: Sequence[Section]) -> str:
-    """The whole page as HTML."""
+def render_page(title: str, intro: str, sections: Sequence[Section]) -> str:
+    """Return the whole page as HTML."""
     links = "".join(
         f'<a href="#{_escape(s.experiment.name)}">{_escape(s.experiment.name)}: {_escape(s.experiment.title)}</a>'
         for s in sections

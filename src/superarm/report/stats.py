@@ -18,7 +18,7 @@ def half_width(spread: float | None, n: int) -> float | None:
 
 
 def with_interval(frame: pl.DataFrame, by: list[str], value: str) -> pl.DataFrame:
-    """For each group: mean, low and high end of the 95 % interval, and the number of runs."""
+    """Return for each group the mean, both ends of its 95 % interval, and the number of runs."""
     table = frame.group_by(by, maintain_order=True).agg(
         pl.col(value).mean().alias("mean"), pl.col(value).std().alias("sd"), pl.len().alias("n")
     )
@@ -32,7 +32,7 @@ def with_interval(frame: pl.DataFrame, by: list[str], value: str) -> pl.DataFram
 
 
 def with_series(frame: pl.DataFrame, *, axis: str = "round", one_chart: bool = False) -> pl.DataFrame:
-    """Name each curve by what tells it from the others: learner, m, gamma, data.
+    """Name each curve by the values that differ between curves: learner, m, gamma, data.
 
     Args:
         frame: with columns data, learner, set_size and gamma.
@@ -52,7 +52,7 @@ def with_series(frame: pl.DataFrame, *, axis: str = "round", one_chart: bool = F
 
 
 def summary(runs: pl.DataFrame) -> pl.DataFrame:
-    """A row for each data set, learner, m, scaling and gamma; with the kept coverage where one was promised."""
+    """Return a row for each data set, learner, m, scaling and gamma; with the kept coverage where one was promised."""
     by = ["data", "learner", "set_size", "scaling", "gamma", "rounds"]
     groups = runs.group_by(by, maintain_order=True)
     table = groups.agg(pl.len().alias("runs"))
@@ -71,7 +71,7 @@ class Differences(NamedTuple):
 
 
 def differences(runs: pl.DataFrame, reference: str, rate: str = "error_rate") -> Differences:
-    """Each learner's rate minus the reference's, seed by seed, with the interval of the mean.
+    """Return each learner's rate minus the reference's, seed by seed, with the interval of the mean.
 
     The reference is taken with the same m and gamma where it has them, else with the only ones it has.
     """
@@ -128,6 +128,6 @@ def paired_difference(runs: pl.DataFrame, others: pl.DataFrame, rate: str) -> Pa
 
 
 def runs_frame(runs: Mapping[str, Sequence[Trace]]) -> pl.DataFrame:
-    """Return a row for each run, as the store does; names of learners tell their gammas."""
+    """Return a row for each run, as the store does; gamma is left to the names of the learners."""
     rows = [trace.to_row() for traces in runs.values() for trace in traces]
     return pl.DataFrame(rows, infer_schema_length=None).with_columns(gamma=pl.lit(None, pl.Float64))

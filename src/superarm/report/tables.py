@@ -10,7 +10,7 @@ import polars as pl
 
 from superarm._html import plain_table
 from superarm.experiments.spec import Figure
-from superarm.experiments.store import Experiment
+from superarm.experiments.store import Experiment, best_gamma_frame
 from superarm.report.stats import differences, summary
 
 # Table 1 of the paper: the best gamma of SOBA, and of MC-DBF with low, medium and high m
@@ -21,7 +21,7 @@ PAPER_GAMMAS = {
     "cifar10": (0.3, 0.28, 0.25, 0.3),
     "svhn": (0.25, 0.31, 0.3, 0.5),
 }
-SHORT = {
+SHORT_NAMES = {
     "set_size": "m",
     "gamma": "γ",
     "error_rate": "error",
@@ -33,7 +33,7 @@ SHORT = {
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A table with the name of its files, and notes that stand below it."""
+    """A table with the name of its files, and notes below it."""
 
     name: str
     title: str
@@ -41,7 +41,9 @@ class TableView:
     notes: tuple[str, ...] = ()
 
 
-def tables(experiment: Experiment, figures: Sequence[Figure], runs: pl.DataFrame) -> list[TableView]:
+def experiment_tables(
+    experiment: Experiment, figures: Sequence[Figure], runs: pl.DataFrame
+) -> list[TableView]:
     """Return the best gammas where a figure is about them, differences from the reference, and all rates."""
     if not len(runs):
         return []
@@ -64,12 +66,8 @@ def tables(experiment: Experiment, figures: Sequence[Figure], runs: pl.DataFrame
 
 
 def _best_gammas(runs: pl.DataFrame) -> pl.DataFrame:
-    """A row for each data set; beside ours the paper's, where the learners are the paper's."""
-    means = summary(runs).filter(pl.col("gamma").is_not_null())
-    best = means.sort("error_rate", "gamma").unique(
-        ["data", "learner", "set_size"], keep="first", maintain_order=True
-    )
-    best = best.sort("learner", "set_size", descending=[True, False], maintain_order=True)
+    """Return a row for each data set; with the paper's gammas beside ours if the learners are the paper's."""
+    best = best_gamma_frame(runs).sort("learner", "set_size", descending=[True, False], maintain_order=True)
     rows: dict[str, dict[str, Any]] = {name: {} for name in dict.fromkeys(runs["data"].to_list())}
     for name, learner, m, gamma in best.select("data", "learner", "set_size", "gamma").iter_rows():
         rows[name][learner if m == 1 else f"{learner}, m = {m}"] = gamma
@@ -87,9 +85,9 @@ def _best_gammas(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def text_cells(frame: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Heads and cells for reading: short names, intervals beside their means."""
+    """Return heads and cells as text: short names, and intervals beside their means."""
     columns = _shown_columns(frame)
-    heads = [SHORT.get(column, column.replace("_", " ")) for column in columns]
+    heads = [SHORT_NAMES.get(column, column.replace("_", " ")) for column in columns]
     rows = []
     for row in frame.iter_rows(named=True):
         halves = {column: row.get(f"{column}_half_interval") for column in columns}
@@ -116,7 +114,7 @@ def mean_and_half(value: float, half: float | None) -> str:
 
 
 def _rate(value: float, other: float | None) -> str:
-    """Four digits after the point, more where value and interval are both tiny."""
+    """Return four digits after the point, more where value and interval are both tiny."""
     size = max(abs(value), abs(other or 0.0))
     return f"{value:.4f}" if size >= 0.002 or size == 0.0 else f"{value:.6f}"
 
@@ -128,7 +126,7 @@ def to_markdown(frame: pl.DataFrame) -> str:
 
 
 def to_html(frame: pl.DataFrame) -> str:
-    """Return a table of the page: numbers stand at the right."""
+    """Return a table of the page, with numbers aligned right."""
     numbers = [dtype.is_numeric() for dtype in frame.select(_shown_columns(frame)).dtypes]
     html = plain_table(*text_cells(frame), lambda column, cell: ' class="n"' if numbers[column] else "")
     return f'<div class="wide" tabindex="0">{html}</div>'

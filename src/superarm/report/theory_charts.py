@@ -12,12 +12,12 @@ from superarm.report.stats import with_interval
 from superarm.theory import second_moment, theorem6_bound
 from superarm.theory.label_estimates import ESTIMATE_NAMES
 
-IN_TOP = 0.9
+SHARE_IN_TOP = 0.9
 ALL_MISSES = "all rounds are misses"
 
 
 def bound_floor(k: int, m: int, gamma: float, rounds: int) -> float:
-    """The least that Theorem 6's bound can be on any data: no loss, and the smallest W* with margin 1.
+    """Return the least that Theorem 6's bound can be on any data: no loss, and the smallest W* with margin 1.
 
     With |x| <= 1, a margin of 1 between y and the mean of m labels needs |W*|^2 >= 1/(1 + 1/m).
     """
@@ -27,7 +27,7 @@ def bound_floor(k: int, m: int, gamma: float, rounds: int) -> float:
 def bound_chart(
     name: str, title: str, curves: pl.DataFrame, runs: pl.DataFrame, learners: Sequence[str]
 ) -> Chart:
-    """Misses of the top set against rounds, with the least that the bound can be."""
+    """Return a chart of the misses of the top set against rounds, with the least that the bound can be."""
     k = int(runs.filter(pl.col("data") == title)["k"][0])
     curves = curves.with_columns((pl.col("miss_rate") * pl.col("round")).alias("misses"))
     pairs = list(curves.select("set_size", "gamma").unique(maintain_order=True).iter_rows())
@@ -38,13 +38,13 @@ def bound_chart(
         rounds = misses["x"].to_list()
         dash = DASHES[pairs.index((m, gamma)) % len(DASHES)]
         suffix = f", m = {m}" + (f", γ = {gamma:g}" if several_gammas and gamma is not None else "")
-        tables.append(_named(misses, f"{learner}{suffix}"))
+        tables.append(_as_series(misses, f"{learner}{suffix}"))
         styles[f"{learner}{suffix}"] = LineStyle(PALETTE[learners.index(str(learner)) % len(PALETTE)], dash)
         if gamma is not None and f"bound{suffix}" not in styles:  # the theorem is about learners with a gamma
             floor = [bound_floor(k, int(m), float(gamma), r) for r in rounds]
-            tables.append(_named(_exact(rounds, floor), f"bound{suffix}"))
+            tables.append(_as_series(_without_interval(rounds, floor), f"bound{suffix}"))
             styles[f"bound{suffix}"] = LineStyle(INK, dash)
-    tables.append(_named(_exact(rounds, list(map(float, rounds))), ALL_MISSES))
+    tables.append(_as_series(_without_interval(rounds, list(map(float, rounds))), ALL_MISSES))
     spec = line_chart(
         pl.concat(tables, how="diagonal_relaxed"),
         x=Axis("rounds", log=True),
@@ -56,16 +56,18 @@ def bound_chart(
 
 
 def second_moment_charts(name: str) -> list[Chart]:
-    """E|U~|^2 against gamma (k = 10), and against k (gamma = 0.1)."""
+    """Return charts of E|U~|^2 against gamma (k = 10), and against k (gamma = 0.1)."""
     gammas = np.geomspace(0.01, 1.0, 25).round(5).tolist()
     labels = [5, 6, 8, 10, 15, 20, 30, 50, 70, 100, 150, 200]
     over_gamma = {
-        (m, estimate): _exact(gammas, [_mean_second_moment(10, m, gamma, estimate) for gamma in gammas])
+        (m, estimate): _without_interval(
+            gammas, [_mean_second_moment(10, m, gamma, estimate) for gamma in gammas]
+        )
         for estimate in ESTIMATE_NAMES
         for m in (2, 7)
     }
     over_k = {
-        (m, estimate): _exact(labels, [_mean_second_moment(k, m, 0.1, estimate) for k in labels])
+        (m, estimate): _without_interval(labels, [_mean_second_moment(k, m, 0.1, estimate) for k in labels])
         for estimate in ESTIMATE_NAMES
         for m in (2, 4)
     }
@@ -80,20 +82,20 @@ def second_moment_charts(name: str) -> list[Chart]:
 
 
 def _mean_second_moment(k: int, m: int, gamma: float, estimate: str) -> float:
-    """E|U~|^2 with y in the top set on nine rounds of ten, the belief of the minimum-variance estimate."""
+    """Return E|U~|^2 with y in the top set on nine rounds of ten, as the minimum-variance estimate assumes."""
     inside, outside = (second_moment(k, m, gamma, estimate, in_top=in_top) for in_top in (True, False))
-    return float(IN_TOP * inside + (1.0 - IN_TOP) * outside)
+    return float(SHARE_IN_TOP * inside + (1.0 - SHARE_IN_TOP) * outside)
 
 
 def _second_moment_chart(name: str, title: str, x: str, tables: dict[tuple[int, str], pl.DataFrame]) -> Chart:
-    """Draw the second moment of each (set size, estimate): colours tell the size, dashes the estimate."""
+    """Draw the second moment of each (set size, estimate): a colour for each size, dashes for each estimate."""
     sizes = list(dict.fromkeys(m for m, _ in tables))
     styles = {
         f"{estimate}, m = {m}": LineStyle(PALETTE[sizes.index(m)], DASHES[ESTIMATE_NAMES.index(estimate)])
         for m, estimate in tables
     }
     spec = line_chart(
-        pl.concat(map(_named, tables.values(), styles)),
+        pl.concat(map(_as_series, tables.values(), styles)),
         x=Axis(x, log=True),
         y=Axis("E‖Ũ‖² (squared weight units)", log=True),
         styles=styles,
@@ -102,11 +104,11 @@ def _second_moment_chart(name: str, title: str, x: str, tables: dict[tuple[int, 
     return Chart(name, title, spec)
 
 
-def _exact(x: Sequence[float], y: list[float]) -> pl.DataFrame:
+def _without_interval(x: Sequence[float], y: list[float]) -> pl.DataFrame:
     return pl.DataFrame({"x": x, "mean": y, "low": y, "high": y, "n": [1] * len(x)})
 
 
-def _named(table: pl.DataFrame, series: str) -> pl.DataFrame:
+def _as_series(table: pl.DataFrame, series: str) -> pl.DataFrame:
     return table.select(
         pl.lit(series).alias("series"), pl.col("x").cast(pl.Float64), "mean", "low", "high", "n"
     )

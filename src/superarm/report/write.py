@@ -12,10 +12,10 @@ from superarm.errors import InvalidInput
 from superarm.experiments.spec import Figure
 from superarm.experiments.store import Experiment, Store
 from superarm.report.chart import Chart
-from superarm.report.figures import charts
-from superarm.report.findings import findings
-from superarm.report.page import FigureView, Section, page
-from superarm.report.tables import tables, to_markdown
+from superarm.report.figures import figure_charts
+from superarm.report.findings import figure_findings
+from superarm.report.page import FigureView, Section, render_page
+from superarm.report.tables import experiment_tables, to_markdown
 
 
 def write_report(
@@ -48,7 +48,7 @@ def write_report(
         for section in sections:
             _write_files(section, output)
     headline = experiments[0].title if len(experiments) == 1 else "Learning from one bit about a set"
-    text = page(headline, _intro(sections), sections)
+    text = render_page(headline, _intro(sections), sections)
     write_atomically(output / "index.html", lambda file: file.write(text.encode()))
     return output / "index.html"
 
@@ -58,17 +58,21 @@ def _section(store: Store, experiment: Experiment, learners: list[str]) -> Secti
     figures = experiment.spec_file.figures or _default_figures(runs)
     failures = store.failures(experiment.keys)
     views = [
-        FigureView(figure, of_figure, findings(figure, runs, experiment.spec_file.reference))
+        FigureView(figure, of_figure, figure_findings(figure, runs, experiment.spec_file.reference))
         for figure, of_figure in zip(
-            figures, charts(experiment, figures, runs, curves, learners), strict=True
+            figures,
+            figure_charts(experiment, figures, runs=runs, curves=curves, learners=learners),
+            strict=True,
         )
     ]
     missing = len(experiment.keys) - len({*runs["key"]} if len(runs) else ()) - len(failures)
-    return Section(experiment, views, tables(experiment, figures, runs), _provenance(runs), failures, missing)
+    return Section(
+        experiment, views, experiment_tables(experiment, figures, runs), _provenance(runs), failures, missing
+    )
 
 
 def _default_figures(runs: pl.DataFrame) -> tuple[Figure, ...]:
-    """For a spec that asks for none: error against rounds, and against gamma and m where they vary."""
+    """Return the figures of a spec without any: error against rounds, and against gamma and m where they vary."""
     figures = [Figure("rounds", title="Error against rounds", log=("x",))]
     if len(runs) and runs["gamma"].drop_nulls().n_unique() > 1:
         figures.append(Figure("gamma", title="Error against γ"))
@@ -78,7 +82,7 @@ def _default_figures(runs: pl.DataFrame) -> tuple[Figure, ...]:
 
 
 def _provenance(runs: pl.DataFrame) -> dict[str, str]:
-    """Versions and machines behind the results."""
+    """Return versions and machines behind the results."""
     if not len(runs):
         return {}
     provenance = {
@@ -121,7 +125,7 @@ def _write_files(section: Section, output: Path) -> None:
 
 
 def _rendered(chart: Chart) -> dict[str, bytes]:
-    """A chart as SVG, PDF and PNG, drawn without a browser."""
+    """Return a chart as SVG, PDF and PNG, drawn without a browser."""
     svg = vl_convert.vegalite_to_svg(chart.standalone())
     return {
         "svg": svg.encode(),

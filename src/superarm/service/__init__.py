@@ -1,6 +1,7 @@
 """Decisions and outcomes over HTTP, with a journal that loses nothing.
 
 service.py   Service: batches of requests (commit_queue.py), each committed to a journal, then projected; no HTTP
+handler.py   RequestHandler: requests (requests.py) to events, and their responses (responses.py)
 served_model.py   ServedModel: what it decides with, projected from the journal; upkeep.py: timeouts, snapshots, erasing
 http/        what each route does, who is let in, views, metrics, the dashboard
 client/      the Python client (it needs no extra), and simulated users of it
@@ -13,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from superarm.service.client.client import Client
-    from superarm.service.handler import DecisionRequest, OutcomeRequest
     from superarm.service.http.asgi import asgi
+    from superarm.service.requests import DecisionRequest, OutcomeRequest
     from superarm.service.service import Service
 
 _MODULE_OF = {
     "asgi": "http.asgi",
     "Client": "client.client",
-    "DecisionRequest": "handler",
-    "OutcomeRequest": "handler",
+    "DecisionRequest": "requests",
+    "OutcomeRequest": "requests",
     "Service": "service",
 }
 

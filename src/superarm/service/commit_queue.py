@@ -90,7 +90,7 @@ class CommitQueue:
             return future
         self._waiting.append(Call(method, argument, future))
         if not self._busy:
-            self._gather()
+            self._start_or_wait()
         return future
 
     async def close(self) -> None:
@@ -100,8 +100,8 @@ class CommitQueue:
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
 
-    def _gather(self) -> None:
-        """Start the next batch: now if no other call is likely to come, or else in a moment."""
+    def _start_or_wait(self) -> None:
+        """Start the next batch: now, if as many calls have come as are expected, or else in a moment."""
         wait = self._mean_seconds / 2.0
         if len(self._waiting) >= self._expected_calls or wait < MIN_TIMER_SECONDS:
             if self._timer is not None:
@@ -116,7 +116,7 @@ class CommitQueue:
         self._timer = None
         self._expected_calls = 0
         if not self._busy and self._waiting:
-            self._gather()
+            self._start_or_wait()
 
     def _start_batch(self) -> None:
         batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
@@ -152,4 +152,4 @@ class CommitQueue:
         self._busy = False
         self._expected_calls = min(len(batch) + len(self._waiting), MAX_BATCH)
         if self._waiting:
-            self._gather()
+            self._start_or_wait()

@@ -4,7 +4,7 @@ SuperarmError
 ├── InvalidInput
 │   └── InvalidRequest       a request that cannot be taken; `field` names what is at fault
 │       ├── UnknownDecision   no decision has that id
-│       ├── DecisionErased    its features and context were erased: it cannot be asked for again
+│       ├── DecisionErased    its features and context were erased: the request cannot be repeated
 │       ├── Conflict          the id, or the outcome, was used for something else
 │       └── HttpError         refused for its HTTP: its head, its token, its path
 └── Overloaded  (RuntimeError)  too many requests wait; nothing has been done

@@ -1,4 +1,4 @@
-"""Requests to events: what one batch is asked, against the model at hand. Nothing in here moves the model.
+"""Requests to events: the requests of a batch are answered with the model as it is. Nothing in here changes the model.
 
 A batch has one model, and a cursor of its own: what deciding moves in the rule belongs to the batch, in the order of
 the requests. Its events are decisions first, then outcomes, then what operators change.
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from superarm._types import JsonObject
 from superarm.data.cells import json_row
-from superarm.data.rows import AnyRow, as_row, conform_row
+from superarm.decisions import Decision
 from superarm.decisions.ids import ID_DESCRIPTION, IS_ID
 from superarm.errors import Description, FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.changes import AnyOperatorRequest, Change, Erase, Rollback
@@ -28,43 +27,27 @@ from superarm.journal.events import (
     Event,
     OutcomeBody,
     decision_event,
-    dumps,
-    loads,
     pack_row,
 )
 from superarm.journal.records import DecisionRecord
 from superarm.learners import Scores
 from superarm.service.commit_queue import AfterCommit, Call
-from superarm.service.errors import Conflict, DecisionErased, InvalidRequest, UnknownDecision
+from superarm.service.errors import InvalidRequest, UnknownDecision
+from superarm.service.requests import (
+    DecisionRequest,
+    OutcomeRequest,
+    check_same_decision,
+    check_same_outcome,
+    context_bytes,
+)
 from superarm.service.responses import decision_response, outcome_response
 
 if TYPE_CHECKING:
+    from superarm.native.core import Cursor
     from superarm.service.served_model import ServedModel
 
-CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 MAX_CLOCK_SKEW = 60.0  # seconds, between machines
 MAX_WARNINGS = 100  # columns that the dashboard lists
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionRequest:
-    """A request for a set."""
-
-    x: AnyRow | JsonObject  # a dict has names, or is a score for each label
-    id: str | None = None
-    eligible: tuple[str, ...] | None = None
-    set_size: int | None = None
-    context: Any = None
-    coverage: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomeRequest:
-    """The outcome of a decision: hit or miss, or the right label."""
-
-    id: str
-    hit: bool | None = None
-    label: str | None = None
 
 
 class RetryAfterCommit(Exception):
@@ -84,7 +67,7 @@ class RequestHandler:
         self.n_warned = 0  # decisions with such columns
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
 
-    def begin(self, calls: Sequence[Call], outage: JournalUnavailable | None = None) -> None:
+    def begin_batch(self, calls: Sequence[Call], outage: JournalUnavailable | None = None) -> None:
         """Begin a batch with the newest model, and look up the decisions that these calls are about.
 
         Args:
@@ -119,7 +102,7 @@ class RequestHandler:
     def _awaits_first_row(self) -> bool:
         return self.projector.learner.inputs.layout is None
 
-    def staged_after(self) -> int | None:
+    def only_after(self) -> int | None:
         """Return the event that the staged ones must follow at once: a first row fits the model of that event alone."""
         return self.projector.seq if self._awaits_first_row else None
 
@@ -130,32 +113,41 @@ class RequestHandler:
         return self._now
 
     def _new_id(self, time: float) -> str:
-        """Return an id that grows with time, as an index likes it, and ends at random."""
+        """Return an id that grows with time, so that an index grows at its end, and ends at random."""
         return f"{int(time * 1e3):011x}{token_hex(6)}"
 
     # ------------------------------------------------------------ decisions and outcomes
 
     def decide(self, request: DecisionRequest) -> JsonObject:
         """Choose a set; the same request with the same id gives the same set again."""
-        event, warnings = self._decide(request, context_bytes(request.context))
+        context = context_bytes(request.context)
+        event, warnings = self._earlier_decision(request.id), dict[str, str]()
+        if event is None:
+            event = self._new_decision(request, context)
+            if isinstance(request.x, dict):
+                warnings = self.projector.learner.column_warnings
+                self._count_warnings(warnings)
+        else:
+            check_same_decision(event, request, context, self.projector.learner)
+            if isinstance(request.x, dict) and not self._awaits_first_row:
+                self.projector.learner.inputs.encode_row(request.x, grow=False)
+                warnings = self.projector.learner.column_warnings
         response = decision_response(DecisionRecord(event))
         return response | {"warnings": list(warnings.values())} if warnings else response
 
-    def _decide(self, request: DecisionRequest, context: bytes | None) -> tuple[Event, dict[str, str]]:
-        """Return the event of a new decision, or of the earlier one, and the columns that are not as declared."""
-        if request.id is not None:
-            self._check_readable(request.id)
-            record, earlier = self.projector.records.get(request.id), self._staged.get((DECISION, request.id))
-            earlier = earlier if record is None else record.event
-            if earlier is not None:
-                self._check_same_request(earlier, request, context)
-                if self._awaits_first_row or not isinstance(request.x, dict):
-                    return earlier, {}
-                self.projector.learner.inputs.encode_row(request.x, grow=False)
-                return earlier, self.projector.learner.column_warnings
-            if not IS_ID(request.id):
-                raise InvalidRequest.must("id", "decision", ID_DESCRIPTION, request.id)
-        projector, cursor, drawn_at = self.projector, self.cursor, None
+    def _earlier_decision(self, id_: str | None) -> Event | None:
+        """Return the decision with an id, from the journal or from this batch; None if it is a new one."""
+        if id_ is None:
+            return None
+        self._check_readable(id_)
+        record = self.projector.records.get(id_)
+        return self._staged.get((DECISION, id_)) if record is None else record.decision
+
+    def _new_decision(self, request: DecisionRequest, context: bytes | None) -> Event:
+        """Choose a set, and stage the event of that decision."""
+        projector, cursor, cursor_state = self.projector, self.cursor, None
+        if request.id is not None and not IS_ID(request.id):
+            raise InvalidRequest.must("id", "decision", ID_DESCRIPTION, request.id)
         if self._awaits_first_row and any(kind == DECISION for kind, _ in self._staged):
             raise RetryAfterCommit  # the staged row fixes what all others must look like
         if isinstance(request.x, dict):
@@ -164,26 +156,8 @@ class RequestHandler:
         round_ = self.store.next_round()
         if round_ is not None:  # many processes decide: the event keeps the cursor, too
             cursor.round = round_
-            drawn_at = cursor.draw_state.tolist()
-        try:
-            decision = projector.learner.decide(
-                request.x,
-                eligible=self._eligible(request),
-                set_size=request.set_size,
-                coverage=request.coverage,
-                cursor=cursor,
-            )
-        except InvalidInput as error:
-            word = "scores" if isinstance(projector.learner, Scores) else "features"
-            raise _in_words_of_request(error, word) from error
-        except WeightsOverflow as error:  # other rows may well be fine
-            wanted = "so small that all scores stay finite"
-            raise InvalidRequest.must("features", "decision", wanted, Description("an overflow")) from error
-        warnings = projector.learner.column_warnings if isinstance(request.x, dict) else {}
-        if warnings:
-            if len(self.warnings_by_column) < MAX_WARNINGS:  # names come from callers
-                self.warnings_by_column = dict([*(self.warnings_by_column | warnings).items()][:MAX_WARNINGS])
-            self.n_warned += 1
+            cursor_state = cursor.draw_state.tolist()
+        decision = self._choose(request, cursor)
         now = self.now()
         id_ = request.id or self._new_id(now)
         event = self._staged[DECISION, id_] = decision_event(
@@ -197,35 +171,59 @@ class RequestHandler:
             n_learnt=projector.totals.stats.learnt,
             n_labels=projector.learner.n_labels,
             coverage=request.coverage,
-            cursor=drawn_at,
+            cursor=cursor_state,
         )
-        return event, warnings
+        return event
+
+    def _choose(self, request: DecisionRequest, cursor: Cursor) -> Decision:
+        """Let the learner decide; its errors name the fields of the request."""
+        learner = self.projector.learner
+        try:
+            return learner.decide(
+                request.x,
+                eligible=self._eligible(request),
+                set_size=request.set_size,
+                coverage=request.coverage,
+                cursor=cursor,
+            )
+        except InvalidInput as error:
+            word = "scores" if isinstance(learner, Scores) else "features"
+            raise _in_words_of_request(error, word) from error
+        except WeightsOverflow as error:  # other rows may well be fine
+            wanted = "so small that all scores stay finite"
+            raise InvalidRequest.must("features", "decision", wanted, Description("an overflow")) from error
+
+    def _count_warnings(self, warnings: dict[str, str]) -> None:
+        if warnings:
+            self.n_warned += 1
+            for column, warning in warnings.items():
+                if column in self.warnings_by_column or len(self.warnings_by_column) < MAX_WARNINGS:
+                    self.warnings_by_column[column] = warning  # names come from callers
 
     def outcome(self, request: OutcomeRequest) -> AfterCommit:
         """Take an outcome, once; the result is the response."""
         id_ = request.id
-        self._stage_outcome(id_, request)
+        self._check_readable(id_)
+        record = self.projector.records.get(id_)
+        if record is None and (DECISION, id_) in self._staged:
+            raise RetryAfterCommit  # its decision gets its number with the commit
+        if record is None:
+            self._check_writable()  # in an outage, the journal may have more than the model knows
+            raise UnknownDecision.must("id", "outcome", "that of a decision", id_)
+        self._stage_outcome(record, request)
 
         def response() -> JsonObject:
             projector = self.model.projector
-            records = projector.records
-            records.load([id_], projector.seq)  # an erasure may have come in between
-            record = records.get(id_)
+            projector.records.load([id_], projector.seq)  # an erasure may have come in between
+            record = projector.records.get(id_)
             assert record is not None
             return {"id": id_, "outcome": outcome_response(record, self.model.was_learnt(record))}
 
         return AfterCommit(response)
 
-    def _stage_outcome(self, id_: str, request: OutcomeRequest) -> None:
-        self._check_readable(id_)
-        record, staged = self.projector.records.get(id_), self._staged.get((DECISION, id_))
-        if record is None and staged is None:
-            self._check_writable()  # in an outage, the journal may have more than the model knows
-            raise UnknownDecision.must("id", "outcome", "that of a decision", id_)
-        if record is None:
-            raise RetryAfterCommit  # its decision gets its number with the commit
-        decision = record.event
-        body, label = decision.body, request.label
+    def _stage_outcome(self, record: DecisionRecord, request: OutcomeRequest) -> None:
+        """Stage the event of an outcome, or find the same one in the journal or in this batch."""
+        body, id_, label = record.body, request.id, request.label
         if (request.hit is None) == (label is None):
             raise InvalidRequest.must(
                 "hit", "outcome", "given, or label in its place, and not both", request.hit
@@ -238,14 +236,15 @@ class RequestHandler:
         hit = label in body.labels if request.hit is None else request.hit
         earlier = self._staged.get((OUTCOME, id_)) or record.outcome
         if earlier is not None:
-            self._check_same_outcome(earlier.body, request, hit)
+            check_same_outcome(earlier.body, request, hit)
             return
-        if label is None and "hit" not in self.projector.learner.feedback:
-            name = type(self.projector.learner).__name__
-            raise FeedbackError.must("feedback", name, "label=...", Description(f"hit={request.hit!r}"))
+        learner = self.projector.learner
+        if label is None and "hit" not in learner.feedback:
+            got = Description(f"hit={request.hit!r}")
+            raise FeedbackError.must("feedback", type(learner).__name__, "label=...", got)
         self._check_writable()
-        event = Event.new(self.now(), OUTCOME, OutcomeBody(decision.seq, hit, label), id_)
-        self._staged[OUTCOME, id_] = event
+        outcome = OutcomeBody(record.decision.seq, hit, label)
+        self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, outcome, id_)
 
     # ------------------------------------------------------------ what operators change
 
@@ -318,40 +317,6 @@ class RequestHandler:
             )
             raise InvalidRequest.must("features", "decision", wanted, error) from error
 
-    def _check_same_request(self, event: Event, request: DecisionRequest, context: bytes | None) -> None:
-        if event.x is None:
-            raise DecisionErased.must("id", "decision", "one whose features were not erased", request.id)
-        eligible = None if request.eligible is None else sorted(request.eligible)
-        body, earlier = event.body, event.context
-        checks = {
-            "features": self._has_same_row(request.x, event),
-            "eligible": eligible
-            == (None if body.requested_eligible is None else sorted(body.requested_eligible)),
-            "set_size": request.set_size == body.set_size,
-            "coverage": request.coverage == body.coverage,
-            "context": context == earlier
-            or (None not in (context, earlier) and _same_json(request.context, loads(earlier or b""))),
-        }
-        for field, same in checks.items():
-            if not same:
-                message = f"{field} of decision must be as in the first request with the id {event.id!r}"
-                raise Conflict(message, field=field)
-
-    def _has_same_row(self, x: Any, event: Event) -> bool:
-        width, layout = event.body.row_layout, self.projector.learner.inputs.layout
-        if isinstance(x, dict) or isinstance(width, str):
-            return isinstance(x, dict) and _same_json(json_row(x), loads(event.x or b"{}"))
-        row = as_row(x, self.projector.learner.n_features, "decision")
-        return pack_row(row if layout is None else conform_row(row, layout, "decision")) == event.x
-
-    def _check_same_outcome(self, first: OutcomeBody, request: OutcomeRequest, hit: bool) -> None:
-        if hit == first.hit and request.label in (None, first.label):
-            return
-        field = "hit" if request.label is None else "label"
-        wanted = f"hit {first.hit}" if first.label is None or field == "hit" else f"label {first.label!r}"
-        got = request.hit if request.label is None else request.label
-        raise Conflict.must(field, "outcome", f"as in the first outcome ({wanted})", got)
-
 
 def _in_words_of_request(error: InvalidInput, word: str) -> InvalidInput:
     """Return the error of a learner about its row x as one about the ``word`` (features, scores) of a request."""
@@ -360,37 +325,3 @@ def _in_words_of_request(error: InvalidInput, word: str) -> InvalidInput:
         return error
     name = word if field == "x" else f"{word}.{field[3:-2]}"
     return InvalidRequest(f"{name} of decision must be {str(error).partition(' must be ')[2]}", field=name)
-
-
-def context_bytes(context: Any) -> bytes | None:
-    """Return the context as JSON; refuse one that is too deep, too long, or no JSON at all."""
-    if context is None:
-        return None
-    try:
-        data = dumps(context)
-    except (TypeError, ValueError, RecursionError) as error:
-        wanted = f"JSON, with integers of at most 64 bits, nested at most {CONTEXT_DEPTH} deep"
-        got = Description("a longer integer") if "64-bit" in str(error) else error  # (orjson's words)
-        raise InvalidRequest.must("context", "decision", wanted, got) from error
-    if len(data) > CONTEXT_BYTES:
-        wanted = f"of at most {CONTEXT_BYTES} bytes as JSON"
-        raise InvalidRequest.must("context", "decision", wanted, Description(f"{len(data)} bytes"))
-    if data.count(b"[") + data.count(b"{") > CONTEXT_DEPTH and _depth(context) > CONTEXT_DEPTH:
-        wanted = f"nested at most {CONTEXT_DEPTH} deep"
-        raise InvalidRequest.must("context", "decision", wanted, Description("a deeper one"))
-    return data
-
-
-def _same_json(a: Any, b: Any) -> bool:
-    """Return whether two values are the same in JSON: 1 and 1.0 are, 1 and true are not (Python thinks so)."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_same_json(a[key], b[key]) for key in a)
-    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(map(_same_json, a, b))
-    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
-
-
-def _depth(value: Any) -> int:
-    if not isinstance(value, dict | list | tuple):
-        return 0
-    return 1 + max(map(_depth, value.values() if isinstance(value, dict) else value), default=0)

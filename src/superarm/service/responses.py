@@ -12,7 +12,7 @@ def decision_response(record: DecisionRecord) -> JsonObject:
     """Return the `DecisionResponse` to the request for a decision."""
     body = record.body
     return {
-        "id": record.event.id,
+        "id": record.decision.id,
         "labels": body.labels,
         "propensity": record.propensity,
         "model_version": body.n_learnt,
@@ -26,7 +26,7 @@ def outcome_response(record: DecisionRecord, learnt: bool | None) -> JsonObject 
         record: the decision with its outcome.
         learnt: whether the outcome has moved the model, as `ServedModel.was_learnt` gives it.
     """
-    event = record.outcome or record.timeout
+    event = record.closed_by
     if event is None:
         return None
     body, timeout = event.body, record.outcome is None
@@ -35,19 +35,19 @@ def outcome_response(record: DecisionRecord, learnt: bool | None) -> JsonObject 
         "label": body.label,
         "time": event.time,
         "learnt": learnt,
-        "late": not timeout and record.timeout is not None,
+        "late": record.expired is not None,
         "timeout": timeout,
     }
 
 
 def decision_record_body(record: DecisionRecord, learnt: bool | None) -> JsonObject:
     """Return the `DecisionRecordBody` of a decision; features and context are None once they were erased."""
-    event, body, features = record.event, record.body, None
+    event, body, features = record.decision, record.body, None
     if event.x is not None:
         x = event.row()
         features = x if isinstance(x, dict) else row_to_json(x)
         if not isinstance(x, dict) and isinstance(features, dict):
-            del features["width"]  # as it came: the service knows it
+            del features["width"]  # as it came, without the width
     return {
         **decision_response(record),
         "time": event.time,

@@ -1,11 +1,10 @@
 """The model that a service decides with: projected from the events of its journal.
 
 Many processes may serve one journal in a database. Each projects all events, in their one order, and so comes to
-the same model. What only time brings (timeouts, erasures by age, snapshots) is written by one process at a time
-(`JournalStore.begin_upkeep`); done twice, or late, it comes to the same.
+the same model. What is due by time (timeouts, erasures by age, snapshots) is written by one process at a time
+(`JournalStore.begin_upkeep`); done twice, or late, it has the same effect.
 
-Erasing features and context of decisions is an event, too. Before a process projects the events after it, it sees to
-it that three steps have been made:
+Erasing features and context of decisions is an event, too. Three steps come before the events after it are projected:
 
     1. a snapshot of now, since nothing can be replayed across an erased event
     2. one transaction: contents gone from the events, and snapshots that might reveal them (`JournalStore.erase`)
@@ -18,7 +17,7 @@ the digest of what was erased: the chain still verifies.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 from superarm.journal.changes import Erase, change_of
@@ -65,8 +64,8 @@ class ServedModel:
 
     def load(self) -> None:
         """Take the newest snapshot that can be read, and project all events since; JournalDamaged if that fails."""
-        self.projector, broken = Projector.newest(self.store, self.settings.shadows)
-        self.broken_snapshots = tuple(broken)
+        self.projector = Projector.newest(self.store, self.settings.shadows)
+        self.broken_snapshots = self.projector.broken_snapshots
         start = self.projector.seq
         if not self.store.read_only:
             self.projector.erase_content = self._erase
@@ -84,10 +83,8 @@ class ServedModel:
 
     def was_learnt(self, record: DecisionRecord) -> bool | None:
         """Return whether its outcome or timeout has moved the model; None if it has none that was projected here."""
-        event = record.outcome or record.timeout
-        if event is None or event.seq > self.projector.seq:
-            return None
-        return self.projector.was_learnt(event, record)
+        event = record.closed_by
+        return None if event is None or event.seq > self.projector.seq else self.projector.was_learnt(record)
 
     # ------------------------------------------------------------ moving on
 
@@ -120,10 +117,10 @@ class ServedModel:
             log.exception("projection failed")
             self.load()
 
-    # ------------------------------------------------------------ what only time brings
+    # ------------------------------------------------------------ what is due by time
 
     def _check_clock(self) -> None:
-        """Use the journal's clock, or count on from the last event: its time must not get into events unnoticed."""
+        """Use the journal's clock; while it is too far from the last event, count on from that event instead."""
         last, began = self.store.head().time, monotonic()
         problem = clock_problem(self._journal_clock(), last)
         if problem is None:
@@ -160,7 +157,7 @@ class ServedModel:
         if retain is None or monotonic() < self._retain_at or self.clock_problem is not None:
             return []
         before = self.clock() - retain
-        if self.store.has_content_before(before):  # it is asked again until none is left
+        if self.store.has_content_before(before):  # (a look at once again, until none is left)
             return [Event.new(self.clock(), ERASURE, Erase(before=before).to_dict())]
         self._retain_at = monotonic() + min(RETAIN_EVERY, retain / 2.0)
         return []
@@ -177,20 +174,14 @@ class ServedModel:
     def snapshot(self) -> None:
         """Keep the whole model, so that a restart needs only the events after it."""
         if self.store.newest_snapshot() < self.projector.seq:
-            for _ in self.write_snapshot(self.projector):
-                pass
-
-    def write_snapshot(self, projector: Projector, *, drop_old: bool = True) -> Iterator[None]:
-        """Keep what was projected, piece by piece; of a `Projector.copy`, events may be projected meanwhile."""
-        keep = self.settings.keep_snapshots if drop_old else 0
-        return self.store.write_snapshot(take_snapshot(projector, self.clock()), keep)
+            snapshot = take_snapshot(self.projector, self.clock())
+            self.store.write_snapshot(snapshot, self.settings.keep_snapshots)
 
     def _erase(self, erasure: Event) -> None:
         """Erase what an event says, unless another process has; remember a failure to leave nothing."""
         if erasure.seq > self.store.progress(ERASED):
             request = change_of(erasure)
-            for _ in self.write_snapshot(self.projector, drop_old=False):
-                pass
+            self.store.write_snapshot(take_snapshot(self.projector, self.clock()))
             count = self._erased_counts[erasure.seq] = self.store.erase(
                 erasure.seq, request.ids, request.before
             )

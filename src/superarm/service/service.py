@@ -25,12 +25,14 @@ from superarm.journal.backends import create_journal, is_postgres, journal_exist
 from superarm.journal.changes import AnyOperatorRequest, Erase
 from superarm.journal.create import JournalOptions, check_same_options, new_journal
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst
-from superarm.journal.snapshots import import_user_learner, learner_from_bytes, model_bytes
+from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import JournalStore
+from superarm.journal.user_learners import import_user_learner
 from superarm.service.commit_queue import AfterCommit, Call, CommitQueue
 from superarm.service.errors import InvalidRequest
-from superarm.service.handler import DecisionRequest, OutcomeRequest, RequestHandler, RetryAfterCommit
+from superarm.service.handler import RequestHandler, RetryAfterCommit
+from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.served_model import ServedModel
 from superarm.service.settings import Settings
 from superarm.service.upkeep import Upkeep
@@ -160,13 +162,32 @@ class Service:
     def _commit_once(self, calls: list[Call]) -> list[Call]:
         """Commit once; return the calls that must be made again."""
         handler = self.handler
-        handler.begin(calls, self.outage)
-        staged: list[Call] = []
+        handler.begin_batch(calls, self.outage)
+        done, retry = self._make_calls(calls)
+        events = handler.staged_events()
+        if events:
+            try:
+                duplicates = {
+                    event.id for event in self.store.append(events, only_after=handler.only_after())
+                }
+            except OtherEventsFirst:  # of another process: these calls are made again, and find what it wrote
+                return retry + done
+            self.model.apply(events)
+            retry += [call for call in done if call.id in duplicates]
+            done = [call for call in done if call.id not in duplicates]
+        for call in done:
+            if isinstance(call.result, AfterCommit):
+                self._finish_call(call, call.result)
+        return retry
+
+    def _make_calls(self, calls: list[Call]) -> tuple[list[Call], list[Call]]:
+        """Make calls; return those without an error, and those that must be made again after the commit."""
+        done: list[Call] = []
         retry: list[Call] = []
         for call in calls:
             try:
                 call.result = call.method(call.argument)
-                staged.append(call)
+                done.append(call)
             except RetryAfterCommit:
                 retry.append(call)
             except (JournalUnavailable, JournalMismatch) as error:
@@ -175,24 +196,16 @@ class Service:
                 call.error = error
             except Exception as error:  # of that call alone
                 call.error = error
-        events = handler.staged_events()
-        if events:
-            try:
-                duplicates = {event.id for event in self.store.append(events, after=handler.staged_after())}
-            except OtherEventsFirst:  # of another process: these calls are made again, and find what it wrote
-                return retry + staged
-            self.model.apply(events)
-            retry += [call for call in staged if call.id in duplicates]
-            staged = [call for call in staged if call.id not in duplicates]
-        for call in staged:
-            if isinstance(call.result, AfterCommit):
-                try:
-                    call.result = call.result.compute()
-                except Exception as error:  # what the batch itself wrote is durable
-                    call.error = error
-                    if isinstance(error, JournalUnavailable):
-                        self.fail(error)
-        return retry
+        return done, retry
+
+    def _finish_call(self, call: Call, result: AfterCommit) -> None:
+        """Compute the result of a call whose events are durable and projected."""
+        try:
+            call.result = result.compute()
+        except Exception as error:  # what the batch itself wrote is durable
+            call.error = error
+            if isinstance(error, JournalUnavailable):
+                self.fail(error)
 
     def fail(self, error: JournalUnavailable) -> None:
         """Begin an outage: the journal cannot be written, and is tried again in a moment."""
@@ -355,9 +368,9 @@ def _open_store(
 ) -> tuple[JournalStore, JournalUnavailable | None]:
     """Open a journal; also return why it cannot be written (say, a read-only disk) if it can only be read."""
     if is_postgres(journal):
-        from superarm.journal.postgres import PostgresStore, service_application
+        from superarm.journal.postgres import PostgresStore, new_application_name
 
-        database = PostgresStore(str(journal), patience=settings.patience, application=service_application())
+        database = PostgresStore(str(journal), patience=settings.patience, application=new_application_name())
         try:
             database.check()
         except (JournalUnavailable, JournalMismatch) as error:  # say, a role that may only read

@@ -11,7 +11,6 @@ from superarm.journal.shadows import make_shadows
 from superarm.learners import Learner
 from superarm.parameters import check_int, parse_duration
 
-UPKEEP_EVERY = 0.5  # seconds
 OWNER = "superarm serve"
 DEFAULT_OUTCOMES = {"none": None, "hit": True, "miss": False}
 
@@ -26,7 +25,7 @@ class Settings:
     keep_snapshots: int = 3  # how many, beside the first and pinned ones; 0: all
     retain: float | None = None  # seconds after which features and context are erased
     shadows: Sequence[str] = ()  # learners that learn beside it, and are never shown
-    trust_clock: bool = False  # believe the clock, however far it is from the last event
+    trust_clock: bool = False  # use the clock, however far it is from the last event
     clock: Callable[[], float] | None = None  # the time of events, in place of the journal's own clock
     patience: float = 5.0  # of a database: seconds that a statement may take
 

@@ -1,23 +1,24 @@
-"""Timeouts, snapshots, retention, unfinished erasures: in batches with the requests, without keeping them waiting."""
+"""Timeouts, snapshots, retention, unfinished erasures: in batches with the requests."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from superarm.journal.errors import JournalUnavailable
+from superarm.journal.snapshots import take_snapshot
 from superarm.service.commit_queue import AfterCommit
-from superarm.service.settings import UPKEEP_EVERY
 
 if TYPE_CHECKING:
     from superarm.journal.projector import Projector
+    from superarm.journal.store import Snapshot
     from superarm.service.service import Service
 
 log = logging.getLogger("superarm.service")
 
-DONE = object()  # after the last piece
+UPKEEP_EVERY = 0.5  # seconds
 
 
 class Upkeep:
@@ -28,7 +29,6 @@ class Upkeep:
         self.failures = 0
         self.error: str | None = None
         self._task: asyncio.Task[None] | None = None
-        self._writing_snapshot = asyncio.Lock()  # the pieces of two at once would be taken for loose ones
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -41,7 +41,7 @@ class Upkeep:
     async def _run(self) -> None:
         while True:  # at once: after a crash the tail may be long
             errors = [
-                await self._try("events", self._in_batches(self.check)),
+                await self._try("events", self._write_all_due_events()),
                 await self._try("snapshot", self.snapshot(only_if_due=True)),
             ]
             self.error = next((error for error in errors if error is not None), None)
@@ -49,7 +49,7 @@ class Upkeep:
             await asyncio.sleep(UPKEEP_EVERY)
 
     async def _try(self, name: str, work: Coroutine[Any, Any, None]) -> str | None:
-        """Do some work, whatever became of the rest; return why it failed."""
+        """Do one part of the work, also if another has failed; return why it failed, or None."""
         try:
             await work
         except JournalUnavailable as error:  # the status has it already
@@ -59,31 +59,29 @@ class Upkeep:
             return f"{name}: {error}"
         return None
 
-    async def _in_batches(self, call: Callable[[object], object]) -> None:
-        while await self.service.submit(call):
+    async def _write_all_due_events(self) -> None:
+        while await self.service.submit(self.write_due_events):
             pass
 
-    def check(self, _: object = None) -> AfterCommit:
-        """Check, also without requests, whether the journal can be written and is in its place; the rest follows."""
+    def write_due_events(self, _: object = None) -> AfterCommit:
+        """Check, also without requests, whether the journal can be written and is in its place; then write."""
         self.service.check_writable()
         self.store.check()
         return AfterCommit(self.model.upkeep)
 
     async def snapshot(self, *, only_if_due: bool = False) -> None:
-        """Keep a snapshot: copy in a batch, make bytes of it in another thread, write it piece by piece in batches."""
+        """Keep a snapshot: copy the model in a batch, make bytes of it in another thread, write them in a batch."""
         model = self.model
 
         def copy(_: object) -> Projector | None:
             self.service.check_writable()
             return None if only_if_due and not model.snapshot_is_due() else model.projector.copy()
 
-        def write_piece(_: object) -> bool:
+        def write(snapshot: Snapshot) -> None:
             self.service.check_writable()
-            return next(pieces, DONE) is not DONE
+            self.store.write_snapshot(snapshot, model.settings.keep_snapshots)
 
-        async with self._writing_snapshot:
-            copied = await self.service.submit(copy)
-            if copied is not None:
-                pieces = await asyncio.to_thread(model.write_snapshot, copied)
-                await self._in_batches(write_piece)
-                log.info("snapshot", extra={"event_no": copied.seq})
+        copied = await self.service.submit(copy)
+        if copied is not None:
+            await self.service.submit(write, await asyncio.to_thread(take_snapshot, copied, model.clock()))
+            log.info("snapshot", extra={"event_no": copied.seq})

@@ -55,7 +55,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         shuffle: visit them in a random order.
         random_state: for the order and for the sets.
         columns: what the columns of X are, if it is a data frame or a list of dicts: `superarm.Columns`, a file of
-            columns, or a model file. Left out, the first rows that `fit` sees tell; ``Columns.infer(X,
+            columns, or a model file. Left out, they are inferred from the first rows of `fit`; ``Columns.infer(X,
             kinds={"code": "words"})`` declares some kinds, and leaves the others to X.
 
     Attributes:
@@ -135,7 +135,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         shown: Iterable[Iterable[Any]] | None = None,
         propensity: Iterable[float | None] | None = None,
     ) -> SetFeedbackClassifier:
-        """Go on learning from rows X, once, in order, answered by y; the first call must say all ``classes``.
+        """Continue to learn from rows X, once, in order, answered by y; the first call needs all ``classes``.
 
         ``X``, ``y``, ``shown`` and ``propensity`` are as in `fit`.
         """
@@ -232,8 +232,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """Return the best ``set_size`` labels for every row of X, best first.
 
         With a coverage, as many as it needs by its threshold as it is: a list of arrays. The default of a
-        classifier with a promise is its own, unless a size is asked for. Without a promise its probabilities
-        tell how many.
+        classifier with a promise is its own, unless a size is asked for. Without a promise, as many
+        as its probabilities need.
         """
         if coverage is not None or (self.coverage is not None and set_size is None):
             rows, learner = self._rows(X), self.learner_

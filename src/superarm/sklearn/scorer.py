@@ -41,7 +41,7 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
     Args:
         measure: ``"log_loss"``, of the answers to the sets that were shown, negative, as scikit-learn has it; or
             ``"hit_rate"``, what the classifier's own best labels would have got, estimated from those answers as
-            `superarm evaluate` does (docs/evaluation.md); NaN where they cannot tell.
+            `superarm evaluate` does (docs/evaluation.md); NaN where that is impossible.
         set_size: of ``"hit_rate"``: how many labels it would show; as many as most sets have by default.
         uniform: of ``"hit_rate"``: the sets were drawn uniformly at random. Else it needs ``propensity``.
     """

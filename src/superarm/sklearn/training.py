@@ -136,7 +136,7 @@ class AnsweredSets(_Rows):
         """Return the probabilities of the labels given the answers.
 
         Those of the learner are too sure, or not sure enough: they are brought to the temperature, and mixed with
-        the share of equal ones, that predict the answers best.
+        the share of equal probabilities, that predict the answers best.
         """
         false_no, false_yes = answer_noise
         shown = np.zeros(scores.shape, bool)

@@ -29,7 +29,7 @@ class Arrays:
         shuffle: a new random order on every pass; False keeps the order of X.
         name: how it is called in tables.
         columns: what X was made by, if it was a table.
-        groups: a value for each row; `simulate` tells the coverage of each.
+        groups: a value for each row; `simulate` counts the coverage of each.
 
     >>> stream = Arrays([[3.0, 4.0], [0.0, 2.0]], ["ham", "spam"])
     >>> stream.labels, stream.rows.dense.tolist()
@@ -69,7 +69,7 @@ class Arrays:
         )
 
     def chunks(self, seed: int) -> Iterator[Chunk]:
-        """The rows again and again, in an order that ``seed`` decides."""
+        """Yield the rows again and again, in an order that ``seed`` decides."""
         for epoch in itertools.count():
             order = np.arange(len(self.y))
             if self.shuffle:
@@ -80,14 +80,7 @@ class Arrays:
 def _numbered(y: Any, labels: Sequence[Label] | None) -> tuple[Array, Labels]:
     """Return the label number of each row, and the labels behind the numbers."""
     cells = cell_list(y)
-    if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells):
-        raise InvalidInput.must("y", "Arrays", "one label for each row", Description(f"shape {np.shape(y)}"))
-    label_of: dict[Any, Label] = {cell: to_label(cell) for cell in cells}
-    missing = next((i for i, cell in enumerate(cells) if label_of[cell] is None), None)
-    if missing is not None:
-        raise InvalidInput.must(
-            "y", "Arrays", "a label in every row", Description(f"none in row {missing + 1}")
-        )
+    label_of = _labels_by_cell(cells, np.shape(y))
     are_numbers = all(isinstance(label, int) for label in label_of.values())
     if labels is None:
         if not are_numbers:
@@ -106,3 +99,15 @@ def _numbered(y: Any, labels: Sequence[Label] | None) -> tuple[Array, Labels]:
     if unknown is not None:
         raise InvalidInput.must("y", "Arrays", "made of the given labels", unknown)
     return np.array([number_of[cell] for cell in cells], np.int64), named_labels
+
+
+def _labels_by_cell(cells: list[Any], shape: tuple[int, ...]) -> dict[Any, Label]:
+    """Return the label of each different cell of y; lists and missing labels are refused."""
+    if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells):
+        raise InvalidInput.must("y", "Arrays", "one label for each row", Description(f"shape {shape}"))
+    label_of = {cell: to_label(cell) for cell in cells}
+    missing = next((i for i, cell in enumerate(cells) if label_of[cell] is None), None)
+    if missing is not None:
+        got = Description(f"none in row {missing + 1}")
+        raise InvalidInput.must("y", "Arrays", "a label in every row", got)
+    return label_of

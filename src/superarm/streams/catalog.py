@@ -27,14 +27,14 @@ NAMES = (*EMBEDDED, *IMAGE_SETS, *FEATURES)
 
 
 def open_data(source: str, *, label: str | None = None, **options: Any) -> Stream:
-    """The stream called ``source``, or the one in the file of that name.
+    """Return the stream called ``source``, or the one in the file of that name.
 
     Args:
         source: one of `NAMES`, or a file: .csv, .tsv, .jsonl, .parquet, .npz or svmlight.
         label: the name of the label column, for tables.
-        options: for tables, ``columns`` (what they are; left out, the first 20,000 rows tell), ``kinds`` (what some
+        options: for tables, ``columns`` (what they are; left out, inferred from 20,000 rows), ``kinds`` (what some
             of them are: ``{"note": "text", "id": "left out"}``), ``vectors`` (an .npy beside the table), ``group``
-            (`simulate` tells the coverage of each value of this column).
+            (`simulate` counts the coverage of each value of this column).
     """
     options = {name: value for name, value in {"label": label, **options}.items() if value}
     if options and (source in NAMES or Path(source).suffix.lower() not in TABLES):
@@ -54,12 +54,12 @@ def open_data(source: str, *, label: str | None = None, **options: Any) -> Strea
 
 
 def feature_file(name: str) -> Path:
-    """Where `superarm data features` keeps the features called ``name``."""
+    """Return where `superarm data features` keeps the features called ``name``."""
     return data_home() / "features" / f"{name}.npz"
 
 
-def identity(source: str) -> str:
-    """What ``source`` holds, in a word that changes whenever its content does."""
+def content_digest(source: str) -> str:
+    """Return a text that changes whenever the content of ``source`` does."""
     if source in EMBEDDED:
         return f"{source} 1"  # the version of its content
     if source in IMAGE_SETS:  # opening them checks the pinned checksums
@@ -67,7 +67,7 @@ def identity(source: str) -> str:
         return f"{source} 1 {hashlib.sha256(digests.encode()).hexdigest()[:16]}"
     path = _data_file(source)
     stat = path.stat()
-    return _file_identity(path, stat.st_size, stat.st_mtime_ns)
+    return _file_digest_at(path, stat.st_size, stat.st_mtime_ns)
 
 
 def _data_file(source: str) -> Path:
@@ -85,5 +85,5 @@ def _data_file(source: str) -> Path:
 
 
 @lru_cache(maxsize=64)
-def _file_identity(path: Path, size: int, modified: int) -> str:
+def _file_digest_at(path: Path, size: int, modified: int) -> str:
     return "sha256 " + file_digest(path)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._files import UNREADABLE
+from superarm._files import READ_ERRORS
 from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
@@ -24,7 +24,7 @@ LABEL_COLUMNS = ("label", "y", "class", "target")  # tried in this order if no c
 
 
 def read_data(path: Path, *, vectors: Path | None = None, **table_options: Any) -> dict[str, Any]:
-    """What `Arrays` takes, from a file; options are for tables: see `superarm.streams.open_data`."""
+    """Return arguments of `Arrays` from a file; options are for tables: see `superarm.streams.open_data`."""
     suffix = path.suffix.lower()
     if suffix in TABLES:
         return _table_arrays(open_table(path, vectors=vectors).read(), str(path), **table_options)
@@ -48,14 +48,14 @@ def from_frame(
     name: str = "frame",
     **options: Any,
 ) -> Arrays:
-    """A stream over a Polars, pandas or Arrow table; every column but ``label`` may be a feature.
+    """Return a stream over a Polars, pandas or Arrow table; every column but ``label`` may be a feature.
 
     Args:
         frame: the rows.
         label: the name of the label column.
-        columns: what the others are; left out, the first 20,000 rows tell.
+        columns: what the others are; left out, they are inferred from the first 20,000 rows.
         kinds: what some of them are, as `Columns.infer` takes it: ``{"note": "text", "id": "left out"}``.
-        group: a column; `simulate` tells the coverage of each of its values. It stays a feature unless left out.
+        group: a column; `simulate` counts the coverage of each of its values. It stays a feature unless left out.
         name: how the stream is called in tables.
         options: as `Arrays` takes them.
 
@@ -78,7 +78,7 @@ def _table_arrays(
     kinds: ColumnKinds | None = None,
     group: str | None = None,
 ) -> dict[str, Any]:
-    """What `Arrays` takes, from the columns of a table; ``kinds`` are for `Columns.infer`."""
+    """Return arguments of `Arrays` from the columns of a table; ``kinds`` are for `Columns.infer`."""
     names = list(table)
     if label is None:
         likely = [name for name in LABEL_COLUMNS if name in names]
@@ -126,7 +126,7 @@ def _read_svmlight(path: Path) -> dict[str, Any]:
 
 
 def read_npz(path: Path) -> dict[str, Any]:
-    """X, y and label names from an .npz: X and y; or CSR parts; or images x_train and y_train."""
+    """Return X, y and label names from an .npz: X and y; or CSR parts; or images x_train and y_train."""
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             keys = set(file.files)
@@ -137,7 +137,7 @@ def read_npz(path: Path) -> dict[str, Any]:
                 return {"X": sparse_matrix(file), "y": file["y"], "labels": names}
             if {"x_train", "y_train"} <= keys:
                 return {"X": file["x_train"], "y": file["y_train"], "labels": names}
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         raise InvalidInput.must("content", str(path), "an .npz with X and y", error) from error
     wanted = "X and y, or X_data, X_indices, X_indptr, X_shape and y, or x_train and y_train"
     raise InvalidInput.must("keys", str(path), wanted, sorted(keys))

@@ -14,7 +14,11 @@ from superarm._extras import require_extra
 from superarm._files import file_digest, move_durably, write_atomically
 from superarm.errors import MissingData
 
-HOME, OFFLINE, MIRROR = "SUPERARM_DATA", "SUPERARM_DATA_FROM", "SUPERARM_DATA_MIRROR"
+HOME_VARIABLE, OFFLINE_VARIABLE, MIRROR_VARIABLE = (
+    "SUPERARM_DATA",
+    "SUPERARM_DATA_FROM",
+    "SUPERARM_DATA_MIRROR",
+)
 BLOCK = 1 << 16
 
 
@@ -30,11 +34,11 @@ class RemoteFile:
 
 
 def data_home() -> Path:
-    """Where downloaded data is kept: $SUPERARM_DATA, or the system's folder for caches."""
-    return Path(os.environ.get(HOME) or user_cache_dir("superarm", appauthor=False))
+    """Return where downloaded data is kept: $SUPERARM_DATA, or the system's folder for caches."""
+    return Path(os.environ.get(HOME_VARIABLE) or user_cache_dir("superarm", appauthor=False))
 
 
-def is_official(path: Path, file: RemoteFile) -> bool:
+def has_right_content(path: Path, file: RemoteFile) -> bool:
     """Return whether the file at ``path`` has the right content."""
     kind, _, wanted = file.digest.partition(":")
     return path.stat().st_size == file.size and file_digest(path, kind) == wanted
@@ -45,45 +49,45 @@ def is_present(file: RemoteFile) -> bool:
     return any(path.stat().st_size == file.size for path in _local_paths(file))
 
 
-def find(file: RemoteFile, offline: Path | None = None) -> Path | None:
+def find_file(file: RemoteFile, offline: Path | None = None) -> Path | None:
     """Return where the file is in the data home or in an offline directory, with the right content."""
-    return next((path for path in _local_paths(file, offline) if is_official(path, file)), None)
+    return next((path for path in _local_paths(file, offline) if has_right_content(path, file)), None)
 
 
 def _local_paths(file: RemoteFile, offline: Path | None = None) -> list[Path]:
     """Return the files of that name in the data home and in offline directories."""
     paths = [data_home() / file.folder / file.name]
-    for folder in (offline, os.environ.get(OFFLINE)):
+    for folder in (offline, os.environ.get(OFFLINE_VARIABLE)):
         if folder:
             paths += [Path(folder) / file.folder / file.name, Path(folder) / file.name]
     return [path for path in paths if path.is_file()]
 
 
-def fetch(
+def fetch_files(
     files: Sequence[RemoteFile],
     *,
     offline: Path | None = None,
     mirror: str | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> list[Path]:
-    """The files in the data home: found, copied from an offline directory, or downloaded.
+    """Return the files in the data home: found, copied from an offline directory, or downloaded.
 
     Args:
         files: what to get.
         offline: look here instead of the net.
         mirror: an address to try first; it has the files in folders by data set.
-        progress: called with the number of bytes that came since the last call.
+        progress: called with the number of bytes since the last call.
     """
     paths = []
     for file in files:
         target = data_home() / file.folder / file.name
-        copy = find(file, offline)
+        copy = find_file(file, offline)
         if copy is None and offline is not None:
             wanted = Path(offline) / file.folder / file.name
             state = "is not the official file (its checksum differs)" if wanted.exists() else "is not there"
             raise MissingData(f"{wanted} {state}.\n{_offline_help(files)}")
         if copy is None:
-            reasons = _download(file, target, mirror or os.environ.get(MIRROR), progress)
+            reasons = _download(file, target, mirror or os.environ.get(MIRROR_VARIABLE), progress)
             if reasons:
                 why = "\n".join(reasons)
                 raise MissingData(f"{file.name} could not be downloaded:\n{why}\n{_offline_help(files)}")
@@ -119,7 +123,7 @@ def _download(
         except (requests.RequestException, OSError) as error:
             reasons.append(f"  {address}{file.name}: {_reason(error)}")
             continue
-        if is_official(part, file):
+        if has_right_content(part, file):
             move_durably(part, target)
             return []
         part.unlink()
@@ -128,7 +132,7 @@ def _download(
 
 
 def _resume(url: str, part: Path, progress: Callable[[int], object] | None) -> None:
-    """Download what is missing of a file; all of it from a server that knows no ranges."""
+    """Download what is missing of a file; all of it from a server without ranges."""
     import requests
 
     have = part.stat().st_size if part.exists() else 0
@@ -148,7 +152,7 @@ def _resume(url: str, part: Path, progress: Callable[[int], object] | None) -> N
 
 
 def _reason(error: Exception) -> str:
-    """Why, in a few words; the libraries below nest their reasons five deep."""
+    """Return why a download failed, in a few words; the libraries' own messages nest five deep."""
     import requests
 
     response = getattr(error, "response", None)
@@ -164,6 +168,6 @@ def _offline_help(files: Sequence[RemoteFile]) -> str:
     names = "".join(f"  {f.mirrors[0]}{f.name}  ({f.size:,} bytes, {f.digest})\n" for f in files)
     return (
         f"Without a network, get on another machine\n{names}put into DIR/{folder}/, and run: "
-        f"superarm data get {folder} --from DIR (or set {OFFLINE}=DIR).\n"
+        f"superarm data get {folder} --from DIR (or set {OFFLINE_VARIABLE}=DIR).\n"
         "A download that was broken off goes on where it stopped."
     )

@@ -14,7 +14,7 @@ import numpy as np
 from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.errors import InvalidInput, MissingData
-from superarm.streams.download import RemoteFile, find
+from superarm.streams.download import RemoteFile, find_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ImageSet:
 
 
 def read_idx(path: Path) -> Array:
-    """The array of bytes in an IDX file (MNIST's format), packed with gzip."""
+    """Return the array of bytes in an IDX file (MNIST's format), packed with gzip."""
     try:
         content = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
@@ -59,13 +59,13 @@ def read_idx(path: Path) -> Array:
 
 
 def read_mnist(paths: list[Path]) -> tuple[Array, Array]:
-    """Images and labels from IDX files, by turns."""
+    """Return images and labels from IDX files: the paths alternate."""
     parts = [read_idx(path) for path in paths]
     return np.concatenate(parts[0::2])[..., None], np.concatenate(parts[1::2])
 
 
 def read_cifar10(paths: list[Path]) -> tuple[Array, Array]:
-    """Images and labels from the archive of the binary version: records of a label and 3 x 32 x 32 bytes."""
+    """Return images and labels from the archive of the binary version: records of a label and 3 x 32 x 32 bytes."""
     (path,) = paths
     names = [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]
     parts = {}
@@ -85,7 +85,7 @@ def read_cifar10(paths: list[Path]) -> tuple[Array, Array]:
 
 
 def read_svhn(paths: list[Path]) -> tuple[Array, Array]:
-    """Images and labels from MATLAB files; the digit 0 is label 10 there."""
+    """Return images and labels from MATLAB files; the digit 0 is label 10 there."""
     require_extra("logs")
     from scipy.io import loadmat
 
@@ -105,7 +105,7 @@ def read_svhn(paths: list[Path]) -> tuple[Array, Array]:
 
 
 def _files(folder: str, mirrors: tuple[str, ...], table: str) -> tuple[RemoteFile, ...]:
-    """The files of a table with a line for each: name, bytes, SHA-256."""
+    """Return the files of a table with a line for each: name, bytes, SHA-256."""
     rows = [line.split() for line in table.strip().splitlines()]
     return tuple(
         RemoteFile(folder, name, mirrors, f"sha256:{sha256}", int(size)) for name, size, sha256 in rows
@@ -170,9 +170,9 @@ IMAGE_SETS = {
 
 
 def load_images(name: str) -> Images:
-    """The images of a set that `superarm data get` has fetched."""
+    """Return the images of a set that `superarm data get` has fetched."""
     image_set = IMAGE_SETS[name]
-    paths = [find(file) for file in image_set.files]
+    paths = [find_file(file) for file in image_set.files]
     missing = [file.name for file, path in zip(image_set.files, paths, strict=True) if path is None]
     if missing:
         raise MissingData(f"{', '.join(missing)} of {name} not found here; run: superarm data get {name}")

@@ -27,11 +27,11 @@ class Stream(Protocol):
     labels: tuple[Label, ...] | None  # names, if it has them
 
     def chunks(self, seed: int) -> Iterator[Chunk]:
-        """Chunks without end; a pure function of the seed."""
+        """Yield chunks without end; a pure function of the seed."""
         ...
 
 
 def size_of(stream: Stream) -> dict[str, Any]:
-    """How large a stream's problem is, in the parameters of learners."""
+    """Return the number of features and the labels of a stream, as parameters of learners."""
     labels = {"labels": stream.labels} if stream.labels else {"n_labels": stream.n_labels}
     return {"n_features": stream.n_features, **labels}

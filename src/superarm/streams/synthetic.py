@@ -41,7 +41,7 @@ class Synthetic:
         return f"Synthetic({self.name}: new rows of {N_FEATURES} features, {N_LABELS} labels, noise {self.noise:g})"
 
     def chunks(self, seed: int) -> Iterator[Chunk]:
-        """New rows without end, which ``seed`` decides."""
+        """Yield new rows without end, which ``seed`` decides."""
         order = np.arange(BLOCK)
         first = 0
         while True:
@@ -53,10 +53,10 @@ class Synthetic:
 
 
 def synsep() -> Synthetic:
-    """SYNSEP: linearly separable."""
+    """Return SYNSEP, which is linearly separable."""
     return Synthetic()
 
 
 def synnonsep() -> Synthetic:
-    """SYNNONSEP: 5 % of the labels are noise."""
+    """Return SYNNONSEP, where 5 % of the labels are noise."""
     return Synthetic(noise=0.05)

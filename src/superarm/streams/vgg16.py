@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._files import UNREADABLE, file_digest, write_atomically
+from superarm._files import READ_ERRORS, file_digest, write_atomically
 from superarm._types import Array
 from superarm.errors import InvalidInput, MissingData
 from superarm.streams.catalog import feature_file
 from superarm.streams.data_files import read_npz
-from superarm.streams.download import RemoteFile, fetch
+from superarm.streams.download import RemoteFile, fetch_files
 from superarm.streams.images import IMAGE_SETS, Images, load_images
 
 MIN_SIDE = 32  # VGG-16 halves an image five times
-WIDTH = 512
+N_FEATURES = 512
 WEIGHTS = RemoteFile(
     "vgg16",
     "vgg16_weights_tf_dim_ordering_tf_kernels_notop.h5",
@@ -59,7 +59,7 @@ def make_features(
     own_images = None if source in IMAGE_SETS else _image_file(source)
     _keras()  # before anything is downloaded
     if weights is None:
-        weights = fetch([WEIGHTS])[0]
+        weights = fetch_files([WEIGHTS])[0]
     elif not weights.is_file():
         raise MissingData(
             f"weights of VGG-16: {weights} is not there; leave weights out to download {WEIGHTS.name}"
@@ -80,7 +80,7 @@ def make_features(
     target = output or feature_file(f"{name}-vgg16")
     if _provenance(target) == provenance:
         return target, False
-    X = extract(images.pixels, weights, side=side, batch=batch, progress=progress)
+    X = extract_features(images.pixels, weights, side=side, batch=batch, progress=progress)
     arrays: dict[str, Any] = {"X": X, "y": images.y}
     arrays["provenance"] = np.frombuffer(json.dumps(provenance).encode(), np.uint8)
     if images.labels is not None:
@@ -90,7 +90,7 @@ def make_features(
     return target, True
 
 
-def extract(
+def extract_features(
     pixels: Array,
     weights: Path,
     *,
@@ -98,7 +98,7 @@ def extract(
     batch: int = 256,
     progress: Callable[[int], object] | None = None,
 ) -> Array:
-    """The 512 features of each image (n, height, width, 1 or 3), pixels in 0..255."""
+    """Return the 512 features of each image (n, height, width, 1 or 3), pixels in 0..255."""
     keras = _keras()
     if pixels.ndim != 4 or pixels.shape[3] not in (1, 3):
         raise InvalidInput.must("pixels", "features", "of shape (n, height, width, 1 or 3)", pixels.shape)
@@ -111,7 +111,7 @@ def extract(
         raise InvalidInput.must(
             "weights", str(weights), "a Keras file for VGG-16 without its top", error
         ) from error
-    X = np.empty((len(pixels), WIDTH), np.float32)
+    X = np.empty((len(pixels), N_FEATURES), np.float32)
     for start in range(0, len(pixels), batch):
         part = pixels[start : start + batch].astype(np.float32)
         if part.shape[3] == 1:
@@ -159,5 +159,5 @@ def _provenance(path: Path) -> Any:
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             return json.loads(file["provenance"].tobytes())
-    except UNREADABLE:  # not there, broken, or made by something else
+    except READ_ERRORS:  # not there, broken, or made by something else
         return None

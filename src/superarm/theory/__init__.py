@@ -1,4 +1,4 @@
-"""What can be said before any data: bounds and moments (bounds.py), what one bit says (label_estimates.py)."""
+"""What can be computed without data: bounds and moments (bounds.py), estimates of the label (label_estimates.py)."""
 
 from superarm.theory.bounds import (
     TheorySummary,

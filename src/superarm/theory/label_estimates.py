@@ -1,4 +1,4 @@
-"""What one bit says about the label, when the set was drawn as in the paper (explore/dilute.py).
+"""Estimates of the label from one bit, when the set was drawn as in the paper (explore/dilute.py).
 
 One bit f = 1[y in S] gives an estimate e^ of the indicator of y with E[e^] = e_y; it takes one value on
 each of the four groups S n Y^, S - Y^, Y^ - S and the rest, in this order:

@@ -13,7 +13,7 @@ from service_kit import LABELS, D, rows
 from superarm.errors import InvalidInput
 from superarm.service.client import client as client_module
 from superarm.service.client.client import Client, ServiceError
-from superarm.service.client.traffic import Behaviour, simulate_users
+from superarm.service.client.traffic import UserBehaviour, simulate_users
 from superarm.streams import Arrays
 
 
@@ -135,7 +135,7 @@ def test_traffic_with_delays_duplicates_and_losses(live, open_service):
     stream = Arrays(X, np.array(LABELS)[y])
     session = open_service()
     web = live(session)
-    behaviour = Behaviour(users=4, delay=0.02, lose=0.2, repeat=0.3)
+    behaviour = UserBehaviour(users=4, mean_delay=0.02, lost_share=0.2, repeated_share=0.3)
     ticks = []
     counts = simulate_users(web.url, stream, 300, behaviour=behaviour, tick=ticks.append)
     assert counts.errors == []

@@ -7,7 +7,8 @@ import sys
 from superarm.service import Service
 from superarm.service.http.access import Tokens
 from superarm.service.http.connection_limits import Limits
-from superarm.service.http.server import Listener, serve
+from superarm.service.http.listener import Listener
+from superarm.service.http.server import serve
 
 if __name__ == "__main__":
     serve(

@@ -284,7 +284,8 @@ def test_signals_before_the_server_is_ready_end_nothing(tmp_path):
 import os, signal, sys
 from superarm.service.http.access import Tokens
 from superarm.service.http.connection_limits import Limits
-from superarm.service.http.server import Listener, serve
+from superarm.service.http.listener import Listener
+from superarm.service.http.server import serve
 
 def open_service():
     for name in (signal.SIGHUP, signal.SIGUSR1):

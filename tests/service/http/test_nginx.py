@@ -17,7 +17,7 @@ from test_operating import certificate
 
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
-from superarm.service.http.server import Listener
+from superarm.service.http.listener import Listener
 
 NGINX = os.environ.get("NGINX") or shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 CONFIG = Path(__file__).parents[3] / "examples" / "nginx.conf"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import os
@@ -24,7 +25,7 @@ from superarm.service.client.client import ServiceError
 from superarm.service.http import server as server_module
 from superarm.service.http import views, watched_files
 from superarm.service.http.access import Tokens
-from superarm.service.http.server import Listener
+from superarm.service.http.listener import Listener
 
 X = [0.5, 1, 0, 0.25, 2]
 ROOT = Path(__file__).parents[3]
@@ -58,7 +59,8 @@ def shown_certificate(port: int) -> str:
 def test_a_certificate_was_renewed(live, tmp_path, caplog, monkeypatch):
     """docs/operations.md: a certificate was renewed."""
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(server_module, "REFRESH_SECONDS", 0.05)
+    monkeypatch.setattr(server_module, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(watched_files, "REFRESH_SECONDS", 0.02)
     first, second = certificate(tmp_path, "first"), certificate(tmp_path, "second")
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     cert.write_bytes(first[0].read_bytes())
@@ -134,14 +136,14 @@ def test_sighup_reads_tokens_and_certificate_at_once(tmp_path, monkeypatch):
         server = SimpleNamespace(certificate=certificate)
         server_module._handle_signals(SimpleNamespace(tokens=tokens), server)
         file.write_text("decide the-new-token-of-the-shop")
-        assert tokens.name(b"Bearer the-new-token-of-the-shop") is None
+        assert tokens.holder(b"Bearer the-new-token-of-the-shop") is None
         os.kill(os.getpid(), signal.SIGHUP)
         while not read_again:
             await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(hang_up(), 20))
-    assert tokens.name(b"Bearer the-new-token-of-the-shop") == "decide"
-    assert tokens.name(b"Bearer the-old-token-of-the-shop") is None
+    assert tokens.holder(b"Bearer the-new-token-of-the-shop") == "decide"
+    assert tokens.holder(b"Bearer the-old-token-of-the-shop") is None
 
 
 def _is_taken(client: Client) -> bool:
@@ -190,6 +192,17 @@ def test_systemd_hears_of_start_life_and_end(live, heard, monkeypatch):
     assert heard().count("READY=1") == 1
     web.stop()
     assert "STOPPING=1" in heard()
+
+
+def test_deadlines_hold_where_no_file_is_left_for_systemd(monkeypatch):
+    """One task does both."""
+    monkeypatch.setenv("NOTIFY_SOCKET", "@nobody-listens-here")
+
+    def no_file_left(*_):
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(server_module.socket, "socket", no_file_left)
+    server_module.notify_systemd("WATCHDOG=1")
 
 
 def test_without_systemd_nothing_is_said(monkeypatch):

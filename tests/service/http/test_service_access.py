@@ -15,7 +15,7 @@ from superarm.service import commit_queue
 from superarm.service.http import access, watched_files
 from superarm.service.http.access import Tokens
 from superarm.service.http.json_logging import JsonFormatter
-from superarm.service.http.server import Listener, check_exposure
+from superarm.service.http.listener import Listener, check_exposure
 
 X = [0.5, 1, 0, 0.25, 2]
 

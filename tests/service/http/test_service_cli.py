@@ -94,7 +94,7 @@ def test_serve_refuses_what_is_not_safe_or_not_clear(served, label_file, tmp_pat
     assert served == []
     (tmp_path / "token").write_text("operate sixteen-characters\n")
     run(*words, "--host", "0.0.0.0", "--token-file", tmp_path / "token")
-    assert served[0][1]["tokens"].name(b"Bearer sixteen-characters") == "operate"
+    assert served[0][1]["tokens"].holder(b"Bearer sixteen-characters") == "operate"
 
 
 def test_serve_checks_its_options_before_a_journal_is_made(served, label_file, tmp_path):
@@ -152,7 +152,7 @@ def test_a_journal_with_timeouts_in_its_past_warns_without_one(served, open_serv
     service = open_service("e.db", timeout=60.0, clock=clock)
     service.call(service.handler.decide, DecisionRequest(rows(1)[0]))
     clock.now += 61.0
-    service.call(service.upkeep.check)
+    service.call(service.upkeep.write_due_events)
     service.close()
     run("serve", "--journal", tmp_path / "e.db", "--timeout", "1h")
     served[0][0].close()

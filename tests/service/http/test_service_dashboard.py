@@ -12,8 +12,8 @@ from service_kit import D
 
 browser_module = pytest.importorskip("service_browser", reason="websockets (extra dev) is not installed")
 
-from superarm.service.client.traffic import Behaviour, simulate_users  # noqa: E402
-from superarm.service.http.server import Listener  # noqa: E402
+from superarm.service.client.traffic import UserBehaviour, simulate_users  # noqa: E402
+from superarm.service.http.listener import Listener  # noqa: E402
 from superarm.streams import Arrays  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
@@ -46,7 +46,7 @@ def test_the_dashboard_lives_and_escapes(live, open_service, browser, tmp_path):
     browser.open(web.url + "/")
     browser.wait("document.getElementById('state').textContent == 'live'")
     assert "nothing yet" in browser.eval("document.body.innerText")
-    simulate_users(web.url, users(), 2000, behaviour=Behaviour(users=4, delay=0.05))
+    simulate_users(web.url, users(), 2000, behaviour=UserBehaviour(users=4, mean_delay=0.05))
     decisions = "document.querySelectorAll('.tile .number')[1].textContent"
     browser.wait(f"{decisions} == '2,000'")  # without reloading
     stats = web.get("/v1/stats")[1]
@@ -77,7 +77,7 @@ def test_the_dashboard_lives_and_escapes(live, open_service, browser, tmp_path):
             assert (max(map(int, paper[4:-1].split(","))) < 60) == dark
             browser.screenshot(shots / f"dashboard-{width}-{'dark' if dark else 'light'}.png")
     assert browser.complaints() == []
-    simulate_users(web.url, users(), 50, behaviour=Behaviour(users=2, delay=0.0, seed=1))
+    simulate_users(web.url, users(), 50, behaviour=UserBehaviour(users=2, mean_delay=0.0, seed=1))
     browser.wait(f"{decisions} == '2,050'")
 
 
@@ -137,7 +137,7 @@ def test_the_documentation_needs_nothing_from_elsewhere(live, browser, tmp_path)
 def test_the_dashboard_of_many_processes(shared, live, browser, tmp_path):
     sessions = [shared(labels=NAMES), shared(), shared()]
     web = live(sessions[0])
-    simulate_users(web.url, users(), 300, behaviour=Behaviour(users=4, delay=0.05))
+    simulate_users(web.url, users(), 300, behaviour=UserBehaviour(users=4, mean_delay=0.05))
     browser.look(width=1280, dark=False)
     browser.open(web.url + "/")
     browser.wait("document.querySelectorAll('#processes tr').length == 3")

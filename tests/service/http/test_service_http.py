@@ -13,8 +13,25 @@ import superarm as sa
 from superarm.journal.replay import replay
 from superarm.service import Client
 from superarm.service import service as service_module
+from superarm.service.http.access import DECIDE
+from superarm.service.http.router import Route
+from superarm.service.messages import OutcomeRequestBody, PendingQuery
 
 X = [0.5, 1, 0, 0.25, 2]
+
+
+def test_what_a_route_takes_is_what_its_endpoint_takes():
+    def outcome(context: object, person: str, id_: str, request: OutcomeRequestBody) -> None: ...
+    def pending(context: object, query: PendingQuery) -> None: ...
+    def restart(context: object) -> None: ...
+
+    route = Route("POST", "/outcome/{id}", DECIDE, outcome)
+    assert (route.name, route.needs_person, route.request_type) == ("outcome", True, OutcomeRequestBody)
+    assert route.decoder.decode(b'{"hit": true}') == OutcomeRequestBody(hit=True)
+    route = Route("GET", "/pending", DECIDE, pending)
+    assert (route.needs_person, route.request_type, route.decoder) == (False, PendingQuery, None)
+    route = Route("POST", "/restart", DECIDE, restart)
+    assert (route.needs_person, route.request_type, route.decoder) == (False, None, None)
 
 
 @pytest.mark.smoke

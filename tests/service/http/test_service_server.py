@@ -17,9 +17,9 @@ from service_kit import soon
 from superarm.errors import InvalidInput
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
-from superarm.service.http import connection_limits, routes, views
+from superarm.service.http import connection_limits, routes, server, views
+from superarm.service.http.listener import Listener
 from superarm.service.http.request import Response
-from superarm.service.http.server import Listener
 
 X = [0.5, 1, 0, 0.25, 2]
 HEAD = b"POST /v1/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -56,7 +56,7 @@ def statuses(data: bytes) -> list[int]:
 
 @pytest.fixture
 def quick_sweeps(monkeypatch):
-    monkeypatch.setattr(connection_limits, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(server, "TICK_SECONDS", 0.02)
     monkeypatch.setattr(connection_limits, "LINGER_SECONDS", 0.1)
 
 

@@ -189,7 +189,7 @@ def test_two_roles_as_in_the_docs(database):
         assert sessions[0].model.n_erased(erasure) == 1
         assert len(sessions[1].store.processes()) == 2
         for session in sessions:
-            session.call(session.upkeep.check)
+            session.call(session.upkeep.write_due_events)
             session.call(lambda _, session=session: session.model.snapshot())
         with database.connect(name, "serve") as connection:
             for forbidden in (

@@ -72,5 +72,5 @@ def test_the_command_begins_and_goes_on_in_a_database(database, tmp_path):
         assert address.startswith("http://127.0.0.1:"), told
         assert f"0 of {len(ROWS)} labelled" in told
     with LabellingJournal(url, read_only=True) as journal:
-        assert journal.saved is not None
-        assert journal.saved.labels == LABELS
+        assert journal.saved_settings is not None
+        assert journal.saved_settings.labels == LABELS

@@ -16,7 +16,7 @@ from service_kit import LABELS, D, rows, soon
 from superarm.journal.changes import Erase
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
-from superarm.service.handler import DecisionRequest
+from superarm.service.requests import DecisionRequest
 
 X = rows(40)
 
@@ -137,11 +137,11 @@ def test_a_process_that_was_stopped_learns_nothing_twice(shared, live, monkeypat
     paused, wake, project = threading.Event(), threading.Event(), Projector.project
     mine = webs[0].service.model.projector
 
-    def sleepy(self, events):
+    def sleepy(self, events, **options):
         if self is mine and not paused.is_set():
             paused.set()
             wake.wait(60)  # as if the machine had been stopped, with the events in hand
-        return project(self, events)
+        return project(self, events, **options)
 
     monkeypatch.setattr(Projector, "project", sleepy)
     with ThreadPoolExecutor(1) as pool:

@@ -25,7 +25,7 @@ from superarm.service.messages import DecisionResponse, Outcome
 __all__ = ["Client", "ServiceError"]
 
 RETRY_STATUSES = frozenset({408, 429, 503, 507})
-CHANGES = "/v1/changes"
+CHANGES_PATH = "/v1/changes"
 MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
 
 
@@ -57,7 +57,7 @@ class Client:
 
     Args:
         url: as ``http://127.0.0.1:8800``, ``https://models.example`` or ``unix:/run/superarm.sock``.
-        token: the bearer token, if the service wants one.
+        token: the bearer token, if the service requires one.
         retries: how often to try again after a failed connection or a 408, 429, 503 or 507.
         timeout: seconds to wait for an answer.
         ca_file: certificates to trust in place of the system's, for https.
@@ -81,9 +81,9 @@ class Client:
         except ValueError as error:
             raise ServiceError(f"url of Client must have a host and a port, got {url!r}: {error}") from error
         self._connection: HTTPConnection
-        self._base = parts.path.rstrip("/")
+        self._base_path = parts.path.rstrip("/")
         if parts.scheme == "unix" and parts.path and not parts.netloc:
-            self._connection, self._base = UnixConnection(parts.path, timeout=timeout), ""
+            self._connection, self._base_path = UnixConnection(parts.path, timeout=timeout), ""
         elif parts.scheme == "https" and parts.hostname:
             trust = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
             self._connection = HTTPSConnection(parts.hostname, port, timeout=timeout, context=trust)
@@ -180,7 +180,7 @@ class Client:
         return self._change(what="unfreeze")
 
     def set_explore(self, *, explore: str | float | None = None, uniform: float | None = None) -> JsonObject:
-        """Explore more or less, as the learner's parameters ``explore`` and ``uniform`` say."""
+        """Explore more or less: the new values of the learner's parameters ``explore`` and ``uniform``."""
         return self._change(what="set_explore", explore=explore, uniform=uniform)
 
     def rollback(self, to: int) -> JsonObject:
@@ -193,14 +193,14 @@ class Client:
 
     def changes(self) -> list[JsonObject]:
         """Return the changes by operators, oldest first."""
-        return self._call("GET", CHANGES)["changes"]  # type: ignore[no-any-return]
+        return self._call("GET", CHANGES_PATH)["changes"]  # type: ignore[no-any-return]
 
     def snapshots(self) -> list[JsonObject]:
         """Return the kept snapshots, oldest first."""
         return self._call("GET", "/v1/snapshots")["snapshots"]  # type: ignore[no-any-return]
 
     def _change(self, **change: Any) -> JsonObject:
-        return self._call("POST", CHANGES, _without_none(change))
+        return self._call("POST", CHANGES_PATH, _without_none(change))
 
     def close(self) -> None:
         self._connection.close()
@@ -219,25 +219,25 @@ class Client:
             if attempt:
                 time.sleep(max(pause, min(2.0, 0.05 * 2**attempt) * (0.5 + random())))
             try:
-                status, content, pause = self._once(method, path, body)
+                status, content, pause = self._send_once(method, path, body)
             except (OSError, HTTPException) as error:
                 failure = ServiceError(f"{self.url} cannot be reached: {error or type(error).__name__}")
                 continue
-            if status in (200, 202):  # 202: an erasure that is not finished yet, and says so
+            if status in (200, 202):  # 202: an erasure that is not finished yet
                 return json.loads(content)  # type: ignore[no-any-return]
-            failure = _error_from(status, content)
+            failure = _response_error(status, content)
             if status not in RETRY_STATUSES:
                 break
         assert failure is not None
         raise failure
 
-    def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
+    def _send_once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
         """Send one request; return the status, the content, and the seconds of Retry-After.
 
         The service may have closed a connection that was used before: then it is sent once more, on a new one. A
         change gets a new one, and is never sent twice: the first may have been made.
         """
-        connection, is_change = self._connection, method == "POST" and path == CHANGES
+        connection, is_change = self._connection, method == "POST" and path == CHANGES_PATH
         if is_change:
             connection.close()
         while True:
@@ -246,7 +246,7 @@ class Client:
                 if is_new:
                     connection.connect()
                 is_connected = True
-                connection.request(method, self._base + path, body, self._headers)
+                connection.request(method, self._base_path + path, body, self._headers)
                 response = connection.getresponse()
                 return response.status, response.read(), _retry_seconds(response.headers.get("retry-after"))
             except (OSError, HTTPException) as error:
@@ -306,13 +306,16 @@ def _without_none(fields: JsonObject) -> JsonObject:
 
 def _raise_if_error(result: JsonObject) -> JsonObject:
     if "error" in result:
-        raise ServiceError(result["error"]["message"], result["error"]["status"], result["error"]["field"])
+        raise _service_error(result["error"])
     return result
 
 
-def _error_from(status: int, content: bytes) -> ServiceError:
+def _response_error(status: int, content: bytes) -> ServiceError:
     try:
-        error = json.loads(content)["error"]
-        return ServiceError(error["message"], status, error["field"])
-    except (ValueError, KeyError, TypeError):
+        return _service_error(json.loads(content)["error"])
+    except (ValueError, KeyError, TypeError):  # a proxy's
         return ServiceError(f"the service answered {status}", status)
+
+
+def _service_error(error: JsonObject) -> ServiceError:
+    return ServiceError(error["message"], error["status"], error["field"])

@@ -21,13 +21,13 @@ Request = tuple[str, Any, str]  # id, features, and the right label
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour:
+class UserBehaviour:
     """How the users behave."""
 
     users: int = 8
-    delay: float = 0.5  # mean seconds before an outcome, exponential
-    lose: float = 0.1  # the share of decisions without an outcome
-    repeat: float = 0.05  # the share of requests sent twice
+    mean_delay: float = 0.5  # seconds before an outcome, exponentially distributed
+    lost_share: float = 0.1  # of decisions, which get no outcome
+    repeated_share: float = 0.05  # of requests, which are sent twice
     seed: int = 0
 
 
@@ -49,12 +49,12 @@ def simulate_users(
     stream: Stream,
     decisions: int,
     *,
-    behaviour: Behaviour | None = None,
+    behaviour: UserBehaviour | None = None,
     token: str | None = None,
     tick: Callable[[int], object] = lambda _: None,
 ) -> TrafficCounts:
     """Let users request ``decisions`` sets and report their outcomes; returns when all were reported."""
-    behaviour, start, lock = behaviour or Behaviour(), time.monotonic(), Lock()
+    behaviour, start, lock = behaviour or UserBehaviour(), time.monotonic(), Lock()
     with Client(url, token=token) as client:
         info = client.info()
     id_prefix = f"{info['learner_id']}.{behaviour.seed}"
@@ -84,7 +84,11 @@ class _User(Thread):
     """A user: requests sets, one after another, and reports each outcome when it is due."""
 
     def __init__(
-        self, number: int, client: Client, behaviour: Behaviour, next_request: Callable[[], Request | None]
+        self,
+        number: int,
+        client: Client,
+        behaviour: UserBehaviour,
+        next_request: Callable[[], Request | None],
     ) -> None:
         super().__init__(daemon=True)
         self.client, self.behaviour, self.next_request = client, behaviour, next_request
@@ -108,22 +112,26 @@ class _User(Thread):
     def _decide(self, id_: str, features: Any, label: str) -> None:
         shown = self.client.decide(features, id=id_, context=self.context)
         self.counts.decisions += 1
-        if self._draw(self.behaviour.repeat):
+        if self._draw(self.behaviour.repeated_share):
             repeated = self.client.decide(features, id=id_, context=self.context)
             assert repeated == shown, "the same id must give the same set"
             self.counts.repeats += 1
         hit = label in shown.labels
         self.counts.hits += hit
-        if self._draw(self.behaviour.lose):
+        if self._draw(self.behaviour.lost_share):
             self.counts.lost += 1
         else:
-            delay = self.random.expovariate(1.0 / self.behaviour.delay) if self.behaviour.delay > 0 else 0.0
+            delay = (
+                self.random.expovariate(1.0 / self.behaviour.mean_delay)
+                if self.behaviour.mean_delay > 0
+                else 0.0
+            )
             heapq.heappush(self.outcomes, (time.monotonic() + delay, id_, hit))
 
     def _report_due(self) -> None:
         while self.outcomes and self.outcomes[0][0] <= time.monotonic():
             _, id_, hit = heapq.heappop(self.outcomes)
-            for _ in range(1 + self._draw(self.behaviour.repeat)):
+            for _ in range(1 + self._draw(self.behaviour.repeated_share)):
                 self.client.outcome(id_, hit=hit)
             self.counts.outcomes += 1
 
@@ -153,5 +161,5 @@ def _requests(stream: Stream, labels: list[str], id_prefix: str, seed: int) -> I
     for number, (row, y) in enumerate(rows):
         features = row_to_json(row)
         if isinstance(features, dict):
-            del features["width"]  # the service knows it
+            del features["width"]  # which is not part of a request
         yield f"{id_prefix}.{number}", features, labels[y]

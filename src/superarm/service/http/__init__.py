@@ -1,10 +1,14 @@
-"""The service over HTTP.
+"""The service over HTTP. The way of a request:
 
-server.py    an application on uvicorn: socket, TLS, signals, systemd; connection_limits.py: its connections
-asgi.py      Application: the service behind its routes; router.py: any table of routes; request.py: Request, Response
-routes.py    every route; decoding.py: bodies to requests; views.py: what GET requests return; pages.py, openapi.py
-access.py    tokens and roles, host names, rates; watched_files.py: files that are read again when they have changed
-metrics.py   for Prometheus; json_logging.py: log lines
+listener.py           a socket, with TLS or without
+server.py             uvicorn on it; signals and systemd
+connection_limits.py  how much, how slowly and how often a client may send
+router.py             the route of a request (request.py), then its token (access.py) and its body (decoding.py)
+routes.py             every route: a call of the service (decision_requests.py), a view of it (views.py,
+                      metrics.py), or a page (pages.py, openapi.py)
+
+asgi.py is the application of these routes, which opens and closes the service; play/ and label/ have routes of their
+own. json_logging.py writes log lines, watched_files.py reads files again when they have changed.
 """
 
 from superarm._extras import require_extra

@@ -40,7 +40,8 @@ class Application(Router):
         tokens: with their roles.
         rate_limit: requests a second from one address.
         any_host: without tokens, answer to any host name (see `AccessControl`).
-        options: see `Router`.
+        max_body: bytes of a request.
+        log_requests: write a log line for each request.
     """
 
     context: Context | None
@@ -53,10 +54,12 @@ class Application(Router):
         *,
         rate_limit: float = 10_000.0,
         any_host: bool = False,
-        **options: Any,
+        max_body: int = 1 << 20,
+        log_requests: bool = False,
     ) -> None:
         self.tokens = Tokens() if tokens is None else tokens
-        super().__init__(ROUTES, AccessControl(self.tokens, rate_limit, any_host=any_host), **options)
+        access = AccessControl(self.tokens, rate_limit, any_host=any_host)
+        super().__init__(ROUTES, access, max_body=max_body, log_requests=log_requests)
         self.open_service = open_service
         self.metrics = RequestMetrics(self.tokens, [route.name for route in ROUTES])
         self._opening: asyncio.Task[None] | None = None
@@ -134,7 +137,12 @@ class Application(Router):
         await send({"type": "lifespan.shutdown.complete"})
 
 
-NOT_IN_ASGI = {"journal", "n_features", "shadows", "settings"}  # given by another name, or once
+NOT_IN_ASGI = {
+    "journal",
+    "n_features",
+    "shadows",
+    "settings",
+}  # parameters of its own, or many options in one
 
 
 def asgi(

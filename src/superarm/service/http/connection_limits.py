@@ -7,7 +7,6 @@ address may take. tests/service/http/test_attacks.py has the attacks; without th
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 from collections import Counter
@@ -26,7 +25,6 @@ from superarm.service.http.request import DENY_ALL_CSP, SECURITY_HEADERS
 
 log = logging.getLogger("superarm.service")
 
-SWEEP_SECONDS = 0.5
 BURST_SECONDS = 1.0  # a client that starts may open many connections within this time
 PARSER_CHUNK = 1 << 14  # bytes that the parser gets at a time: uvloop reads up to 256 KiB
 MAX_HEADERS = 100
@@ -42,9 +40,8 @@ class Limits:
 
     max_head: int = 1 << 14  # bytes of the request line and the headers; of trailers as well
     max_connections: int = 1_000
-    reserved_connections: int = (
-        50  # beyond these, for new connections: to show a token, or to ask for /health
-    )
+    # beyond max_connections, for new clients alone, which may have a token or ask for /health
+    reserved_connections: int = 50
     max_unauthenticated_per_address: int = 250
     # from the first byte to the end of the head; the idle time of the unauthenticated
     head_seconds: float = 10.0
@@ -54,11 +51,11 @@ class Limits:
 
 
 class LimitExceeded(Exception):
-    """Stops the parser; `LimitedProtocol.status` is that of the refusal."""
+    """Stops the parser; `LimitedProtocol.refusal_status` is the reason."""
 
 
 class ConnectionTracker:
-    """All connections of a server: counts them, and closes late ones twice a second.
+    """All connections of a server: counts them, and closes those that are too many or too late.
 
     A connection is unauthenticated until one of its requests has been admitted. When there are too many
     connections, a new one replaces the oldest unauthenticated one; it has one round trip to show a token.
@@ -83,7 +80,7 @@ class ConnectionTracker:
         limits, address = self.limits, new.address
         if address and self._by_address[address] >= limits.max_unauthenticated_per_address:
             oldest = next(other for other in self.unauthenticated if other.address == address)
-            if new.opened - oldest.opened >= BURST_SECONDS:
+            if new.opened_at - oldest.opened_at >= BURST_SECONDS:
                 self._close(oldest)
             elif self._by_address[address] >= 2 * limits.max_unauthenticated_per_address:
                 self.n_refused += 1
@@ -116,16 +113,14 @@ class ConnectionTracker:
         self.remove(connection)
         connection.transport.abort()
 
-    async def sweep(self) -> None:
-        """Close late connections, for as long as the server runs."""
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            now = monotonic()
-            for connection in tuple(self.connections):
-                try:
-                    connection.sweep(now)
-                except Exception:  # of one connection alone
-                    log.exception("sweep")
+    def sweep(self) -> None:
+        """Refuse late requests, and close late connections; the server calls it twice a second."""
+        now = monotonic()
+        for connection in tuple(self.connections):
+            try:
+                connection.sweep(now)
+            except Exception:  # of one connection alone
+                log.exception("sweep")
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -139,11 +134,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self.head_bytes = 0
         self.dropped_bytes = 0  # bytes of a refused body
         self.in_head = self.in_request = False
-        self.status = 400  # of what the parser is stopped for
+        self.refusal_status = 400  # of the response, where the parser fails or is stopped
         self.pending_refusal = b""  # a refusal that waits for the answers before it
-        self.opened = monotonic()
-        self.deadline = self.opened + self.limits.head_seconds
-        self.unsent, self.send_deadline = 0, 0.0  # bytes, and until when some must be sent
+        self.opened_at = monotonic()
+        self.deadline = self.opened_at + self.limits.head_seconds
+        self.unsent_bytes, self.send_deadline = 0, 0.0  # and until when some must be sent
 
     def mark_authenticated(self) -> None:
         """Called by the application when it has admitted a request."""
@@ -172,9 +167,9 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         for start in range(0, len(data), PARSER_CHUNK):
-            self.feed(data[start : start + PARSER_CHUNK])
+            self.feed_parser(data[start : start + PARSER_CHUNK])
 
-    def feed(self, data: bytes) -> None:
+    def feed_parser(self, data: bytes) -> None:
         if self.pending_refusal or self.transport.is_closing():
             return
         self.head_bytes += len(data)
@@ -211,7 +206,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def stop_parser(self, status: int) -> NoReturn:
         """Stop reading this request: `send_400_response` follows."""
-        self.status = status
+        self.refusal_status = status
         raise LimitExceeded
 
     def on_body(self, body: bytes) -> None:
@@ -242,13 +237,13 @@ class LimitedProtocol(HttpToolsProtocol):
                 self.deadline = monotonic() + LINGER_SECONDS
 
     def idle_deadline(self) -> float:
-        """Return until when a client may be silent."""
+        """Return the time until which a client may send nothing."""
         is_unauthenticated = self in self.tracker.unauthenticated
         return monotonic() + (self.limits.head_seconds if is_unauthenticated else self.limits.idle_seconds)
 
     def send_400_response(self, msg: str) -> None:
         """Called by uvicorn when the parser fails, while it handles the error."""
-        self.refuse(self.status, str(sys.exception()) if self.status == 400 else "")
+        self.refuse(self.refusal_status, str(sys.exception()) if self.refusal_status == 400 else "")
 
     def refuse(self, status: int, reason: str = "") -> None:
         """Send a refusal, after which nothing more is read; earlier requests are answered first."""
@@ -257,11 +252,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self.tracker.refused_requests[status] += 1
         if self.in_request and not self.in_head and self.pipeline and self.pipeline[0][0] is self.cycle:
             self.pipeline.popleft()  # the refused request itself, which had to wait
-            busy = True
+            is_answering = True
         else:
-            busy = self.cycle is not None and not self.cycle.response_complete
-            busy = busy and (self.in_head or not self.in_request)
-        if busy:
+            is_answering = self.cycle is not None and not self.cycle.response_complete
+            is_answering = is_answering and (self.in_head or not self.in_request)
+        if is_answering:
             self.pending_refusal, self.deadline = _refusal_response(status, reason), float("inf")
             self.flow.pause_reading()
         else:
@@ -274,14 +269,14 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def sweep(self, now: float) -> None:
         """Refuse a request that is late, or close the connection."""
-        unsent = self.transport.get_write_buffer_size()
-        if unsent:
-            if unsent != self.unsent:
-                self.unsent, self.send_deadline = unsent, now + self.limits.send_seconds
+        unsent_bytes = self.transport.get_write_buffer_size()
+        if unsent_bytes:
+            if unsent_bytes != self.unsent_bytes:
+                self.unsent_bytes, self.send_deadline = unsent_bytes, now + self.limits.send_seconds
             elif now > self.send_deadline:
                 self.transport.abort()
             return
-        self.unsent = 0
+        self.unsent_bytes = 0
         if now <= self.deadline:
             return
         refused = not self.in_head and self.cycle is not None and self.cycle.response_complete

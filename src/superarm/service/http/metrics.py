@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import inf, isnan
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client import Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -21,6 +21,7 @@ from superarm.journal.snapshots import made_by
 from superarm.journal.totals import AGE_BUCKETS, Totals
 from superarm.learners import Learner
 from superarm.service.http.access import Tokens
+from superarm.service.http.views import oldest_pending_seconds
 
 if TYPE_CHECKING:
     from superarm.service.http.connection_limits import ConnectionTracker
@@ -48,7 +49,17 @@ def cumulative_buckets(edges: Iterable[float], counts: Iterable[int]) -> list[tu
 # ---------------------------------------------------------------- requests
 
 
-class RequestMetrics(Collector):
+class MetricList(Collector):
+    """Metrics in their order, as Prometheus' client takes them."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self.metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self.metrics
+
+
+class RequestMetrics:
     """Latencies and statuses of the requests of one process.
 
     Args:
@@ -64,22 +75,20 @@ class RequestMetrics(Collector):
         self.tokens = tokens
         self.tracker: ConnectionTracker | None = None
         self.logs: NonBlockingHandler | None = None
-        self._service_metrics: Sequence[Metric] = ()
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(self)
+        # of no registry: `text` puts them together with the others
         self._requests = Counter(
-            "superarm_requests", "Requests by route and status.", ["route", "status"], registry=self._registry
+            "superarm_requests", "Requests by route and status.", ["route", "status"], registry=None
         )
         self._seconds = Histogram(
             "superarm_request_seconds",
             "Time to answer a request.",
             ["route"],
-            registry=self._registry,
+            registry=None,
             buckets=LATENCY_BUCKETS,
         )
         for route in (*routes, "other"):
             self._requests.labels(route, 500)
-        ProcessCollector(registry=self._registry)  # memory, processor time, files
+        self._process = ProcessCollector(registry=None)  # memory, processor time, files
 
     def count(self, route: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
@@ -104,11 +113,14 @@ class RequestMetrics(Collector):
 
     def text(self, service_metrics: Sequence[Metric]) -> bytes:
         """Return all metrics, those of `service_metrics` included, in Prometheus' text format."""
-        self._service_metrics = service_metrics
-        return generate_latest(self._registry)
+        counted = (self._requests, self._seconds, self._process)
+        metrics = chain(
+            service_metrics, self._server_metrics(), *(collector.collect() for collector in counted)
+        )
+        return generate_latest(MetricList(metrics))
 
-    def collect(self) -> Iterator[Metric]:
-        yield from self._service_metrics
+    def _server_metrics(self) -> Iterator[Metric]:
+        """Yield the metrics of tokens, log lines and connections."""
         if self.tokens.file is not None:
             token_file_ok = self.tokens.problem is None
             yield gauge(
@@ -142,13 +154,11 @@ def _connection_metrics(tracker: ConnectionTracker) -> Iterator[Metric]:
 
 def service_metrics(service: Service) -> list[Metric]:
     """Return all metrics of a service."""
-    model = service.model
-    projector, oldest = model.projector, service.store.pending(1)
-    oldest_pending_seconds = max(0.0, model.clock() - oldest[0].time) if oldest else 0.0
+    projector = service.model.projector
     return [
-        *_model_metrics(projector.totals, model.projector.reports()),
+        *_model_metrics(projector.totals, projector.reports()),
         *_promise_metrics(projector.learner),
-        *_journal_metrics(service, oldest_pending_seconds),
+        *_journal_metrics(service),
         *_storage_metrics(service),
         *_queue_metrics(service),
     ]
@@ -201,10 +211,10 @@ def _promise_metrics(learner: Learner) -> Iterator[Metric]:
         yield gauge("coverage_broken", "Whether it cannot be kept.", promise.trouble is not None)
 
 
-def _journal_metrics(service: Service, oldest_pending_seconds: float) -> Iterator[Metric]:
+def _journal_metrics(service: Service) -> Iterator[Metric]:
     """Yield the metrics that every journal has."""
-    model = service.model
-    yield gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest_pending_seconds)
+    model, oldest = service.model, oldest_pending_seconds(service) or 0.0
+    yield gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest)
     yield gauge("journal_events", "Events written since the journal was made.", model.projector.seq)
     yield gauge("journal_bytes", "The journal on disk.", service.store.size())
     yield gauge("journal_up", "Whether the journal can be written.", service.outage is None)

@@ -49,7 +49,7 @@ def openapi_document(routes: Sequence[Route]) -> JsonObject:
         kind for kind in dict.fromkeys(named_types) if kind is not None and not isinstance(kind, str)
     ]
     schemas, components = msgspec.json.schema_components(body_types, ref_template=REFERENCE_TEMPLATE)
-    # what a Struct cannot say
+    # what the type cannot express
     components["DecisionRequestBody"]["oneOf"] = [{"required": ["features"]}, {"required": ["scores"]}]
     schema_of = dict(zip(body_types, schemas, strict=True))
     paths: dict[str, JsonObject] = {}
@@ -80,7 +80,7 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: JsonObject) 
         statuses |= {422}
     operation: JsonObject = {
         "operationId": route.name,
-        "summary": (route.handler.__doc__ or "").strip(),
+        "summary": (route.endpoint.__doc__ or "").strip(),
         "description": f"Roles: {', '.join(sorted(route.roles))}." if route.roles else "No token is needed.",
         "parameters": [],
         "responses": {str(status): _response(route, status, schema_of) for status in sorted(statuses)},

@@ -93,17 +93,22 @@ class Request:
     def check_host(self) -> None:
         """Require exactly one Host, as HTTP/1.1 does: of two, a proxy and this service might take different ones."""
         version = self.scope.get("http_version", "1.1")
-        hosts = sum(name == b"host" for name, _ in self.scope["headers"]) if b"host" in self.headers else 0
+        hosts = [name for name, _ in self.scope["headers"]].count(b"host")
         if hosts > 1 or (hosts == 0 and version == "1.1"):
             raise HttpError.must("host", "request", "given once", Description(f"{hosts} of them"), status=400)
 
-    def check_encoding(self) -> None:
-        """Refuse compressed bodies."""
+    def check_json_body(self) -> None:
+        """Refuse a body that is compressed, or is not declared to be JSON."""
         for name, plain in ((b"content-encoding", b"identity"), (b"transfer-encoding", b"chunked")):
             coding = self.headers.get(name, plain)
             if coding.lower() != plain:
                 wanted = f"{plain.decode()}, or left out: bodies are not compressed"
                 raise HttpError.must(name.decode(), "request", wanted, coding.decode("latin-1"), status=415)
+        kind = self.headers.get(b"content-type", b"")
+        if kind.partition(b";")[0].strip().lower() != b"application/json":
+            raise HttpError.must(
+                "content-type", "request", "application/json", kind.decode("latin-1"), status=415
+            )
 
     def check_no_body(self) -> None:
         """Refuse a body, where the method takes none."""

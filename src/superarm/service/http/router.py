@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from inspect import isawaitable
+from inspect import signature
 from time import monotonic
 from typing import Any
 
@@ -30,49 +30,53 @@ log = logging.getLogger("superarm.service")
 
 encode = msgspec.json.Encoder().encode
 
-Handler = Callable[..., Any]
+Endpoint = Callable[..., Any]
 
 RETRY_SOON = ((b"retry-after", b"1"),)
 ERROR_HEADERS = {401: ((b"www-authenticate", b"Bearer"),), 429: RETRY_SOON, 503: RETRY_SOON, 507: RETRY_SOON}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Route:
     """A path, who may use it, and what it does.
 
     Attributes:
         method, path: ``{id}`` stands for a decision's id.
         roles: of the tokens that may use it; empty: everybody.
-        handler: a function, called with the router's context, then the person if it needs one, the id if the path
-            has one, and the request if there is a type for it; gives a result, or an awaitable of one.
-        request_type: of the body, or for a GET of the query.
+        endpoint: a function that returns the result, or an awaitable of it. Its parameters are the router's context
+            and then, as far as it has them: ``person`` (who holds the token; empty where tokens have no names),
+            ``id_`` (from the path), and one more, the body of a POST or the query of a GET, of the annotated type.
         response_type: a content type where it is not JSON.
         statuses: what they mean, beyond those that all routes have.
         examples: bodies for the OpenAPI document, by what they show.
         documented: whether it is in that document.
-        needs_person: the handler gets the name of the person with the token; empty where tokens have no names.
+        needs_person: whether the endpoint has the parameter ``person``.
+        request_type: of the body or the query; None if the endpoint takes neither.
     """
 
     method: str
     path: str
     roles: frozenset[str]
-    handler: Handler
-    request_type: Any = None
+    endpoint: Endpoint
     response_type: Any = None
     statuses: Mapping[int, str] = field(default_factory=dict)
     examples: Mapping[str, Any] = field(default_factory=dict)
     documented: bool = True
-    needs_person: bool = False
-    decoder: Any = field(init=False)
+    needs_person: bool = field(init=False)
+    request_type: Any = field(init=False)
+    decoder: Any = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        has_body = self.request_type is not None and self.method == "POST"
-        object.__setattr__(self, "decoder", msgspec.json.Decoder(self.request_type) if has_body else None)
+        _, *parameters = signature(self.endpoint, eval_str=True).parameters.values()
+        self.needs_person = any(parameter.name == "person" for parameter in parameters)
+        self.request_type = next((p.annotation for p in parameters if p.name not in ("person", "id_")), None)
+        if self.request_type is not None and self.method == "POST":
+            self.decoder = msgspec.json.Decoder(self.request_type)
 
     @property
     def name(self) -> str:
         """For logs and metrics."""
-        return self.handler.__name__
+        return self.endpoint.__name__
 
 
 class Router:
@@ -81,35 +85,38 @@ class Router:
     Args:
         routes: all of them.
         access: checks who may use which.
+        context: the first argument of all endpoints.
         max_body: bytes of a request.
         log_requests: write a line for each.
     """
-
-    context: Any = None  # the first argument of all handlers
 
     def __init__(
         self,
         routes: Iterable[Route],
         access: AccessControl,
+        context: Any = None,
         *,
         max_body: int = 1 << 20,
         log_requests: bool = False,
     ) -> None:
         self.access, self.max_body, self.log_requests = access, max_body, log_requests
-        self._table: dict[str, dict[str, Route]] = {}
-        self._with_id: dict[str, dict[str, Route]] = {}  # apart: a request for "{id}" itself finds nothing
+        self.context = context
+        self._routes: dict[str, dict[str, Route]] = {}
+        self._routes_with_id: dict[
+            str, dict[str, Route]
+        ] = {}  # apart: a request for "{id}" itself finds nothing
         for route in routes:
-            table = self._with_id if "{id}" in route.path else self._table
+            table = self._routes_with_id if "{id}" in route.path else self._routes
             table.setdefault(route.path, {})[route.method] = route
 
     def on_response(self, route: str, status: int, seconds: float) -> None:
         """Called for each response; an application that counts them replaces it."""
 
     async def open(self) -> None:
-        """Called before each request is handled; an application that makes its context then replaces it."""
+        """Called before each endpoint; an application that makes its context then replaces it."""
 
     async def lifespan(self, receive: Receive, send: Send) -> None:
-        """Called by servers that announce their start and end; an error says that it is not supported."""
+        """Called by servers that announce their start and end; raising means that it is not supported."""
         raise NotImplementedError("this application opens with its first request")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,34 +124,21 @@ class Router:
             return await self.lifespan(receive, send)
         if scope["type"] != "http":
             raise NotImplementedError(f"superarm serves HTTP, not {scope['type']}")
-        request, route_name = Request(scope), "other"
+        request = Request(scope)
+        route: Route | None = None
         try:
             route, id_ = self.match_route(request)
-            route_name = route.name
-            person = self.admit(request, route)
-            arguments: list[Any] = [person] if route.needs_person else []
-            if id_ is not None:
-                arguments.append(check_id(id_))
-            if request.method == "POST":
-                body = await read_body(request, receive, self.max_body)
-                if route.decoder is not None:
-                    arguments.append(decode_body(route.decoder, body))
-            elif route.request_type is not None:
-                arguments.append(decode_query(route.request_type, request.query))
-            await self.open()
-            result = route.handler(self.context, *arguments)
-            if isawaitable(result):
-                result = await result
-            response = result if type(result) is Response else Response(200, encode(result))
+            response = await self._handle(request, route, id_, receive)
         except Disconnected:
             return
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            response = self.error_response(request, RuntimeError("what it waited for was cancelled"))
+            response = self._error_response(request, RuntimeError("what it waited for was cancelled"))
         except Exception as error:
-            response = self.error_response(request, error)
+            response = self._error_response(request, error)
+        route_name = "other" if route is None else route.name
         self.on_response(route_name, response.status, monotonic() - request.start)
         try:
             await send_response(request, response, send)
@@ -154,14 +148,32 @@ class Router:
         if self.log_requests:
             self._log(request, response)
 
+    async def _handle(self, request: Request, route: Route, id_: str | None, receive: Receive) -> Response:
+        """Check the head of a request, then read and decode its body, then call the endpoint."""
+        person = self._admit(request, route)
+        arguments: list[Any] = [person] if route.needs_person else []
+        if id_ is not None:
+            arguments.append(check_id(id_))
+        if request.method == "POST":
+            body = await read_body(request, receive, self.max_body)
+            if route.decoder is not None:
+                arguments.append(decode_body(route.decoder, body))
+        elif route.request_type is not None:
+            arguments.append(decode_query(route.request_type, request.query))
+        await self.open()
+        result = route.endpoint(self.context, *arguments)
+        if hasattr(result, "__await__"):
+            result = await result
+        return result if type(result) is Response else Response(200, encode(result))
+
     def match_route(self, request: Request) -> tuple[Route, str | None]:
-        """Return the route for a request, and the id in its path (the third part)."""
-        methods, id_ = self._table.get(request.path), None
+        """Return the route of a request, and the id in its path, if that has one (as its third part)."""
+        methods, id_ = self._routes.get(request.path), None
         if methods is None:
             parts = request.path.split("/")
             if len(parts) > 3:
                 id_, parts[3] = parts[3], "{id}"
-                methods = self._with_id.get("/".join(parts), {})
+                methods = self._routes_with_id.get("/".join(parts), {})
         route = methods.get("GET" if request.method == "HEAD" else request.method) if methods else None
         if route is None:
             self.access.check(request, OPEN)  # the rate and the host name of every request are checked
@@ -171,25 +183,20 @@ class Router:
             raise HttpError.must("method", "request", allowed, request.method, status=405, allowed=allowed)
         return route, id_
 
-    def admit(self, request: Request, route: Route) -> str:
-        """Refuse a request whose token may not use the route; return the token's name. The body has not been read."""
-        name = self.access.check(request, route.roles)
+    def _admit(self, request: Request, route: Route) -> str:
+        """Refuse a request that may not use the route, by its head alone; return the holder of its token."""
+        holder = self.access.check(request, route.roles)
         if route.roles or not self.access.tokens.required:
             extensions = request.scope.get("extensions")
             if extensions is not None and "superarm" in extensions:
                 extensions["superarm"].mark_authenticated()  # our own server keeps room for these
         if request.method == "POST":
-            request.check_encoding()
-            kind = request.headers.get(b"content-type", b"")
-            if kind.partition(b";")[0].strip().lower() != b"application/json":
-                raise HttpError.must(
-                    "content-type", "request", "application/json", kind.decode("latin-1"), status=415
-                )
+            request.check_json_body()
         else:
             request.check_no_body()
-        return name
+        return holder
 
-    def error_response(self, request: Request, error: Exception) -> Response:
+    def _error_response(self, request: Request, error: Exception) -> Response:
         body = error_body(error)
         status = body.error.status
         if status == 500:

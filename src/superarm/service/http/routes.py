@@ -16,19 +16,19 @@ import msgspec
 from superarm._types import JsonObject
 from superarm.errors import SuperarmError
 from superarm.journal.changes import AnyOperatorRequest
-from superarm.journal.errors import JournalFull, JournalUnavailable
+from superarm.journal.errors import JournalUnavailable
 from superarm.learners import Learner
 from superarm.service import Service
 from superarm.service.errors import HttpError, UnknownDecision, error_body, status_of
-from superarm.service.handler import OutcomeRequest
 from superarm.service.http import views
 from superarm.service.http.access import ANY_ROLE, DECIDE, OPEN, OPERATE, READ, Tokens
-from superarm.service.http.decoding import decode_body, to_decision_request
+from superarm.service.http.decision_requests import to_decision_request
+from superarm.service.http.decoding import decode_body
 from superarm.service.http.metrics import RequestMetrics, service_metrics
 from superarm.service.http.openapi import documentation_page, openapi_document
 from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
-from superarm.service.http.router import Handler, Route
+from superarm.service.http.router import Endpoint, Route
 from superarm.service.messages import (
     ChangeResponse,
     Changes,
@@ -49,6 +49,7 @@ from superarm.service.messages import (
     Snapshots,
     Status,
 )
+from superarm.service.requests import OutcomeRequest
 
 ROUTES: list[Route] = []
 METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
@@ -56,12 +57,12 @@ MAX_DOWNLOADS = 2  # models that are made and sent at the same time: each may ta
 YIELD_EVERY = 100  # items of a batch, between which other requests have their turn
 
 
-def route(method: str, path: str, roles: frozenset[str], **options: Any) -> Callable[[Handler], Handler]:
+def route(method: str, path: str, roles: frozenset[str], **options: Any) -> Callable[[Endpoint], Endpoint]:
     """Put a function into the table; the options are those of `Route`."""
 
-    def add(handler: Handler) -> Handler:
-        ROUTES.append(Route(method, path, roles, handler, **options))
-        return handler
+    def add(endpoint: Endpoint) -> Endpoint:
+        ROUTES.append(Route(method, path, roles, endpoint, **options))
+        return endpoint
 
     return add
 
@@ -91,7 +92,6 @@ class Context:
     "POST",
     "/v1/decisions",
     DECIDE,
-    request_type=DecisionRequestBody,
     response_type=DecisionResponse,
     statuses={
         409: "The id is taken by another request.",
@@ -117,7 +117,6 @@ def decisions(context: Context, request: DecisionRequestBody) -> Awaitable[JsonO
     "POST",
     "/v1/decisions/{id}/outcome",
     DECIDE,
-    request_type=OutcomeRequestBody,
     response_type=OutcomeResponse,
     statuses={404: "No such decision.", 409: "It has another outcome."},
     examples={"was the right label among them?": {"hit": True}, "it was not": {"hit": False}},
@@ -135,7 +134,6 @@ OUTCOME_DECODER = msgspec.json.Decoder(OutcomeItem)
     "POST",
     "/v1/batch/decisions",
     DECIDE,
-    request_type=DecisionBatch,
     response_type=DecisionResults,
     examples={"two": {"decisions": [{"features": {"age": 41}}, {"features": {"age": 23}}]}},
 )
@@ -153,7 +151,6 @@ async def batch_decisions(context: Context, request: DecisionBatch) -> DecisionR
     "POST",
     "/v1/batch/outcomes",
     DECIDE,
-    request_type=OutcomeBatch,
     response_type=OutcomeResults,
     examples={"two": {"outcomes": [{"id": "order-1", "hit": True}, {"id": "order-2", "hit": False}]}},
 )
@@ -208,7 +205,7 @@ async def decision(context: Context, id_: str) -> JsonObject:
     return record
 
 
-@route("GET", "/v1/pending", READ, request_type=PendingQuery, response_type=PendingBody)
+@route("GET", "/v1/pending", READ, response_type=PendingBody)
 def pending(context: Context, query: PendingQuery) -> Any:
     """Decisions without an outcome, oldest first."""
     return context.service.read(views.pending, query.limit, query.after)
@@ -258,7 +255,6 @@ async def changes(context: Context) -> JsonObject:
     "POST",
     "/v1/changes",
     OPERATE,
-    request_type=AnyOperatorRequest,
     response_type=ChangeResponse,
     statuses={202: "Taken, and not finished: it is tried again.", 404: "No such decision."},
     examples={"stop learning": {"what": "freeze"}, "learn again": {"what": "unfreeze"}},
@@ -284,8 +280,9 @@ def ready(context: Context) -> Status:
     service, problems = context.service, context.problems()
     if context.tokens.problem is not None:
         raise HttpError(context.tokens.problem, status=503)
+    service.check_writable()
     if not service.ready:
-        raise (JournalFull if isinstance(service.outage, JournalFull) else JournalUnavailable)(problems[0])
+        raise JournalUnavailable(problems[0])
     return Status("ready", problems)
 
 

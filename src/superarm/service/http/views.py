@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 from superarm._types import JsonObject
 from superarm.groups import coverage_by, worst_first
 from superarm.journal.records import DecisionRecord
-from superarm.journal.totals import AGE_BUCKETS, CoverageCounts, LabelCounts
+from superarm.journal.totals import AGE_BUCKETS, CoverageCounts, LabelCounts, Stats
 from superarm.learners import Learner
 from superarm.service.responses import decision_record_body
 
@@ -61,6 +61,12 @@ def pending(service: Service, limit: int, after: int = 0) -> JsonObject:
     return {"pending": listed, "count": service.model.projector.totals.stats.pending, "next": next_after}
 
 
+def oldest_pending_seconds(service: Service) -> float | None:
+    """Return the age of the oldest decision without an outcome; None if there is none."""
+    oldest = service.store.pending(1)
+    return max(0.0, service.model.clock() - oldest[0].time) if oldest else None
+
+
 def snapshots(service: Service) -> list[JsonObject]:
     """Return the kept snapshots, oldest first."""
     return [{"seq": info.seq, "time": info.time, **info.made_by} for info in service.store.snapshots()]
@@ -83,25 +89,18 @@ def stats(service: Service) -> JsonObject:
     """Return all that the dashboard shows."""
     projector, now = service.model.projector, service.model.clock()
     stats, settings = projector.totals.stats, projector.totals.settings
-    oldest = service.store.pending(1)
     recent = [event.id for event in service.store.recent_decisions(12)]
     by_id = service.store.events_by_id(recent)
     # another thread counts meanwhile: each dict is looked up, or listed at once
-    labels, covered = projector.labels, stats.coverage_by_label
-    by_label = [stats.by_label.get(label, LabelCounts()) for label in labels]
+    labels, coverage_of = projector.labels, stats.coverage_by_label
     totals = {
         "now": now,
         **{name: getattr(stats, name) for name in (*stats.COUNTS, "pending")},
         "floor": stats.min_propensity,
-        "oldest_pending": max(0.0, now - oldest[0].time) if oldest else None,
+        "oldest_pending": oldest_pending_seconds(service),
         "mean_age": stats.age_sum / max(1, sum(stats.ages)),
         "ages": {"below": [*AGE_BUCKETS, None], "count": stats.ages},
-        "labels": {
-            "name": labels,
-            "shown": [counts.shown for counts in by_label],
-            "answered": [counts.answered for counts in by_label],
-            "hit": [counts.hits for counts in by_label],
-        },
+        "labels": _label_counts(labels, stats),
         "curve": {
             "start": stats.start,
             "width": stats.width,
@@ -111,7 +110,9 @@ def stats(service: Service) -> JsonObject:
         "promise": _promised_coverage(projector.learner),
         "by_label": {
             "unnamed": stats.unnamed,
-            "parts": _coverage_parts([(label, covered[label]) for label in labels if label in covered]),
+            "parts": _coverage_parts(
+                [(label, coverage_of[label]) for label in labels if label in coverage_of]
+            ),
         },
         "by_group": {
             "column": service.meta.get("group"),
@@ -130,8 +131,19 @@ def stats(service: Service) -> JsonObject:
     return copy.deepcopy(totals)  # the running lists are in it
 
 
+def _label_counts(labels: Sequence[str], stats: Stats) -> JsonObject:
+    """Return how often each label was shown, and how often that was answered, and a hit."""
+    counts = [stats.by_label.get(label, LabelCounts()) for label in labels]
+    return {
+        "name": labels,
+        "shown": [count.shown for count in counts],
+        "answered": [count.answered for count in counts],
+        "hit": [count.hits for count in counts],
+    }
+
+
 def _recent_decision(record: DecisionRecord) -> JsonObject:
-    body, event, last = record.body, record.event, record.outcome or record.timeout
+    body, event, last = record.body, record.decision, record.closed_by
     return {
         "id": event.id,
         "time": event.time,

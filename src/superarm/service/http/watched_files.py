@@ -23,7 +23,7 @@ class WatchedFiles:
         content: what the files hold, for the log.
         paths: each under the option that names it; none: nothing is read.
         owner: the command that has these options, for messages.
-        read: is called with the paths; `InvalidInput` and `OSError` say why the files cannot be used.
+        read: is called with the paths; raises `InvalidInput` or `OSError` if the files cannot be used.
 
     Attributes:
         problem: why the last read has failed; None if it has not.
@@ -34,7 +34,7 @@ class WatchedFiles:
     ) -> None:
         self.problem: str | None = None
         self._content, self._paths, self._owner, self._read = content, paths, owner, read
-        self._stamps: list[tuple[int, ...]] | None = check_files(paths, owner)
+        self._stamps: list[tuple[int, ...]] | None = file_stamps(paths, owner)
         self._checked_at = monotonic()
         if paths:
             read(*paths.values())
@@ -46,7 +46,7 @@ class WatchedFiles:
             return
         self._checked_at = now
         try:
-            stamps = check_files(self._paths, self._owner)
+            stamps = file_stamps(self._paths, self._owner)
             if stamps == self._stamps:
                 return
             self._read(*self._paths.values())
@@ -58,7 +58,7 @@ class WatchedFiles:
             self._stamps, self.problem = None, str(error)
 
 
-def check_files(paths: Mapping[str, Path], owner: str) -> list[tuple[int, ...]]:
+def file_stamps(paths: Mapping[str, Path], owner: str) -> list[tuple[int, ...]]:
     """Refuse a pipe or a device, which might block; return for each file what changes when it is replaced."""
     stamps: list[tuple[int, ...]] = []
     for option, path in paths.items():

@@ -1,0 +1,106 @@
+"""What the events about decisions do to the learner that made them: a decision moves it, an answer teaches it.
+
+The same bits as `Learner.decide` and `Learner.update`. What counts is what the events say: how many labels there were,
+and what the rule wrote down.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from superarm._types import Array
+from superarm.data.rows import AnyRow, layout_of
+from superarm.decisions import Decision
+from superarm.decisions.decision import nan_if_none
+from superarm.errors import InvalidInput, SuperarmError
+from superarm.journal.events import TIMEOUT, DecisionBody, Event
+from superarm.learners import Learner
+from superarm.learners.feedback import update_error
+
+
+def draw_log(learner: Learner, body: DecisionBody) -> Array:
+    """Return what the rule wrote down at a decision; empty if another rule has taken its place."""
+    if body.rule is None or body.rule["name"] != learner.rule.name:
+        return np.zeros(0)
+    return np.asarray(learner.rule.draw_log_from(body.rule), np.float64)
+
+
+def label_number(learner: Learner, label: str | None) -> int:
+    """Return the number of a known label; -1 for None."""
+    return -1 if label is None else cast(int, learner.label_set.number(label))
+
+
+def take_decision(learner: Learner, decision: Event) -> None:
+    """Move a learner as the decision did; InvalidInput if its row does not fit the rows before it."""
+    _check_row(learner, decision)
+    core, log = learner.ensure_core(), draw_log(learner, decision.body)
+    core.count_round(decision.body.round)
+    core.advance(draw_logs=log, draw_log_starts=np.array([0, len(log)]), first=0, last=1)
+
+
+def learn_answer(learner: Learner, decision: Event, answer: Event, label: str | None) -> str | None:
+    """Let a learner learn an outcome, or the default of a timeout; return why it cannot be learnt, or None.
+
+    Args:
+        learner: the learner that made the decision.
+        decision: what was answered.
+        answer: hit or miss.
+        label: the right label, where it is known and the learner learns from labels.
+    """
+    body, core, number_of = decision.body, learner.ensure_core(), learner.label_set.number
+    row, log = _encoded_row(learner, decision), draw_log(learner, body)
+    if answer.kind == TIMEOUT:  # no answer came in time: it moves no promise
+        log = learner.rule.without_promise(log)
+    sets = np.array([number_of(name) for name in (*body.labels, *body.drawn, *body.top)], np.intp)
+    own = Decision.from_parts(
+        x=None,
+        sets=sets,
+        size=len(body.labels),
+        log_propensity=nan_if_none(body.log_propensity),
+        round=body.round,
+    )
+    status = core.update(
+        own,
+        row=row,
+        eligible=_eligible_numbers(learner, body),
+        sets=sets,
+        draw_log=log.tobytes(),
+        hit=answer.body.hit,
+        label=label_number(learner, label),
+        likelihood=None,
+    )
+    if status == 0:
+        core.answered.add(body.round)
+        return None
+    error = update_error(learner, status, row, body.round)
+    if isinstance(error, SuperarmError):
+        return str(error)
+    raise error
+
+
+def _check_row(learner: Learner, decision: Event) -> None:
+    """Let a first row fix the layout, and new names get their features; refuse a row that does not fit."""
+    inputs, row = learner.inputs, decision.row()
+    if learner.core is not None and not isinstance(row, dict) and layout_of(row) == inputs.layout:
+        return  # most of them
+    checkpoint = inputs.checkpoint()
+    try:
+        inputs.encode_row(row)
+    except InvalidInput:
+        inputs.rollback(checkpoint)
+        raise
+
+
+def _encoded_row(learner: Learner, decision: Event) -> AnyRow:
+    """Return the row of a decision as compiled code reads it."""
+    row = decision.row()
+    return learner.inputs.encode_row(row) if isinstance(row, dict) else row
+
+
+def _eligible_numbers(learner: Learner, body: DecisionBody) -> Array:
+    """Return the labels that could be shown: the eligible ones, or all that there were."""
+    if body.eligible is not None:
+        return np.sort([learner.label_set.number(label) for label in body.eligible])
+    return learner.inputs.all_labels[: body.n_labels]
