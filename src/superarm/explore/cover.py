@@ -212,7 +212,13 @@ class Cover(Rule):
                 warnings.warn(trouble, stacklevel=3)
 
     def calibrate(self, kernel: RuleKernel, calibration: Calibration, round_: int) -> None:
-        """Take the threshold of its own coverage from rows held out, and count these alone; the warm-up is over."""
+        """Take the threshold of its own coverage from rows held out, and count these alone; the warm-up is over.
+
+        Args:
+            kernel: the rule in compiled code, which has learnt from all rows.
+            calibration: what the rows held out told.
+            round_: the present round.
+        """
         state = {name: array.copy() for name, array in kernel.state().items()}
         everything = log(kernel.k / MIN_PROBABILITY)
         at = state["targets"].tolist().index(self.coverage)
