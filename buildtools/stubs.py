@@ -35,17 +35,25 @@ RETURNS = {
     "restore": "None",
     "prepare": "None",
     "Core.cursor": "Cursor",
+    "Cursor.of": "Cursor",
     "bind": "None",
+    "on_labels_added": "None",
     "aligned": "NDArray[Any]",
     "levels": "tuple[str, ...]",
     "log_set_table": "NDArray[Any]",
     "uniform_number": "float",
+    "run": "tuple[int, int]",
+    "decide_many": "tuple[int, dict[str, NDArray[Any]]]",
+    "update_many": "tuple[int, int]",
 }
 CONSTANTS = {
     "LEVEL": "str",
     "LEVELS": "tuple[str, ...]",
     "LOG_KEYS": "tuple[str, ...]",
     "RHO_GRID": "NDArray[Any]",
+    "BEND_AT": "float",
+    "BEND_LIMIT": "float",
+    "CLIP": "float",
 }
 
 

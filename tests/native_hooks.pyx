@@ -98,9 +98,9 @@ def averaged_scores(AveragedWeights weights, x=None, indices=None, values=None, 
         weights.average_scores(&row.features, float_data(average))
         weights.last_scores(&row.features, float_data(last))
     if weights.width > 0:
-        weights.sparse_scores(&row.features)
-        last += np.array([weights.last_and_average[r] for r in range(k)], np.float32)
-        average += np.array([weights.last_and_average[k + r] for r in range(k)], np.float32)
+        weights.score_sparse(&row.features)
+        last += np.array([weights.sparse_scores.last[r] for r in range(k)], np.float32)
+        average += np.array([weights.sparse_scores.average[r] for r in range(k)], np.float32)
     return average, last
 
 

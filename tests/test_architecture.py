@@ -155,7 +155,7 @@ def _imports_of(path: Path) -> list[str]:
 
 def test_the_kinds_of_row_are_told_apart_in_few_places() -> None:
     """A stage may treat the two parts of a row differently, in its own file; an algorithm sees one row."""
-    shared = {"inputs.py", "feedback.py", "model_files.py", "registry.py", "learner.py"}
+    shared = {"inputs.py", "failures.py", "model_files.py", "registry.py", "learner.py"}
     for file in FILES:
         if file.parts[0] == "learners" and file.name not in shared:
             text = (SOURCE / file).read_text(encoding="utf-8")

@@ -16,14 +16,13 @@ import numpy as np
 
 from superarm._extras import require_extra
 from superarm.errors import Description
-from superarm.native.scaling import UnitScaling
+from superarm.native.random_features import CLIP
+from superarm.native.scaling import BEND_AT, BEND_LIMIT, UnitScaling
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
 
 OPSET, IR_VERSION = 17, 8  # of 2022: what runtimes of the last years read
-BEND_AT, BEND_LIMIT = 5.0, 7.5  # native/c/scaling.h: |v| > 5 becomes 7.5 - 12.5 / |v|
-CLIP = 5.0  # native/c/random_features.h: the largest random feature
 
 
 def export(learner: Learner, path: str | PathLike[str]) -> None:
@@ -128,7 +127,7 @@ def _scaled(graph: Graph, scaling: Any) -> str:
     tail = graph.node("Div", BEND_AT * (BEND_LIMIT - BEND_AT), graph.node("Max", size, BEND_AT))
     compressed = graph.node("Mul", graph.node("Sign", v), graph.node("Sub", BEND_LIMIT, tail))
     z = graph.node("Where", graph.node("Greater", size, BEND_AT), compressed, v)
-    return _scale_to_length(graph, z, state["counters"][1], (1.0 - scaling.bias**2) ** 0.5)
+    return _scale_to_length(graph, z, scaling.mean_squared_norm, (1.0 - scaling.bias**2) ** 0.5)
 
 
 def _scale_to_length(graph: Graph, rows: str, typical: float, length: float) -> str:
@@ -151,7 +150,7 @@ def _random_features(graph: Graph, features: Any, x: str, d: int) -> str:
     state = features.state()
     standardised = graph.node("Mul", graph.node("Sub", raw, state["mean"]), state["inverse"])
     clipped = graph.node("Clip", standardised, np.float32(-CLIP), np.float32(CLIP))
-    return _scale_to_length(graph, clipped, state["counters"][2], 1.0)
+    return _scale_to_length(graph, clipped, features.mean_squared_norm, 1.0)
 
 
 def _sine(graph: Graph, turns: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chi2
 
 import superarm as sa
-from superarm.explore import RunnerUp, distribution_of
+from superarm.explore import Cover, RunnerUp, distribution_of
 
 # scores with ties at the top, in the middle, at the end of what can be shown, and everywhere
 SCORES = {
@@ -100,6 +100,38 @@ def test_frequencies_are_the_propensities(m: int, uniform: float) -> None:
     assert sum(chance.values()) == pytest.approx(1.0, abs=1e-6)
     statistic = sum((counts[key] - n * p) ** 2 / (n * p) for key, p in chance.items())
     assert statistic < chi2.ppf(0.9999, len(chance) - 1)
+
+
+RULES = {
+    "runner-up, 1": {"rule": RunnerUp, "set_size": 1, "explore": 1.0},
+    "runner-up, 2": {"rule": RunnerUp, "set_size": 2, "explore": 1.0},
+    "runner-up, 4": {"rule": RunnerUp, "set_size": 4},
+    "cover, warm-up": {"rule": Cover, "coverage": 0.9},
+    "cover": {"rule": Cover, "coverage": 0.5, "warm_up": 0},
+    "cover, capped": {"rule": Cover, "coverage": 0.9, "warm_up": 0, "set_size": 3},
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("case", SCORES)
+def test_weights_of_the_top_set_average_one(case: str, name: str) -> None:
+    """The top set must not depend on the draw: then 1{S = top} / p(S) is 1 on average, if p(top) > 0."""
+    params = dict(RULES[name])
+    rule: Any = params.pop("rule")
+    tops, weights = set(), []
+    for seed in range(1500):
+        decision = rule(seed=seed, **params).decide(scores=SCORES[case])
+        tops.add(tuple(decision.top))
+        weights.append((set(decision.labels) == set(decision.top)) / decision.propensity)
+    assert len(tops) == 1
+    draw = distribution_of(decision)
+    assert draw is not None
+    probability = draw.probability(decision.top)
+    if probability < 1e-9:
+        assert sum(weights) == 0.0
+    else:  # 5 standard errors; the seeds are fixed
+        error = ((1.0 / probability - 1.0) / len(weights)) ** 0.5
+        assert np.mean(weights) == pytest.approx(1.0, abs=5 * error + 1e-6)
 
 
 def test_eligible_labels_tie_among_themselves() -> None:

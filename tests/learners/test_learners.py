@@ -375,7 +375,12 @@ def test_sizes_of_a_run_are_checked(signed_sizes):
 
 
 @pytest.mark.parametrize(
-    ("params", "name"), [({"curves": 64}, "curves"), ({"explore": sa.explore.Cover(coverage=0.9)}, "explore")]
+    ("params", "name"),
+    [
+        ({"curves": 64}, "curves"),
+        ({"curves": 2048}, "curves"),  # cosines and sines would stand at other places
+        ({"explore": sa.explore.Cover(coverage=0.9)}, "explore"),
+    ],
 )
 def test_other_parameters_that_have_no_place_for_what_was_learnt(params, name):
     learner = sa.SetLogit(n_labels=4, n_features=2, set_size=2)

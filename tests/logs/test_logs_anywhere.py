@@ -11,11 +11,10 @@ import pytest
 from lab_kit import run
 
 import superarm as sa
-from superarm.decisions.decision import COLUMNS, LOG_FORMAT
+from superarm.decisions.record import COLUMNS, LOG_FORMAT
 from superarm.errors import InvalidInput
 from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, summarize, train
 from superarm.logs.batches import batches
-from superarm.logs.weights import logged_propensities
 
 TEAMS = ["books", "garden", "music", "toys"]
 
@@ -118,7 +117,7 @@ def test_a_decision_of_vowpal_wabbit(tmp_path, name):
     (batch,) = batches(log, summarize(log).label_set)
     draw = batch.distributions[0]
     assert [draw.probability(frozenset([r])) for r in range(3)] == pytest.approx([0.05, 0.15, 0.8])
-    np.testing.assert_allclose(logged_propensities(batch).by_rule, 0.8)
+    np.testing.assert_allclose(batch.rule_propensity, 0.8)
 
 
 def test_a_slate_of_vowpal_wabbit(tmp_path):
@@ -128,7 +127,7 @@ def test_a_slate_of_vowpal_wabbit(tmp_path):
     assert first.decision.propensity == pytest.approx(0.35)
     (batch,) = batches(log, summarize(log).label_set)
     np.testing.assert_allclose(batch.distributions[0].inclusion(), [0.3, 0.7, 0.5, 0.2, 0.3])
-    np.testing.assert_allclose(logged_propensities(batch).by_rule, 0.35)
+    np.testing.assert_allclose(batch.rule_propensity, 0.35)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from superarm._intervals import student_margin
 from superarm.logs import Estimate, Policy, PolicyResult, RequiredData
-from superarm.logs.results import nested
+from superarm.logs.nested import tighten_nested
 
 SIZES, ERROR, FREEDOM = (1, 2, 3, 4, 5), 0.02, 300.0
 
@@ -27,7 +27,7 @@ def together(
     expected: float = 0.9,
     propensities: Any = "",
 ) -> list[PolicyResult]:
-    """What `nested` makes of estimates for 1 to 5 labels."""
+    """What `tighten_nested` makes of estimates for 1 to 5 labels."""
     column = "scores"
     policies = [Policy("p", scores=column, set_size=m) for m in SIZES]
     results = [
@@ -46,7 +46,7 @@ def together(
         lambda level, value=value, problem=problem: [estimate(value, level, problem)]
         for value, problem in zip(values, problems, strict=True)
     ]
-    return nested(results, policies, estimators)
+    return tighten_nested(results, policies, estimators)
 
 
 @pytest.mark.parametrize("truth", [(0.5,) * 5, (0.5, 0.5, 0.52, 0.53, 0.53)])

@@ -19,7 +19,7 @@ from superarm.logs import (
 )
 from superarm.logs.calibration import Calibration
 from superarm.logs.hit_rates import HitRateSums
-from superarm.logs.results import nested
+from superarm.logs.nested import tighten_nested
 from superarm.logs.weights import ImportanceWeights
 
 K, D, M = 8, 5, 3
@@ -78,7 +78,7 @@ def nested_estimates(*results):
     learner = sa.SetLogit(n_labels=K, n_features=D, set_size=M)
     policies = [Policy("it", learner=learner, set_size=result.set_size) for result in results]
     estimators = [lambda level, result=result: result.estimates for result in results]  # as wide at any level
-    return [result.best for result in nested(results, policies, estimators)]
+    return [result.best for result in tighten_nested(results, policies, estimators)]
 
 
 def test_what_hits_with_fewer_labels_hits_with_more():
@@ -136,8 +136,9 @@ def test_a_model_that_was_never_wrong_is_not_certain():
     """Expectations that always came true leave no spread; the interval still allows for one surprise."""
     n, half = 500, np.full(500, 0.5)
     sums, f = HitRateSums("set"), (np.arange(n) % 2).astype(float)
-    weights = ImportanceWeights(np.arange(n) // 2 % 2 * 2.0, np.full(n, 2.0), np.full(n, np.nan))
-    sums.add(weights, f, half, f, half, np.ones(n), np.ones(n, bool))
+    weights = ImportanceWeights(np.arange(n) // 2 % 2 * 2.0, np.ones(n), np.full(n, 2.0), np.full(n, np.nan))
+    known = np.ones(n, bool)
+    sums.add(f, weights, has_propensity=known, q_policy=half, q_logged=f, predicted=half)
     found = sums.estimates()[-1]
     assert found.value == pytest.approx(0.5)
     assert 0.003 < found.high - found.low < 0.02

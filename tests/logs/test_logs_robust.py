@@ -13,7 +13,7 @@ from superarm.errors import InvalidInput
 from superarm.explore import Choice, Mixture, PlainRule
 from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, summarize, train
 from superarm.logs.batch_files import learn_file
-from superarm.logs.evaluation import HitRateEstimator
+from superarm.logs.hit_rates import HitRateEstimator
 
 
 def csv(tmp_path, text, name="log.csv"):
@@ -123,7 +123,7 @@ def test_the_interval_of_a_log_whose_rows_all_hit_has_a_width(tmp_path):
 
 def test_one_row_is_too_few():
     estimator = HitRateEstimator(one_set=True)
-    estimator.by_set.unsupported[:] = 0.0
+    estimator.by_set.unsupported = 0.0
     assert {e.problem for e in estimator.by_set.estimates()} == {"too few rows"}
 
 

@@ -21,15 +21,15 @@ from superarm.explore import (
 )
 from superarm.logs import Log, Policy, Writer, evaluate, summarize, train
 from superarm.logs.batches import LogBatch, batches, take
-from superarm.logs.evaluation import HitRateEstimator
+from superarm.logs.diagnostics import excess_of_top_labels
+from superarm.logs.hit_rates import HitRateEstimator
 from superarm.logs.other_formats import Slots, slots_rule
 from superarm.logs.policies import PolicyRunner
 from superarm.logs.weights import (
     inclusion_of_all,
     linear_weights,
-    logged_propensities,
-    policy_weights,
     set_weights,
+    weigh_rows,
 )
 from superarm.streams import Arrays
 
@@ -104,17 +104,9 @@ def test_weights_are_unbiased_by_enumeration(name, plain):
     draw = Plain(DRAWS[name]()) if plain else DRAWS[name]()
     batch, p = possible(draw)
     assert p.sum() == pytest.approx(1.0)
-    logged = logged_propensities(batch)
-    np.testing.assert_allclose(logged.propensity, p)
-    given_top = p
     untied = isinstance(draw, Mixture) and not draw.ties
-    if isinstance(draw, Mixture) and draw.ties:  # a log's top set says which of the tied labels came first
-        sets = [
-            (labels, probability / (1.0 - draw.dilute_share)) for labels, probability in draw.sets.items()
-        ]
-        one_order = Mixture(draw.eligible, draw.m, sets, draw.dilute_share)
-        given_top = np.array([one_order.probability(np.flatnonzero(s)) for s in batch.shown])
-    assert given_top @ logged.excess == pytest.approx(0.0, abs=1e-9)
+    np.testing.assert_allclose(batch.propensity, p)
+    assert p @ excess_of_top_labels(batch) == pytest.approx(0.0, abs=1e-9)
     shown = batch.shown * 1.0
     answered = {"linear": 0, "set": 0}
     others = [drawn_by(RunnerUp(explore=0.2), draw.m, draw.eligible), DRAWS["mixed of 2"](), draw]
@@ -127,19 +119,19 @@ def test_weights_are_unbiased_by_enumeration(name, plain):
         # Is there any weight of the possible sets that gives pi?
         best = np.linalg.lstsq(shown.T, pi[0], rcond=None)[0]
         known = np.abs(shown.T @ best - pi[0]).max() < 1e-9
-        linear = linear_weights(batch, logged, pi)
+        linear = linear_weights(batch, pi)
         assert np.isnan(linear.w).all() == (not known)
         if known:
             answered["linear"] += 1
             np.testing.assert_allclose((p * linear.w) @ shown, pi[0], atol=1e-8)
-            assert p @ linear.w**2 == pytest.approx(linear.square[0], rel=1e-6)
-        whole = set_weights(batch, logged, [policy] * len(p))
+            assert p @ linear.w**2 == pytest.approx(linear.mean_square[0], rel=1e-6)
+        whole = set_weights(batch, [policy] * len(p))
         covered = sum(policy.probability(s) for s in batch.sets) == pytest.approx(1.0)
         if policy.m == draw.m and covered:
             answered["set"] += 1
             np.testing.assert_allclose((p * whole.w) @ shown, pi[0], atol=1e-8)
-            if not np.isnan(whole.square[0]):
-                assert p @ whole.w**2 == pytest.approx(whole.square[0], rel=1e-6)
+            if not np.isnan(whole.mean_square[0]):
+                assert p @ whole.w**2 == pytest.approx(whole.mean_square[0], rel=1e-6)
             else:
                 assert not untied
         elif untied or (isinstance(policy, Mixture) and not policy.dilute_share):
@@ -148,19 +140,30 @@ def test_weights_are_unbiased_by_enumeration(name, plain):
     assert answered["set"] >= 1
 
 
+@pytest.mark.parametrize("name", ["ties", "before the first answer"])
+def test_a_top_set_in_the_order_of_the_draw_is_sound(name):
+    """Older logs have one: which of the tied labels are in it depends on the draw."""
+    draw = DRAWS[name]()
+    batch, p = possible(draw)
+    sets = [(labels, probability / (1.0 - draw.dilute_share)) for labels, probability in draw.sets.items()]
+    one_order = Mixture(draw.eligible, draw.m, sets, draw.dilute_share)
+    p_given_top = np.array([one_order.probability(s) for s in batch.sets])
+    assert np.abs(p_given_top - p).max() > 0.1
+    assert p_given_top @ excess_of_top_labels(batch) == pytest.approx(0.0, abs=1e-9)
+
+
 @pytest.mark.parametrize("policy", ["runner-up of 2", "mixed of 2"])
 def test_a_policy_of_few_sets_on_a_log_of_the_paper(policy):
     """E[w^2] is exact, too, where the log was drawn as in eq. 5."""
     draw, own = DRAWS["dilute"](), DRAWS[policy]()
     batch, p = possible(draw)
     batch.distributions[:] = [Mixture.dilute(range(K), [0, 1], 0.4)] * len(p)  # the two best of SCORES
-    logged = logged_propensities(batch)
-    np.testing.assert_allclose(logged.propensity, p)
+    np.testing.assert_allclose(batch.propensity, p)
     policy = [own] * len(p)
     pi = inclusion_of_all(policy, K)
-    for weights in (set_weights(batch, logged, policy), linear_weights(batch, logged, pi)):
+    for weights in (set_weights(batch, policy), linear_weights(batch, pi)):
         np.testing.assert_allclose((p * weights.w) @ batch.shown, pi[0], atol=1e-9)
-        assert p @ weights.w**2 == pytest.approx(weights.square[0])
+        assert p @ weights.w**2 == pytest.approx(weights.mean_square[0])
 
 
 @pytest.fixture(scope="module")
@@ -199,8 +202,7 @@ def test_a_log_asks_the_rule_again(stream, tmp_path, m, ending):
     labels = summarize(log, labels=sorted(names)).label_set
     assert [str(name) for name in labels.all()] == sorted(names)
     (batch,) = batches(log, labels)
-    logged = logged_propensities(batch)
-    np.testing.assert_allclose(logged.by_rule, [d.propensity for d in made], rtol=1e-12)
+    np.testing.assert_allclose(batch.rule_propensity, [d.propensity for d in made], rtol=1e-12)
 
 
 @pytest.mark.slow
@@ -239,7 +241,7 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
     loaded = sa.load(tmp_path / "model.npz")
     policy = PolicyRunner(Policy("draws", learner=loaded, rule="own"), summary)
     batch = take(next(batches(log, summary.label_set)), range(50))
-    draws = policy.choose(batch, policy.scores(batch))
+    draws = policy.distributions(batch, policy.scores(batch))
     for i, one in enumerate(batch.records):
         for turn in range(3):
             at = loaded.cursor()  # the learner's own clock does not move
@@ -314,13 +316,11 @@ def test_intervals_cover_the_truth_where_a_rule_drew():
             [None] * rows, hit * 1.0, shown, top, every[context], unknown,
             [logging[c] for c in context],
         )  # fmt: skip
-        logged = logged_propensities(batch)
         for name, policy in policies.items():
             pi = inclusion_of_all(policy, k)
             truth = float((pi * world.p).sum(axis=1)[context].mean())
             estimator = HitRateEstimator(one_set=name != "draws")
-            weights = policy_weights(batch, logged, [policy[c] for c in context])
-            estimator.add(batch, logged, weights, world.guess[context])
+            estimator.add(weigh_rows(batch, [policy[c] for c in context]), world.guess[context])
             for e in estimator.estimates():
                 if not e.problem:
                     found.setdefault((name, e.name), []).append(e.low <= truth <= e.high)

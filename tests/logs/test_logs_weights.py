@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -10,22 +11,20 @@ from logged import World, draws_of, mask
 
 from superarm.explore import Mixture
 from superarm.logs.batches import LogBatch, take
-from superarm.logs.evaluation import HitRateEstimator
-from superarm.logs.hit_rates import MIN_ROWS, HitRateSums
+from superarm.logs.diagnostics import excess_of_top_labels
+from superarm.logs.hit_rates import MIN_ROWS, HitRateEstimator, HitRateSums
 from superarm.logs.weights import (
     inclusion_of_all,
     linear_weights,
-    logged_propensities,
-    policy_weights,
     set_weights,
+    weigh_rows,
 )
 
 
 def judged(batch, draws):
     """All estimates of a policy that shows one set for a row, and of which nothing is expected."""
     estimator = HitRateEstimator(one_set=True)
-    logged = logged_propensities(batch)
-    estimator.add(batch, logged, policy_weights(batch, logged, draws), np.zeros(batch.shown.shape))
+    estimator.add(weigh_rows(batch, draws), np.zeros(batch.shown.shape))
     return estimator
 
 
@@ -57,58 +56,55 @@ def test_weights_are_unbiased_by_enumeration(k, m, gamma, gamma_b, few):
     n = len(eligible)
     for top in (eligible[:m], eligible[-m:]):
         batch = every_set(k, m, top, gamma, eligible)
-        logged = logged_propensities(batch)
-        p = logged.by_rule
+        p = batch.rule_propensity
         assert p.sum() == pytest.approx(1.0)
-        assert p @ logged.excess == pytest.approx(0.0)
+        assert p @ excess_of_top_labels(batch) == pytest.approx(0.0)
         for size in range(1, n):
             for own in combinations(eligible, size):
                 policy = draws_of(np.tile(np.isin(np.arange(k), own), (len(p), 1)), gamma_b, eligible)
                 pi = inclusion_of_all(policy, k)
                 target = pi[0]
-                linear = linear_weights(batch, logged, pi)
+                linear = linear_weights(batch, pi)
                 np.testing.assert_allclose((p * linear.w) @ batch.shown, target, atol=1e-9)
                 assert p @ linear.w == pytest.approx(target.sum() / m)
-                assert p @ linear.w**2 == pytest.approx(linear.square[0])
+                assert p @ linear.w**2 == pytest.approx(linear.mean_square[0])
                 if size == m:
-                    whole = set_weights(batch, logged, policy)
+                    whole = set_weights(batch, policy)
                     np.testing.assert_allclose((p * whole.w) @ batch.shown, target, atol=1e-9)
                     assert p @ whole.w == pytest.approx(1.0)
-                    assert p @ whole.w**2 == pytest.approx(whole.square[0])
+                    assert p @ whole.w**2 == pytest.approx(whole.mean_square[0])
                 else:
-                    assert np.isnan(set_weights(batch, logged, policy).w).all()
+                    assert np.isnan(set_weights(batch, policy).w).all()
 
 
 @pytest.mark.parametrize(("k", "m"), [(5, 2), (4, 3), (4, 1)])
 def test_linear_weights_need_no_design_where_every_set_has_a_known_chance(k, m):
     batch = every_set(k, m, [])
     p = np.random.default_rng(0).dirichlet(np.ones(len(batch)))  # drawn in some other way
-    batch.propensity[:] = p
-    logged = logged_propensities(batch)
+    batch.logged_propensity[:] = p
     for size in (1, 2, 3):
         for own in combinations(range(k), size):
             pi = np.tile(np.isin(np.arange(k), own), (len(p), 1)) * 1.0
-            w = linear_weights(batch, logged, pi)
+            w = linear_weights(batch, pi)
             np.testing.assert_allclose((p * w.w) @ batch.shown, pi[0], atol=1e-9)
-            assert np.isnan(w.square).all()
+            assert np.isnan(w.mean_square).all()
 
 
 def test_a_row_that_showed_everything_answers_for_everything_alone():
     batch = every_set(4, 2, [1, 2], 0.5, [1, 2])
-    logged = logged_propensities(batch)
-    assert logged.by_rule.tolist() == [1.0]
+    assert batch.rule_propensity.tolist() == [1.0]
     whole, half = (np.isin(np.arange(4), own)[None] * 1.0 for own in ([1, 2], [1]))
-    assert linear_weights(batch, logged, whole).w.tolist() == [1.0]
-    assert np.isnan(linear_weights(batch, logged, half).w).all()
-    assert set_weights(batch, logged, [Mixture.certain([1, 2], [1, 2])]).w.tolist() == [1.0]
+    assert linear_weights(batch, whole).w.tolist() == [1.0]
+    assert np.isnan(linear_weights(batch, half).w).all()
+    assert set_weights(batch, [Mixture.certain([1, 2], [1, 2])]).w.tolist() == [1.0]
     assert Mixture.dilute([1, 2], [1, 2], 0.3).inclusion().tolist() == [1.0, 1.0]
 
 
 def test_nothing_is_known_without_odds():
     batch = every_set(4, 2, [0, 1])
-    logged, policy = logged_propensities(batch), draws_of(batch.shown)
-    assert np.isnan(linear_weights(batch, logged, batch.shown * 1.0).w).all()
-    assert np.isnan(set_weights(batch, logged, policy).w).all()
+    policy = draws_of(batch.shown)
+    assert np.isnan(linear_weights(batch, batch.shown * 1.0).w).all()
+    assert np.isnan(set_weights(batch, policy).w).all()
     estimator = judged(batch, policy)
     assert {e.problem for e in estimator.estimates()} == {"the log does not say how probable its sets were"}
 
@@ -144,9 +140,8 @@ def test_intervals_cover_the_truth(k, m, gamma, rows, nothing):
     found: dict[tuple[str, str], list[tuple[bool, float]]] = {}
     every, contexts = world.every_set()  # each row is one of these: they are weighted once
     number = {row: i for i, row in enumerate(zip(contexts, every.sets, strict=True))}
-    logged = logged_propensities(every)
-    weights = {
-        name: policy_weights(every, logged, [world.draws(sets, gamma_b)[c] for c in contexts])
+    weighted = {
+        name: weigh_rows(every, [world.draws(sets, gamma_b)[c] for c in contexts])
         for name, (sets, gamma_b) in policies.items()
     }
     for run in range(RUNS):
@@ -155,7 +150,7 @@ def test_intervals_cover_the_truth(k, m, gamma, rows, nothing):
         for name, (sets, gamma_b) in policies.items():
             truth = world.truth(sets, gamma_b)
             estimator = HitRateEstimator(one_set=gamma_b is None)
-            estimator.add(batch, take(logged, at), take(weights[name], at), world.guess[context])
+            estimator.add(take(weighted[name], at)._replace(hit=batch.hit), world.guess[context])
             for e in estimator.estimates():
                 if not e.problem:
                     found.setdefault((name, e.name), []).append((e.low <= truth <= e.high, e.value - truth))
@@ -198,12 +193,11 @@ def test_few_hits_are_no_evidence():
 def test_wrong_odds_show_in_the_mean_weight(factor, message):
     world = World.make(4, 1, 0.5, 0.0, seed=1)
     batch, context = world.log(4000, np.random.default_rng(0))
-    logged = logged_propensities(batch)
-    wrong = logged._replace(propensity=np.minimum(logged.propensity * factor, 1.0))
+    wrong = replace(batch, logged_propensity=np.minimum(batch.propensity * factor, 1.0))
     sums, q = HitRateSums("set"), np.zeros(4000)
     policy = draws_of(mask(world.order[context, :1], 4))
     known = np.ones(4000, bool)
-    sums.add(set_weights(batch, wrong, policy), batch.hit, q, q, q, np.ones(4000), known)
+    sums.add(batch.hit, set_weights(wrong, policy), has_propensity=known, q_policy=q, q_logged=q, predicted=q)
     assert all(message in e.problem for e in sums.estimates())
 
 
@@ -213,7 +207,8 @@ def test_rows_that_cannot_answer_widen_the_interval():
     batch, context = world.log(4000, np.random.default_rng(0))
     policy = draws_of(mask(world.order[context, :1], 4))
     whole = judged(batch, policy).estimates()
-    batch.distributions[:400] = [None] * 400
+    unknown: list[None] = [None] * 1600
+    batch = replace(batch, distributions=unknown[:400] + batch.distributions[400:])
     for before, e in zip(whole, judged(batch, policy).estimates(), strict=True):
         assert not e.problem
         assert e.unsupported == pytest.approx(0.1)
@@ -221,13 +216,13 @@ def test_rows_that_cannot_answer_widen_the_interval():
         assert e.low < 0.9 * before.value < before.value + 0.1 * (1 - before.value) < e.high
         assert e.low <= e.value <= e.high
         assert e.width > 0.1
-    batch.distributions[:1600] = [None] * 1600
+    batch = replace(batch, distributions=unknown + batch.distributions[1600:])
     wanted = "40% of 4,000 rows do not say how probable their set was; at most 33% may"
     assert {e.problem for e in judged(batch, policy).estimates()} == {wanted}
 
 
 def test_a_hit_rate_is_told_between_0_and_1_and_an_interval_that_is_cut_is_no_sharper():
-    from superarm.logs.hit_rates import Estimate, best_of
+    from superarm.logs.estimates import Estimate, best_of
 
     fields = {"rows": 100, "n_eff": 100.0, "max_weight": 1.0, "overlap": 1.0, "mean_weight": 1.0}
     cut = Estimate("pi", 1.02, 0.89, 1.0, **fields)
@@ -237,7 +232,7 @@ def test_a_hit_rate_is_told_between_0_and_1_and_an_interval_that_is_cut_is_no_sh
 
 
 def test_an_estimate_with_a_problem_gives_no_number():
-    from superarm.logs.hit_rates import Estimate, RequiredData
+    from superarm.logs.estimates import Estimate, RequiredData
     from superarm.logs.results import Evaluation, PolicyResult
 
     fields = {"rows": 100, "n_eff": 9.0, "max_weight": 1.0, "overlap": 1.0, "mean_weight": 1.0}

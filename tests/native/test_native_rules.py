@@ -208,7 +208,7 @@ def test_choosing_moves_nothing_and_what_moves_is_written_down(name: str) -> Non
         # all that moves a rule is in the record
         numbers = rule.draw_log_from(made.rule)
         other.round = made.round + 1
-        other.advance(numbers, np.array([0, len(numbers)]), 0, 1)
+        other.advance(numbers)
         assert cursor == one.cursor() == other.cursor()
         if t % 2:
             for core, decision in ((one, live), (other, made)):

@@ -86,7 +86,7 @@ def test_rows_with_one_part_have_no_gates() -> None:
         learner = sa.SetLogit(n_labels=K, n_features=part.shape[1], set_size=2)
         learner.run(part, y)
         assert learner.core.part_gates.k == 0
-        assert PartGates(0).state()["gates"].size == 0
+        assert PartGates(0, None).state()["gates"].size == 0
 
 
 @pytest.mark.parametrize("noise", ["dense", "sparse"])

@@ -100,7 +100,7 @@ def learn(
 
     check_output(log, "learn", force=force, option="--log", inputs=[model, decisions, answers])
     columns: dict[str, str] = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}
-    with progress_bar(None, "decisions", progress=not as_json) as tick:
+    with progress_bar(None, "answers", progress=not as_json) as tick:
         result = learn_file(model, decisions, answers, log=log, progress=tick, **columns)
     if as_json:
         print_json({"model": str(model), **asdict(result)})

@@ -102,7 +102,7 @@ def evaluate(
     if figure is not None:
         require_extra("plots")
     check_output(figure, "evaluate", force=force, option="--figure", endings=FIGURES)
-    drawing_rules = _rules(rule, gamma, draw, grid)
+    rules = _rules(rule, gamma, draw, grid)
     models = {str(path): load(path) for path in model or []}
     if models and (reading.kinds or reading.columns is not None):
         got = ", ".join(reading.kinds) or str(reading.columns)
@@ -117,8 +117,8 @@ def evaluate(
         labels=_labels(labels, first_model),
         n_features=None if first_model is None else first_model.n_features,
     )
-    sizes = _values("--set-size", set_size, int, grid)
-    coverages = _values("--coverage", coverage, float, grid)
+    sizes = _numbers("--set-size", set_size, int, grid)
+    coverages = _numbers("--coverage", coverage, float, grid)
     other_policies = {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities}
     _check_coverage(coverage, other_policies | {"--gamma": gamma, "--rule": rule, "--draw": draw})
     with progress_bar(summary.rows * (1 + passes * len(learner or [])), progress=not as_json) as tick:
@@ -127,17 +127,11 @@ def evaluate(
             assert split is not None
             learners[spec] = summary.make_learner(spec, split.seed, sizes[-1])
             train(source, learners[spec], summary, passes=passes, **split._asdict(), progress=tick)
-        rankings: list[dict[str, Any]] = [
-            {"name": name, "learner": trained, "coverage": level}
-            for name, trained in learners.items()
-            for level in coverages
-        ]
-        rankings += [{"name": text, "scores": split_commas(text)} for text in scores or []]
-        rankings += [{"name": text, "probabilities": split_commas(text)} for text in probabilities or []]
-        policies = _policies(rankings, fixed or [], sizes, summary.set_size, drawing_rules)
-        held_out = {"holdout": None} if split is None else split._asdict()
-        judged = {**held_out, "with_propensity": with_propensity, "group": group}
-        evaluation = evaluate_policies(source, policies, summary, **judged, progress=tick)
+        other_rankings = {"scores": scores, "probabilities": probabilities, "fixed": fixed}
+        policies = _policies(learners, other_rankings, sizes, summary.set_size, rules, coverages)
+        rows: dict[str, Any] = {"holdout": None} if split is None else split._asdict()
+        rows["with_propensity"] = with_propensity
+        evaluation = evaluate_policies(source, policies, summary, **rows, group=group, progress=tick)
     if as_json:
         print_json({"logs": [str(path) for path in log], **_as_json(evaluation)})
     else:
@@ -198,7 +192,7 @@ def _split(
     return splits.pop() if splits else wanted
 
 
-def _values(option: str, text: str | None, kind: type[T], grid: bool) -> list[T | None]:
+def _numbers(option: str, text: str | None, kind: type[T], grid: bool) -> list[T | None]:
     """The numbers of an option; ``None`` if it is left out."""
     if text is None:
         return [None]
@@ -220,22 +214,31 @@ def _check_coverage(coverage: str | None, others: dict[str, object]) -> None:
 
 
 def _policies(
-    rankings: list[dict[str, Any]],
-    fixed: list[str],
+    learners: dict[str, Learner],
+    other_rankings: dict[str, list[str] | None],
     sizes: list[int | None],
-    usual: int,
+    usual_size: int,
     rules: list[Rule | Literal["own"] | None],
+    coverages: list[float | None],
 ) -> list[Policy]:
-    """All combinations; those that are no learner's show ``usual`` labels if nothing else is said."""
+    """All combinations; by scores and probabilities they show ``usual_size`` labels if nothing else is said."""
     from superarm.logs import Policy
 
     policies = [
-        Policy(**ranking, set_size=size or (None if "learner" in ranking else usual), rule=rule)
-        for ranking in rankings
+        Policy(name, learner=learner, set_size=size, rule=rule, coverage=coverage)
+        for name, learner in learners.items()
+        for coverage in coverages
         for size in sizes
         for rule in rules
     ]
-    policies += [Policy(text, fixed=split_commas(text), rule=rule) for text in fixed for rule in rules]
+    for kind, texts in other_rankings.items():
+        for text in texts or []:
+            names = split_commas(text)
+            policies += [
+                Policy(text, **{kind: names}, set_size=size, rule=rule)  # type: ignore[arg-type]
+                for size in ([None] if kind == "fixed" else [size or usual_size for size in sizes])
+                for rule in rules
+            ]
     if not policies:
         raise InvalidInput("no policy: give --model, --learner, --scores, --probabilities or --fixed")
     return policies
@@ -253,7 +256,7 @@ def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[R
     if own:
         return ["own"]
     if text is None:
-        shares = _values("--gamma", gamma, float, grid)
+        shares = _numbers("--gamma", gamma, float, grid)
         return [None if share is None else Dilute(gamma=share) for share in shares]
     if is_file_spec(text):
         return [make_rule(text, "--rule", "evaluate")]

@@ -1,6 +1,7 @@
 """Decisions: what was shown, with what probability; one, many, and the record of logs."""
 
-from superarm.decisions.decision import COLUMNS, FORMAT, LOG_FORMAT, Decision, Record
+from superarm.decisions.decision import FORMAT, Decision
 from superarm.decisions.decisions import Decisions
+from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
 
 __all__ = ["COLUMNS", "FORMAT", "LOG_FORMAT", "Decision", "Decisions", "Record"]

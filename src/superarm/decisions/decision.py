@@ -1,22 +1,18 @@
-"""Decision: what was shown, with what probability, and all that its update needs.
-
-`Decision.to_dict` is what the service's journal keeps, and `Record`, a
-Decision with its answer, is a row of a log.
-"""
+"""Decision: what was shown, with what probability, and all that its update needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from math import exp, isnan, log, nan
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from superarm._html import first_few, key_value_table, label_chips
+from superarm._types import Array
 from superarm.data.cells import is_named_row, json_row
 from superarm.data.labels import Label, Labels
-from superarm.data.rows import Row, as_row, row_from_json, row_to_json
+from superarm.data.rows import as_row, row_from_json, row_to_json
 from superarm.errors import InvalidInput
 from superarm.native.core import DecisionBase
 from superarm.native.stateless_rules import log_order_probability
@@ -24,11 +20,23 @@ from superarm.native.stateless_rules import log_order_probability
 if TYPE_CHECKING:
     from superarm.explore import Rule
 
-__all__ = ["COLUMNS", "FORMAT", "LOG_FORMAT", "Decision", "Label", "Record"]
+__all__ = ["FORMAT", "Decision", "Label", "LabelSets"]
 
 
 FORMAT = 2  # of to_dict; raised when its meaning changes
-LOG_FORMAT = 1  # of the columns of a log
+
+
+class LabelSets(NamedTuple):
+    """The three sets of a decision: tuples of labels, or arrays of their numbers."""
+
+    labels: Any  # the shown ones, best first
+    drawn: Any  # the same in the order of the draw
+    top: Any
+
+    @classmethod
+    def split(cls, flat: Array, size: int) -> LabelSets:
+        """Return the sets that lie one after the other in ``flat``; ``size`` labels are shown."""
+        return cls(flat[:size], flat[size : 2 * size], flat[2 * size :])
 
 
 class Decision(DecisionBase):
@@ -73,8 +81,8 @@ class Decision(DecisionBase):
 
         Args:
             x: the row, as people see it.
-            sets: label numbers, an array: shown best first, as drawn, the top set; or a tuple of three
-                tuples of labels, where ``label_set`` is ``None``.
+            sets: label numbers, an array of all `LabelSets` one after the other; or where ``label_set`` is ``None``,
+                the three of them, as tuples of labels.
             size: how many are shown.
             eligible: an increasing array of numbers, or a tuple of labels; ``None`` for all.
             log_propensity: log of the probability of the set.
@@ -88,7 +96,8 @@ class Decision(DecisionBase):
         """
         decision = cls.__new__(cls)
         decision.x, decision.row = x, row
-        decision.sets, decision.size, decision._eligible = sets, size, eligible
+        decision.sets = LabelSets(*sets) if label_set is None else sets
+        decision.size, decision._eligible = size, eligible
         decision.log_propensity, decision.n_labels = log_propensity, n_labels
         decision._rule, decision.draw_log, decision.learnt_by = rule, draw_log, ()
         decision.round, decision.learner, decision.label_set = round, learner, label_set
@@ -154,31 +163,29 @@ class Decision(DecisionBase):
             rule=rule,
         )
 
-    def _set(self, number: int) -> list[Label]:
-        """Return set ``number``: 0 is the shown one, 1 the same as drawn, 2 the top set."""
-        if self.label_set is None:
-            return list(self.sets[number])
-        numbers = self.sets[number * self.size : None if number == 2 else (number + 1) * self.size]
-        labels: list[Label] = self.label_set.decode(numbers)
-        return labels
+    @property
+    def _sets(self) -> LabelSets:
+        """Its sets: of labels where ``label_set`` is ``None``, else of numbers."""
+        return LabelSets.split(self.sets, self.size) if isinstance(self.sets, np.ndarray) else self.sets
+
+    def _decoded(self, labels: Any) -> list[Label]:
+        return list(labels) if self.label_set is None else self.label_set.decode(labels)
 
     @property
     def labels(self) -> list[Label]:
-        return self._set(0)
+        return self._decoded(self._sets.labels)
 
     @property
     def drawn(self) -> list[Label]:
-        return self._set(1)
+        return self._decoded(self._sets.drawn)
 
     @property
     def top(self) -> list[Label]:
-        return self._set(2)
+        return self._decoded(self._sets.top)
 
     @property
     def eligible(self) -> list[Label] | None:
-        if self._eligible is None:
-            return None
-        return list(self._eligible if self.label_set is None else self.label_set.decode(self._eligible))
+        return None if self._eligible is None else self._decoded(self._eligible)
 
     @property
     def candidates(self) -> Sequence[Label] | None:
@@ -302,91 +309,3 @@ def _none_if_nan(value: float) -> float | None:
 def nan_if_none(value: float | None) -> float:
     """Return a number, NaN where it is not known."""
     return nan if value is None else float(value)
-
-
-# ---------------------------------------------------------------- with its answer
-
-# The columns of a log, in this order. Everything but the features and the labels may be missing.
-COLUMNS = (
-    "format",
-    "id",
-    "time",
-    "x",
-    "x_indices",
-    "x_values",
-    "labels",
-    "drawn",
-    "top",
-    "eligible",
-    "set_size",
-    "gamma",
-    "propensity",
-    "ordered_propensity",
-    "rule",
-    "hit",
-    "label",
-    "learner",
-    "context",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A decision and what came of it: one row of a log.
-
-    Attributes:
-        decision: what was shown.
-        hit: whether the right label was among them; ``None`` if no outcome is known.
-        label: the right label, where the world named it.
-        id, time, context: details of the writer's; nothing computes with them.
-        row_number: the row's number in its file, from 0, bad rows included.
-        extra_columns: other columns of the row that were asked for; they are not written.
-    """
-
-    decision: Decision
-    hit: bool | None = None
-    label: Label | None = None
-    id: str | None = None
-    time: Any = None
-    context: str | None = None
-    row_number: int = 0
-    extra_columns: Mapping[str, Any] | None = None
-
-    @classmethod
-    def from_decision(
-        cls, decision: Decision, *, hit: bool | None = None, label: Label | None = None, **details: Any
-    ) -> Record:
-        """Return the record of a decision with its ``hit`` or ``label``; ``details`` are id, time and context."""
-        if hit is None and label is not None:
-            hit = label in decision.labels
-        if hit is not None and hit not in (0, 1):  # NumPy's numbers and booleans are as good
-            raise InvalidInput.must("hit", "Record", "True or False", hit)
-        return cls(decision, None if hit is None else bool(hit), label, **details)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready value for each of `COLUMNS`, in their order."""
-        decision, x = self.decision, self.decision.x
-        sparse = isinstance(x, Row)
-        dense = x.dense if sparse else x
-        return {
-            "format": LOG_FORMAT,
-            "id": self.id,
-            "time": self.time,
-            "x": x if x is None or isinstance(x, dict) else dense.tolist() if len(dense) else None,
-            "x_indices": x.indices.tolist() if sparse else None,
-            "x_values": x.values.tolist() if sparse else None,
-            "labels": decision.labels,
-            "drawn": decision.drawn,
-            "top": decision.top or None,
-            "eligible": decision.eligible,
-            "set_size": decision.set_size,
-            "gamma": decision.gamma,
-            # a probability too small for a float is unknown, not zero
-            "propensity": decision.propensity or None,
-            "ordered_propensity": decision.ordered_propensity or None,
-            "rule": decision.rule,
-            "hit": self.hit,
-            "label": self.label,
-            "learner": decision.learner,
-            "context": self.context,
-        }

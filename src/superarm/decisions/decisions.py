@@ -13,7 +13,7 @@ from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.data.labels import Labels
 from superarm.data.rows import Row, Rows, as_rows, stack, take_segments
-from superarm.decisions.decision import Decision
+from superarm.decisions.decision import Decision, LabelSets
 from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
@@ -22,18 +22,22 @@ if TYPE_CHECKING:
     from superarm.explore import Rule
 
 
-SETS = ("labels", "drawn", "top")
-
-
 class DrawnSets(NamedTuple):
     """The sets of many decisions, as compiled code has them. Row i is flat[starts[i] : starts[i + 1]], and so on."""
 
-    flat: Array  # label numbers: shown best first, as drawn, top; one row after the other
+    flat: Array  # label numbers: the `LabelSets` of each row, one after the other
     starts: Array
     sizes: Array  # how many each shows
     log_probs: Array  # logarithms of the probabilities of the sets
     draw_logs: Array  # what the rule wrote down
     draw_log_starts: Array
+
+    def spans(self, name: str) -> tuple[Array, Array]:
+        """Return where the labels, drawn or top of each row begin in ``flat``, and how many there are."""
+        first, sizes = self.starts[:-1], self.sizes
+        if name == "top":
+            return first + 2 * sizes, np.diff(self.starts) - 2 * sizes
+        return first + sizes * (name == "drawn"), sizes
 
     def take(self, rows: Array) -> DrawnSets:
         """Return some of the rows, by their numbers."""
@@ -178,28 +182,24 @@ class Decisions:
 
     # ------------------------------------------------------------ columns
 
-    def _sets(self, which: int) -> Any:
-        flat, starts, sizes = self.draws.flat, self.draws.starts, self.draws.sizes
-        tops = np.diff(starts) - 2 * sizes
-        lengths = tops if which == 2 else sizes
-        if not len(sizes) or ((sizes == sizes[0]).all() and (tops == tops[0]).all()):
-            m, top = (int(sizes[0]), int(tops[0])) if len(sizes) else (0, 0)
-            table = flat.reshape(len(sizes), 2 * m + top)
-            return self.label_set.decode_array(table[:, which * m : which * m + (top if which == 2 else m)])
-        first = starts[:-1] + which * sizes
+    def _sets(self, name: str) -> Any:
+        """Return the labels, drawn or top of every row: a matrix where all rows have as many of each."""
+        flat, (first, lengths) = self.draws.flat, self.draws.spans(name)
+        if all((n == n[:1]).all() for n in (self.draws.sizes, np.diff(self.draws.starts))):
+            return self.label_set.decode_array(flat[first[:, None] + np.arange(lengths.max(initial=0))])
         return [self.label_set.decode_array(flat[a : a + n]) for a, n in zip(first, lengths, strict=True)]
 
     @property
     def labels(self) -> Any:
-        return self._sets(0)
+        return self._sets("labels")
 
     @property
     def drawn(self) -> Any:
-        return self._sets(1)
+        return self._sets("drawn")
 
     @property
     def top(self) -> Any:
-        return self._sets(2)
+        return self._sets("top")
 
     @property
     def sizes(self) -> Array:
@@ -234,7 +234,7 @@ class Decisions:
         named = all(type(label) is str for label in self.label_set.all()[:1])
         lists = pl.List(pl.String if self.label_set.names is not None and named else pl.Int64)
         columns: dict[str, Any] = {"round": self.round, "learner": [self.learner] * n}
-        for name in SETS:
+        for name in LabelSets._fields:
             cells = [part.tolist() for part in getattr(self, name)]
             columns[name] = pl.Series(name, cells, dtype=lists)
         eligible = (
@@ -267,38 +267,18 @@ class Decisions:
     def from_frame(cls, frame: polars.DataFrame, label_set: Labels) -> Decisions:
         """Return the Decisions that `to_frame` gave as ``frame``; ``label_set`` has the labels of their learner."""
         owner = "Decisions.from_frame"
-        if not hasattr(frame, "get_column"):
-            raise InvalidInput.must(
-                "frame", owner, "a Polars frame, as to_frame gave", type(frame).__module__
-            )
-        needed = ("round", "learner", *SETS, "log_propensity", "draw_log")
-        missing = [name for name in needed if name not in frame.columns]
-        if not {"x", "x_indices"} & set(frame.columns):
-            missing.append("x")
-        learners = frame["learner"].unique().to_list() if "learner" in frame.columns else []
-        if missing or frame.is_empty() or len(learners) != 1:
-            wanted = "what to_frame gave, of one learner"
-            raise InvalidInput.must(
-                "frame", owner, wanted, Description(f"no {', '.join(missing)}") if missing else learners
-            )
+        learner = _learner_of(frame, owner)
         number = {label: i for i, label in enumerate(label_set.all())}
         try:
             sets = [
                 np.array([number[label] for cell in cells for label in cell], np.intp)
-                for cells in zip(*(frame[name].to_list() for name in SETS), strict=True)
+                for cells in zip(*(frame[name].to_list() for name in LabelSets._fields), strict=True)
             ]
         except KeyError as error:
             raise InvalidInput.must("labels", owner, "known labels", error.args[0]) from error
         for shown, drawn in zip(frame["labels"].to_list(), frame["drawn"].to_list(), strict=True):
             if set(shown) != set(drawn) or len(shown) != len(drawn):
                 raise InvalidInput.must("drawn", owner, f"{shown} in the order of the draw", drawn)
-        cells = frame["eligible"].to_list() if "eligible" in frame.columns else [None]
-        eligible = None
-        if any(cell is not None for cell in cells):
-            everything = np.arange(len(label_set))
-            eligible = EligibleLabels.by_row(
-                [everything if c is None else np.sort(label_set.numbers(c, "eligible", owner)) for c in cells]
-            )
         return cls(
             rows=_rows(frame),
             draws=DrawnSets.from_lists(
@@ -307,10 +287,10 @@ class Decisions:
                 frame["log_propensity"].to_numpy(),
                 [np.array(cell, np.float64) for cell in frame["draw_log"].to_list()],
             ),
-            eligible=eligible,
+            eligible=_eligible(frame, label_set, owner),
             rule=None,
             rounds=frame["round"].to_numpy().astype(np.int64),
-            learner=learners[0],
+            learner=learner,
             label_set=label_set,
         )
 
@@ -320,6 +300,34 @@ class Decisions:
         least = sizes.min(initial=self.set_size)
         shown = f"{least}" if least == self.set_size else f"{least} to {self.set_size}"
         return f"Decisions({len(self)} x {shown} labels, {rounds})"
+
+
+def _learner_of(frame: Any, owner: str) -> str | None:
+    """Return the id of the one learner whose decisions a frame has; refuse what `to_frame` does not give."""
+    if not hasattr(frame, "get_column"):
+        raise InvalidInput.must("frame", owner, "a Polars frame, as to_frame gave", type(frame).__module__)
+    needed = ("round", "learner", *LabelSets._fields, "log_propensity", "draw_log")
+    missing = [name for name in needed if name not in frame.columns]
+    if not {"x", "x_indices"} & set(frame.columns):
+        missing.append("x")
+    learners = frame["learner"].unique().to_list() if "learner" in frame.columns else []
+    if missing or frame.is_empty() or len(learners) != 1:
+        wanted = "what to_frame gave, of one learner"
+        got = Description(f"no {', '.join(missing)}") if missing else learners
+        raise InvalidInput.must("frame", owner, wanted, got)
+    learner: str | None = learners[0]
+    return learner
+
+
+def _eligible(frame: polars.DataFrame, label_set: Labels, owner: str) -> EligibleLabels | None:
+    """Return the labels that could be shown, row by row; ``None`` where all could."""
+    cells = frame["eligible"].to_list() if "eligible" in frame.columns else [None]
+    if all(cell is None for cell in cells):
+        return None
+    everything = np.arange(len(label_set))
+    return EligibleLabels.by_row(
+        [everything if c is None else np.sort(label_set.numbers(c, "eligible", owner)) for c in cells]
+    )
 
 
 def _rows(frame: polars.DataFrame) -> Rows:

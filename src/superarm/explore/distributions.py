@@ -103,9 +103,9 @@ class SetDistribution(ABC):
         """Return the probability that it is shown, for each eligible label."""
         return np.diagonal(self.pair_inclusion()).copy()
 
-    def inclusion_given_top(self) -> Array:
-        """Return the inclusion probabilities given the recorded top set; another one was possible only with ties."""
-        return self.inclusion()
+    def mean_over_ties(self, values: Array) -> Array:
+        """Return the mean of ``values`` over the labels that are tied with it, for each eligible label."""
+        return values
 
     def solve(self, pi: Array) -> Array:
         """Return z with G z = pi, for a vector over the eligible labels; NaN where there is none."""
@@ -211,11 +211,8 @@ class Mixture(SetDistribution):
         return self.dilute_share * exp(by_overlap[len(labels & self.top)])
 
     def inclusion(self) -> Array:
-        if not self.ties:
-            return self.inclusion_given_top()
-        return np.asarray(self._blocks.inclusion[self._blocks.block])
-
-    def inclusion_given_top(self) -> Array:
+        if self.ties:
+            return np.asarray(self._blocks.inclusion[self._blocks.block])
         inside, outside = self.dilute_share * self._dilute.inclusion if self.dilute_share else (0.0, 0.0)
         pi = np.full(len(self.eligible), outside)
         if inside != outside:
@@ -223,6 +220,12 @@ class Mixture(SetDistribution):
         for labels, probability in self.sets.items():
             pi[self._positions(labels)] += probability
         return pi
+
+    def mean_over_ties(self, values: Array) -> Array:
+        if not self.ties:
+            return values
+        block = self._blocks.block  # of tied labels, or of some that are always shown together
+        return np.asarray((np.bincount(block, values) / np.maximum(np.bincount(block), 1))[block])
 
     def pair_inclusion(self) -> Array:
         return self._blocks.matrix()

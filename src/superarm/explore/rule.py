@@ -272,13 +272,13 @@ class Rule(Parametrised, ABC):
         if rows is not None and len(rows) != len(s):
             raise self.invalid("x", f"{len(s)} rows, as scores has", len(rows))
         cursor, start = core.cursor(), core.round
-        done, *draws = loops.decide_many(core, Rows(s), EligibleLabels(numbers), m, cursor)
+        done, draws = loops.decide_many(core, Rows(s), EligibleLabels(numbers), m, cursor)
         if done < len(s):
             raise core.rule.take_error()
         core.move_to(cursor)
         return Decisions(
             rows=rows,
-            draws=DrawnSets(*draws),
+            draws=DrawnSets(**draws),
             eligible=None if numbers is core.all_labels else EligibleLabels(numbers),
             rule=self,
             rounds=np.arange(start, start + len(s)),
@@ -330,8 +330,7 @@ class Rule(Parametrised, ABC):
         sets = (decision.labels, decision.drawn, decision.top)
         numbers = np.concatenate([core.label_set.numbers(part, "labels", owner) for part in sets])
         row = np.zeros(core.k, np.float32)
-        core.update(decision, row, core.all_labels, numbers, log, bit, -1, None)
-        core.answered.add(decision.round)
+        core.update(decision, row, core.all_labels, numbers, log, hit=bit, label=-1, likelihood=None)
         self.report_problem(core.rule)
 
     def _decide(self, core: Any, s: Array, x: Any, eligible: Array, m: int, cursor: Cursor | None) -> Any:

@@ -17,7 +17,7 @@ from superarm.decisions.decision import nan_if_none
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.events import TIMEOUT, DecisionBody, Event
 from superarm.learners import Learner
-from superarm.learners.feedback import update_error
+from superarm.learners.failures import update_error
 
 
 def draw_log(learner: Learner, body: DecisionBody) -> Array:
@@ -35,9 +35,9 @@ def label_number(learner: Learner, label: str | None) -> int:
 def take_decision(learner: Learner, decision: Event) -> None:
     """Move a learner as the decision did; InvalidInput if its row does not fit the rows before it."""
     _check_row(learner, decision)
-    core, log = learner.ensure_core(), draw_log(learner, decision.body)
+    core = learner.ensure_core()
     core.count_round(decision.body.round)
-    core.advance(draw_logs=log, draw_log_starts=np.array([0, len(log)]), first=0, last=1)
+    core.advance(draw_log(learner, decision.body))
 
 
 def learn_answer(learner: Learner, decision: Event, answer: Event, label: str | None) -> str | None:
@@ -72,7 +72,6 @@ def learn_answer(learner: Learner, decision: Event, answer: Event, label: str | 
         likelihood=None,
     )
     if status == 0:
-        core.answered.add(body.round)
         return None
     error = update_error(learner, status, row, body.round)
     if isinstance(error, SuperarmError):

@@ -207,8 +207,9 @@ class HitRateEstimate:
         if self._waiting:
             w, f = np.array(self._waiting).T
             none, unknown = np.zeros(len(w)), np.full(len(w), np.nan)
+            weights = ImportanceWeights(w, none + 1.0, unknown, unknown)
             self._sums.add(
-                ImportanceWeights(w, unknown, unknown), f, none, none, none, none + 1.0, ~np.isnan(w)
+                f, weights, has_propensity=~np.isnan(w), q_policy=none, q_logged=none, predicted=none
             )
             self._waiting.clear()
 

@@ -106,9 +106,6 @@ class LearnerBase(Parametrised):
         """Return whether it learns anything from a ``decision`` that another system made."""
         return self.learns_from_given
 
-    def on_labels_added(self, before: int) -> None:
-        """Set the arrays of the core that do not start at 0, for new labels from number ``before`` on."""
-
     def anneal(self, remaining: float, passes: int) -> None:
         """Shrink the steps, where training goes through a log several times.
 
@@ -250,7 +247,7 @@ class LearnerBase(Parametrised):
             self._set_size = self.n_labels
         if old is not None:
             self.core = self.rebuild_core(old)
-            self.on_labels_added(before)
+            self.core.on_labels_added(before)
 
     def use_columns(self, columns: Columns | dict[str, Any] | str | PathLike[str]) -> None:
         """Declare the columns of rows: before the first row, or the same with new ones at the end.
@@ -334,7 +331,8 @@ class LearnerBase(Parametrised):
     def rebuild_core(self, old: Core) -> Core:
         """Return a new core with room for more labels, or for a sparse part, that continues an old one."""
         core = self._new_core()
-        copy_state(old, core)
+        core.restore(core.state() | old.state())
+        core.restore_rounds(old.rounds())
         return core
 
     def core_for_cursor(self, cursor: Cursor) -> Core:
@@ -370,19 +368,6 @@ class LearnerBase(Parametrised):
             plain_dense_rows=layout.n_sparse == layout.n_numbers == 0 and not inputs.label_additions,
         )
         return core
-
-
-def copy_state(old: Core, new: Core, *, with_rule: bool = True) -> None:
-    """Copy what a core has learnt to one that may have room for more labels, or for a sparse part.
-
-    Args:
-        old: the core that has learnt.
-        new: the core that is to know the same.
-        with_rule: also copy what the rule has learnt; False where ``new`` has another rule.
-    """
-    learnt = {name: array for name, array in old.state().items() if with_rule or not name.startswith("rule.")}
-    new.restore(new.state() | learnt)
-    new.restore_rounds(old.rounds())
 
 
 def _is_default(value: Any, default: Any) -> bool:

@@ -202,6 +202,37 @@ class InputSchema:
             return np.zeros(layout.n_dense, np.float32)
         return Row(np.zeros(layout.n_dense) if layout.n_dense else None, ([], []), layout.n_sparse)
 
+    # ------------------------------------------------------------ runs
+
+    def _whole_numbers(self, parameter: str, wanted: str, values: Any) -> Array:
+        """Return values as an array of int64; those that are not whole are refused."""
+        try:
+            with np.errstate(invalid="ignore"):  # NaN is not whole
+                numbers = np.ascontiguousarray(values, np.int64)
+            whole = bool((numbers == np.asarray(values)).all())
+        except (TypeError, ValueError) as error:
+            raise self.invalid(parameter, wanted, values) from error
+        if not whole:
+            raise self.invalid(parameter, wanted, values)
+        return numbers
+
+    def check_run(self, n: int, y: Any, visit: Any, signed_sizes: Any) -> tuple[Array, Array]:
+        """Return label and row numbers, checked for compiled code; check ``signed_sizes``, which it fills."""
+        y = self._whole_numbers("y", "label numbers from 0 (run counts; it knows no names)", y)
+        visit = np.arange(n) if visit is None else self._whole_numbers("visit", "row numbers", visit)
+        k = self.label_set.count
+        if y.shape != (n,) or (n and not 0 <= y.min() <= y.max() < k):
+            raise self.invalid("y", f"{n} label numbers below n_labels = {k}", y)
+        if visit.ndim != 1 or (len(visit) and not 0 <= visit.min() <= visit.max() < n):
+            raise self.invalid("visit", f"row numbers below {n}", visit)
+        if signed_sizes is not None and not (
+            isinstance(signed_sizes, np.ndarray)
+            and (signed_sizes.dtype, signed_sizes.shape) == (np.intp, visit.shape)
+            and signed_sizes.flags.carray
+        ):
+            raise self.invalid("signed_sizes", f"a writable array of {len(visit)} intp numbers", signed_sizes)
+        return y, visit
+
     # ------------------------------------------------------------ rows with names
 
     def _is_matrix(self, X: Any) -> bool:

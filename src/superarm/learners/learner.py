@@ -1,8 +1,9 @@
 """Learner: deciding, learning and predicting, one by one and many at once. Its parts:
 
 inputs (inputs.py): what rows and labels mean; rule (superarm.explore): how sets are chosen; core (superarm.native):
-both in compiled code, and the answered rounds. base.py is what a subclass defines (docs/extend.md), feedback.py and
-batch_feedback.py say which answers can be taken, model_files.py how learners are copied and saved.
+the algorithm and the rule in compiled code, and the answered rounds. base.py is what a subclass defines
+(docs/extend.md), answers.py and batch_answers.py say which answers can be taken, failures.py why scores or an update
+failed, model_files.py how learners are copied and saved.
 """
 
 from __future__ import annotations
@@ -24,12 +25,11 @@ from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.explore.cover import check_coverage
 from superarm.explore.rule import Rule
-from superarm.learners import batch_feedback, feedback, model_files
+from superarm.learners import answers, batch_answers, failures, model_files
 from superarm.learners.base import SCALINGS, LearnerBase
 from superarm.losses import softmax
 from superarm.native import loops
-from superarm.native.core import NOT_FAST, Core, Cursor
-from superarm.native.scaling import UnitScaling
+from superarm.native.core import NOT_FAST, Cursor
 from superarm.parameters import Parametrised, check_int
 
 # what a subclass may define or use: of LearnerBase, all but these
@@ -120,7 +120,7 @@ class Learner(LearnerBase):
             shown = row if named is None else json_row(named)
             decision = self._with_coverage(core, coverage, core.decide, row, shown, numbers, m, cursor)
             if decision is None:
-                raise feedback.score_error(self, row)
+                raise failures.score_error(self, row)
         if cursor is None and self.inputs.column_warnings:
             self.inputs.warn()
         return decision
@@ -141,30 +141,20 @@ class Learner(LearnerBase):
             label: the right label, where the world names it.
             likelihood: how probable all that is known is under each label: k numbers.
         """
-        core = self.core
+        status, core = NOT_FAST, self.core
         if label is None and likelihood is None and core is not None:
             status = core.update_fast(decision, hit)
-            if status == 0:
-                if self.rule.sizes_vary or core.rule.failed:
-                    self.rule.report_problem(core.rule)
-                return
-            if status != NOT_FAST:
-                raise feedback.update_error(self, status, decision.row, decision.round)
-        answer = feedback.checked_answer(self, decision, hit, label, likelihood)
-        status = self.core.update(*answer)
-        if status:
-            raise feedback.update_error(self, status, answer.row, decision.round)
-        feedback.mark_answered(self, decision)
-        self.rule.report_problem(self.core.rule)
+        if status == NOT_FAST:
+            answers.learn(self, answers.checked_answer(self, decision, hit, label, likelihood))
+            core = self.core
+        elif status:
+            raise failures.update_error(self, status, decision.row, decision.round)
+        if self.rule.sizes_vary or core.rule.failed:
+            self.rule.report_problem(core.rule)
 
     def cursor(self) -> Cursor:
         """Return a copy of its position: the next round, and the part of its rule's state that deciding moves."""
-        core = self.core
-        if core is None:
-            k = self.n_labels
-            core = Core(k, UnitScaling(1, 0, 0.0), self.rule.make_kernel(k, self.seed))
-        cursor: Cursor = core.cursor()
-        return cursor
+        return Cursor.of(self._rule_kernel, self.round)
 
     def advance(self, decision: Decision) -> None:
         """Move as if it had made this decision of its own at a cursor: what `decide` does, but for choosing the set.
@@ -175,10 +165,10 @@ class Learner(LearnerBase):
             raise self.invalid("decision", f"its own (learner {self.id})", decision)
         if self.core is None or self.columns is not None:
             self.inputs.encode_row(decision.x)
-        core, log = self.ensure_core(), np.frombuffer(feedback.draw_log_of(self, decision))
+        core, log = self.ensure_core(), np.frombuffer(answers.draw_log_of(self, decision))
         if not core.count_round(decision.round):
             raise self.invalid("decision", "one that it has not made or taken before", decision)
-        core.advance(log, np.array([0, len(log)]), 0, 1)
+        core.advance(log)
 
     @contextmanager
     def _row_effects(self, *, keep: bool = True) -> Iterator[None]:
@@ -219,16 +209,16 @@ class Learner(LearnerBase):
             if eligible is not None:
                 eligible_labels = self.inputs.eligible_by_row(eligible, len(rows), m)
             cursor = core.cursor()
-            done, *draws = self._with_coverage(
+            done, draws = self._with_coverage(
                 core, coverage, loops.decide_many, core, rows, eligible_labels, m, cursor
             )
             if done < len(rows):
-                raise feedback.score_error(self, rows.row(done))
+                raise failures.score_error(self, rows.row(done))
         rounds = np.arange(core.round, cursor.round)
         core.move_to(cursor)
         return Decisions(
             rows=rows,
-            draws=DrawnSets(*draws),
+            draws=DrawnSets(**draws),
             eligible=None if eligible_labels.numbers is self.inputs.all_labels else eligible_labels,
             rule=self.rule,
             rounds=rounds,
@@ -250,7 +240,7 @@ class Learner(LearnerBase):
         Returns:
             How many answers were learnt from.
         """
-        count = batch_feedback.update_many(self, decisions, hits, labels)
+        count = batch_answers.update_many(self, decisions, hits, labels)
         if count:
             self.rule.report_problem(self.core.rule)
         return count
@@ -273,17 +263,15 @@ class Learner(LearnerBase):
         """
         with self._row_effects():
             rows = self.inputs.encode_rows(X)
-            y, visit = batch_feedback.check_run(self, len(rows), y, visit, signed_sizes)
+            y, visit = self.inputs.check_run(len(rows), y, visit, signed_sizes)
             core, counts = self.ensure_core(), np.zeros(4, np.int64)
             before = core.round
             done, status = loops.run(core, rows, y, visit, counts, signed_sizes)
-            error = (
-                feedback.update_error(self, status, rows.row(visit[done]), before + done) if status else None
-            )
-            if error is not None and done == 0:
-                raise error
-        core.answered.add_many(np.arange(before, before + done))
-        if error is not None:
+            if status:
+                error = failures.update_error(self, status, rows.row(visit[done]), before + done)
+                if done == 0:  # nothing stays of the first row
+                    raise error
+        if status:
             raise error
         self.rule.report_problem(core.rule)
         return counts
@@ -298,7 +286,7 @@ class Learner(LearnerBase):
             self.ensure_core().scores(rows, out)
             fine = np.isfinite(out).all(axis=1)
             if not fine.all():
-                raise feedback.score_error(self, rows.row(int(np.flatnonzero(~fine)[0])))
+                raise failures.score_error(self, rows.row(int(np.flatnonzero(~fine)[0])))
         return out
 
     def rank(self, x: Any) -> list[Label]:

@@ -17,39 +17,35 @@ from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.rows import Layout
 from superarm.errors import Description, InvalidInput, ModelFileError
-from superarm.learners.base import LearnerBase, copy_state
+from superarm.learners.base import LearnerBase
 from superarm.parameters import parameters
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
 CORES = ("core", "trial_core", "_trial_key")  # attributes that a copy makes anew
-STATE = "state."  # what the names of the core's arrays begin with
+STATE = "state."  # what the names of the core's arrays begin with in a file
+RULE_STATE = "rule."  # what those of its rule begin with
 
 AnyLearner = TypeVar("AnyLearner", bound="Learner")
 
 
 def copy_with_params(learner: AnyLearner, params: dict[str, Any], *, with_rule: bool = True) -> AnyLearner:
     """Return a copy with other parameters that knows what ``learner`` has learnt; ``with_rule``: its rule, too."""
-    columns = None if learner.columns is None else learner.columns.copy()
+    header, core = _header(learner), learner.core
+    header["params"] |= params
     try:
-        new = _make(
-            type(learner),
-            {**learner.params, **params},
-            learner.id,
-            learner.inputs.label_additions,
-            learner.metadata,
-            columns,
-            learner.inputs.layout,
-        )
-        if learner.core is not None:
+        new = _make(type(learner), header)
+        if core is not None:
             if new.n_labels != learner.n_labels:
                 wanted = f"left at {learner.n_labels}: add_labels adds some"
                 raise learner.invalid("n_labels", wanted, new.n_labels)
-            core, memory = new.ensure_core(), learner.memory_to_json()
-            if memory is not None:
-                new.memory_from_json(memory, learner.core.state())
-            copy_state(learner.core, core, with_rule=with_rule)
+            learnt = {
+                name: array
+                for name, array in core.state().items()
+                if with_rule or not name.startswith(RULE_STATE)
+            }
+            _restore(new, new.ensure_core().state() | learnt, header["rounds"], header["memory"])
     except ValueError as error:
         if isinstance(error, InvalidInput):
             raise
@@ -82,13 +78,22 @@ def resume_from_snapshot(learner: AnyLearner, old: AnyLearner) -> AnyLearner:
 def save(learner: Learner, path: str | PathLike[str] | BinaryIO) -> None:
     """Write a learner to a model file, by its path or open for writing bytes."""
     home = inspect.getmodule(type(learner))
-    inputs, core = learner.inputs, learner.core
     header = {
         "class": learner.owner,
         "module": type(learner).__module__,
         "file": Path(home.__file__).name if home is not None and home.__file__ else None,
         "state_version": learner.state_version,
         "cpu": native.cpu_level(),
+        **_header(learner),
+    }
+    arrays = {} if learner.core is None else learner.core.state()
+    _files.write_model(path, header, {f"{STATE}{name}": array for name, array in arrays.items()})
+
+
+def _header(learner: Learner) -> dict[str, Any]:
+    """Return what a learner knows beside the arrays of its core: what `_make` and `_restore` read."""
+    inputs, core = learner.inputs, learner.core
+    return {
         "params": learner.params,
         "layout": inputs.layout,
         "label_additions": inputs.label_additions,
@@ -98,8 +103,6 @@ def save(learner: Learner, path: str | PathLike[str] | BinaryIO) -> None:
         "memory": learner.memory_to_json(),
         "columns": None if inputs.columns is None else inputs.columns.to_dict(),
     }
-    arrays = {} if core is None else core.state()
-    _files.write_model(path, header, {f"{STATE}{name}": array for name, array in arrays.items()})
 
 
 def pickle_state(learner: Learner) -> dict[str, Any]:
@@ -121,22 +124,15 @@ def unpickle(learner: Learner, values: dict[str, Any]) -> None:
         _restore(learner, *saved)
 
 
-def _make(
-    cls: type[AnyLearner],
-    params: dict[str, Any],
-    id_: str,
-    label_additions: Iterable[tuple[int, int]],
-    metadata: dict[str, Any],
-    columns: Columns | None,
-    layout: Layout | None,
-) -> AnyLearner:
+def _make(cls: type[AnyLearner], header: dict[str, Any]) -> AnyLearner:
     """Return a learner that knows its rows and labels, and has learnt nothing yet."""
-    learner = cls(**params)
-    learner.id, inputs = id_, learner.inputs
-    inputs.label_additions = [(int(start), int(k)) for start, k in label_additions]
-    inputs.metadata.update(metadata)
-    inputs.columns = columns
-    if layout is not None:
+    learner = cls(**header["params"])
+    learner.id, inputs = str(header["id"]), learner.inputs
+    inputs.label_additions = [(int(start), int(k)) for start, k in header["label_additions"]]
+    inputs.metadata.update(header["metadata"])
+    inputs.columns = None if header["columns"] is None else Columns.from_dict(header["columns"])
+    if header["layout"] is not None:
+        layout = Layout(*header["layout"])
         if inputs.n_features not in (None, layout.n_features):
             raise ValueError("layout")
         inputs.set_layout(layout)
@@ -183,16 +179,7 @@ def load(path: str | PathLike[str] | BinaryIO) -> Learner:
             )
         own, params = parameters(cls), dict(header["params"])
         known_params = {key: value for key, value in params.items() if key in own or value is not None}
-        columns, layout = header["columns"], header["layout"]
-        learner: Learner = _make(
-            cls,
-            known_params,
-            str(header["id"]),
-            header["label_additions"],
-            header["metadata"],
-            None if columns is None else Columns.from_dict(columns),
-            None if layout is None else Layout(*layout),
-        )
+        learner: Learner = _make(cls, {**header, "params": known_params})
         if header["rounds"] is not None:
             _restore(learner, arrays, header["rounds"], header["memory"])
     except (KeyError, TypeError, ValueError) as error:

@@ -95,7 +95,9 @@ class PlainLearner(ExploringLearner):
         if not isinstance(memory, dict):
             raise TypeError(f"begin() of {self.owner} must return a dict, got {memory!r}")
         self._memory = memory  # of a core that may stay a trial (`decide` at a cursor)
-        return PlainCore(**self.core_args(layout), score=self._scored, learn=self._learn, memory=memory)
+        return PlainCore(
+            **self.core_args(layout), score=self._checked_scores, learn=self._learn, memory=memory
+        )
 
     def rebuild_core(self, old: Core) -> Core:
         """Return a core that goes on from ``old``; arrays grow, if `begin` makes them larger."""
@@ -125,7 +127,7 @@ class PlainLearner(ExploringLearner):
 
     # ------------------------------------------------------------ what compiled code calls
 
-    def _scored(self, x: Array) -> Array:
+    def _checked_scores(self, x: Array) -> Array:
         """Return what `score` gives, checked."""
         with np.errstate(over="ignore"):  # found below
             s = np.asarray(self.score(x), np.float32)

@@ -112,13 +112,15 @@ class Scores(ExploringLearner):
         named = named_row(x)
         return super().decide(
             x if named is None else named,
-            eligible=eligible if named is None else self._scored(named, eligible),
+            eligible=eligible if named is None else self._labels_with_scores(named, eligible),
             set_size=set_size,
             coverage=coverage,
             cursor=cursor,
         )
 
-    def _scored(self, x: Mapping[str, Any], eligible: Iterable[Label] | None) -> Iterable[Label] | None:
+    def _labels_with_scores(
+        self, x: Mapping[str, Any], eligible: Iterable[Label] | None
+    ) -> Iterable[Label] | None:
         """Return the eligible labels that have a score."""
         if len(x) >= self.n_labels:
             return eligible

@@ -122,9 +122,6 @@ class LikelihoodLearner(ExploringLearner):
             none_label=-1 if self.inputs.none_number is None else self.inputs.none_number,
         )
 
-    def on_labels_added(self, before: int) -> None:
-        self.core.on_labels_added(before)  # new labels are tried first
-
     def anneal(self, remaining: float, passes: int) -> None:
         """Several passes pay for more curves, and for a step that shrinks to nothing."""
         if (

@@ -150,7 +150,7 @@ def learn_file(
         answers: .parquet, .csv or .jsonl with ids, and hits or the right labels.
         id_column, hit_column, label_column: their columns.
         log: write the answered decisions to this file, as a log that `superarm.logs` reads.
-        progress: called with the number of decisions looked at since the last call.
+        progress: called with the number of answers learnt since the last call.
     """
     digest, learner = file_digest(existing_file(model)), load(model)
     table = _decisions_table(decisions)
@@ -166,24 +166,20 @@ def learn_file(
         raise FeedbackError.must("learner", str(decisions), f"that of {model} ({learner.id})", batch.learner)
     learnt_before = np.array([int(number) in learner.answered for number in batch.round], bool)
     answered = np.array([id_ in outcomes for id_ in ids], bool)
-    learnt = 0
-    for start in range(0, len(batch), CHUNK):
-        part = slice(start, start + CHUNK)
-        new = start + np.flatnonzero(answered[part] & ~learnt_before[part])
-        if len(new):
-            new_answers = [outcomes[ids[i]] for i in new]
-            if kind == "labels":
-                new_answers = [_label(learner, label) for label in new_answers]
-            learnt += learner.update_many(batch[new], **{kind: new_answers})
+    new, learnt = np.flatnonzero(answered & ~learnt_before), 0
+    for start in range(0, len(new), CHUNK):
+        part = new[start : start + CHUNK]
+        new_answers = [outcomes[ids[i]] for i in part]
+        if kind == "labels":
+            new_answers = [_label(learner, label) for label in new_answers]
+        learnt += learner.update_many(batch[part], **{kind: new_answers})
         if progress is not None:
-            progress(min(CHUNK, len(batch) - start))
+            progress(len(part))
     if learnt:
         _replace(model, digest, learner)
     logged = 0
     if log is not None and answered.any():
-        column = (
-            table["id"].replace_strict(outcomes, default=None).alias("hit" if kind == "hits" else "label")
-        )
+        column = table["id"].replace_strict(outcomes, default=None).alias(kind.removesuffix("s"))
         logged = _write_log(table.with_columns(column).filter(answered), log)
     return LearnSummary(
         learnt=learnt,

@@ -1,4 +1,4 @@
-"""Log rows as arrays: which labels were shown, were in the top set, could have been shown."""
+"""Log rows as arrays: the labels that were shown, in the top set, eligible; and how probable each set was."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Labels
 from superarm.data.rows import Layout, Row, Rows, stack
-from superarm.decisions.decision import Decision, Record
+from superarm.decisions.decision import Decision
+from superarm.decisions.record import Record
 from superarm.errors import at_row
 from superarm.explore import SetDistribution, distribution_of
+from superarm.explore.dilute_probabilities import log_comb
 from superarm.learners import Learner
 from superarm.logs.parsing import BadRow
-from superarm.logs.summary import relabel
+from superarm.logs.relabel import relabel
 
 T = TypeVar("T")
 
@@ -31,7 +33,7 @@ class LogBatch:
     shown: Array
     top: Array
     eligible: Array
-    propensity: Array  # NaN where the log does not say
+    logged_propensity: Array  # NaN where the log has none
     distributions: list[SetDistribution | None]  # None where the log does not say how the set was drawn
 
     def __len__(self) -> int:
@@ -41,6 +43,34 @@ class LogBatch:
     def sets(self) -> list[frozenset[int]]:
         """The labels that were shown in each row."""
         return [frozenset(np.flatnonzero(row).tolist()) for row in self.shown]
+
+    @cached_property
+    def n_eligible(self) -> Array:
+        return np.asarray(self.eligible.sum(axis=1))
+
+    @cached_property
+    def n_shown(self) -> Array:
+        return np.asarray(self.shown.sum(axis=1))
+
+    @cached_property
+    def log_n_sets(self) -> Array:
+        """The logarithm of how many sets of as many labels were possible."""
+        sizes = zip(self.n_eligible.tolist(), self.n_shown.tolist(), strict=True)
+        return np.array([log_comb(n, m) for n, m in sizes])
+
+    @cached_property
+    def rule_propensity(self) -> Array:
+        """The probability of each shown set by the rule that drew it; NaN where the log does not name one."""
+        pairs = zip(self.distributions, self.sets, strict=True)
+        return np.array(
+            [np.nan if drawn_from is None else drawn_from.probability(labels) for drawn_from, labels in pairs]
+        )
+
+    @cached_property
+    def propensity(self) -> Array:
+        """The probability of each shown set: as logged, else by its rule; NaN where neither is known."""
+        p = np.where(np.isnan(self.logged_propensity), self.rule_propensity, self.logged_propensity)
+        return np.where(p > 0.0, p, np.nan)  # what was shown can not have been impossible
 
     def matrix(self, n_features: Any, layout: Layout | None = None) -> Rows | list[dict[str, Any]]:
         """The features, in this layout or as they are; rows with names as they are."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -14,9 +13,9 @@ from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
 from superarm.data.rows import NO_VALUES, AnyRow, Row
-from superarm.decisions.decision import COLUMNS
+from superarm.decisions.record import COLUMNS
 from superarm.errors import Description, InvalidInput
-from superarm.logs.parsing import BadRow, parse_numbers
+from superarm.logs.parsing import BadRow, parse_numbers, parse_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class LogColumns:
         object.__setattr__(self, "labels", (given,) if isinstance(given, str) else tuple(given))
 
     @property
-    def named(self) -> dict[str, str]:
+    def renamed(self) -> dict[str, str]:
         """The columns that are not called as by default, by what they hold."""
         defaults = {one.name: one.default for one in fields(LogColumns)}
         names = {part: getattr(self, part) for part in ("hit", "label", "propensity", "eligible")}
@@ -147,7 +146,7 @@ class NamedFeatures(FeatureReader):
 
     def extract(self, row: dict[str, Any], where: str) -> AnyRow | dict[str, Any]:
         columns = self.feature_columns
-        declared, cells = columns.columns, (named_x(row) or {}) if self._in_x else row
+        declared, cells = columns.columns, (parse_object(row.get("x")) or {}) if self._in_x else row
         if self._raw:
             return dict(cells) if self._in_x else {name: cells.get(name) for name in declared}
         try:
@@ -165,6 +164,7 @@ class NamedFeatures(FeatureReader):
 def find_features(
     sample: Sequence[dict[str, Any]],
     rows: Iterable[dict[str, Any]],
+    *,
     columns: LogColumns,
     reserved: Mapping[str, str],
     declared: Sequence[Columns],
@@ -185,9 +185,9 @@ def find_features(
     names = column_names = _distinct(name for row in sample for name in row)
     declared_names = _distinct(name for one in declared for name in one.names)
     in_columns = columns.features is not None or not set(declared_names).isdisjoint(names)
-    in_x = not in_columns and any(named_x(row) is not None for row in sample)
+    in_x = not in_columns and any(parse_object(row.get("x")) is not None for row in sample)
     if in_x:
-        names = _distinct(name for row in sample for name in named_x(row) or ())
+        names = _distinct(name for row in sample for name in parse_object(row.get("x")) or ())
     elif not in_columns and not {"x", "x_indices"}.isdisjoint(names):
         return UnnamedFeatures(separator)
     missing: tuple[str, ...] = ()
@@ -199,7 +199,9 @@ def find_features(
     present = [name for name in declared_names if name in names]
     if in_x:  # x was known at the decision, so no name in it is reserved
         only = None if by_models else present or None
-        features = Columns.infer(((named_x(row) or {}) for row in rows), only=only, kinds=columns.kinds)
+        features = Columns.infer(
+            ((parse_object(row.get("x")) or {}) for row in rows), only=only, kinds=columns.kinds
+        )
     else:
         only = present or None if columns.features is None else list(columns.features)
         features = Columns.infer(
@@ -216,17 +218,6 @@ def find_features(
 
 def _distinct(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
-
-
-def named_x(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the features in x, if they have names: as they are, or as JSON in a file of text; else ``None``."""
-    x = row.get("x")
-    if isinstance(x, str) and x.lstrip().startswith("{"):
-        try:
-            x = json.loads(x)
-        except ValueError:
-            return None
-    return x if isinstance(x, dict) else None
 
 
 def _check_finite(x: Any, field: str, where: str) -> None:

@@ -12,7 +12,36 @@ from superarm._intervals import wilson_interval
 from superarm._types import Array
 from superarm.logs.batches import LogBatch
 from superarm.logs.hit_rates import MIN_ROWS, WARNING_Z
-from superarm.logs.weights import Propensities
+from superarm.logs.weights import label_index
+
+
+@dataclass(slots=True)
+class NumberSums:
+    """Sums of numbers whose mean is known: is what they deviate by no accident?"""
+
+    count: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def add(self, numbers: Array) -> None:
+        self.count += len(numbers)
+        self.total += float(numbers.sum())
+        self.squares += float((numbers**2).sum())
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.count if self.count > 1 else nan
+
+    @property
+    def margin(self) -> float:
+        """How far off the mean may be by chance, or as the numbers may be rounded."""
+        if self.count < 2:
+            return nan
+        return WARNING_Z * sqrt(max(self.squares / self.count - self.mean**2, 0.0) / (self.count - 1)) + 1e-3
+
+    @property
+    def n_eff(self) -> float:
+        return self.total**2 / self.squares if self.count > 1 else 0.0
 
 
 @dataclass(slots=True)
@@ -24,20 +53,37 @@ class LogDiagnostics:
     hits: float = 0.0
     with_propensity: int = 0
     certain: int = 0  # rows whose set had probability 1 though others were possible
-    excess: float = 0.0  # labels of the top sets that were shown, less those that the rules imply
-    excess_squares: float = 0.0
     max_uniform: float = 1.0  # the share of uniform sets that the coverage of the log's rules allows
     unknown_rules: set[str] = field(default_factory=set)
     contradicting: int = 0  # rows whose propensity does not follow from their rule
-    ordered: int = 0  # of these, rows with the probability of the ordered draw
-    inverse: Array = field(default_factory=lambda: np.zeros(3))  # 1/(p C(n, m)): count, sum, squares
-    # of rows that tell no rule, and p below 1
-    inverse_alone: Array = field(default_factory=lambda: np.zeros(3))
+    contradicting_ordered: int = 0  # of these, rows with the probability of the ordered draw
+    # labels of the top sets that were shown, less those that the rules imply
+    excess: NumberSums = field(default_factory=NumberSums)
+    # 1/(p C(n, m)): 1 on average if all sets were possible, else less
+    inverse: NumberSums = field(default_factory=NumberSums)
+    inverse_without_rule: NumberSums = field(
+        default_factory=NumberSums
+    )  # of rows that name no rule, with p < 1
 
-    def add(self, batch: LogBatch, logged: Propensities) -> None:
+    def add(self, batch: LogBatch) -> None:
         """Count rows that have an outcome."""
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())
+        self._add_rules(batch)
+        distributions, p, by_rule = batch.distributions, batch.propensity, batch.rule_propensity
+        sizes_vary = np.array([one is not None and one.sizes_vary for one in distributions])
+        drawn_from_several = sizes_vary | (batch.n_shown < batch.n_eligible)
+        self.with_propensity += int((~np.isnan(p)).sum())
+        self.certain += int((drawn_from_several & (p > 1.0 - 1e-9)).sum())
+        drawn_by_rule = ~np.isnan(by_rule) & drawn_from_several
+        self.excess.add(excess_of_top_labels(batch)[drawn_by_rule])
+        self._add_contradictions(batch, drawn_by_rule)
+        counted = ~np.isnan(p) & drawn_from_several & ~sizes_vary
+        ratio = np.exp(-np.log(p[counted]) - batch.log_n_sets[counted])
+        self.inverse.add(ratio)
+        self.inverse_without_rule.add(ratio[np.isnan(by_rule[counted]) & (p[counted] < 1.0)])
+
+    def _add_rules(self, batch: LogBatch) -> None:
         for record, distribution in zip(batch.records, batch.distributions, strict=True):
             rule = None if record is None else record.decision.rule
             if rule is not None:
@@ -45,27 +91,18 @@ class LogDiagnostics:
                     self.max_uniform = min(self.max_uniform, 1.0 - rule["coverage"])
                 if distribution is None:
                     self.unknown_rules.add(rule["name"])
-        sizes_vary = np.array([logged is not None and logged.sizes_vary for logged in batch.distributions])
-        p, drawn_from_several = logged.propensity, sizes_vary | (logged.m < logged.n)
-        self.with_propensity += int((~np.isnan(p)).sum())
-        self.certain += int((drawn_from_several & (p > 1.0 - 1e-9)).sum())
-        drawn = ~np.isnan(logged.by_rule) & drawn_from_several
-        self.excess += float(logged.excess[drawn].sum())
-        self.excess_squares += float((logged.excess[drawn] ** 2).sum())
-        comparable = drawn & ~np.isnan(batch.propensity)
+
+    def _add_contradictions(self, batch: LogBatch, drawn_by_rule: Array) -> None:
+        """Count rows whose logged propensity is not that of the rule."""
+        p = batch.logged_propensity
         with np.errstate(divide="ignore"):  # a set that the rule could not have shown
-            wrong = comparable & (np.abs(np.log(batch.propensity / logged.by_rule)) > 0.01)
+            wrong = drawn_by_rule & ~np.isnan(p) & (np.abs(np.log(p / batch.rule_propensity)) > 0.01)
         self.contradicting += int(wrong.sum())
         for i in np.flatnonzero(wrong):
             decision = batch.records[i].decision
             decision.n_labels = batch.shown.shape[1]
             ordered = decision.ordered_propensity
-            self.ordered += ordered is not None and abs(ordered / batch.propensity[i] - 1.0) < 0.01
-        counted = ~np.isnan(p) & drawn_from_several & ~sizes_vary
-        ratio = np.exp(-np.log(p[counted]) - logged.log_n_sets[counted])
-        self.inverse += [len(ratio), ratio.sum(), (ratio**2).sum()]
-        alone = np.isnan(logged.by_rule[counted]) & (p[counted] < 1.0)
-        self.inverse_alone += [alone.sum(), ratio[alone].sum(), (ratio[alone] ** 2).sum()]
+            self.contradicting_ordered += ordered is not None and abs(ordered / p[i] - 1.0) < 0.01
 
     def warnings(self) -> Iterator[str]:
         """Yield a sentence for each thing that is wrong."""
@@ -88,29 +125,28 @@ class LogDiagnostics:
                 "exploration can judge only policies that show the same sets."
             )
         if self.contradicting:
-            hint = " They are probabilities of the ordered draw." if self.ordered else ""
+            hint = " They are probabilities of the ordered draw." if self.contradicting_ordered else ""
             yield (
                 f"{self.contradicting:,} rows have a propensity that does not follow from their rule."
                 f"{hint} One of the two is wrong."
             )
-        error = sqrt(self.excess_squares)
-        if abs(self.excess) > WARNING_Z * error + 1e-6:
+        excess, error = self.excess.total, sqrt(self.excess.squares)
+        if abs(excess) > WARNING_Z * error + 1e-6:
             yield (
                 f"The sets do not look drawn as the log says: labels of the top set were shown "
-                f"{abs(self.excess) / self.rows:.3f} {'more' if self.excess > 0 else 'less'} often a row "
-                f"than the rule implies ({self.excess / error:+.1f} standard errors)."
+                f"{abs(excess) / self.rows:.3f} {'more' if excess > 0 else 'less'} often a row "
+                f"than the rule implies ({excess / error:+.1f} standard errors)."
             )
-        mean, margin, _ = _mean_and_margin(self.inverse)
-        if mean > 1.0 + margin:
+        if self.inverse.mean > 1.0 + self.inverse.margin:
             yield (
-                f"The propensities are too small: they add up to {mean:.3g} times as many sets as there "
+                f"The propensities are too small: they add up to {self.inverse.mean:.3g} times as many sets as there "
                 "are. (Of a set drawn label by label, log the probability of the set, not of the order.)"
             )
-        mean, margin, n_eff = _mean_and_margin(self.inverse_alone)
-        if mean < 1.0 - margin and n_eff >= MIN_ROWS:
+        alone = self.inverse_without_rule
+        if alone.mean < 1.0 - alone.margin and alone.n_eff >= MIN_ROWS:
             yield (
-                f"The propensities are too large, or some sets could not be shown: they add up to {mean:.3g} times "
-                "as many sets as there are. If they are too large, all estimates are wrong."
+                f"The propensities are too large, or some sets could not be shown: they add up to {alone.mean:.3g} "
+                "times as many sets as there are. If they are too large, all estimates are wrong."
             )
 
     @property
@@ -124,10 +160,13 @@ class LogDiagnostics:
         return wilson_interval(self.hit_rate, self.rows)
 
 
-def _mean_and_margin(sums: Array) -> tuple[float, float, float]:
-    """Return the mean by (count, sum, sum of squares), how far off it may be by chance, and the effective count."""
-    n, total, squares = sums
-    if n < 2:
-        return nan, nan, 0.0
-    error = sqrt(max(squares / n - (total / n) ** 2, 0.0) / (n - 1))
-    return total / n, WARNING_Z * error + 1e-3, total**2 / squares  # propensities may be rounded
+def excess_of_top_labels(batch: LogBatch) -> Array:
+    """Return how many labels of the top set each row shows, less what its rule implies; NaN if it names no rule."""
+    excess = np.full(len(batch), np.nan)
+    for i, drawn_from in enumerate(batch.distributions):
+        if drawn_from is not None:
+            eligible = label_index(drawn_from)
+            # which of the tied labels are in the top set may depend on the draw; how many of them are does not
+            in_top = drawn_from.mean_over_ties(batch.top[i][eligible].astype(np.float64))
+            excess[i] = in_top @ (batch.shown[i][eligible] - drawn_from.inclusion())
+    return excess

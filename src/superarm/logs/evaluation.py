@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import nan
@@ -12,19 +11,23 @@ import numpy as np
 
 from superarm._progress import Progress, with_progress
 from superarm._types import Array
-from superarm.decisions.decision import Record
+from superarm.decisions.record import Record
 from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, coverage_by, group_name
 from superarm.learners import SetLogit
 from superarm.logs.batches import LogBatch, batches, take
-from superarm.logs.calibration import Calibration
 from superarm.logs.diagnostics import LogDiagnostics
-from superarm.logs.hit_rates import Estimate, HitRateSums, best_of
+from superarm.logs.estimates import best_of
+from superarm.logs.hit_rates import HitRateEstimator
+from superarm.logs.holdout import is_held_out_row
 from superarm.logs.log import Log
+from superarm.logs.nested import tighten_nested
+from superarm.logs.parsing import parse_object
 from superarm.logs.policies import Policy, PolicyRunner
-from superarm.logs.results import Evaluation, PolicyResult, nested
-from superarm.logs.summary import LogSummary, is_held_out_row, relabel
-from superarm.logs.weights import PolicyWeights, Propensities, logged_propensities, policy_weights
+from superarm.logs.relabel import relabel
+from superarm.logs.results import Evaluation, PolicyResult
+from superarm.logs.summary import LogSummary
+from superarm.logs.weights import weigh_rows
 from superarm.losses import softmax
 
 
@@ -61,8 +64,14 @@ def evaluate(
             return False
         return holdout is None or is_held_out_row(record.row_number, holdout, seed)
 
-    records = with_progress(log, progress, summary.rows, "rows")
-    run_evaluators(evaluators, records, summary, is_held_out, diagnostics)
+    def answered() -> Iterator[Record]:
+        for record in with_progress(log, progress, summary.rows, "rows"):
+            if record.hit is not None:
+                yield record
+            else:
+                diagnostics.unanswered += is_held_out(record)
+
+    run_evaluators(evaluators, answered(), summary, is_held_out, diagnostics)
     if not diagnostics.rows:
         raise InvalidInput(f"{log.name} has no held-out rows that have an outcome")
     low, high = diagnostics.interval
@@ -75,7 +84,7 @@ def evaluate(
         low=low,
         high=high,
         warnings=tuple(diagnostics.warnings()) or tuple(weight_warnings(results)),
-        results=tuple(nested(results, policies, [evaluator.whole.estimates for evaluator in evaluators])),
+        results=tuple(tighten_nested(results, policies, [one.overall.estimates for one in evaluators])),
     )
 
 
@@ -84,33 +93,34 @@ def run_evaluators(
     records: Iterable[Record],
     summary: LogSummary,
     is_held_out: Callable[[Record], bool],
-    diagnostics: LogDiagnostics,
+    diagnostics: LogDiagnostics | None = None,
 ) -> None:
     """Add the held-out rows among ``records`` to evaluators and diagnostics.
 
     Where a policy has no probabilities, a reward model has: it learns from every row after that was evaluated.
     """
-    labels, model = summary.label_set, None
+    labels, reward_model = summary.label_set, None
     if not all(evaluator.runner.has_probabilities for evaluator in evaluators):
-        model = SetLogit(**summary.learner_params)
-        summary.declare_columns(model)
-    for batch in batches(_counted(records, diagnostics, is_held_out), labels):
-        rows = [i for i, record in enumerate(batch.records) if is_held_out(record)]
-        if rows:
-            part = take(batch, rows)
-            logged = logged_propensities(part)
-            diagnostics.add(part, logged)
-            reward_scores = None if model is None else model.scores(part.matrix_for(model))
-            scores: dict[int, Array | None] = {}  # several policies may share a learner
+        reward_model = SetLogit(**summary.learner_params)
+        summary.declare_columns(reward_model)
+    for batch in batches(records, labels):
+        held_out = take(batch, [i for i, record in enumerate(batch.records) if is_held_out(record)])
+        if len(held_out):
+            if diagnostics is not None:
+                diagnostics.add(held_out)
+            reward_scores = None
+            if reward_model is not None:
+                reward_scores = reward_model.scores(held_out.matrix_for(reward_model))
+            scores: dict[int, Array] = {}  # several policies may share a learner
             for evaluator in evaluators:
                 ranking = id(evaluator.runner.policy.learner or evaluator)
                 if ranking not in scores:
-                    scores[ranking] = evaluator.runner.scores(part)
-                evaluator.add(part, logged, scores[ranking], reward_scores)
-        if model is not None:
-            names = model.label_set.all()
+                    scores[ranking] = evaluator.runner.scores(held_out)
+                evaluator.add(held_out, scores[ranking], reward_scores)
+        if reward_model is not None:
+            names = reward_model.label_set.all()
             for record in batch.records:
-                model.update(relabel(record, labels, names), hit=record.hit)
+                reward_model.update(relabel(record, labels, names), hit=record.hit)
 
 
 def weight_warnings(results: Sequence[PolicyResult]) -> Iterator[str]:
@@ -125,39 +135,29 @@ def weight_warnings(results: Sequence[PolicyResult]) -> Iterator[str]:
             return
 
 
-def _counted(
-    records: Iterable[Record], diagnostics: LogDiagnostics, is_held_out: Callable[[Record], bool]
-) -> Iterator[Record]:
-    for record in records:
-        diagnostics.unanswered += record.hit is None and is_held_out(record)
-        yield record
-
-
 class PolicyEvaluator:
     """Evaluates one policy by rows, as they come: all of them, by label, and by the values of a column."""
 
     def __init__(self, policy: Policy, summary: LogSummary, group: str | None = None) -> None:
         self.labels, self.group = summary.label_set, group
         self.runner = PolicyRunner(policy, summary)
-        self.whole = HitRateEstimator(one_set=self.runner.shows_one_set)
+        self.overall = HitRateEstimator(one_set=self.runner.shows_one_set)
         self.groups: dict[str, HitRateEstimator] = {}
         self.label_sums = np.zeros((self.labels.count, 3))  # rows, hits, labels shown
         self.labels_known = True  # whether every row so far names its right label
         self._log_loss = 0.0
 
-    def add(
-        self, batch: LogBatch, logged: Propensities, scores: Array | None, reward_scores: Array | None
-    ) -> None:
+    def add(self, batch: LogBatch, scores: Array, reward_scores: Array | None) -> None:
         """Add rows, the policy's scores of their labels, and a reward model's for policies without probabilities."""
-        weights = policy_weights(batch, logged, self.runner.choose(batch, scores))
+        rows = weigh_rows(batch, self.runner.distributions(batch, scores))
         s = scores if self.runner.has_probabilities else reward_scores
         assert s is not None
         p = softmax(s)
-        self.whole.add(batch, logged, weights, p)
+        self.overall.add(rows, p)
         self._log_loss += len(batch) * log_loss((p * batch.shown).sum(axis=1), batch.hit)
         self.labels_known = self.labels_known and all(record.label is not None for record in batch.records)
         if self.labels_known:
-            for record, shown in zip(batch.records, weights.inclusion, strict=True):
+            for record, shown in zip(batch.records, rows.inclusion, strict=True):
                 label = self.labels.number_of_text(record.label)
                 if label is not None:  # else no set could have it
                     self.label_sums[label] += 1.0, shown[label], shown.sum()
@@ -165,29 +165,29 @@ class PolicyEvaluator:
             names = np.array([group_name(_column_value(record, self.group)) for record in batch.records])
             for name in np.unique(names).tolist():
                 i = np.flatnonzero(names == name)
-                estimator = self.groups.setdefault(name, HitRateEstimator(one_set=self.whole.one_set))
-                estimator.add(take(batch, i), take(logged, i), take(weights, i), p[i])
+                estimator = self.groups.setdefault(name, HitRateEstimator(one_set=self.overall.one_set))
+                estimator.add(take(rows, i), p[i])
 
     @property
     def log_loss(self) -> float:
         """The log loss of the bit; NaN for policies without probabilities."""
-        return self._log_loss / self.whole.rows if self.runner.has_probabilities else nan
+        return self._log_loss / self.overall.rows if self.runner.has_probabilities else nan
 
     def result(self, diagnostics: LogDiagnostics, log: str) -> PolicyResult:
         """Return what the rows say, which come from ``log`` and have these diagnostics."""
         policy = self.runner.policy
         max_uniform = min(diagnostics.max_uniform, 1.0 - (policy.target_coverage or 0.0))
-        required = self.whole.linear.required_data(diagnostics.hit_rate, max_uniform)
+        required = self.overall.linear.required_data(diagnostics.hit_rate, max_uniform)
         ranks = policy.rule is None and policy.target_coverage is None and policy.fixed is None
         fewer_labels = ranks and self.runner.size > 1 and required.rows is None and not required.propensities
         return PolicyResult(
             policy=policy.name,
             set_size=self.runner.size,
             rule=policy.rule_text,
-            estimates=self.whole.estimates(),
+            estimates=self.overall.estimates(),
             required=replace(required, fewer_labels=fewer_labels),
-            mean_size=self.whole.mean_size,
-            expected=self.whole.linear.expected,
+            mean_size=self.overall.mean_size,
+            expected=self.overall.linear.expected,
             coverage=policy.target_coverage,
             by_label=coverage_by(self.labels.all(), self.label_sums) if self.labels_known else (),
             by_group=tuple(self._by_group(log)),
@@ -203,50 +203,9 @@ class PolicyEvaluator:
             yield GroupCoverage(name, estimator.rows, *rate, estimator.mean_size)
 
 
-class HitRateEstimator:
-    """Estimates the hit rate of one policy from rows, as they come.
-
-    Args:
-        one_set: whether the policy shows one certain set for a row; else it draws one of several.
-    """
-
-    def __init__(self, *, one_set: bool) -> None:
-        self.one_set = one_set
-        self.by_set, self.linear, self.calibration = HitRateSums("set"), HitRateSums("linear"), Calibration()
-        self.rows, self.labels_shown = 0, 0.0
-
-    def add(self, batch: LogBatch, logged: Propensities, weights: PolicyWeights, p: Array) -> None:
-        """Add rows, their weights, and the probabilities of their labels by the policy itself or a reward model."""
-        pi, known = weights.inclusion, ~np.isnan(logged.propensity)
-        self.rows, self.labels_shown = self.rows + len(batch), self.labels_shown + float(pi.sum())
-        expected = (p * pi).sum(axis=1), (p * batch.shown).sum(axis=1)
-        calibrated = self.calibration.calibrate(*expected, batch.hit)
-        predicted = calibrated[0]
-        # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
-        q, q_logged = calibrated if self.one_set else expected
-        self.by_set.add(weights.by_set, batch.hit, q, q_logged, predicted, np.ones(len(batch)), known)
-        control = logged.m / np.maximum(pi.sum(axis=1), 1e-300)
-        self.linear.add(weights.linear, batch.hit, *expected, predicted, control, known)
-
-    def estimates(self, level: float = 0.95) -> tuple[Estimate, ...]:
-        """Return all estimates, with intervals of this level."""
-        return (*self.by_set.estimates(level), *self.linear.estimates(level))
-
-    @property
-    def mean_size(self) -> float:
-        """How many labels the policy would have shown, on average."""
-        return self.labels_shown / self.rows if self.rows else nan
-
-
 def _column_value(record: Record, name: str) -> Any:
     """Return a column of a row of a log: one of its own, or one of those that x or the context holds by name."""
-    context: Any = record.context
-    if isinstance(context, str) and context.lstrip().startswith("{"):  # of a CSV
-        try:
-            context = json.loads(context)
-        except ValueError:  # a text that only looks like JSON has no columns
-            context = None
-    for values in (record.extra_columns, record.decision.x, context):
+    for values in (record.extra_columns, record.decision.x, parse_object(record.context)):
         if isinstance(values, dict) and values.get(name) is not None:
             return values[name]
     return None

@@ -6,8 +6,8 @@
     pi, pi-dr   the same as ips and dr, with the linear weights (see weights.py)
 
 (w - 1) and (w q_S - q_B) are 0 on average, so b and c may be anything: they are those of least variance in the sample
-(control variates; Vlassis et al. 2021), by which dr is never worse than the others for long. b = 0 and c = 1 is the
-doubly robust estimate as it is usually written.
+(control variates; Vlassis et al. 2021), so with many rows dr has at most the variance of the others. b = 0 and c = 1
+is the doubly robust estimate as it is usually written.
 
 All are sums over rows, so a log of any length is read once and nothing is kept. The intervals are
 Student's, with as many degrees of freedom as the weights leave effective rows: n E[w]^2 / E[w^2],
@@ -16,16 +16,14 @@ harmless just when the heavy ones are missing), and else the sample's. If a few 
 the others, the spread is known from those alone: it is as well known as from (sum E[w^2])^2 / sum E[w^4] rows, with
 E[w^4] = E[w^2]^3 of a weight that is either 0 or heavy.
 
-Some rows cannot answer: their sets could not show what the policy would. A few others would need weights so
-heavy that they drown the rest. Which ones is decided by E[w^2] alone, never by what was drawn, so that the
+Some rows have no weight: their sets could not show what the policy would. A few others would need weights so
+heavy that they outweigh all the rest. These are left out, by E[w^2] alone and never by what was drawn, so that the
 others stay unbiased. In such rows any outcome is possible, and the interval is made wider by their share; the value
-takes q_B there (ips and snips: what the others gave).
+takes q_B there (ips and snips: the value in the others).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from math import ceil, nan, sqrt
 from typing import Any, Literal, NamedTuple
 
@@ -33,81 +31,20 @@ import numpy as np
 
 from superarm._intervals import student_margin
 from superarm._types import Array
-from superarm.logs.weights import ImportanceWeights
+from superarm.logs.calibration import Calibration
+from superarm.logs.estimates import LINEAR_ESTIMATORS, SET_ESTIMATORS, Estimate, RequiredData
+from superarm.logs.weights import ImportanceWeights, WeightedRows
 
-ESTIMATORS = ("ips", "snips", "dr", "pi", "pi-dr")
 MIN_ROWS = 100  # effective rows, below which no interval is to be trusted
 MIN_HITS = 20  # and effective hits
 MIN_VARIANCE_ROWS = 40  # and rows that the spread is known from
 MIN_COUNT = 10  # hits or misses, too few for the spread to be known
 WARNING_Z = 4.0  # standard errors that are no accident
-MAX_UNSUPPORTED = 1 / 3  # the share of rows that may be unable to answer
+MAX_UNSUPPORTED = 1 / 3  # the share of rows that may be left out
 BINS = 64  # of rows, by the power of two of E[w^2]
 
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """One estimate of a policy's hit rate.
-
-    Attributes:
-        name: one of `ESTIMATORS`; or "nested", made of those of smaller and larger sets.
-        value, low, high: the estimate and its interval, within 0 and 1; NaN where there is a problem.
-        rows: rows it could use.
-        n_eff: how many rows of equal weight would know as much.
-        max_weight: the largest weight.
-        overlap: of these, the share with a weight other than 0.
-        mean_weight: its expectation is 1; else sets are missing, or probabilities are wrong.
-        unsupported: the share of rows that cannot answer; the interval allows for any outcome in them.
-        problem: why it cannot be trusted; empty if it can.
-        width: the width of the interval as it would be uncut: cutting it to [0, 1] does not make it sharper.
-    """
-
-    name: str
-    value: float
-    low: float
-    high: float
-    rows: int
-    n_eff: float
-    max_weight: float
-    overlap: float
-    mean_weight: float
-    unsupported: float = 0.0
-    problem: str = ""
-    width: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        value, low, high = (nan,) * 3 if self.problem else (self.value, self.low, self.high)
-        object.__setattr__(self, "width", 2.0 * max(value - low, high - value))
-        for name, number in {"value": value, "low": low, "high": high}.items():
-            object.__setattr__(self, name, float(np.clip(number, 0.0, 1.0)))  # NaN stays NaN
-
-
-def best_of(estimates: Sequence[Estimate]) -> Estimate | None:
-    """Return the sound estimate with the narrowest interval before cutting to [0, 1]; ``None`` if there is none."""
-    sound = [estimate for estimate in estimates if not estimate.problem]
-    return min(sound, key=lambda estimate: estimate.width, default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class RequiredData:
-    """What it takes to estimate a policy's hit rate.
-
-    Attributes:
-        rows: so many rows like these; ``None`` if no number of them is enough.
-        uniform: or this share of uniform sets in as many rows; ``None`` if there is no such share.
-        propensities: ``"missing"`` where too many rows have none; ``"wrong"`` or ``"doubtful"`` where weights do not
-            average 1: ``"doubtful"`` if sets that were never possible would explain it, too; else empty.
-        fewer_labels: whether an answer for fewer labels of the same ranking would tell the least hit rate.
-    """
-
-    rows: int | None
-    uniform: float | None
-    propensities: Literal["", "missing", "doubtful", "wrong"] = ""
-    fewer_labels: bool = False
-
-
 # the Gram matrix of rows is the sum of v v' over their vectors v = (1, y, u, c):
-# y = w f, u = w times its control (1 in expectation), c = w q_S - q_B (0 in expectation)
+# y = w f, u = w / E[w] (1 in expectation), c = w q_S - q_B (0 in expectation)
 ONE, Y, U, C = range(4)
 CONTROLS, EXPECTED_CONTROLS = [U, C], np.array([1.0, 0.0])
 
@@ -131,12 +68,12 @@ class RowSums(NamedTuple):
     @property
     def n_eff(self) -> Array:
         """The effective sample size."""
-        return np.asarray(self.weight**2 / np.maximum(self.weight_square, 1e-300))
+        return np.minimum(self.rows, self.weight**2 / np.maximum(self.weight_square, 1e-300))
 
     @property
     def variance_rows(self) -> Array:
         """How many rows the spread is known from."""
-        return np.asarray(self.weight_square**2 / np.maximum(self.weight_fourth, 1e-300))
+        return np.minimum(self.rows, self.weight_square**2 / np.maximum(self.weight_fourth, 1e-300))
 
     @property
     def means(self) -> Array:
@@ -149,7 +86,7 @@ class RowSums(NamedTuple):
         return np.asarray(self.gram / self.gram[ONE, ONE] - np.outer(self.means, self.means))
 
     def mean_weight(self) -> tuple[float, float]:
-        """Return the mean of w times its control, which is 1 in expectation, and its standard error."""
+        """Return the mean of w / E[w], which is 1 in expectation, and its standard error."""
         n = float(self.rows)
         error = sqrt(max(self.covariance[U, U], 0.0) / (n - 1)) if n > 1 else nan
         return float(self.means[U]), error
@@ -181,164 +118,188 @@ class RowSums(NamedTuple):
         value = means[Y] - b @ (means[CONTROLS] - EXPECTED_CONTROLS)
         return float(value), float(covariance[Y, Y] - b @ shared)
 
+    def standard_error(self, value: float, variance: float, *, with_controls: bool) -> float:
+        """Return that of an estimate with this variance of its terms: at least what few hits or misses leave open."""
+        n, n_eff = float(self.rows), float(self.n_eff)
+        error = sqrt(max(variance, 0.0) / max(n - 1, 1))
+        if n_eff > 0 and n_eff * min(value, 1 - value) < MIN_COUNT:
+            # of what has hardly been seen, the sample's own spread says little: two rows more, a hit and a miss
+            moderate = (n_eff * min(max(value, 0.0), 1.0) + 1) / (n_eff + 2)
+            error = max(error, sqrt(moderate * (1 - moderate) / n_eff))
+        if with_controls and self.residual < MIN_COUNT:
+            # answers that were not expected: as if there had been one more
+            error = max(error, sqrt((self.residual + 1.0) * self.weight_square / n) / n)
+        return error
+
+
+class KeptRows(NamedTuple):
+    """The rows that an estimate is made of."""
+
+    sums: RowSums
+    left_out: float  # the share of the other rows
+    left_out_predicted: float  # the sum of the predictions for those
+
 
 class HitRateSums:
-    """Sums over rows of one kind of weight."""
+    """Sums over rows with one kind of weight: of whole sets, or linear ones."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind  # "set" or "linear"
+    def __init__(self, kind: Literal["set", "linear"]) -> None:
+        self.kind = kind
         self.max_weight = 0.0
-        self.unknown = 0  # rows that do not say how probable their set was
-        self.unsupported = np.zeros(2)  # rows that cannot answer, and the sum of the predictions for them
-        # by how heavy a row's weight may be
-        self.bins = RowSums(np.zeros((BINS, 4, 4)), *np.zeros((7, BINS)))
-        self.uniform = np.zeros(2)  # E[w] and E[w^2], had the sets been uniform
+        self.without_propensity = 0  # rows that do not say how probable their set was
+        self.unsupported = 0.0  # rows without a weight
+        self.unsupported_predicted = 0.0  # the sum of the predictions for them
+        self.bins = RowSums(np.zeros((BINS, 4, 4)), *np.zeros((7, BINS)))  # by how heavy weights may be
+        self.uniform_weight = self.uniform_square = 0.0  # E[w] and E[w^2], had the sets been uniform
 
     def add(
         self,
+        hit: Array,
         weights: ImportanceWeights,
-        f: Array,
+        *,
+        has_propensity: Array,
         q_policy: Array,
         q_logged: Array,
         predicted: Array,
-        control: Array,
-        known: Array,
     ) -> None:
-        """Add rows with weights w and bits f.
+        """Add rows, their outcomes and weights.
 
         Args:
+            has_propensity: whether it is known how probable the set was.
             q_policy, q_logged: what is expected of the policy's set and the logged one, such that E[w q_S] = q_B.
-            predicted: the expected hit of the policy's set, used where the row cannot answer.
-            control: w times this has expectation 1.
-            known: rows whose propensity is known.
+            predicted: the expected hit of the policy's set, used where a row has no weight.
         """
-        answers = ~np.isnan(weights.w)
-        self.unknown += int((~known).sum())
-        self.unsupported += [(~answers).sum(), predicted[~answers].sum()]
-        flat = ~np.isnan(weights.uniform)
-        self.uniform += [(1.0 / control)[flat].sum(), weights.uniform[flat].sum()]
-        columns = (weights.w, weights.square, f, q_policy, q_logged, predicted, control)
-        w, square, f, q_policy, q_logged, predicted, control = (column[answers] for column in columns)
-        if not len(w):
+        supported = ~np.isnan(weights.w)
+        self.without_propensity += int((~has_propensity).sum())
+        self.unsupported += float((~supported).sum())
+        self.unsupported_predicted += float(predicted[~supported].sum())
+        if_uniform = ~np.isnan(weights.uniform_mean_square)
+        self.uniform_weight += float(weights.mean[if_uniform].sum())
+        self.uniform_square += float(weights.uniform_mean_square[if_uniform].sum())
+        if not supported.any():
             return
-        y, u, c = w * f, w * control, w * q_logged - q_policy
+        w, mean, mean_square, _ = (column[supported] for column in weights)
+        f, q_B, q_S, predicted = (column[supported] for column in (hit, q_policy, q_logged, predicted))
         self.max_weight = max(self.max_weight, float(np.abs(w).max()))
-        exact = ~np.isnan(square)
-        heavy = np.ceil(np.log2(np.maximum(np.where(exact, square, 1.0), 1.0))).clip(0, BINS - 1)
-        v = np.stack([np.ones(len(w)), y, u, c], axis=1)
+        exact = ~np.isnan(mean_square)
+        v = np.stack([np.ones(len(w)), w * f, w / mean, w * q_S - q_B], axis=1)
         rows = RowSums(
             gram=v[:, :, None] * v[:, None, :],
             used=w != 0,
             hits=f,
-            weight=np.where(exact, 1.0 / control, w),
-            weight_square=np.where(exact, square, w**2),
-            weight_fourth=np.where(exact, square**3 * control**2, w**4),
-            residual=(f - q_logged) ** 2,
+            weight=np.where(exact, mean, w),
+            weight_square=np.where(exact, mean_square, w**2),
+            weight_fourth=np.where(exact, mean_square * (mean_square / mean) ** 2, w**4),
+            residual=(f - q_S) ** 2,
             predicted=predicted,
         )
+        heaviness = np.where(exact, np.maximum(mean_square, 1.0), 1.0)
+        number = np.ceil(np.log2(heaviness)).clip(0, BINS - 1).astype(np.int64)
         for sums, terms in zip(self.bins, rows, strict=True):
-            np.add.at(sums, heavy.astype(np.int64), terms)
+            np.add.at(sums, number, terms)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sums as JSON-ready values, for `from_dict`."""
-        arrays = {
-            "unsupported": self.unsupported.tolist(),
+        return {
+            "kind": self.kind,
+            "max_weight": self.max_weight,
+            "unknown": self.without_propensity,
+            "unsupported": [self.unsupported, self.unsupported_predicted],
             "bins": [sums.tolist() for sums in self.bins],
-            "uniform": self.uniform.tolist(),
+            "uniform": [self.uniform_weight, self.uniform_square],
         }
-        return {"kind": self.kind, "max_weight": self.max_weight, "unknown": self.unknown, **arrays}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> HitRateSums:
         sums = cls(data["kind"])
-        sums.max_weight, sums.unknown = data["max_weight"], data["unknown"]
-        sums.unsupported, sums.uniform = np.array(data["unsupported"]), np.array(data["uniform"])
+        sums.max_weight, sums.without_propensity = data["max_weight"], data["unknown"]
+        sums.unsupported, sums.unsupported_predicted = data["unsupported"]
+        sums.uniform_weight, sums.uniform_square = data["uniform"]
         sums.bins = RowSums(*map(np.array, data["bins"]))
         return sums
 
     @property
     def rows(self) -> int:
-        return round(float(self.bins.rows.sum() + self.unsupported[0]))
+        return round(float(self.bins.rows.sum()) + self.unsupported)
 
     @property
     def expected(self) -> float:
         """The mean of the predictions."""
-        return float(self.unsupported[1] + self.bins.predicted.sum()) / self.rows if self.rows else nan
+        total = self.unsupported_predicted + float(self.bins.predicted.sum())
+        return total / self.rows if self.rows else nan
 
-    def _trimmed(self) -> tuple[RowSums, float, float]:
-        """Return the sums over the rows to use, the share of the others, and the sum of the predictions for those."""
+    def _kept_rows(self) -> KeptRows:
+        """Return the rows to use: those of the heaviest bins are left out, as many as make the interval narrowest."""
         up_to = RowSums(*(np.cumsum(sums, axis=0) for sums in self.bins))
         n, rows = self.rows, up_to.rows
-        share = 1.0 - rows / n
-        left = up_to.residual[-1] / max(rows[-1], 1.0)
-        width = 4.0 * np.sqrt(np.maximum(left * up_to.weight_square, 0.0)) / n + share
+        left_out = 1.0 - rows / n
+        residual = up_to.residual[-1] / max(rows[-1], 1.0)
+        width = 4.0 * np.sqrt(np.maximum(residual * up_to.weight_square, 0.0)) / n + left_out
         enough = (up_to.n_eff >= MIN_ROWS) & (up_to.variance_rows >= MIN_VARIANCE_ROWS)
         width += np.where(enough, 0.0, 10.0)  # better a wide interval than one that is not to be trusted
-        width[(share > MAX_UNSUPPORTED) & (rows < rows[-1])] = np.inf
-        cut = int(np.argmin(width))
-        kept = RowSums(*(sums[cut] for sums in up_to))
-        return kept, float(share[cut]), float(self.unsupported[1] + up_to.predicted[-1] - kept.predicted)
+        width[(left_out > MAX_UNSUPPORTED) & (rows < rows[-1])] = np.inf
+        last = int(np.argmin(width))
+        kept = RowSums(*(sums[last] for sums in up_to))
+        predicted = self.unsupported_predicted + up_to.predicted[-1] - kept.predicted
+        return KeptRows(kept, float(left_out[last]), float(predicted))
 
     def estimates(self, level: float = 0.95) -> list[Estimate]:
         """Return all estimates that these weights give, with intervals of this level."""
-        names = ("ips", "snips", "dr") if self.kind == "set" else ("pi", "pi-dr")
+        names = SET_ESTIMATORS if self.kind == "set" else LINEAR_ESTIMATORS
         if self.rows < 2 or self.bins.rows.sum() < 2:
             why = "the log never shows a set of this policy's"
-            if self.unknown and self.unknown >= self.unsupported[0]:
+            if self.without_propensity and self.without_propensity >= self.unsupported:
                 why = "the log does not say how probable its sets were"
             elif self.rows < 2:
                 why = "too few rows"
             return [Estimate(name, nan, nan, nan, 0, 0.0, 0.0, 0.0, nan, 1.0, why) for name in names]
-        s, unsupported, q_unsupported = self._trimmed()
-        n, n_eff = float(s.rows), float(min(s.rows, s.n_eff))
-        freedom = min(n_eff, float(s.variance_rows)) - 1
-        problem = self._problem(s, unsupported)
+        kept, left_out, left_out_predicted = self._kept_rows()
+        problem = self._problem(kept, left_out)
 
-        def estimate(name: str, value: float, variance: float, predicted: float, fitted: int = 0) -> Estimate:
-            error = sqrt(max(variance, 0.0) / max(n - 1, 1))
-            if n_eff > 0 and n_eff * min(value, 1 - value) < MIN_COUNT:
-                # of what has hardly been seen, the sample's own spread says little: two rows more,
-                # a hit and a miss
-                moderate = (n_eff * min(max(value, 0.0), 1.0) + 1) / (n_eff + 2)
-                error = max(error, sqrt(moderate * (1 - moderate) / n_eff))
-            if fitted and s.residual < MIN_COUNT:
-                # answers that were not expected: as if there had been one more
-                error = max(error, sqrt((s.residual + 1.0) * s.weight_square / n) / n)
-            margin = student_margin(error, freedom - fitted, level)
+        def estimate(
+            name: str, value: float, variance: float, elsewhere: float | None = None, fitted: int = 0
+        ) -> Estimate:
+            """``elsewhere``: the hit rate in rows that are left out; else the same."""
+            error = kept.standard_error(value, variance, with_controls=fitted > 0)
+            margin = student_margin(error, float(min(kept.n_eff, kept.variance_rows)) - 1 - fitted, level)
+            share = 1.0 - left_out
             return Estimate(
                 name=name,
-                value=(1.0 - unsupported) * value + predicted,
-                low=(1.0 - unsupported) * max(0.0, value - margin),
-                high=(1.0 - unsupported) * min(1.0, value + margin) + unsupported,
-                rows=round(n),
-                n_eff=n_eff,
+                value=share * value + (left_out * value if elsewhere is None else elsewhere),
+                low=share * max(0.0, value - margin),
+                high=share * min(1.0, value + margin) + left_out,
+                rows=round(float(kept.rows)),
+                n_eff=float(kept.n_eff),
                 max_weight=self.max_weight,
-                overlap=float(s.used) / n,
-                mean_weight=s.mean_weight()[0],
-                unsupported=unsupported,
+                overlap=float(kept.used / kept.rows),
+                mean_weight=kept.mean_weight()[0],
+                unsupported=left_out,
                 problem=problem,
             )
 
-        simple, ratio = s.plain(), s.self_normalized()
-        estimates = [estimate(names[0], *simple, unsupported * simple[0])]
+        estimates = [estimate(names[0], *kept.plain())]
         if self.kind == "set":
-            estimates.append(estimate("snips", *ratio, unsupported * ratio[0]))
-        robust = estimate(names[-1], *s.controlled(), q_unsupported / self.rows, len(CONTROLS))
-        return [*estimates, robust]
+            estimates.append(estimate("snips", *kept.self_normalized()))
+        predicted = left_out_predicted / self.rows
+        return [*estimates, estimate(names[-1], *kept.controlled(), predicted, len(CONTROLS))]
 
-    def _problem(self, s: RowSums, unsupported: float) -> str:
-        """Return why the sums over the rows to use give no sound estimate; empty if they do."""
-        n_eff, variance_rows = (float(min(s.rows, number)) for number in (s.n_eff, s.variance_rows))
-        mean, bias = s.mean_weight()[0], s.weight_bias()
+    def _problem(self, kept: RowSums, left_out: float) -> str:
+        """Return why these rows give no sound estimate; empty if they do."""
+        n_eff, variance_rows = float(kept.n_eff), float(kept.variance_rows)
+        mean, bias = kept.mean_weight()[0], kept.weight_bias()
         # by the log's own hit rate: a rule that looked at the weighted hits would pick lucky samples
-        hits, row_count = n_eff * float(s.hits / s.rows), f"{self.rows:,}"
-        if s.used == 0:
+        hits, row_count = n_eff * float(kept.hits / kept.rows), f"{self.rows:,}"
+        if kept.used == 0:
             return "the log never shows a set of this policy's"
-        if unsupported > MAX_UNSUPPORTED:
-            why = "do not say how probable their set was" if self.unknown else "could not show its sets"
-            return f"{unsupported:.0%} of {row_count} rows {why}; at most {MAX_UNSUPPORTED:.0%} may"
+        if left_out > MAX_UNSUPPORTED:
+            why = (
+                "do not say how probable their set was"
+                if self.without_propensity
+                else "could not show its sets"
+            )
+            return f"{left_out:.0%} of {row_count} rows {why}; at most {MAX_UNSUPPORTED:.0%} may"
         if n_eff < MIN_ROWS:
-            size = f"an effective sample size of {n_eff:.0f}, from {s.used:,.0f} of {row_count} rows"
+            size = f"an effective sample size of {n_eff:.0f}, from {kept.used:,.0f} of {row_count} rows"
             return f"{size}: it takes {MIN_ROWS}"
         if variance_rows < MIN_VARIANCE_ROWS:
             few = f"a few of {row_count} rows weigh so much that they decide: the spread is that of"
@@ -359,18 +320,52 @@ class HitRateSums:
         if not hit_rate:  # rows without a hit do not tell
             return RequiredData(rows, uniform)
         min_n_eff = max(MIN_ROWS, MIN_HITS / hit_rate)
-        unsupported = 1.0
+        left_out = 1.0
         if self.bins.rows.sum() >= 2:
-            s, unsupported, _ = self._trimmed()
-            n_eff, variance_rows, bias = float(s.n_eff), float(s.variance_rows), s.weight_bias()
-            if unsupported <= MAX_UNSUPPORTED and n_eff > 0 and not bias:  # else more rows are of no use
+            kept, left_out, _ = self._kept_rows()
+            n_eff, variance_rows, bias = float(kept.n_eff), float(kept.variance_rows), kept.weight_bias()
+            if left_out <= MAX_UNSUPPORTED and n_eff > 0 and not bias:  # else more rows are of no use
                 rows = ceil(self.rows * max(min_n_eff / n_eff, MIN_VARIANCE_ROWS / variance_rows, 1.0))
             if bias and n_eff >= MIN_ROWS and variance_rows >= MIN_VARIANCE_ROWS:
                 propensities = "doubtful" if bias < 0 else "wrong"
-        if unsupported > MAX_UNSUPPORTED and self.unknown:
+        if left_out > MAX_UNSUPPORTED and self.without_propensity:
             propensities = "missing"
-        mean, square = self.uniform
-        if mean > 0 and propensities not in ("missing", "wrong"):
-            share = float(min_n_eff * square / mean**2)  # a share u makes E[w^2] at most 1/u of theirs
+        if self.uniform_weight > 0 and propensities not in ("missing", "wrong"):
+            # a share u makes E[w^2] at most 1/u of theirs
+            share = min_n_eff * self.uniform_square / self.uniform_weight**2
             uniform = share if share < max_uniform else None
         return RequiredData(rows, uniform, propensities)
+
+
+class HitRateEstimator:
+    """Estimates the hit rate of one policy from rows, as they come.
+
+    Args:
+        one_set: whether the policy shows one certain set for a row; else it draws one of several.
+    """
+
+    def __init__(self, *, one_set: bool) -> None:
+        self.one_set = one_set
+        self.by_set, self.linear, self.calibration = HitRateSums("set"), HitRateSums("linear"), Calibration()
+        self.rows, self.labels_shown = 0, 0.0
+
+    def add(self, rows: WeightedRows, p: Array) -> None:
+        """Add rows, and the probabilities of their labels by the policy itself or a reward model."""
+        hit, pi = rows.hit, rows.inclusion
+        self.rows, self.labels_shown = self.rows + len(hit), self.labels_shown + float(pi.sum())
+        expected = (p * pi).sum(axis=1), (p * rows.shown).sum(axis=1)
+        calibrated = self.calibration.calibrate(*expected, hit)
+        given = {"has_propensity": rows.has_propensity, "predicted": calibrated[0]}
+        # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
+        q_policy, q_logged = calibrated if self.one_set else expected
+        self.by_set.add(hit, rows.by_set, q_policy=q_policy, q_logged=q_logged, **given)
+        self.linear.add(hit, rows.linear, q_policy=expected[0], q_logged=expected[1], **given)
+
+    def estimates(self, level: float = 0.95) -> tuple[Estimate, ...]:
+        """Return all estimates, with intervals of this level."""
+        return (*self.by_set.estimates(level), *self.linear.estimates(level))
+
+    @property
+    def mean_size(self) -> float:
+        """How many labels the policy would have shown, on average."""
+        return self.labels_shown / self.rows if self.rows else nan

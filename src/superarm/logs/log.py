@@ -12,7 +12,8 @@ from typing import Any
 
 from superarm.data.columns import Columns
 from superarm.data.tables import Table, WithVectors, is_named_rows
-from superarm.decisions.decision import COLUMNS, LOG_FORMAT, Decision, Record
+from superarm.decisions.decision import Decision
+from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
 from superarm.errors import Description, InvalidInput, at_row
 from superarm.logs.columns import FeatureReader, LogColumns, find_features
 from superarm.logs.other_formats import convert_row, open_source
@@ -152,7 +153,7 @@ class Log:
     def _read(self) -> Iterator[Record]:
         self.bad, self.first_bad = 0, ""
         for source in self.sources:
-            for number, row in enumerate(_rows(source)):
+            for number, row in enumerate(_converted_rows(source)):
                 try:
                     if isinstance(row, BadRow):
                         raise row
@@ -183,7 +184,7 @@ class Log:
     def _find_features(self, declared: list[Columns]) -> FeatureReader:
         """Find the features; the first source tells for all of them: ids may begin again in each."""
         source = self.sources[0]
-        first_rows = list(islice(_rows(source), SAMPLE))
+        first_rows = list(islice(_converted_rows(source), SAMPLE))
         sample = [row for row in first_rows if isinstance(row, dict)]
         if not any(sample):
             if first_rows and isinstance(first_rows[0], BadRow):
@@ -193,8 +194,16 @@ class Log:
         self._unrelated = self._unrelated_columns(sample, source.name)
         reserved = self.columns.reserved
         reserved = {name: why for name, why in reserved.items() if name not in self._unrelated}
-        rows = (row for row in _rows(source) if isinstance(row, dict))
-        return find_features(sample, rows, self.columns, reserved, declared, self.separator, self.name)
+        rows = (row for row in _converted_rows(source) if isinstance(row, dict))
+        return find_features(
+            sample,
+            rows,
+            columns=self.columns,
+            reserved=reserved,
+            declared=declared,
+            separator=self.separator,
+            owner=self.name,
+        )
 
     def _unrelated_columns(self, sample: list[dict[str, Any]], owner: str) -> set[str]:
         """Return the columns that are called like one of superarm's and hold something else in all first rows."""
@@ -224,7 +233,7 @@ class Log:
                 raise InvalidInput.must("labels column", owner, f"one of {listed}", name, choices=names)
         if c.hit not in names and c.label not in names:
             raise InvalidInput.must("hit column", owner, f"one of {listed}", c.hit, choices=names)
-        for part, name in c.named.items():
+        for part, name in c.renamed.items():
             if name not in names and not any(name in row for row in self._dict_rows()):
                 raise InvalidInput.must(f"{part} column", owner, f"one of {listed}", name, choices=names)
         for name in c.features or ():
@@ -233,7 +242,7 @@ class Log:
 
     def _dict_rows(self) -> Iterator[dict[str, Any]]:
         """Yield all rows that can be read; of JSON lines, some have columns that the first do not."""
-        return (row for source in self.sources for row in _rows(source) if isinstance(row, dict))
+        return (row for source in self.sources for row in _converted_rows(source) if isinstance(row, dict))
 
     # ------------------------------------------------------------ one row
 
@@ -319,7 +328,7 @@ class Log:
         return parsed
 
 
-def _rows(source: Table) -> Iterator[dict[str, Any] | BadRow]:
+def _converted_rows(source: Table) -> Iterator[dict[str, Any] | BadRow]:
     """Return the rows of a source in superarm's format, with an error in place of a row that cannot be read."""
     for number, row in enumerate(source.rows()):
         where = at_row(source.name, number)

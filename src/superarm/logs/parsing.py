@@ -103,15 +103,26 @@ def parse_probability(value: Any, field: str, where: str) -> float | None:
     return number
 
 
-def parse_rule(value: Any, where: str) -> dict[str, Any] | None:
-    """Return the record of a rule as superarm writes it; ``None`` for anything else in a column of that name."""
-    if isinstance(value, str):
-        if not value.lstrip().startswith("{"):
-            return None
+def parse_object(value: Any) -> dict[str, Any] | None:
+    """Return the values with names in a cell: as they are, or of JSON; ``None`` for anything else."""
+    if looks_like_object(value):
         try:
             value = json.loads(value)
         except ValueError:
-            raise BadRow.must("rule", where, "a JSON object", value) from None
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+            return None
+    return value if isinstance(value, dict) else None
+
+
+def looks_like_object(value: Any) -> bool:
+    """Return whether a cell is a text that begins as a JSON object does."""
+    return isinstance(value, str) and value.lstrip().startswith("{")
+
+
+def parse_rule(value: Any, where: str) -> dict[str, Any] | None:
+    """Return the record of a rule as superarm writes it; ``None`` for anything else in a column of that name."""
+    rule = parse_object(value)
+    if rule is None and looks_like_object(value):
+        raise BadRow.must("rule", where, "a JSON object", value)
+    if rule is None or not isinstance(rule.get("name"), str):
         return None
-    return {key: part for key, part in value.items() if part is not None}
+    return {key: part for key, part in rule.items() if part is not None}

@@ -10,15 +10,18 @@ import numpy as np
 
 from superarm._extras import require_extra
 from superarm._types import Array
+from superarm.data.labels import Labels
 from superarm.data.rows import FLOAT32_MAX
-from superarm.decisions.decision import Label, Record
+from superarm.decisions.decision import Label
+from superarm.decisions.record import Record
 from superarm.errors import Description, InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uniform, distribution_of
 from superarm.explore.scores import log_scores
 from superarm.learners import Learner
 from superarm.logs.batches import LogBatch
-from superarm.logs.parsing import BadRow, parse_numbers
-from superarm.logs.summary import LogSummary, label_numbers
+from superarm.logs.parsing import BadRow, looks_like_object, parse_numbers, parse_object
+from superarm.logs.relabel import label_numbers
+from superarm.logs.summary import LogSummary
 from superarm.losses import softmax
 
 ScoreSource = Callable[[Any], Any] | str | Sequence[str]
@@ -124,21 +127,23 @@ def has_probabilities(learner: Learner) -> bool:
     return hasattr(learner, "predict_proba") or learner.learns_from_given
 
 
+def _learner_order(learner: Learner, labels: Labels, policy: str) -> list[int] | None:
+    """Return the places of the log's labels among the learner's own; ``None`` if these are in the same order."""
+    own, logged = ([str(label) for label in known.all()] for known in (learner.label_set, labels))
+    if sorted(own) != sorted(logged):
+        wanted = f"those of the log, {tuple(labels.all())}"
+        raise InvalidInput.must("labels", policy, wanted, tuple(learner.label_set.all()))
+    return None if own == logged else [own.index(label) for label in logged]
+
+
 class PolicyRunner:
     """A policy that chooses for batches of a log. It changes nothing in the policy."""
 
     def __init__(self, policy: Policy, summary: LogSummary) -> None:
         self.policy, self.labels, self.n_features = policy, summary.label_set, summary.n_features
-        self.order_known = summary.labels is None or summary.labels_given
+        self.labels_in_order = summary.labels is None or summary.labels_given
         labels, learner = self.labels, policy.learner
-        self.order: Any = None  # of the log's labels among the learner's own
-        if learner is not None:
-            own, logged = ([str(label) for label in known.all()] for known in (learner.label_set, labels))
-            if sorted(own) != sorted(logged):
-                wanted = f"those of the log, {tuple(labels.all())}"
-                raise InvalidInput.must("labels", policy.name, wanted, tuple(learner.label_set.all()))
-            if own != logged:
-                self.order = [own.index(label) for label in logged]
+        self.learner_order = None if learner is None else _learner_order(learner, labels, policy.name)
         self.fixed = (
             None if policy.fixed is None else label_numbers(labels, policy.fixed, "fixed", policy.name)
         )
@@ -168,58 +173,57 @@ class PolicyRunner:
         learner = self.policy.learner
         return self.policy.probabilities is not None if learner is None else has_probabilities(learner)
 
-    def scores(self, batch: LogBatch) -> Array | None:
-        """Return the scores of all labels, by row; ``None`` for a fixed list."""
+    def scores(self, batch: LogBatch) -> Array:
+        """Return the scores of all labels, by row; -inf for those that are never shown."""
         learner = self.policy.learner
+        if self.fixed is not None:
+            s = np.full(batch.shown.shape, -np.inf)
+            s[:, self.fixed[: self.size]] = 0.0
+            return s
         if learner is None:
-            return None if self.fixed is not None else self._scores(batch)
+            return self._given_scores(batch)
         s = learner.scores(batch.matrix_for(learner))
-        return s if self.order is None else s[:, self.order]
+        return s if self.learner_order is None else s[:, self.learner_order]
 
     @property
     def shows_one_set(self) -> bool:
         """Whether it shows one certain set for a row; else it draws one of several."""
         return self.rule is None and self.gamma is None
 
-    def choose(self, batch: LogBatch, s: Array | None) -> list[SetDistribution]:
+    def distributions(self, batch: LogBatch, s: Array) -> list[SetDistribution]:
         """Return the distribution of the policy's set for each row, given its scores."""
-        top = np.zeros(batch.shown.shape, bool)
-        if s is None:
-            assert self.fixed is not None
-            top[:, self.fixed[: self.size]] = True
-            return self._around_top(batch.eligible, top & batch.eligible)
-        best = np.argsort(-np.where(batch.eligible, s, -np.inf), axis=1, kind="stable")[:, : self.size]
-        np.put_along_axis(top, best, True, axis=1)
-        top &= batch.eligible
-        if self.threshold is not None:
-            p = softmax(np.where(batch.eligible, s, -np.inf))
-            top &= (p >= self.threshold) | (p == p.max(axis=1, keepdims=True))
-        if self.rule is None:
-            return self._around_top(batch.eligible, top)
-        return [self._distribution(s[i], batch.eligible[i]) for i in range(len(batch))]
-
-    def _around_top(self, eligible: Array, top: Array) -> list[SetDistribution]:
-        """Return the top sets, or dilute draws around them."""
-        labels: list[list[int]] = [np.flatnonzero(row).tolist() for row in top]
-        everything = range(eligible.shape[1])
-        candidates = [everything if row.all() else np.flatnonzero(row).tolist() for row in eligible]
-        pairs = zip(candidates, labels, strict=True)
+        everything = range(self.labels.count)
+        eligible = [everything if row.all() else np.flatnonzero(row).tolist() for row in batch.eligible]
+        if self.rule is not None:
+            return [self._draw(self.rule, s[i], labels) for i, labels in enumerate(eligible)]
+        pairs = zip(eligible, self._top_sets(batch.eligible, s), strict=True)
         if self.gamma is None:
-            return [Mixture.certain(among_labels, best) for among_labels, best in pairs]
-        return [Mixture.dilute(among_labels, best, self.gamma) for among_labels, best in pairs]
+            return [Mixture.certain(labels, top) for labels, top in pairs]
+        return [Mixture.dilute(labels, top, self.gamma) for labels, top in pairs]
 
-    def _distribution(self, s: Array, eligible: Array) -> SetDistribution:
-        assert self.rule is not None
-        candidates = None if eligible.all() else np.flatnonzero(eligible).tolist()
+    def _top_sets(self, eligible: Array, s: Array) -> list[list[int]]:
+        """Return the best labels of each row; with a coverage, those that its threshold asks for."""
+        s = np.where(eligible, s, -np.inf)
+        best = np.argsort(-s, axis=1, kind="stable")[:, : self.size]
+        top = np.zeros(s.shape, bool)
+        np.put_along_axis(top, best, True, axis=1)
+        top &= s > -np.inf
+        if self.threshold is not None:
+            p = softmax(s)
+            top &= (p >= self.threshold) | (p == p.max(axis=1, keepdims=True))
+        return [np.flatnonzero(row).tolist() for row in top]
+
+    def _draw(self, rule: Rule, s: Array, eligible: Sequence[int]) -> SetDistribution:
+        candidates = None if isinstance(eligible, range) else eligible
         if self.budget_frozen:
-            return self.rule.distribution(s, eligible=candidates, set_size=self.size)
-        distribution = distribution_of(self.rule.decide(s, eligible=candidates, set_size=self.size))
+            return rule.distribution(s, eligible=candidates, set_size=self.size)
+        distribution = distribution_of(rule.decide(s, eligible=candidates, set_size=self.size))
         assert distribution is not None
         return distribution
 
     # ------------------------------------------------------------ scores from elsewhere
 
-    def _scores(self, batch: LogBatch) -> Array:
+    def _given_scores(self, batch: LogBatch) -> Array:
         policy, k = self.policy, self.labels.count
         source = policy.scores if policy.scores is not None else policy.probabilities
         what = "scores" if policy.scores is not None else "probabilities"
@@ -238,33 +242,25 @@ class PolicyRunner:
         field, where = ", ".join(columns), at_row("the log", record.row_number)
         values = [None if cells is None else cells[name] for name in columns]
         value: Any = values[0] if len(columns) == 1 else values
-        if isinstance(value, str) and value.lstrip().startswith("{"):
-            value = _json_object(value, field, where)
-        if isinstance(value, dict):
+        by_label = parse_object(value)
+        if by_label is None and looks_like_object(value):
+            raise BadRow.must(field, where, "a list of numbers, or {label: number}", value)
+        if by_label is not None:
             # None: missing in a table
-            value = {label: score for label, score in value.items() if score is not None}
+            value = {label: score for label, score in by_label.items() if score is not None}
             numbers = label_numbers(self.labels, value, field, where)
             if eligible.sum() > eligible[numbers].sum():
                 raise BadRow.must(field, where, f"{what} of all labels that could be shown", value)
             s = np.full(k, -FLOAT32_MAX if what == "scores" else 0.0)
             s[numbers] = parse_numbers(list(value.values()), field, where)
             return s
-        if not self.order_known:
+        if not self.labels_in_order:
             wanted = "given, in the order of the list, where scores come without their labels"
             raise InvalidInput.must("labels", self.policy.name, wanted, Description("those found in the log"))
         s = np.asarray(parse_numbers(value, field, where))
         if s.shape != (k,) or not np.isfinite(s).all():
             raise BadRow.must(field, where, f"{k} finite {what}, one a label", value)
         return s
-
-
-def _json_object(text: str, field: str, where: str) -> Any:
-    import json
-
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise BadRow.must(field, where, "a list of numbers, or {label: number}", text) from None
 
 
 def _call_scores(scores: Callable[[Any], Any], X: Any, name: str, what: str) -> Array:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from html import escape
 from math import isfinite
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from superarm._extras import require_extra
 from superarm._html import Markup, format_rate, interval_bar, label_chips, titled_table
 from superarm.errors import InvalidInput
 from superarm.groups import GroupCoverage
-from superarm.logs.hit_rates import MAX_UNSUPPORTED, Estimate, RequiredData, best_of
-from superarm.logs.policies import Policy
+from superarm.logs.estimates import Estimate, RequiredData, best_of
 
 if TYPE_CHECKING:
     import polars
-
-
-NESTED_MISS = 0.01  # the probability that one of the sets that an interval is cut by misses the truth
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -140,70 +133,6 @@ class Evaluation:
         estimates = titled_table(f"Judged by {self.rows:,} rows", head, rows)
         warnings = "".join(f"<p>{label_chips(['!'])}{escape(warning)}</p>" for warning in self.warnings)
         return Markup(estimates + warnings)
-
-
-def nested(
-    results: Sequence[PolicyResult],
-    policies: Sequence[Policy],
-    estimators: Sequence[Callable[[float], Sequence[Estimate]]],
-) -> list[PolicyResult]:
-    """Return the results, where more of the best labels of one ranking never look worse than fewer.
-
-    A set that holds another hits whenever that one does. So where the log cannot answer for a set, the lower end of
-    a smaller one's interval holds for it, too, and the value is what is expected of it, at least that of the smaller.
-    Not so where the weights of one of these sets do not average 1: the propensities may be wrong for all of them.
-
-    An interval is also cut by those of the other sets of its ranking, but by wider ones, of a level at which all of
-    these together miss with a probability of at most `NESTED_MISS`, independent of each other or not.
-
-    Args:
-        results: one for each policy, with intervals of 95 %.
-        policies: the policies.
-        estimators: for each policy, its estimates by the level of their intervals.
-    """
-    require_extra("logs")
-    from scipy.optimize import isotonic_regression
-
-    tightened = list(results)
-    rankings: dict[int, list[int]] = {}
-    for i, policy in enumerate(policies):
-        if policy.rule is None and policy.target_coverage is None:
-            ranking = policy.learner or policy.scores or policy.probabilities or policy
-            rankings.setdefault(id(ranking), []).append(i)
-    for members in rankings.values():
-        best: dict[int, Estimate] = {}
-        # of the sets that are smaller, and of those that are larger
-        limits: dict[int, tuple[float, float]] = {}
-        level = 1.0 - 2.0 * NESTED_MISS / max(len(members) - 1, 1)  # of each only one end can cut
-        doubtful = any(results[i].required.propensities in ("doubtful", "wrong") for i in members)
-        smaller: Estimate | None = None
-        for i in sorted(members, key=lambda i: results[i].set_size):
-            estimate = results[i].best
-            if estimate is not None:
-                wider = next(e for e in estimators[i](level) if e.name == estimate.name)
-                limits[i] = wider.low, wider.high
-            elif smaller is not None and smaller.value >= 1.0 - MAX_UNSUPPORTED and not doubtful:
-                value = max(results[i].expected, smaller.value)
-                estimate = replace(smaller, name="nested", value=value, high=1.0)
-                tightened[i] = replace(results[i], estimates=(*results[i].estimates, estimate))
-                limits[i] = 0.0, 1.0
-            if estimate is not None:
-                best[i] = smaller = estimate
-        if not best:
-            continue
-        rates, weights = [e.value for e in best.values()], [e.width**-2 for e in best.values()]
-        values = isotonic_regression(rates, weights=weights).x
-        ends = np.array([limits[i] for i in best])
-        lows = np.maximum.accumulate([0.0, *ends[:-1, 0]])
-        highs = np.minimum.accumulate([1.0, *ends[:0:-1, 1]])[::-1]
-        for (i, old), value, least, most in zip(best.items(), values, lows, highs, strict=True):
-            low, high = max(old.low, float(least)), min(old.high, float(most))
-            if low > high:  # they contradict each other
-                low, high = old.low, old.high
-            new = replace(old, value=float(value), low=min(low, float(value)), high=max(high, float(value)))
-            estimates = tuple(new if e is old else e for e in tightened[i].estimates)
-            tightened[i] = replace(tightened[i], estimates=estimates)
-    return tightened
 
 
 # ---------------------------------------------------------------- the figure

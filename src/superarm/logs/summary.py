@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from superarm.data.columns import Columns
 from superarm.data.labels import Labels
 from superarm.data.rows import Row
-from superarm.decisions.decision import Decision, Label, Record
-from superarm.errors import InvalidInput, at_row
+from superarm.decisions.decision import Label
+from superarm.errors import InvalidInput
 from superarm.explore import rules
 from superarm.learners import Learner
 from superarm.learners.registry import make
-from superarm.logs.log import UNIFORM, Log
-from superarm.logs.parsing import BadRow, parse_label
-from superarm.native.randomness import uniform_number
+from superarm.logs.log import Log
+from superarm.logs.parsing import parse_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,62 +163,3 @@ def _all_labels(seen: set[Label], labels: Any, owner: str) -> tuple[tuple[Label,
     if len(names) < 2:
         raise InvalidInput.must("labels", owner, "at least two different ones", names)
     return tuple(names), len(names)
-
-
-# ---------------------------------------------------------------- label numbers
-
-
-def label_numbers(labels: Labels, given: Iterable[Label], field: str, owner: str) -> list[int]:
-    """Return the numbers of labels as a log spells them: 3, 3.0 and "3" are one label."""
-    numbers = []
-    for label in given:
-        number = labels.number_of_text(label)
-        if number is None:
-            raise BadRow.must(field, owner, "known labels", label)
-        numbers.append(number)
-    return numbers
-
-
-def relabel(record: Record, labels: Labels, names: Sequence[Label]) -> Decision:
-    """Return the decision of a row, with ``names[i]`` for the label of number i."""
-    decision, where = record.decision, at_row("the log", record.row_number)
-
-    def own(given: Iterable[Label], field: str = "labels") -> tuple[Label, ...]:
-        return tuple(names[i] for i in label_numbers(labels, given, field, where))
-
-    eligible = None if decision.eligible is None else own(decision.eligible, "eligible")
-    top, rule = own(decision.top, "top"), decision.rule
-    if rule is not None:
-        if rule["name"] == "uniform" or (rule == UNIFORM and not top):
-            # any top set gives this draw
-            rule, top = UNIFORM, (eligible or tuple(names))[: decision.set_size]
-        else:
-            cls = rules().get(rule["name"])
-            named = () if cls is None else cls.label_keys
-            rule = {**rule, **{key: own(rule[key], "rule") for key in named if key in rule}}
-    return Decision.from_parts(
-        x=decision.x,
-        sets=(own(decision.labels), own(decision.drawn), top),
-        size=decision.set_size,
-        eligible=eligible,
-        n_labels=len(names),
-        log_propensity=decision.log_propensity,
-        rule=rule,
-        learner=decision.learner,
-    )
-
-
-def is_held_out_row(number: int, holdout: float, seed: int = 0) -> bool:
-    """Return whether `train` keeps a row out, and `evaluate` judges by it.
-
-    Args:
-        number: the number of the row in its file or table.
-        holdout: the share of rows to keep out.
-        seed: decides which ones.
-
-    >>> [is_held_out_row(number, 0.5) for number in range(6)]
-    [False, True, False, False, False, False]
-    """
-    # another seed than a learner's: its draws at that round would be the same numbers, and the rows
-    # kept out would be those with certain sets
-    return bool(uniform_number(seed + 2**41, number, 0) < holdout)

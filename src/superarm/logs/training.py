@@ -8,26 +8,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import nan
 from time import perf_counter
+from typing import Literal
 
 import numpy as np
 
 from superarm._progress import Progress as ProgressBar
 from superarm._progress import with_progress
-from superarm.decisions.decision import Record
+from superarm.decisions.record import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
-from superarm.logs.diagnostics import LogDiagnostics
+from superarm.logs.estimates import Estimate, best_of
 from superarm.logs.evaluation import PolicyEvaluator, log_loss, run_evaluators
-from superarm.logs.hit_rates import Estimate, best_of
+from superarm.logs.holdout import is_held_out_row
 from superarm.logs.log import Log
 from superarm.logs.policies import Policy, has_probabilities
-from superarm.logs.summary import LogSummary, is_held_out_row, label_numbers, relabel
+from superarm.logs.relabel import label_numbers, relabel
+from superarm.logs.summary import LogSummary
 from superarm.native.randomness import uniform_number
 
 MAX_HELD_OUT_ROWS = 20_000  # held-out rows that measure progress, at most
 ANNEALING_ROWS = 1_000  # between two steps of the learner's pace
 VALIDATION_SHARE = 0.1  # the share of rows that choose between one pass and several
-RowFilter = Callable[[Record], bool]
+RowUse = Literal["learn", "evaluate", "leave out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +108,14 @@ def train(
         raise InvalidInput.must("holdout", "train", "in [0, 1)", holdout)
     began = perf_counter()
 
-    def is_held_out(record: Record) -> bool:
-        return is_held_out_row(record.row_number, holdout, seed)
+    def use(record: Record) -> RowUse:
+        return "evaluate" if is_held_out_row(record.row_number, holdout, seed) else "learn"
 
     losses_by_passes = dict[int, float]()
     if passes > 1:
-        losses_by_passes = _validation_losses(log, learner, summary, passes, is_held_out, seed, progress)
+        losses_by_passes = _validation_losses(log, learner, summary, passes, use, seed, progress)
     best = min(losses_by_passes, key=lambda number: losses_by_passes[number], default=passes)
-    trainer = _Trainer(log, learner, summary, lambda record: not is_held_out(record), is_held_out, progress)
+    trainer = _Trainer(log, learner, summary, use, progress)
     trainer.learn(best)
     counts = trainer.counts
     notes = {
@@ -142,11 +144,9 @@ def train(
 
 
 class _Trainer:
-    """Some passes of a learner over a log, each measured by rows that are not learnt from.
+    """Some passes of a learner over a log, each evaluated by rows that are not learnt from.
 
-    Args:
-        is_learnt: which rows are learnt from.
-        is_held_out: which rows measure it.
+    ``use`` says what a row is for.
     """
 
     def __init__(
@@ -154,14 +154,13 @@ class _Trainer:
         log: Log,
         learner: Learner,
         summary: LogSummary,
-        is_learnt: RowFilter,
-        is_held_out: RowFilter,
+        use: Callable[[Record], RowUse],
         progress: ProgressBar,
     ) -> None:
         self.log, self.learner, self.summary, self.progress = log, learner, summary, progress
-        self.is_learnt, self.is_held_out = is_learnt, is_held_out
+        self.use = use
         self.names = learner.label_set.all()
-        self.held_out_rows: list[Record] = []  # rows that judge
+        self.held_out_rows: list[Record] = []  # the first ones to evaluate by
         self.history: list[PassResult] = []
         self.rows = 0  # learnt from, over all passes
         self.counts: Counter[str] = Counter()  # of the rows of one pass
@@ -175,17 +174,14 @@ class _Trainer:
             for i, record in enumerate(with_progress(self.log, self.progress, total, "rows")):
                 if i % ANNEALING_ROWS == 0:
                     learner.anneal(1.0 - (number - 1 + i / total) / passes, passes)
+                use = self.use(record)
                 if record.hit is None:
                     self.counts["unanswered"] += 1
-                elif self.is_learnt(record):
+                elif use == "learn":
                     self._learn_row(record)
-                else:
+                elif use == "evaluate":
                     self.counts["held_out"] += 1
-                    if (
-                        number == 1
-                        and len(self.held_out_rows) < MAX_HELD_OUT_ROWS
-                        and self.is_held_out(record)
-                    ):
+                    if number == 1 and len(self.held_out_rows) < MAX_HELD_OUT_ROWS:
                         self.held_out_rows.append(record)
             if not self.counts["learnt"]:
                 wanted = "a learner of given sets (set-logit), or top and gamma in every row"
@@ -216,8 +212,8 @@ class _Trainer:
         evaluator = PolicyEvaluator(Policy(learner.name, learner=learner), self.summary)
         # without probabilities of the learner's own, a reward model is needed, which learns from all rows
         records = self.held_out_rows if has_probabilities(learner) else self.log
-        run_evaluators([evaluator], records, self.summary, self.is_held_out, LogDiagnostics())
-        return PassResult(number, self.rows, evaluator.log_loss, best_of(evaluator.whole.estimates()))
+        run_evaluators([evaluator], records, self.summary, lambda record: self.use(record) == "evaluate")
+        return PassResult(number, self.rows, evaluator.log_loss, best_of(evaluator.overall.estimates()))
 
 
 def _validation_losses(
@@ -225,28 +221,27 @@ def _validation_losses(
     learner: Learner,
     summary: LogSummary,
     passes: int,
-    is_held_out: RowFilter,
+    use: Callable[[Record], RowUse],
     seed: int,
     progress: ProgressBar,
 ) -> dict[int, float]:
     """Return the log loss on validation rows after one pass, and after ``passes``, by the number of passes.
 
-    Several passes learn the noise of a small log by heart; only rows that were not learnt from show it. The held-out
-    rows are not used for this choice: `evaluate` judges the model by them. Empty for learners without probabilities.
+    Several passes learn the noise of a small log by heart; only rows that were not learnt from show it. Those that
+    ``use`` evaluates by are left out, as `evaluate` judges the model by them. Empty for learners without probabilities.
     """
     if not has_probabilities(learner):
         return {}
     share = min(VALIDATION_SHARE, MAX_HELD_OUT_ROWS / summary.rows)
 
-    def is_validation(record: Record) -> bool:
-        return not is_held_out(record) and bool(uniform_number(seed + 2**42, record.row_number, 0) < share)
-
-    def is_learnt(record: Record) -> bool:
-        return not is_held_out(record) and not is_validation(record)
+    def validation_use(record: Record) -> RowUse:
+        if use(record) == "evaluate":
+            return "leave out"
+        return "evaluate" if uniform_number(seed + 2**42, record.row_number, 0) < share else "learn"
 
     losses = dict[int, float]()
     for number in (1, passes):
-        trainer = _Trainer(log, copy.deepcopy(learner), summary, is_learnt, is_validation, progress)
+        trainer = _Trainer(log, copy.deepcopy(learner), summary, validation_use, progress)
         trainer.learn(number)
         if trainer.history:
             losses[number] = trainer.history[-1].log_loss

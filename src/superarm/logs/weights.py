@@ -34,75 +34,53 @@ class ImportanceWeights(NamedTuple):
     """Weights of rows; NaN where a row cannot have one."""
 
     w: Array
-    square: Array  # E[w^2] of each row, given all but the draw; NaN if it is not known
-    uniform: Array  # the same, had the set been drawn uniformly
+    mean: Array  # E[w] of each row, given all but the draw
+    mean_square: Array  # E[w^2] of each row; NaN if it is not known
+    uniform_mean_square: Array  # the same, had the set been drawn uniformly; NaN if it is not known
 
 
-class Propensities(NamedTuple):
-    """Row by row, how probable the logged sets were."""
+class WeightedRows(NamedTuple):
+    """Rows of a log, with their weights for one policy."""
 
-    n: Array  # eligible labels
-    m: Array  # shown labels
-    propensity: Array  # p(S): as logged, else by the rule; NaN if neither is known
-    by_rule: Array  # NaN if the log does not say how the set was drawn
-    log_n_sets: Array  # log of the number of sets that were possible
-    excess: Array  # |S n top|, less its expectation by the rule
-
-
-class PolicyWeights(NamedTuple):
-    """Inclusion probabilities of one policy, and the weights of rows for it."""
-
+    hit: Array
+    shown: Array
+    has_propensity: Array
     inclusion: Array  # for each row and label, the probability that the policy shows it
     by_set: ImportanceWeights
     linear: ImportanceWeights
 
 
-def logged_propensities(batch: LogBatch) -> Propensities:
-    """Return the probabilities of the logged sets."""
-    n, m = batch.eligible.sum(axis=1), batch.shown.sum(axis=1)
-    by_rule, excess = np.full((2, len(batch)), np.nan)
-    for i, logged in enumerate(batch.distributions):
-        if logged is not None:
-            by_rule[i] = logged.probability(batch.sets[i])
-            expected = logged.inclusion_given_top()[batch.top[i][_index(logged)]].sum()
-            excess[i] = (batch.shown[i] & batch.top[i]).sum() - expected
-    propensity = np.where(np.isnan(batch.propensity), by_rule, batch.propensity)
-    propensity = np.where(propensity > 0.0, propensity, np.nan)  # what was shown can not have been impossible
-    log_n_sets = np.array([log_comb(*sizes) for sizes in zip(n.tolist(), m.tolist(), strict=True)])
-    return Propensities(n, m, propensity, by_rule, log_n_sets, excess)
-
-
-def policy_weights(batch: LogBatch, logged: Propensities, policy: Sequence[SetDistribution]) -> PolicyWeights:
-    """Return the weights for a policy that would draw its sets so, with a distribution for each row."""
+def weigh_rows(batch: LogBatch, policy: Sequence[SetDistribution]) -> WeightedRows:
+    """Return the rows of a batch with their weights for a policy, given its distribution in each row."""
     pi = inclusion_of_all(policy, batch.shown.shape[1])
-    return PolicyWeights(pi, set_weights(batch, logged, policy), linear_weights(batch, logged, pi))
+    has_propensity = ~np.isnan(batch.propensity)
+    by_set, linear = set_weights(batch, policy), linear_weights(batch, pi)
+    return WeightedRows(batch.hit, batch.shown, has_propensity, pi, by_set, linear)
 
 
 def inclusion_of_all(distributions: Sequence[SetDistribution], k: int) -> Array:
     """Return the inclusion probabilities of all k labels, a row for each distribution over label numbers."""
     pi = np.zeros((len(distributions), k))
     for row, distribution in zip(pi, distributions, strict=True):
-        row[_index(distribution)] = distribution.inclusion()
+        row[label_index(distribution)] = distribution.inclusion()
     return pi
 
 
-def set_weights(
-    batch: LogBatch, logged: Propensities, policy: Sequence[SetDistribution]
-) -> ImportanceWeights:
+def set_weights(batch: LogBatch, policy: Sequence[SetDistribution]) -> ImportanceWeights:
     """Return P_B(S) / p(S), for a policy's distribution in each row."""
-    w, square, unknown = np.full((3, len(batch)), np.nan)
+    w, squares, unknown = np.full((3, len(batch)), np.nan)
     for i, (drawn_from, policy_draw) in enumerate(zip(batch.distributions, policy, strict=True)):
-        if policy_draw.m == logged.m[i] or (drawn_from is not None and drawn_from.sizes_vary):
-            possible = np.nan if drawn_from is None else mean_square(policy_draw, drawn_from)
-            if not np.isposinf(possible):
-                square[i] = possible
-                w[i] = policy_draw.probability(batch.sets[i]) / logged.propensity[i]
-    return ImportanceWeights(w, square, unknown)
+        if policy_draw.m == batch.n_shown[i] or (drawn_from is not None and drawn_from.sizes_vary):
+            square = np.nan if drawn_from is None else mean_square(policy_draw, drawn_from)
+            if not np.isposinf(square):
+                squares[i] = square
+                w[i] = policy_draw.probability(batch.sets[i]) / batch.propensity[i]
+    return ImportanceWeights(w, np.ones(len(batch)), squares, unknown)
 
 
-def linear_weights(batch: LogBatch, logged: Propensities, pi: Array) -> ImportanceWeights:
+def linear_weights(batch: LogBatch, pi: Array) -> ImportanceWeights:
     """Return pi_B' G^+ 1_S, for a policy's inclusion probabilities pi."""
-    n, m, shown = logged.n.astype(np.float64), logged.m, batch.shown
+    n, m, shown = batch.n_eligible.astype(np.float64), batch.n_shown, batch.shown
     with np.errstate(divide="ignore", invalid="ignore"):  # where all labels are shown, sets cannot be drawn
         # of a uniform draw, G = diag(diagonal_excess) + pair 11'
         pair = m * (m - 1) / (n * (n - 1))
@@ -110,16 +88,17 @@ def linear_weights(batch: LogBatch, logged: Propensities, pi: Array) -> Importan
         shrunk = pair / (diagonal_excess + n * pair) * pi.sum(axis=1)
         uniform = ((pi**2).sum(axis=1) - shrunk * pi.sum(axis=1)) / diagonal_excess
         w = ((pi * shown).sum(axis=1) - shrunk * m) / diagonal_excess
-        w *= np.exp(-logged.log_n_sets) / logged.propensity
-    square = np.full(len(batch), np.nan)
-    everything = m == n  # it answers for that set alone
+        w *= np.exp(-batch.log_n_sets) / batch.propensity
+    squares = np.full(len(batch), np.nan)
+    everything = m == n  # all eligible labels were shown, which says nothing about fewer
     same = (np.abs(pi - shown) < 1e-9).all(axis=1)
-    w[everything] = square[everything] = np.where(same, 1.0, np.nan)[everything]
+    w[everything] = squares[everything] = np.where(same, 1.0, np.nan)[everything]
     uniform[everything] = np.nan
     for i, drawn_from in enumerate(batch.distributions):
         if drawn_from is not None and (drawn_from.sizes_vary or not everything[i]):
-            w[i], square[i] = _linear_weight(drawn_from, pi[i], shown[i], logged.by_rule[i])
-    return ImportanceWeights(w, square, uniform)
+            w[i], squares[i] = _linear_weight(drawn_from, pi[i], shown[i], batch.rule_propensity[i])
+    mean = np.maximum(pi.sum(axis=1), 1e-300) / m
+    return ImportanceWeights(w, mean, squares, uniform)
 
 
 def _linear_weight(
@@ -132,13 +111,13 @@ def _linear_weight(
     """
     if not probability > 0.0:
         return nan, nan
-    eligible = _index(logged)
+    eligible = label_index(logged)
     policy = pi[eligible]
     z = logged.solve(policy)
     return float(z[shown[eligible]].sum()), float(z @ policy)
 
 
-def _index(distribution: SetDistribution) -> list[Label] | slice:
+def label_index(distribution: SetDistribution) -> list[Label] | slice:
     """Return the eligible labels, which are numbers, as an index of an array over all labels."""
     return slice(None) if isinstance(distribution.eligible, range) else list(distribution.eligible)
 

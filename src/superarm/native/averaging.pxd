@@ -8,6 +8,17 @@ cdef struct AveragingState:
     double updates
 
 
+cdef struct ScorePair:
+    # Scores of all labels: by the last weights, and by their average.
+    float* last
+    float* average
+
+
+cdef inline ScorePair score_pair(float* numbers, Py_ssize_t k) noexcept nogil:
+    """Return the pair in 2 k numbers."""
+    return ScorePair(numbers, numbers + k)
+
+
 cdef class AveragedWeights(Stage):
     """Weights that keep moving, and their running average."""
 
@@ -17,13 +28,12 @@ cdef class AveragedWeights(Stage):
     cdef float* A
     cdef float* sparse  # (width + 1) x 2 x k: of each feature W, then A; the last row is the constant's
     cdef AveragingState* averaging
-    cdef float* last_and_average  # scratch, 2 x k: scores of the sparse part, last and average
+    cdef ScorePair sparse_scores  # scratch: of the sparse part of the row that `score_sparse` saw last
 
-    # Scores of the dense part: of the average, and of the last weights.
+    # Scores of the dense part: by the average, and by the last weights.
     cdef void average_scores(self, const Features* x, float* s) noexcept nogil
     cdef void last_scores(self, const Features* x, float* last) noexcept nogil
-    # Scores of the sparse part, into `last_and_average`: of the last weights, then of the average.
-    cdef void sparse_scores(self, const Features* x) noexcept nogil
+    cdef void score_sparse(self, const Features* x) noexcept nogil
     # w_r += c_r x for every label and the dense part, and the average of both parts takes in an update. The sparse
     # part has made its step before (sparse_steps.pyx).
     cdef void step(self, const double* c, const Features* x) noexcept nogil

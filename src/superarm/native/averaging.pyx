@@ -44,7 +44,7 @@ cdef class AveragedWeights(Stage):
         self.sparse = self.floats("sparse", (width + 1 if width > 0 else 0, 2, k))
         self.averaging = <AveragingState*>self.doubles("averaging_state", sizeof(AveragingState) // sizeof(double), 1.0)
         self.averaging.updates = 0.0
-        self.last_and_average = self.scratch_floats("last_and_average", 2 * k)
+        self.sparse_scores = score_pair(self.scratch_floats("sparse_scores", 2 * k), k)
 
     cdef void average_scores(self, const Features* x, float* s) noexcept nogil:
         kernels.scores(self.A, self.stride, self.k, self.d, x.x, x.factor, x.bias, s)
@@ -52,9 +52,9 @@ cdef class AveragedWeights(Stage):
     cdef void last_scores(self, const Features* x, float* last) noexcept nogil:
         kernels.scores(self.W, self.stride, self.k, self.d, x.x, x.factor, x.bias, last)
 
-    cdef void sparse_scores(self, const Features* x) noexcept nogil:
+    cdef void score_sparse(self, const Features* x) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
-        cdef float* both = self.last_and_average
+        cdef float* both = self.sparse_scores.last  # side by side with those of A, which become the average's
         cdef const float* w = self.sparse + 2 * k * self.width
         cdef float omega = <float>self.averaging.sparse_omega
         for r in range(2 * k):

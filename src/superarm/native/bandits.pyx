@@ -3,6 +3,7 @@
 from libc.math cimport INFINITY, exp, fabs
 
 from superarm.native.core cimport LinearCore
+from superarm.native.full_information cimport BOUNDED, SQUARED
 from superarm.native.linear cimport squared_norm_with_bias
 from superarm.native.ranking cimport position
 from superarm.native.rule cimport RuleKernel
@@ -35,7 +36,7 @@ cdef class EPABFCore(LinearCore):
     """
 
     cdef readonly double C
-    cdef readonly int variant  # 0: EPABF, 1: -I, 2: -II
+    cdef readonly int variant  # full_information.pxd
 
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double C, int variant):
         LinearCore.__init__(self, k, scaling, rule)
@@ -53,8 +54,8 @@ cdef class EPABFCore(LinearCore):
         for i in range(n):
             loss = own + s[eligible[i]]
             c[i] = (loss if loss > 0.0 else 0.0) / X
-        high = self.C if self.variant == 1 else INFINITY
-        delta = 1.0 / (2.0 * self.C * X) if self.variant == 2 else 0.0
+        high = self.C if self.variant == BOUNDED else INFINITY
+        delta = 1.0 / (2.0 * self.C * X) if self.variant == SQUARED else 0.0
         epabf_multipliers(c, n, at, a, high, delta)
         for i in range(n):
             total += c[i]

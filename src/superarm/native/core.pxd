@@ -22,7 +22,7 @@ cdef class DecisionBase:
 
     cdef public object x  # the row as people see it
     cdef public object row  # the row as compiled code reads it: an array, or a data.Row; None until it is known
-    cdef public object sets  # array: shown best first, shown as drawn, top; or a tuple of three tuples of labels
+    cdef public object sets  # LabelSets of labels, or of label numbers: an array of all three, one after the other
     cdef public Py_ssize_t size  # how many are shown
     cdef public object _eligible  # array of label numbers, a tuple of labels, or None for all
     cdef public double log_propensity
@@ -70,7 +70,7 @@ cdef class Core(Stage):
     cdef void prefetch_weights(self, const Row* row) noexcept nogil
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m)
 
-    cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1
+    cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1 nogil
 
     # ---- the two steps
     cdef int decide_step(self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, const double* draw_state, double* draw_log, Draw* draw) noexcept nogil

@@ -14,14 +14,13 @@ cimport numpy as np
 
 from superarm.native.arrays cimport double_data, float_data, int32_data, intp_data
 from superarm.native.cpu cimport kernels
-from superarm.native.ranking cimport best_first
-from superarm.native.rule cimport advance
+from superarm.native.ranking cimport write_sets
 
 import numpy as np
 
 np.import_array()
 
-cpdef enum:  # how a step ended; 0: well
+cpdef enum:  # why a step was not made; 0: it was
     NOT_FAST = -1  # `Learner.update` must look
     SCORE_FAILED = 1
     UPDATE_REFUSED = 2
@@ -41,6 +40,13 @@ cdef class Cursor:
         self.round = round
         self.draw_state = np.array(draw_state, np.float64)
         self.draw_state_data = double_data(self.draw_state)
+
+    @staticmethod
+    def of(RuleKernel rule, int64_t round):
+        """Return the position of a learner with this ``rule`` at a ``round``."""
+        cdef Cursor cursor = Cursor(round, np.zeros(rule.n_draw_state))
+        memcpy(cursor.draw_state_data, rule.draw_state, rule.n_draw_state * sizeof(double))
+        return cursor
 
     def __eq__(self, other):
         return isinstance(other, Cursor) and repr(self) == repr(other)
@@ -68,7 +74,7 @@ cdef int read_row(object row, Row* out) except -1:
 
 
 cdef class Core(Stage):
-    """What a learner is in compiled code.
+    """An algorithm with its scaling and its rule: two steps, and what single calls need around them.
 
     Args:
         k: labels.
@@ -92,7 +98,7 @@ cdef class Core(Stage):
         self, *, decision_class, explore_rule, label_set, str id, all_labels=None, showable=None, Py_ssize_t set_size=1,
         tuple feedback=("hit",), bint plain_dense_rows=False,
     ):
-        """Take what the Python around it wants to find in every decision, and what `decide_fast` and `update_fast` need.
+        """Take what every decision carries, and what `decide_fast` and `update_fast` must know.
 
         Args:
             decision_class: superarm.decisions.Decision.
@@ -131,6 +137,9 @@ cdef class Core(Stage):
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         """Make what depends on how many labels are eligible and shown; with the interpreter, before the loop."""
 
+    def on_labels_added(self, Py_ssize_t before):
+        """Set what is not to begin as in a new core, for labels from number ``before`` on, which are new."""
+
     # ------------------------------------------------------------ the two steps
 
     cdef int decide_step(
@@ -161,7 +170,7 @@ cdef class Core(Stage):
         return SCORE_FAILED if draw.size == 0 else 0  # a rule in plain Python has raised
 
     cdef int move_rule(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
-        """Move ``draw_state`` after a decision, which comes to nothing if a rule in plain Python raises."""
+        """Let the rule move ``draw_state`` after a decision. Return SCORE_FAILED if a rule in plain Python raises."""
         self.rule.on_decided(draw_state, draw_log, n_log)
         return SCORE_FAILED if self.rule.failed else 0
 
@@ -182,10 +191,12 @@ cdef class Core(Stage):
         self.rule.on_feedback(round.draw_log, round.n_log, answer)
         return 0
 
-    cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1:
+    cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1 nogil:
         """Make sure that tables and scratch arrays serve sets of m out of n labels."""
         cdef Py_ssize_t capacity
-        if n != self.prepared_n or m != self.prepared_m:
+        if n == self.prepared_n and m == self.prepared_m:
+            return 0
+        with gil:
             self.rule.prepare(n, m)
             self.prepare(n, m)
             self.prepared_n, self.prepared_m = n, m
@@ -198,9 +209,7 @@ cdef class Core(Stage):
 
     def cursor(self):
         """Return a copy of its position."""
-        cdef Cursor cursor = Cursor(self.round, np.zeros(self.rule.n_draw_state))
-        memcpy(cursor.draw_state_data, self.rule.draw_state, self.rule.n_draw_state * sizeof(double))
-        return cursor
+        return Cursor.of(self.rule, self.round)
 
     def move_to(self, Cursor cursor):
         """Take over the position of a cursor of its own."""
@@ -229,7 +238,7 @@ cdef class Core(Stage):
             x: as people see it.
             eligible: label numbers.
             m: how many to show.
-            cursor: where to decide, which it moves; ``None`` moves the core itself.
+            cursor: where to decide; it is moved. ``None``: at the position of the core, which is moved.
         """
         cdef Row read
         cdef Draw draw
@@ -239,9 +248,8 @@ cdef class Core(Stage):
         read_row(row, &read)
         self.ensure_prepared(n, m)
         self.last_decision = None
-        if self.decide_step(&read, intp_data(eligible), n, m, round, draw_state, self.draw_log, &draw):
-            return None
-        if self.move_rule(draw_state, self.draw_log, draw.n_log):
+        cdef int status = self.decide_step(&read, intp_data(eligible), n, m, round, draw_state, self.draw_log, &draw)
+        if status or self.move_rule(draw_state, self.draw_log, draw.n_log):
             return None
         if cursor is None:
             self.round += 1
@@ -253,18 +261,13 @@ cdef class Core(Stage):
     cdef object _decision(self, row, x, eligible, int64_t round, const Draw* draw):
         cdef np.npy_intp length = 2 * draw.size + draw.top_size
         sets = np.PyArray_EMPTY(1, &length, np.NPY_INTP, 0)
-        cdef Py_ssize_t* labels = intp_data(sets)
-        best_first(self.s, draw.drawn, draw.size, labels)
-        memcpy(labels + draw.size, draw.drawn, draw.size * sizeof(Py_ssize_t))
-        memcpy(labels + 2 * draw.size, draw.top, draw.top_size * sizeof(Py_ssize_t))
-        cls = self.decision_class
-        cdef DecisionBase decision = <DecisionBase>cls.__new__(cls)
+        write_sets(self.s, draw, intp_data(sets))
+        cdef DecisionBase decision = <DecisionBase>self.decision_class.__new__(self.decision_class)
         decision.x, decision.row, decision.sets, decision.size = x, row, sets, draw.size
         decision._eligible = None if eligible is self.all_labels else eligible
-        decision.log_propensity = draw.log_propensity
+        decision.log_propensity, decision.learnt_by = draw.log_propensity, ()
         decision.draw_log = (<char*>self.draw_log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
         decision._rule, decision.round, decision.learner, decision.label_set = self.explore_rule, round, self.id, self.label_set
-        decision.learnt_by = ()
         return decision
 
     def count_round(self, int64_t round):
@@ -294,9 +297,9 @@ cdef class Core(Stage):
         self.answered.restore(start, bytes.fromhex(bits))
         self.round, self.skipped = rounds["round"], [(first, end) for first, end in rounds["skipped_rounds"]]
 
-    def advance(self, np.ndarray draw_logs, np.ndarray draw_log_starts, Py_ssize_t first, Py_ssize_t last):
-        """Move the rule as if it had made the decisions from ``first`` to before ``last``, for which it wrote ``draw_logs``."""
-        advance(self.rule, double_data(draw_logs), intp_data(draw_log_starts), first, last)
+    def advance(self, np.ndarray draw_log):
+        """Move the rule as if it had made the decision for which it wrote ``draw_log``."""
+        self.rule.on_decided(self.rule.draw_state, double_data(draw_log), np.PyArray_DIM(draw_log, 0))
 
     # ------------------------------------------------------------ one answer
 
@@ -310,21 +313,18 @@ cdef class Core(Stage):
         if type(own.row) is not np.ndarray or own.round >= self.round or self.answered.has(own.round):
             return NOT_FAST
         eligible = self.all_labels if own._eligible is None else own._eligible
-        cdef int status = self.update(own, own.row, eligible, own.sets, own.draw_log, hit, -1, None)
-        if status == 0:
-            self.answered.mark(own.round)
-        return status
+        return self.update(own, own.row, eligible, own.sets, own.draw_log, hit, -1, None)
 
     def update(
         self, DecisionBase decision, row, eligible, sets, bytes draw_log, bint hit, Py_ssize_t label, likelihood
     ):
-        """Learn from an answer about a checked decision. Return 0, or why not.
+        """Learn from an answer about a checked decision, and remember that it was answered. Return 0, or why not.
 
         Args:
             decision: the decision.
             row: as compiled code reads it.
             eligible: label numbers that could be shown, increasing.
-            sets: an array of label numbers: shown best first, as drawn, top.
+            sets: an array of label numbers: LabelSets (decisions/decision.py), one after the other.
             draw_log: what the rule wrote down.
             hit: the bit.
             label: the label's number, or -1.
@@ -347,7 +347,12 @@ cdef class Core(Stage):
         self.ensure_prepared(round.n, size)
         cdef bint scores_ready = decision is self.last_decision and decision.row is row
         self.last_decision = None
-        return self.learn_step(&round, &answer, scores_ready)
+        cdef int status = self.learn_step(&round, &answer, scores_ready)
+        if status == 0 and round.given:
+            decision.learnt_by = (*decision.learnt_by, self.id)
+        elif status == 0:
+            self.answered.mark(decision.round)
+        return status
 
     # ------------------------------------------------------------ many
 

@@ -8,20 +8,16 @@ from libc.math cimport exp, log, sqrt
 cimport numpy as np
 
 from superarm.native.arrays cimport double_data
-from superarm.native.leave_out cimport EQUAL_SCORES, LeaveOutKernel
+from superarm.native.leave_out cimport SCORE_TOLERANCE, LeaveOutKernel
 from superarm.native.types cimport Answer, Draw, DrawContext
 
-cdef extern from *:
-    """
-    #define MIN_PROBABILITY 1e-4 /* over k: the least p that is told from 0 */
-    #define MIN_ANSWERS 1000.0 /* answers from which a broken promise is reported */
-    #define MAX_SPENT 0.95 /* the largest share of alpha that leaving out may cost */
-    #define SPENT_AT_START 3.0 /* that share, were all certain at the start */
-    #define HALVING_TIME 500.0 /* decisions a label until it has halved */
-    #define SMOOTHING 500.0 /* answers over which misses are averaged */
-    #define MAX_EXPONENT 600.0 /* of a weight that stays finite */
-    """
-    const double MIN_PROBABILITY, MIN_ANSWERS, MAX_SPENT, SPENT_AT_START, HALVING_TIME, SMOOTHING, MAX_EXPONENT
+cdef double MIN_PROBABILITY = 1e-4  # over k: the least p that is told from 0
+cdef double MIN_ANSWERS = 1000.0  # answers from which a broken promise is reported
+cdef double MAX_SPENT = 0.95  # the largest share of alpha that leaving out may cost
+cdef double SPENT_AT_START = 3.0  # that share, were all certain at the start
+cdef double HALVING_TIME = 500.0  # decisions a label until it has halved
+cdef double SMOOTHING = 500.0  # answers over which misses are averaged
+cdef double MAX_EXPONENT = 600.0  # of a weight that stays finite
 
 cpdef enum:
     MAX_TARGETS = 16  # coverages that a kernel keeps a threshold for
@@ -168,7 +164,7 @@ cdef class CoverKernel(LeaveOutKernel):
         else:
             size = self.half_size(context)
         self.best_positions(context, self.order, min(n, size + 1))
-        self.break_ties(context, size, <float>EQUAL_SCORES, size)
+        self.break_ties(context, size, <float>SCORE_TOLERANCE, size)
         for i in range(n):
             certainty += (self.p[i] * self.scale) ** 2
         self.n_sums, self.sums[0] = 0, 0.0

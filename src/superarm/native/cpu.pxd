@@ -1,6 +1,8 @@
 from libc.stdint cimport int32_t
 
 cdef extern from "kernels.h":
+    const float HUGE_NUMBER, CLIP_START, CLIP_LIMIT, MAX_FEATURE
+
     ctypedef struct Kernels:
         # linear.h
         void (*scores)(const float* W, Py_ssize_t stride, Py_ssize_t k, Py_ssize_t d, const float* x, float factor, float bias, float* s) noexcept nogil

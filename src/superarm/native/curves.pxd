@@ -1,4 +1,4 @@
-from superarm.native.averaging cimport AveragedWeights
+from superarm.native.averaging cimport AveragedWeights, ScorePair
 from superarm.native.random_features cimport RandomFeatures
 from superarm.native.stage cimport Stage
 from superarm.native.types cimport Answer, Features, Round
@@ -16,6 +16,16 @@ cdef struct Noise:
     double false_no
 
 
+cdef inline double likelihood_inside(const Noise* noise, bint hit) noexcept nogil:
+    """Return the probability of this bit where the right label is among the shown ones."""
+    return 1.0 - noise.false_no if hit else noise.false_no
+
+
+cdef inline double likelihood_outside(const Noise* noise, bint hit) noexcept nogil:
+    """Return the probability of this bit where it is not."""
+    return noise.false_yes if hit else 1.0 - noise.false_yes
+
+
 cdef struct Gate:
     # A number in [0, 1] that the answers move (curves.pyx).
     double value  # g
@@ -29,22 +39,26 @@ cdef class Curves(Stage):
     cdef readonly RandomFeatures random_features
     cdef readonly AveragedWeights weights  # of the random features
     cdef Gate* gate
-    cdef float* linear_scores  # scratch, 2 x k: scores of the average and the last weights, of all but the random features
-    cdef float* feature_scores  # 2 x k: of the random features
+    cdef ScorePair linear_scores  # scratch: of all but the random features
+    cdef ScorePair feature_scores  # of the random features
     cdef float* mixed
     cdef float* exp_scratch
-    cdef double* probabilities
+    cdef double* probabilities  # p2, then the step
     cdef float* feature_gradient  # of the loss along the features, and along the row
     cdef float* linear_gradient
 
-    # s += g a2, for the average; and for the last weights.
+    # s += g a2, for the average; and for the last weights, at the same row.
     cdef void add_average(self, const Features* x, float* s) noexcept nogil
     cdef void add_last(self, float* last) noexcept nogil
-    # v times the scores of another part, average and last, belong to the linear scores, too.
-    cdef void add_sparse_scores(self, const float* scores, float v) noexcept nogil
-    # p = the probabilities that the other weights are to be moved away from, towards post; the weights of the features make
-    # their step, and the gate; u is how much of all this reaches the score.
-    cdef void learn(self, const Features* x, const Round* round, const Answer* answer, const Noise* noise, const double* post, double step, AveragedWeights linear, double u, double* p) noexcept nogil
+    cdef void add_gated(self, float* s, const float* features, float* linear) noexcept nogil
+    # v times the scores of the sparse part belong to the linear scores, too.
+    cdef void add_sparse_scores(self, const ScorePair* sparse, float v) noexcept nogil
+    # One update, in this order: the gate climbs, ``reach`` being how much of all this gets into the score;
+    cdef void learn_gate(self, const Round* round, const Answer* answer, const Noise* noise, double reach) noexcept nogil
+    # p = (1 - g) p1 + g p2, which the step of the linear weights leads away from;
+    cdef void set_probabilities(self, double* p) noexcept nogil
+    # the weights of the features make their step, and what the features are made by follows the row.
+    cdef void step_weights(self, const Features* x, const double* post, double step, AveragedWeights linear) noexcept nogil
 
 
 cdef double gate_gradient(const double* q, const float* a, Py_ssize_t k, const Noise* noise, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil

@@ -15,6 +15,7 @@ so that where the truth is linear and noisy, the random features fade.
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 
+from superarm.native.averaging cimport score_pair
 from superarm.native.cpu cimport kernels
 from superarm.native.random_features cimport STATS_INTERVAL
 
@@ -41,8 +42,7 @@ cdef double gate_gradient(
     for i in range(m):
         part += q[drawn[i]]
         shown += q[drawn[i]] * a[drawn[i]]
-    inside = 1.0 - noise.false_no if answer.hit else noise.false_no
-    outside = noise.false_yes if answer.hit else 1.0 - noise.false_yes
+    inside, outside = likelihood_inside(noise, answer.hit), likelihood_outside(noise, answer.hit)
     total = inside * part + outside * max(0.0, 1.0 - part)
     if total < 1e-6:  # what was next to impossible says nothing about the gate
         return 0.0
@@ -76,8 +76,8 @@ cdef class Curves(Stage):
         self.gate.value = 1.0
         if features == 0:
             k = d = 0
-        self.linear_scores = self.scratch_floats("linear_scores", (2, k))
-        self.feature_scores = self.scratch_floats("feature_scores", (2, k))
+        self.linear_scores = score_pair(self.scratch_floats("linear_scores", 2 * k), k)
+        self.feature_scores = score_pair(self.scratch_floats("feature_scores", 2 * k), k)
         self.mixed = self.scratch_floats("mixed", k)
         self.exp_scratch = self.scratch_floats("exp_scratch", k)
         self.probabilities = self.scratch_doubles("probabilities", k)
@@ -86,57 +86,61 @@ cdef class Curves(Stage):
 
     cdef void add_average(self, const Features* x, float* s) noexcept nogil:
         cdef Features features
-        cdef float g = <float>self.gate.value
-        cdef Py_ssize_t r
         self.random_features.transform(x, &features)
-        self.weights.average_scores(&features, self.feature_scores)
-        for r in range(self.k):
-            self.linear_scores[r] = s[r]
-            s[r] += g * self.feature_scores[r]
+        self.weights.average_scores(&features, self.feature_scores.average)
+        self.add_gated(s, self.feature_scores.average, self.linear_scores.average)
 
     cdef void add_last(self, float* last) noexcept nogil:
         cdef Features features
+        self.random_features.last_features(&features)
+        self.weights.last_scores(&features, self.feature_scores.last)
+        self.add_gated(last, self.feature_scores.last, self.linear_scores.last)
+
+    cdef void add_gated(self, float* s, const float* features, float* linear) noexcept nogil:
+        """linear = s;  s += g features"""
         cdef float g = <float>self.gate.value
-        cdef Py_ssize_t r, k = self.k
-        self.random_features.last_features(&features)
-        self.weights.last_scores(&features, self.feature_scores + k)
-        for r in range(k):
-            self.linear_scores[k + r] = last[r]
-            last[r] += g * self.feature_scores[k + r]
-
-    cdef void add_sparse_scores(self, const float* scores, float v) noexcept nogil:
         cdef Py_ssize_t r
-        for r in range(2 * self.k):
-            self.linear_scores[r] += v * scores[r]
+        for r in range(self.k):
+            linear[r] = s[r]
+            s[r] += g * features[r]
 
-    cdef void learn(
-        self, const Features* x, const Round* round, const Answer* answer, const Noise* noise, const double* post,
-        double step, AveragedWeights linear, double u, double* p,
-    ) noexcept nogil:
-        cdef Py_ssize_t r, k = self.k
+    cdef void add_sparse_scores(self, const ScorePair* sparse, float v) noexcept nogil:
+        cdef Py_ssize_t r
+        for r in range(self.k):
+            self.linear_scores.average[r] += v * sparse.average[r]
+            self.linear_scores.last[r] += v * sparse.last[r]
+
+    cdef void learn_gate(self, const Round* round, const Answer* answer, const Noise* noise, double reach) noexcept nogil:
         cdef double* q = self.probabilities
-        cdef float* mixed = self.mixed
-        cdef const float* linear_scores = self.linear_scores
-        cdef const float* feature_scores = self.feature_scores
-        cdef float a = GRADIENT_AVERAGE_SHARE, b = 1.0 - GRADIENT_AVERAGE_SHARE
-        cdef double g
+        cdef double slope
+        kernels.softmax(round.s, q, self.exp_scratch, self.k)
+        slope = gate_gradient(q, self.feature_scores.average, self.k, noise, round.drawn, round.m, answer)
+        step_gate(self.gate, reach * slope, self.random_features.forget)
+
+    cdef void set_probabilities(self, double* p) noexcept nogil:
+        cdef Py_ssize_t r, k = self.k
+        cdef ScorePair linear = self.linear_scores, features = self.feature_scores
+        cdef float share = GRADIENT_AVERAGE_SHARE, rest = 1.0 - GRADIENT_AVERAGE_SHARE
+        cdef double g = self.gate.value
+        for r in range(k):
+            self.mixed[r] = share * (linear.average[r] + features.average[r]) + rest * (linear.last[r] + features.last[r])
+        kernels.softmax(self.mixed, self.probabilities, self.exp_scratch, k)
+        kernels.mix_scores(linear.average, linear.last, share, rest, self.mixed, k)
+        kernels.softmax(self.mixed, p, self.exp_scratch, k)
+        for r in range(k):
+            p[r] = (1.0 - g) * p[r] + g * self.probabilities[r]
+
+    cdef void step_weights(self, const Features* x, const double* post, double step, AveragedWeights linear) noexcept nogil:
+        cdef Py_ssize_t r, k = self.k
+        cdef double* c = self.probabilities
         cdef Features features
-        kernels.softmax(round.s, q, self.exp_scratch, k)
-        step_gate(self.gate, u * gate_gradient(q, feature_scores, k, noise, round.drawn, round.m, answer), self.random_features.forget)
-        g = self.gate.value
         for r in range(k):
-            mixed[r] = a * (linear_scores[r] + feature_scores[r]) + b * (linear_scores[k + r] + feature_scores[k + r])
-        kernels.softmax(mixed, q, self.exp_scratch, k)
-        kernels.mix_scores(linear_scores, linear_scores + k, a, b, mixed, k)
-        kernels.softmax(mixed, p, self.exp_scratch, k)
-        for r in range(k):
-            p[r] = (1.0 - g) * p[r] + g * q[r]
-            q[r] = step * (post[r] - q[r])
+            c[r] = step * (post[r] - c[r])
         self.random_features.last_features(&features)
-        self.weights.step(q, &features)
+        self.weights.step(c, &features)
         if <int64_t>self.weights.averaging.updates % STATS_INTERVAL == 0:
-            kernels.weighted_row_sum(self.weights.A, self.weights.stride, q, k, self.n_features, self.feature_gradient)
-            kernels.weighted_row_sum(linear.A, linear.stride, q, k, linear.d, self.linear_gradient)
+            kernels.weighted_row_sum(self.weights.A, self.weights.stride, c, k, self.n_features, self.feature_gradient)
+            kernels.weighted_row_sum(linear.A, linear.stride, c, k, linear.d, self.linear_gradient)
             self.random_features.learn_relevance(self.feature_gradient, self.linear_gradient)
         self.random_features.update_stats(x)
 

@@ -74,7 +74,7 @@ cdef class PACore(LinearCore):
     """
 
     cdef readonly double C
-    cdef readonly int variant  # 0: PA, 1: PA-I, 2: PA-II
+    cdef readonly int variant
     cdef double* losses
 
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double C, int variant):
@@ -108,7 +108,7 @@ cdef void pa_threshold(double* losses, Py_ssize_t count, double X, double C, int
     (Michelot 1986). For PA-I with Lambda = C the support is a part of plain PA's.
     """
     cdef Py_ssize_t i, n
-    cdef double total, extra = 1.0 / (2.0 * C) if variant == 2 else 0.0
+    cdef double total, extra = 1.0 / (2.0 * C) if variant == SQUARED else 0.0
     cdef bint capped = False
     while True:
         total = 0.0
@@ -122,7 +122,7 @@ cdef void pa_threshold(double* losses, Py_ssize_t count, double X, double C, int
                 losses[n] = losses[i]
                 n += 1
         if n == count:
-            if variant != 1 or capped or Lambda[0] <= C:
+            if variant != BOUNDED or capped or Lambda[0] <= C:
                 return
             capped = True
         count = n

@@ -5,9 +5,9 @@ from superarm.native.types cimport Draw, DrawContext
 
 cdef extern from *:
     """
-    #define EQUAL_SCORES 1e-5 /* scores of labels with equal histories may differ by rounding */
+    #define SCORE_TOLERANCE 1e-5 /* scores that differ by no more are tied: those of labels with equal histories may differ by rounding */
     """
-    const double EQUAL_SCORES
+    const double SCORE_TOLERANCE
 
 
 cdef class LeaveOutKernel(RuleKernel):
@@ -16,7 +16,8 @@ cdef class LeaveOutKernel(RuleKernel):
     cdef double scale
     cdef double* sums  # the running sums of the probabilities with which ranks 1, 2, ... are left out, from 0 on
     cdef Py_ssize_t n_sums
-    cdef Py_ssize_t* order  # positions by rank; one more than n_ranks
+    cdef Py_ssize_t* order  # positions by rank, tied ones in the order of the draw; one more than n_ranks
+    cdef Py_ssize_t* ranking  # the same, tied ones by score and position: what does not depend on the draw
     cdef Py_ssize_t n_ranks  # ranks that may be shown: more than the set has, where the next ones fill up
     # groups of tied labels; without ties, each rank is a group of its own
     cdef bint has_ties
@@ -37,6 +38,8 @@ cdef class LeaveOutKernel(RuleKernel):
     cdef Py_ssize_t group_of(self, float score) noexcept nogil
     cdef double interval_probability(self, Py_ssize_t first, Py_ssize_t second, bint may_leave_out_two) noexcept nogil
     cdef double set_probability(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size, Py_ssize_t m) noexcept nogil
+    cdef double count_groups(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size) noexcept nogil
+    cdef double length_of_matches(self, Py_ssize_t m) noexcept nogil
     cdef void find_groups(self, const float* s, Py_ssize_t n, float tolerance) noexcept nogil
     cdef void order_group(self, const float* s, Py_ssize_t n, Py_ssize_t g, Py_ssize_t start, int64_t round, uint64_t* draw) noexcept nogil
 

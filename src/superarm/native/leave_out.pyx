@@ -7,7 +7,8 @@ they fill up, and no more is left out than they can replace; else the set gets s
 Labels with equal scores are ranked at random. Ranks fall into groups: a label belongs to the group of the best one
 whose score is within ``tolerance`` of its own. Tied labels share their probability p evenly, and are put onto the ranks
 of their group in a random order, from (seed, round); a group that goes on behind the last rank gets there with random
-ones of its labels. The labels S are then shown with probability
+ones of its labels. (The top set is by score and position, whatever the random order is: it must not depend on the draw,
+so that 1{S = top} / p(S) is 1 on average.) The labels S are then shown with probability
 
     sum over sets of ranks R of P(R) prod_g 1 / C(size_g, |S n g|)
 
@@ -30,6 +31,7 @@ cdef class LeaveOutKernel(RuleKernel):
         self.p = self.scratch_doubles("p", k)
         self.sums = self.scratch_doubles("sums", k + 1)
         self.order = self.scratch_intp("order", k + 1)
+        self.ranking = self.scratch_intp("ranking", k + 1)
         self.group_of_rank = self.scratch_intp("group_of_rank", k + 1)
         self.group_size = self.scratch_intp("group_size", k + 1)
         self.group_ranks = self.scratch_intp("group_ranks", k + 1)
@@ -50,9 +52,11 @@ cdef class LeaveOutKernel(RuleKernel):
 
     cdef void break_ties(self, const DrawContext* context, Py_ssize_t n_ranks, float tolerance, Py_ssize_t m) noexcept nogil:
         """Group the first ``n_ranks`` places of ``order`` (which has one more, if there are more labels), and put tied labels into a random order."""
-        cdef Py_ssize_t g, start = 0
+        cdef Py_ssize_t g, i, start = 0
         cdef uint64_t draw = <uint64_t>(2 + m)
         self.n_ranks = n_ranks
+        for i in range(n_ranks):
+            self.ranking[i] = self.order[i]
         self.find_groups(context.scores, context.n, tolerance)
         if self.has_ties:
             for g in range(self.n_groups):
@@ -148,7 +152,7 @@ cdef class LeaveOutKernel(RuleKernel):
             if size == m:
                 probability += self.uniform * exp(logp_uniform_set(context.n, m))
         for i in range(m):
-            draw.top[i] = self.order[i]
+            draw.top[i] = self.ranking[i]
         draw.size, draw.top_size = size, m
         draw.log_propensity = log(probability)
         return is_uniform
@@ -166,15 +170,16 @@ cdef class LeaveOutKernel(RuleKernel):
         return max(0.0, high - max(sums[first], sums[second] - 1.0))
 
     cdef double set_probability(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size, Py_ssize_t m) noexcept nogil:
-        """Return the probability that these positions are shown, but for uniform sets.
+        """Return the probability that these positions are shown, but for uniform sets."""
+        cdef double of_groups = self.count_groups(s, drawn, size)
+        return self.length_of_matches(m) * of_groups if of_groups > 0.0 else 0.0
 
-        Sums the stretches of u in which the ranks that stay have as many of every group as the set has.
-        """
-        cdef const double* sums = self.sums
-        cdef const Py_ssize_t* group = self.group_of_rank
+    cdef double count_groups(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size) noexcept nogil:
+        """Fill ``group_count`` with how many of every group a set has. Return the probability of it, given these counts;
+        0 if it has a label of no group."""
         cdef Py_ssize_t* count = self.group_count
-        cdef Py_ssize_t g, i, sign, left_out, a = 0, b = self.n_sums, n_sums = self.n_sums, unequal = 0
-        cdef double u = 0.0, end, total = 0.0, tie_probability = 1.0
+        cdef Py_ssize_t g, i
+        cdef double probability = 1.0
         for g in range(self.n_groups):
             count[g] = 0
         for i in range(size):
@@ -184,7 +189,18 @@ cdef class LeaveOutKernel(RuleKernel):
             count[g] += 1
         for g in range(self.n_groups):
             for i in range(count[g]):
-                tie_probability *= <double>(count[g] - i) / <double>(self.group_size[g] - i)
+                probability *= <double>(count[g] - i) / <double>(self.group_size[g] - i)
+        return probability
+
+    cdef double length_of_matches(self, Py_ssize_t m) noexcept nogil:
+        """Return the length of all stretches of u in which the ranks that stay have as many of every group as
+        ``group_count`` says."""
+        cdef const double* sums = self.sums
+        cdef const Py_ssize_t* group = self.group_of_rank
+        cdef Py_ssize_t* count = self.group_count  # less those of the ranks that stay
+        cdef Py_ssize_t g, i, sign, left_out, a = 0, b = self.n_sums, n_sums = self.n_sums, unequal = 0
+        cdef double u = 0.0, end, total = 0.0
+        for g in range(self.n_groups):
             unequal += count[g] != 0
         for i in range(m):
             unequal += _shift(count, group[i], -1)
@@ -217,7 +233,7 @@ cdef class LeaveOutKernel(RuleKernel):
                 a += 1
             while b < n_sums and sums[b + 1] - 1.0 <= u:
                 b += 1
-        return total * tie_probability
+        return total
 
     # ------------------------------------------------------------ records
 
@@ -237,7 +253,7 @@ cdef class LeaveOutKernel(RuleKernel):
         at += 1 + self.n_sums
         draw_log[at] = self.n_ranks - m
         for i in range(m, self.n_ranks):
-            draw_log[at + 1 + i - m] = self.order[i]
+            draw_log[at + 1 + i - m] = self.ranking[i]
         at += 1 + self.n_ranks - m
         draw_log[at] = self.n_groups if self.has_ties else 0
         at += 1
@@ -253,7 +269,7 @@ cdef class LeaveOutKernel(RuleKernel):
         for i in range(context.n):
             self.member[i] = 0
         for i in range(self.n_ranks):
-            self.member[self.order[i]] = 1
+            self.member[self.ranking[i]] = 1
         for i in range(context.n):
             if not self.member[i] and self.in_group(last, s[i]) == inside:
                 draw_log[at] = i

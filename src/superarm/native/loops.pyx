@@ -4,15 +4,13 @@ They give the same bits as single calls: the steps are the same machine code.
 """
 
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
 
 cimport numpy as np
 
 from superarm.native.arrays cimport double_data, int64_data, intp_data
 from superarm.native.core cimport Core, Cursor
-from superarm.native.ranking cimport best_first, contains
+from superarm.native.ranking cimport contains, write_sets
 from superarm.native.rows cimport RowBlock
-from superarm.native.rule cimport advance
 from superarm.native.types cimport Answer, Draw, Round, Row
 
 import numpy as np
@@ -20,6 +18,13 @@ import numpy as np
 np.import_array()
 
 cdef Py_ssize_t CHUNK = 2**14  # numbers
+
+
+cdef struct RunCounts:  # of the rounds of `run`
+    int64_t errors
+    int64_t misses
+    int64_t shown_misses
+    int64_t shown  # labels
 
 
 cdef class GrowingArray:
@@ -33,16 +38,84 @@ cdef class GrowingArray:
     def __init__(self, dtype):
         self.dtype, self.chunks, self.chunk = dtype, [], np.empty(0, dtype)
 
-    cdef int reserve(self, Py_ssize_t n) except -1:
-        """Make room for n more numbers side by side."""
-        self.chunks.append(self.chunk[: self.used])
-        self.capacity, self.used = max(n, CHUNK), 0
-        self.chunk = np.empty(self.capacity, self.dtype)
-        self.data = np.PyArray_DATA(self.chunk)
-        return 0
+    cdef void* end(self, Py_ssize_t n) except NULL nogil:
+        """Return where the next number goes, with room for ``n`` more side by side."""
+        if self.data == NULL or self.used + n > self.capacity:
+            with gil:
+                self.chunks.append(self.chunk[: self.used])
+                self.capacity, self.used = max(n, CHUNK), 0
+                self.chunk = np.empty(self.capacity, self.dtype)
+                self.data = np.PyArray_DATA(self.chunk)
+        return <char*>self.data + 8 * self.used
 
     def whole(self):
         return np.concatenate([*self.chunks, self.chunk[: self.used]])
+
+
+cdef struct LabelLists:  # the labels that may be shown, for many rows
+    const Py_ssize_t* numbers
+    const Py_ssize_t* starts  # of each row's list; NULL where one list of n is for all
+    Py_ssize_t n
+
+
+cdef LabelLists label_lists(eligible) except *:
+    """Return the lists of an `EligibleLabels` (decisions/decisions.py), which must live as long."""
+    cdef LabelLists lists
+    numbers, starts = eligible
+    lists.numbers, lists.n, lists.starts = intp_data(numbers), len(numbers), NULL
+    if starts is not None:
+        lists.starts = intp_data(starts)
+    return lists
+
+
+cdef inline const Py_ssize_t* labels_of_row(const LabelLists* lists, Py_ssize_t i, Py_ssize_t* n) noexcept nogil:
+    """Return the labels that may be shown for row i; ``n`` gets how many there are."""
+    if lists.starts == NULL:
+        n[0] = lists.n
+        return lists.numbers
+    n[0] = lists.starts[i + 1] - lists.starts[i]
+    return lists.numbers + lists.starts[i]
+
+
+cdef class DecisionBlock:
+    """Many decisions, as compiled code learns from them.
+
+    Args:
+        rows: their rows.
+        eligible: the labels that could be shown (decisions/decisions.py: EligibleLabels).
+        draws: the sets (DrawnSets).
+        rounds: numbers of rounds (int64); -1 where another system chose the set.
+    """
+
+    cdef readonly RowBlock rows
+    cdef readonly object eligible, draws, rounds
+    cdef LabelLists lists
+    cdef const Py_ssize_t* sets
+    cdef const Py_ssize_t* set_starts
+    cdef const Py_ssize_t* sizes
+    cdef const double* log_probs
+    cdef const double* draw_logs
+    cdef const Py_ssize_t* draw_log_starts
+    cdef const int64_t* round_numbers
+
+    def __init__(self, RowBlock rows, eligible, draws, rounds):
+        self.rows, self.eligible, self.draws, self.rounds = rows, eligible, draws, rounds
+        self.lists = label_lists(eligible)
+        self.sets, self.set_starts, self.sizes = intp_data(draws.flat), intp_data(draws.starts), intp_data(draws.sizes)
+        self.log_probs, self.round_numbers = double_data(draws.log_probs), int64_data(rounds)
+        self.draw_logs, self.draw_log_starts = double_data(draws.draw_logs), intp_data(draws.draw_log_starts)
+
+    cdef void at(self, Py_ssize_t i, Row* row, Round* round) noexcept nogil:
+        """Fill in decision number i, and its row."""
+        cdef Py_ssize_t start = self.set_starts[i], m = self.sizes[i]
+        self.rows.at(i, row)
+        round.row, round.eligible = row, labels_of_row(&self.lists, i, &round.n)
+        round.drawn, round.m = self.sets + start + m, m
+        round.top, round.top_size = self.sets + start + 2 * m, self.set_starts[i + 1] - start - 2 * m
+        round.log_propensity = self.log_probs[i]
+        round.draw_log = self.draw_logs + self.draw_log_starts[i]
+        round.n_log = self.draw_log_starts[i + 1] - self.draw_log_starts[i]
+        round.given = self.round_numbers[i] < 0
 
 
 def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts, signed_sizes=None):
@@ -53,34 +126,32 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
         rows: the rows.
         y: label numbers (intp).
         visit: row numbers (intp).
-        counts: gets errors, misses, shown misses, and labels shown.
+        counts: gets `RunCounts` (four int64).
         signed_sizes: gets (intp) how many labels each round showed, less than 0 if the right one was not among them.
     """
-    cdef Py_ssize_t i, at, following, n = visit.shape[0], m = core.set_size, n_eligible
+    cdef Py_ssize_t i = 0, at, following, n = visit.shape[0], m = core.set_size
+    cdef int64_t first_round = core.round
     cdef const Py_ssize_t* order = intp_data(visit)
     cdef const Py_ssize_t* label = intp_data(y)
-    cdef const Py_ssize_t* eligible = intp_data(core.showable)
-    cdef int64_t* count = int64_data(counts)
+    cdef RunCounts* count = <RunCounts*>int64_data(counts)
     cdef Py_ssize_t* size = NULL if signed_sizes is None else intp_data(signed_sizes)
     cdef Row row, ahead
     cdef Draw draw
     cdef Round round
     cdef Answer answer
     cdef int status = 0
-    n_eligible = len(core.showable)
-    core.ensure_prepared(n_eligible, m)
-    core.last_decision = None
-    round.row, round.eligible, round.n, round.given = &row, eligible, n_eligible, False
+    round.row, round.eligible, round.n, round.given = &row, intp_data(core.showable), len(core.showable), False
     round.drawn, round.top = core.drawn, core.top
     answer.likelihood, answer.label = NULL, -1
-    i = 0
+    core.ensure_prepared(round.n, m)
+    core.last_decision = None
     with nogil:
         while i < n:
             at, following = order[i], order[min(i + 1, n - 1)]
             rows.at(at, &row)
             rows.prefetch_row(following)
             status = core.decide_step(
-                &row, eligible, n_eligible, m, core.round, core.rule.draw_state, core.draw_log, &draw
+                &row, round.eligible, round.n, m, core.round, core.rule.draw_state, core.draw_log, &draw
             )
             if status:
                 break
@@ -98,13 +169,14 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
             status = core.learn_step(&round, &answer, True)
             if status:
                 break
-            count[0] += core.top[0] != label[at]
-            count[1] += not contains(core.top, draw.top_size, label[at])
-            count[2] += not answer.hit
-            count[3] += draw.size
+            count.errors += core.top[0] != label[at]
+            count.misses += not contains(core.top, draw.top_size, label[at])
+            count.shown_misses += not answer.hit
+            count.shown += draw.size
             if size != NULL:
                 size[i] = draw.size if answer.hit else -draw.size
             i += 1
+    core.answered.add_many(np.arange(first_round, first_round + i))
     return i, status
 
 
@@ -119,38 +191,29 @@ def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor)
         cursor: where to begin; it is moved.
 
     Returns:
-        How many rows could be decided, and the fields of `superarm.decisions.decisions.DrawnSets`.
+        How many rows could be decided, and the fields of `superarm.decisions.decisions.DrawnSets`, by name.
     """
-    cdef Py_ssize_t i = 0, n = rows.n, n_eligible = len(eligible.numbers), length
-    cdef const Py_ssize_t* all_lists = intp_data(eligible.numbers)
-    cdef const Py_ssize_t* labels = all_lists
-    cdef const Py_ssize_t* start = NULL if eligible.starts is None else intp_data(eligible.starts)
+    cdef Py_ssize_t i = 0, n = rows.n, n_eligible, length
+    cdef LabelLists lists = label_lists(eligible)
+    cdef const Py_ssize_t* labels
     cdef Row row, ahead
     cdef Draw draw
-    set_starts, log_starts, sizes = np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp), np.zeros(n, np.intp)
-    log_probs = np.empty(n)
-    cdef Py_ssize_t* set_start = intp_data(set_starts)
-    cdef Py_ssize_t* log_start = intp_data(log_starts)
+    starts, draw_log_starts = np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp)
+    sizes, log_probs = np.zeros(n, np.intp), np.empty(n)
+    cdef Py_ssize_t* set_start = intp_data(starts)
+    cdef Py_ssize_t* log_start = intp_data(draw_log_starts)
     cdef Py_ssize_t* size = intp_data(sizes)
     cdef double* log_prob = double_data(log_probs)
     cdef GrowingArray sets = GrowingArray(np.intp), logs = GrowingArray(np.float64)
-    cdef Py_ssize_t* shown
+    cdef Py_ssize_t* flat
     cdef double* log
     core.last_decision = None
     with nogil:
         while i < n:
-            if start != NULL:
-                labels, n_eligible = all_lists + start[i], start[i + 1] - start[i]
-            if n_eligible != core.prepared_n or m != core.prepared_m:
-                with gil:
-                    core.ensure_prepared(n_eligible, m)
-            if sets.used + 3 * min(n_eligible, m) > sets.capacity:
-                with gil:
-                    sets.reserve(3 * min(n_eligible, m))
-            if logs.used + core.rule.log_size(n_eligible, m) > logs.capacity:
-                with gil:
-                    logs.reserve(core.rule.log_size(n_eligible, m))
-            shown, log = <Py_ssize_t*>sets.data + sets.used, <double*>logs.data + logs.used
+            labels = labels_of_row(&lists, i, &n_eligible)
+            core.ensure_prepared(n_eligible, m)
+            flat = <Py_ssize_t*>sets.end(3 * min(n_eligible, m))
+            log = <double*>logs.end(core.rule.log_size(n_eligible, m))
             rows.at(i, &row)
             if core.decide_step(&row, labels, n_eligible, m, cursor.round, cursor.draw_state_data, log, &draw):
                 break
@@ -160,81 +223,53 @@ def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor)
             rows.at(min(i + 1, n - 1), &ahead)
             core.prefetch_weights(&ahead)
             rows.prefetch_row(min(i + 2, n - 1))  # the next one is on its way: rows come in order
-            best_first(core.s, draw.drawn, draw.size, shown)
-            memcpy(shown + draw.size, draw.drawn, draw.size * sizeof(Py_ssize_t))
-            memcpy(shown + 2 * draw.size, draw.top, draw.top_size * sizeof(Py_ssize_t))
-            length = 2 * draw.size + draw.top_size
+            length = write_sets(core.s, &draw, flat)
             sets.used += length
             logs.used += draw.n_log
             log_prob[i], size[i] = draw.log_propensity, draw.size
             set_start[i + 1], log_start[i + 1] = set_start[i] + length, log_start[i] + draw.n_log
             i += 1
-    return i, sets.whole(), set_starts, sizes, log_probs, logs.whole(), log_starts
+    return i, {
+        "flat": sets.whole(), "starts": starts, "sizes": sizes, "log_probs": log_probs,
+        "draw_logs": logs.whole(), "draw_log_starts": draw_log_starts,
+    }
 
 
-def update_many(Core core, batch, answers, between=None):
-    """Learn from answers to decisions, in the order of the answers. Return how many were done, and why it stopped.
+def update_many(Core core, DecisionBlock decisions, answers):
+    """Learn from answers to decisions, in their order, and mark their rounds as answered.
 
     Args:
         core: of the learner.
-        batch: the decisions (learners/batch_feedback.py: DecisionColumns).
-        answers: to some of them (AnswerColumns).
-        between: decisions that were made between the answers, which move the rule (DecisionsBetween), or ``None``.
+        decisions: the decisions.
+        answers: to some of them (learners/batch_answers.py: AnswerColumns).
+
+    Returns:
+        How many answers were learnt from, and why it stopped there (0: at the end).
     """
-    cdef RowBlock rows = batch.rows
-    cdef Py_ssize_t i = 0, at, begin, n = len(answers.which), m, counted = 0
-    cdef const Py_ssize_t* before = NULL
-    cdef const Py_ssize_t* decided_end = NULL
-    cdef const double* decided_log = NULL
-    if between is not None:
-        decided_log, decided_end = double_data(between.draw_logs), intp_data(between.draw_log_starts)
-        counted, before = between.n_counted, intp_data(between.before_answer)
+    cdef Py_ssize_t i = 0, n = len(answers.which)
     cdef const Py_ssize_t* order = intp_data(answers.which)
     cdef const unsigned char* hit = <const unsigned char*>np.PyArray_DATA(answers.hits)
     cdef const Py_ssize_t* label = intp_data(answers.labels)
-    cdef const Py_ssize_t* all_lists = intp_data(batch.eligible.numbers)
-    cdef const Py_ssize_t* start = NULL if batch.eligible.starts is None else intp_data(batch.eligible.starts)
-    cdef const Py_ssize_t* labels = all_lists
-    cdef Py_ssize_t n_eligible = len(batch.eligible.numbers)
-    cdef const Py_ssize_t* sets = intp_data(batch.draws.flat)
-    cdef const Py_ssize_t* set_start = intp_data(batch.draws.starts)
-    cdef const Py_ssize_t* size = intp_data(batch.draws.sizes)
-    cdef const double* log_prob = double_data(batch.draws.log_probs)
-    cdef const double* logs = double_data(batch.draws.draw_logs)
-    cdef const Py_ssize_t* log_start = intp_data(batch.draws.draw_log_starts)
-    cdef const int64_t* round_number = int64_data(batch.rounds)
+    cdef RowBlock rows = decisions.rows
     cdef Row row, ahead
     cdef Round round
     cdef Answer answer
     cdef int status = 0
     core.last_decision = None
-    round.row, answer.likelihood = &row, NULL
+    answer.likelihood = NULL
     with nogil:
         while i < n:
-            at = order[i]
-            begin, m = set_start[at], size[at]
-            if start != NULL:
-                labels, n_eligible = all_lists + start[at], start[at + 1] - start[at]
-            if n_eligible != core.prepared_n or m != core.prepared_m:
-                with gil:
-                    core.ensure_prepared(n_eligible, m)
-            rows.at(at, &row)
-            round.eligible, round.n = labels, n_eligible
-            round.drawn, round.m = sets + begin + m, m
-            round.top, round.top_size = sets + begin + 2 * m, set_start[at + 1] - begin - 2 * m
-            round.log_propensity = log_prob[at]
-            round.draw_log, round.n_log = logs + log_start[at], log_start[at + 1] - log_start[at]
-            round.given = round_number[at] < 0
+            decisions.at(order[i], &row, &round)
+            core.ensure_prepared(round.n, round.m)
             answer.hit, answer.label = hit[i], label[i]
             if i + 1 < n:
                 rows.prefetch_row(order[min(i + 2, n - 1)])
                 rows.at(order[i + 1], &ahead)
                 core.prefetch_weights(&ahead)
-            if before != NULL:
-                advance(core.rule, decided_log, decided_end, counted, before[i])
-                counted = before[i]
             status = core.learn_step(&round, &answer, False)
             if status:
                 break
             i += 1
+    rounds = decisions.rounds[answers.which[:i]]
+    core.answered.add_many(rounds[rounds >= 0])
     return i, status

@@ -9,6 +9,7 @@ The gates u, v in [0, 1] start at 1 and climb the likelihood of the answers, as 
 learns as if its own gate were open, so that it can come back. (docs/research.md: mixed rows)
 """
 
+from superarm.native.averaging cimport score_pair
 from superarm.native.cpu cimport kernels
 from superarm.native.curves cimport GRADIENT_AVERAGE_SHARE, step_gate, gate_gradient
 
@@ -18,44 +19,44 @@ cdef class PartGates(Stage):
 
     Args:
         k: labels; 0 where rows have one part, and nothing to do.
+        weights: of both parts.
         forget: the least weight of a new round.
     """
 
-    def __init__(self, Py_ssize_t k, double forget=0.0):
-        self.k, self.forget = k, forget
+    def __init__(self, Py_ssize_t k, AveragedWeights weights, double forget=0.0):
+        self.k, self.weights, self.forget = k, weights, forget
         self.dense_gate = <Gate*>self.doubles("gates", 2 * sizeof(Gate) // sizeof(double) if k > 0 else 0)
         self.sparse_gate = self.dense_gate + 1
         if k > 0:
             self.dense_gate.value = self.sparse_gate.value = 1.0
-        self.dense = self.scratch_floats("dense", (2, k))
-        self.sparse = self.scratch_floats("sparse", (2, k))
+        self.dense = score_pair(self.scratch_floats("dense", 2 * k), k)
         self.mixed = self.scratch_floats("mixed", k)
         self.exp_scratch = self.scratch_floats("exp_scratch", k)
         self.probabilities = self.scratch_doubles("probabilities", k)
 
-    cdef void add_average(self, AveragedWeights weights, float* s) noexcept nogil:
-        cdef float u = <float>self.dense_gate.value, v = <float>self.sparse_gate.value
-        cdef Py_ssize_t r, k = self.k
-        for r in range(k):
-            self.dense[r], self.sparse[r] = s[r], weights.last_and_average[k + r]
-            s[r] = u * self.dense[r] + v * self.sparse[r]
+    cdef void add_average(self, float* s) noexcept nogil:
+        self.add_gated(s, self.weights.sparse_scores.average, self.dense.average)
 
-    cdef void add_last(self, AveragedWeights weights, float* last) noexcept nogil:
+    cdef void add_last(self, float* last) noexcept nogil:
+        self.add_gated(last, self.weights.sparse_scores.last, self.dense.last)
+
+    cdef void add_gated(self, float* s, const float* sparse, float* dense) noexcept nogil:
+        """dense = s;  s = u dense + v sparse"""
         cdef float u = <float>self.dense_gate.value, v = <float>self.sparse_gate.value
-        cdef Py_ssize_t r, k = self.k
-        for r in range(k):
-            self.dense[k + r], self.sparse[k + r] = last[r], weights.last_and_average[r]
-            last[r] = u * self.dense[k + r] + v * self.sparse[k + r]
+        cdef Py_ssize_t r
+        for r in range(self.k):
+            dense[r] = s[r]
+            s[r] = u * dense[r] + v * sparse[r]
 
     cdef void learn(self, const Round* round, const Answer* answer, const Noise* noise) noexcept nogil:
         kernels.softmax(round.s, self.probabilities, self.exp_scratch, self.k)
-        cdef double dense = gate_gradient(self.probabilities, self.dense, self.k, noise, round.drawn, round.m, answer)
-        cdef double sparse = gate_gradient(self.probabilities, self.sparse, self.k, noise, round.drawn, round.m, answer)
+        cdef double dense = gate_gradient(self.probabilities, self.dense.average, self.k, noise, round.drawn, round.m, answer)
+        cdef double sparse = gate_gradient(self.probabilities, self.weights.sparse_scores.average, self.k, noise, round.drawn, round.m, answer)
         step_gate(self.dense_gate, dense, self.forget)
         step_gate(self.sparse_gate, sparse, self.forget)
 
     cdef void dense_probabilities(self, double* p) noexcept nogil:
-        self.mix(self.dense, self.sparse, <float>self.sparse_gate.value)
+        self.mix(&self.dense, &self.weights.sparse_scores, <float>self.sparse_gate.value)
         kernels.softmax(self.mixed, p, self.exp_scratch, self.k)
 
     cdef void sparse_probabilities(self, Curves curves, double* p) noexcept nogil:
@@ -63,20 +64,22 @@ cdef class PartGates(Stage):
         cdef float u = <float>self.dense_gate.value, share = GRADIENT_AVERAGE_SHARE
         cdef double g = curves.gate.value
         if curves.n_features == 0:
-            self.mix(self.sparse, self.dense, u)
+            self.mix(&self.weights.sparse_scores, &self.dense, u)
             kernels.softmax(self.mixed, p, self.exp_scratch, k)
             return
-        self.mix(self.sparse, curves.linear_scores, u)
+        self.mix(&self.weights.sparse_scores, &curves.linear_scores, u)
         kernels.softmax(self.mixed, p, self.exp_scratch, k)
         for r in range(k):
-            self.mixed[r] += u * (share * curves.feature_scores[r] + (1 - share) * curves.feature_scores[k + r])
+            self.mixed[r] += u * (share * curves.feature_scores.average[r] + (1 - share) * curves.feature_scores.last[r])
         kernels.softmax(self.mixed, self.probabilities, self.exp_scratch, k)
         for r in range(k):
             p[r] = (1.0 - g) * p[r] + g * self.probabilities[r]
 
-    cdef void mix(self, const float* own, const float* other, float gate) noexcept nogil:
+    cdef void mix(self, const ScorePair* own, const ScorePair* other, float gate) noexcept nogil:
         """mixed = own + gate other, each at the mix of average and last weights where the gradient is taken."""
-        cdef Py_ssize_t r, k = self.k
-        cdef float share = GRADIENT_AVERAGE_SHARE
-        for r in range(k):
-            self.mixed[r] = share * own[r] + (1 - share) * own[k + r] + gate * (share * other[r] + (1 - share) * other[k + r])
+        cdef Py_ssize_t r
+        cdef float share = GRADIENT_AVERAGE_SHARE, rest = 1 - share
+        for r in range(self.k):
+            self.mixed[r] = (
+                share * own.average[r] + rest * own.last[r] + gate * (share * other.average[r] + rest * other.last[r])
+            )

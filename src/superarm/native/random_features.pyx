@@ -34,7 +34,7 @@ from libc.stdint cimport int64_t, uint64_t
 import numpy as np
 
 from superarm.native.arrays cimport float_data
-from superarm.native.cpu cimport kernels
+from superarm.native.cpu cimport MAX_FEATURE, kernels
 from superarm.native.randomness cimport uniform
 
 cdef double BANDWIDTH_FACTOR = 5.5, MIN_BANDWIDTH = 1.0, MAX_BANDWIDTH = 4.0
@@ -43,6 +43,8 @@ cdef Py_ssize_t MIN_SPREAD = 64  # columns should fill as many of the 256 places
 cdef double EVERY_ROW_UNTIL = 256.0
 
 cdef double MIN_BANK_WEIGHT = 0.1  # l_b^2; the other bank has the rest of 2
+
+CLIP = MAX_FEATURE  # for Python
 
 
 cdef class RandomFeatures(Stage):
@@ -182,6 +184,11 @@ cdef class RandomFeatures(Stage):
             self.work, self.angle,
         )
         return self._scratch["angle"][: self.n_frequencies].astype(np.float64) * self.projection_scale
+
+    @property
+    def mean_squared_norm(self):
+        """The mean of |phi|^2 over the rows seen so far, before phi gets its length."""
+        return self.counters.mean_squared_norm
 
     @property
     def bandwidth(self):

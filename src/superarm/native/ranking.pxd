@@ -1,6 +1,9 @@
 """Scores to orders and probabilities: the order of a set, softmax, membership."""
 
 from libc.math cimport expf
+from libc.string cimport memcpy
+
+from superarm.native.types cimport Draw
 
 
 cdef inline void best_first(const float* s, const Py_ssize_t* drawn, Py_ssize_t m, Py_ssize_t* labels) noexcept nogil:
@@ -12,6 +15,14 @@ cdef inline void best_first(const float* s, const Py_ssize_t* drawn, Py_ssize_t 
             labels[l] = labels[l - 1]
             l -= 1
         labels[l] = r
+
+
+cdef inline Py_ssize_t write_sets(const float* s, const Draw* draw, Py_ssize_t* flat) noexcept nogil:
+    """Write the LabelSets (decisions/decision.py) of a draw, one after the other. Return how many numbers these are."""
+    best_first(s, draw.drawn, draw.size, flat)
+    memcpy(flat + draw.size, draw.drawn, draw.size * sizeof(Py_ssize_t))
+    memcpy(flat + 2 * draw.size, draw.top, draw.top_size * sizeof(Py_ssize_t))
+    return 2 * draw.size + draw.top_size
 
 
 cdef inline bint contains(const Py_ssize_t* labels, Py_ssize_t m, Py_ssize_t label) noexcept nogil:

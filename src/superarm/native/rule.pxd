@@ -25,10 +25,3 @@ cdef class RuleKernel(Stage):
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil
     # An answer has come and was learnt from. draw_log is the decision's own (n_log 0 for a set that another system chose).
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil
-
-
-cdef inline void advance(RuleKernel rule, const double* log, const Py_ssize_t* ends, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """Move a rule by what was written down at each decision from ``first`` to before ``last``."""
-    cdef Py_ssize_t i
-    for i in range(first, last):
-        rule.on_decided(rule.draw_state, log + ends[i], ends[i + 1] - ends[i])

@@ -1,27 +1,28 @@
 """RunnerUp in compiled code: explore/runner_up.py has its equations.
 
-Its draw_log has what this round adds to M, then what leave_out.pyx writes; it is empty if everything is shown.
+Its draw_log has a `LogHead`, then what leave_out.pyx writes; it is empty if everything is shown.
 """
 
 from libc.math cimport exp, floor, log, sqrt
 from libc.stdint cimport uint64_t
 
 from superarm.native.cpu cimport kernels
-from superarm.native.leave_out cimport EQUAL_SCORES, LeaveOutKernel, interval
+from superarm.native.leave_out cimport SCORE_TOLERANCE, LeaveOutKernel, interval
 from superarm.native.randomness cimport uniform
 from superarm.native.sampling cimport draw_uniform_set
 from superarm.native.types cimport Answer, Draw, DrawContext
 
-cdef extern from *:
-    """
-    #define MAX_PENDING 300.0
-    """
-    const double MAX_PENDING
+cdef double MAX_PENDING = 300.0
 
 cdef struct BudgetState:  # its draw_state
     double rounds  # t
     double cost  # M: what exploring without a budget would have cost
     double pending  # decisions that wait for an answer, at most MAX_PENDING; each answer halves them
+
+cdef struct LogHead:
+    double cost  # what the round adds to M
+
+cdef Py_ssize_t N_LOG_HEAD = sizeof(LogHead) // sizeof(double)
 
 
 cdef class RunnerUpKernel(LeaveOutKernel):
@@ -40,11 +41,11 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         self.b = self.scratch_doubles("b", k)
 
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
-        return 0 if n <= m else 1 + LeaveOutKernel.log_size(self, n, m)
+        return 0 if n <= m else N_LOG_HEAD + LeaveOutKernel.log_size(self, n, m)
 
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i, n = context.n, m = context.m, n_ranks = min(n, m + 2) if m > 1 else 1
-        cdef double tolerance = EQUAL_SCORES, pending = (<const BudgetState*>context.draw_state).pending
+        cdef double tolerance = SCORE_TOLERANCE, pending = (<const BudgetState*>context.draw_state).pending
         if n == m:
             self.best_positions(context, draw.top, m)
             for i in range(m):
@@ -58,8 +59,8 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         self.best_positions(context, self.order, min(n, n_ranks + 1))
         self.fill_softmax(context)
         self.break_ties(context, n_ranks, <float>tolerance, m)
-        draw.draw_log[0] = self.fill_sums(context)
-        draw.n_log = self.write_log(context, m, draw.draw_log, 1)
+        (<LogHead*>draw.draw_log).cost = self.fill_sums(context)
+        draw.n_log = self.write_log(context, m, draw.draw_log, N_LOG_HEAD)
         if m == 1:
             self.draw_label(context, draw)
         else:
@@ -106,7 +107,7 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         """Draw the label to show at m = 1: the one in whose interval u falls, or the top one; now and then a uniform one."""
         cdef Py_ssize_t n = context.n, shown = 0
         cdef double u = uniform(self.seed, <uint64_t>context.round, 0), probability
-        draw.top[0] = self.order[0]
+        draw.top[0] = self.ranking[0]
         if self.uniform > 0.0 and uniform(self.seed, <uint64_t>context.round, 1) < self.uniform:
             draw_uniform_set(n, 1, self.seed, context.round, 2, &shown)
         else:
@@ -124,7 +125,7 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         cdef BudgetState* budget = <BudgetState*>draw_state
         if n_log > 0:  # else everything was shown
             budget.rounds = budget.rounds * (1.0 - self.forget) + 1.0
-            budget.cost = budget.cost * (1.0 - self.forget) + draw_log[0]
+            budget.cost = budget.cost * (1.0 - self.forget) + (<const LogHead*>draw_log).cost
         budget.pending = min(MAX_PENDING, budget.pending + 1.0)
 
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:

@@ -36,7 +36,7 @@ median. A column that changes is followed:
 What moves slowly is renewed seldom: 1 / sd, the limits and whether a column is narrower, with every row at first, then
 after each further 1 %, or 100 rows; with every row while a column is wider or moved.
 
-**Huge values.** A number beyond ±HUGE counts as ±HUGE, so that no square leaves float32: an identifier of 19 digits is a
+**Huge values.** A number beyond ±10^15 counts as ±10^15, so that no square leaves float32: an identifier of 19 digits is a
 constant column, not a row that nothing can be learnt from. NaN and infinity are refused.
 
 **Named rows** (data/columns.py): the first ``n_numbers`` dense columns are numbers, and column n_numbers + j says
@@ -47,15 +47,17 @@ and ±1, which keep their scale (sd = 1): a rare word is not louder than a commo
 from libc.math cimport INFINITY, NAN, fabsf, floor, log, sqrt, sqrtf
 from libc.stdint cimport int64_t
 
-from superarm.native.cpu cimport kernels
+from superarm.native.cpu cimport CLIP_LIMIT, CLIP_START, HUGE_NUMBER, kernels
 from superarm.native.linear cimport prefetch_features
 
 cdef float MAX_FLOAT = 3.402823466e38
-cdef float HUGE = 1e15  # as in c/scaling.h
 cdef float FAST_RATE = 0.016
 cdef enum:
     N_FIRST = 16
     FAST_INTERVAL = 4  # the statistics that forget fast take in every 4th row
+
+BEND_AT = CLIP_START  # of soft_clip, for Python
+BEND_LIMIT = CLIP_LIMIT
 
 
 cdef class Scaling(Stage):
@@ -181,7 +183,7 @@ cdef class StandardScaling(Scaling):
                 if not fabsf(x[j]) <= MAX_FLOAT:  # clipping would hide NaN and infinity: the scores show them
                     z[j] = <float>NAN
                     return INFINITY
-                self.repaired[j] = min(HUGE, max(-HUGE, x[j]))
+                self.repaired[j] = min(HUGE_NUMBER, max(-HUGE_NUMBER, x[j]))
             x = self.repaired
             total = kernels.standardise(x, self.mean, self.inverse, z, d, &huge)
         self.x, self.squared_norm = x, total
@@ -198,8 +200,8 @@ cdef class StandardScaling(Scaling):
         for i in range(n):
             ratio = rows / (self.df[row.indices[i]] + 1.0)
             v = row.values[i]
-            if HUGE < fabsf(v) <= MAX_FLOAT:
-                v = HUGE if v > 0.0 else -HUGE
+            if HUGE_NUMBER < fabsf(v) <= MAX_FLOAT:
+                v = HUGE_NUMBER if v > 0.0 else -HUGE_NUMBER
             v *= <float>(log(ratio if ratio > 1.0 else 1.0) + 0.1)
             z[i] = v
             total += v * v
@@ -300,6 +302,11 @@ cdef class StandardScaling(Scaling):
     cdef void prefetch(self, const Row* row) noexcept nogil:
         if self.width > 0:
             prefetch_features(self.df, 1, row)
+
+    @property
+    def mean_squared_norm(self):
+        """The mean of |z|^2 over the rows seen so far."""
+        return self.counters.mean_squared_norm
 
 
 cdef inline void _insert(float* ordered, Py_ssize_t n, float value) noexcept nogil:

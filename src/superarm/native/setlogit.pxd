@@ -25,11 +25,11 @@ cdef class SetLogitCore(Core):
     cdef float* mixed
     cdef float* exp_scratch
     cdef double* post
-    cdef double* c
-    cdef double* sparse_c
-    cdef void last_scores(self, const Features* x) noexcept nogil
-    cdef void set_gradient_point(self, const Round* round, const Answer* answer) noexcept nogil
+    cdef double* c  # p of the dense part, then its step
+    cdef double* sparse_c  # of the sparse part
+    cdef void set_last_scores(self, const Features* x) noexcept nogil
     cdef void set_posterior(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil
+    cdef void set_probabilities(self, const Round* round, const Answer* answer) noexcept nogil
 
 
 # Turn p, the probabilities of k labels, in place into those given a likelihood of every label, or a bit.

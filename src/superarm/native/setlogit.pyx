@@ -23,7 +23,7 @@ from libc.string cimport memcpy
 
 from superarm.native.averaging cimport averaging_rate
 from superarm.native.cpu cimport kernels
-from superarm.native.curves cimport GRADIENT_AVERAGE_SHARE
+from superarm.native.curves cimport GRADIENT_AVERAGE_SHARE, likelihood_inside, likelihood_outside
 from superarm.native.linear cimport safe_to_add
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
@@ -64,7 +64,7 @@ cdef class SetLogitCore(Core):
         self.curves = Curves(k, d, curves if d > 0 else 0, seed, bias, forget)
         self.step_sizes = SparseStepSizes(k, width, sparse_step, forget)
         self.mixed_rows = d > 0 and width > 0
-        self.part_gates = PartGates(k if self.mixed_rows else 0, forget)
+        self.part_gates = PartGates(k if self.mixed_rows else 0, self.weights, forget)
         self.stages |= {"weights": self.weights, "curves": self.curves, "step_sizes": self.step_sizes, "part_gates": self.part_gates}
         self.mean_posterior = self.doubles("mean_posterior", k, 1.0 / k)
         self.last = self.scratch_floats("last", k)
@@ -80,65 +80,68 @@ cdef class SetLogitCore(Core):
 
     cdef void score(self, const Features* x, float* s) noexcept nogil:
         if self.weights.width > 0:
-            self.weights.sparse_scores(x)
-        if self.weights.d > 0:
-            self.weights.average_scores(x, s)
-            if self.curves.n_features > 0:
-                self.curves.add_average(x, s)
-            if self.mixed_rows:
-                self.part_gates.add_average(self.weights, s)
-        else:
-            memcpy(s, self.weights.last_and_average + self.k, self.k * sizeof(float))
+            self.weights.score_sparse(x)
+        if self.weights.d == 0:
+            memcpy(s, self.weights.sparse_scores.average, self.k * sizeof(float))
+            return
+        self.weights.average_scores(x, s)
+        if self.curves.n_features > 0:
+            self.curves.add_average(x, s)
+        if self.mixed_rows:
+            self.part_gates.add_average(s)
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
         cdef double* c = self.c
-        cdef double* p = self.c  # of the sparse part
+        cdef double* sparse_c = self.sparse_c
         cdef double* post = self.post
         cdef double rate
         if not safe_to_add(c, 0, round.x):
             return False
-        self.last_scores(round.x)
+        self.set_last_scores(round.x)
         self.set_posterior(round.s, round.drawn, round.m, answer)
-        self.set_gradient_point(round, answer)
+        self.set_probabilities(round, answer)
         rate = averaging_rate(self.weights.averaging.updates, self.weights.forget, POSTERIOR_WINDOW)
         if self.weights.width > 0:
-            if self.mixed_rows:
-                p = self.sparse_c
             for r in range(k):
-                self.sparse_c[r] = self.sparse_step * (post[r] - p[r])
-            self.step_sizes.step(self.weights, rate, self.sparse_c, round.x)
+                sparse_c[r] = self.sparse_step * (post[r] - sparse_c[r])
+            self.step_sizes.step(self.weights, rate, sparse_c, round.x)
+        if self.weights.d > 0:
+            for r in range(k):
+                c[r] = self.step * (post[r] - c[r])
+        self.weights.step(c, round.x)
         for r in range(k):
             self.mean_posterior[r] += rate * (post[r] - self.mean_posterior[r])
-            c[r] = self.step * (post[r] - c[r])
-        self.weights.step(c, round.x)
         return True
 
-    cdef void last_scores(self, const Features* x) noexcept nogil:
+    cdef void set_last_scores(self, const Features* x) noexcept nogil:
         if self.weights.d == 0:
-            memcpy(self.last, self.weights.last_and_average, self.k * sizeof(float))
+            memcpy(self.last, self.weights.sparse_scores.last, self.k * sizeof(float))
             return
         self.weights.last_scores(x, self.last)
         if self.curves.n_features > 0:
             self.curves.add_last(self.last)
         if self.mixed_rows:
-            self.part_gates.add_last(self.weights, self.last)
+            self.part_gates.add_last(self.last)
 
-    cdef void set_gradient_point(self, const Round* round, const Answer* answer) noexcept nogil:
-        """c = the probabilities that the weights are to be moved away from; the curves make their step, and gates."""
-        cdef double u = 1.0
+    cdef void set_probabilities(self, const Round* round, const Answer* answer) noexcept nogil:
+        """c and sparse_c = p, which the step of each part leads away from; the curves and the gates make their steps."""
+        cdef double* p = self.c if self.weights.d > 0 else self.sparse_c
+        cdef double reach = 1.0  # how much of the curves gets into the score
         if self.mixed_rows:
-            u = self.part_gates.dense_gate.value
+            reach = self.part_gates.dense_gate.value
             self.part_gates.sparse_probabilities(self.curves, self.sparse_c)
         if self.curves.n_features > 0:
             if self.mixed_rows:
-                self.curves.add_sparse_scores(self.part_gates.sparse, <float>self.part_gates.sparse_gate.value)
-            self.curves.learn(round.x, round, answer, &self.noise, self.post, self.step, self.weights, u, self.c)
+                self.curves.add_sparse_scores(&self.weights.sparse_scores, <float>self.part_gates.sparse_gate.value)
+            self.curves.learn_gate(round, answer, &self.noise, reach)
+            self.curves.set_probabilities(p)
+            self.curves.step_weights(round.x, self.post, self.step, self.weights)
         elif self.mixed_rows:
-            self.part_gates.dense_probabilities(self.c)
+            self.part_gates.dense_probabilities(p)
         else:
             kernels.mix_scores(round.s, self.last, GRADIENT_AVERAGE_SHARE, 1.0 - GRADIENT_AVERAGE_SHARE, self.mixed, self.k)
-            kernels.softmax(self.mixed, self.c, self.exp_scratch, self.k)
+            kernels.softmax(self.mixed, p, self.exp_scratch, self.k)
         if self.mixed_rows:
             self.part_gates.learn(round, answer, &self.noise)
 
@@ -183,8 +186,7 @@ cdef void given_bit(
     const Py_ssize_t* drawn, Py_ssize_t m, bint hit, double* revive_weights,
 ) noexcept nogil:
     """Turn p, in place, into post: the probability of each label given the bit."""
-    cdef double inside = 1.0 - noise.false_no if hit else noise.false_no
-    cdef double outside = noise.false_yes if hit else 1.0 - noise.false_yes
+    cdef double inside = likelihood_inside(noise, hit), outside = likelihood_outside(noise, hit)
     cdef double shown = 0.0, total, revived = 0.0 if hit else revive, given = 0.0, spread = 0.0, floor = 0.01 / k
     cdef Py_ssize_t i, r
     for i in range(m):

@@ -26,8 +26,9 @@ cdef uint64_t PAIRED = 0x9E3779B97F4A7C15ULL
 cdef uint64_t PART_OF = 0xC2B2AE3D27D4EB4FULL
 
 
-cdef struct Places:
+cdef struct Places:  # of the non-zeros of all rows so far
     int32_t* at
+    float* values  # known of the rows that are complete
     Py_ssize_t n, capacity
     uint64_t mask
 
@@ -64,15 +65,20 @@ cdef inline bint combines(Py_UCS4 c) noexcept nogil:
     )
 
 
-cdef int32_t* make_room(Places* out, Py_ssize_t more) noexcept nogil:
-    cdef int32_t* at
+cdef bint make_room(Places* out, Py_ssize_t more) except False:
+    cdef void* at
+    cdef void* values
     if out.n + more > out.capacity:
         out.capacity = 2 * (out.n + more)
-        at = <int32_t*>realloc(out.at, out.capacity * sizeof(int32_t))
+        at = realloc(out.at, out.capacity * sizeof(int32_t))
         if at == NULL:
-            return NULL
-        out.at = at
-    return out.at
+            raise MemoryError
+        out.at = <int32_t*>at
+        values = realloc(out.values, out.capacity * sizeof(float))
+        if values == NULL:
+            raise MemoryError
+        out.values = <float*>values
+    return True
 
 
 cdef inline void add(Places* out, uint64_t h) noexcept nogil:
@@ -86,8 +92,7 @@ cdef bint add_whole(Places* out, uint64_t seed, str text) except False:
     cdef uint64_t h = seed
     for i in range(PyUnicode_GET_LENGTH(text)):
         h = with_letter(h, PyUnicode_READ(PyUnicode_KIND(text), PyUnicode_DATA(text), i))
-    if make_room(out, 1) == NULL:
-        raise MemoryError
+    make_room(out, 1)
     add(out, h)
     return True
 
@@ -98,8 +103,7 @@ cdef bint add_text(Places* out, uint64_t seed, str text) except False:
     cdef Py_ssize_t i, j, start, n = PyUnicode_GET_LENGTH(text)
     cdef Py_UCS4 c
     cdef uint64_t h, before = 0, part
-    if make_room(out, 4 * n + 8) == NULL:  # a letter has a part, a word three places more
-        raise MemoryError
+    make_room(out, 4 * n + 8)  # a letter has a part, a word three places more
     i = 0
     while i < n:
         c = PyUnicode_READ(kind, data, i)
@@ -155,9 +159,10 @@ cdef void sort_places(int32_t* at, Py_ssize_t n) noexcept nogil:
         at[j] = place
 
 
-cdef Py_ssize_t count_places(Places* out, Py_ssize_t start, float* values) noexcept nogil:
-    """Sort the places from ``start`` on, each once, with the root of how often it was hit; where they end."""
+cdef void complete_row(Places* out, Py_ssize_t start) noexcept nogil:
+    """Sort the places from ``start`` on, each once, with the root of how often it was hit."""
     cdef Py_ssize_t i, end = start
+    cdef float* values = out.values
     sort_places(out.at + start, out.n - start)
     for i in range(start, out.n):
         if end > start and out.at[end - 1] == out.at[i]:
@@ -169,7 +174,7 @@ cdef Py_ssize_t count_places(Places* out, Py_ssize_t start, float* values) noexc
     for i in range(start, end):
         if values[i] > 1.0:
             values[i] = sqrtf(values[i])
-    return end
+    out.n = end
 
 
 def hash_texts(columns, Py_ssize_t n, Py_ssize_t width):
@@ -181,42 +186,30 @@ def hash_texts(columns, Py_ssize_t n, Py_ssize_t width):
         width: places, a power of two.
     """
     cdef Places out
-    cdef Py_ssize_t i, start, capacity = 0
-    cdef float* values = NULL
-    cdef float* more
+    cdef Py_ssize_t i, start
     cdef int64_t* starts
-    cdef uint64_t seed
     if width < 1 or width & (width - 1) or width > 2**30:
         raise ValueError(f"width must be a power of two, got {width}")
     ends = np.zeros(n + 1, np.int64)
     starts = int64_data(ends)
-    parts = [(seed_, whole, texts) for seed_, whole, texts in columns]
-    out.at, out.n, out.capacity, out.mask = NULL, 0, 0, width - 1
+    parts = list(columns)
+    out.at, out.values, out.n, out.capacity, out.mask = NULL, NULL, 0, 0, width - 1
     try:
         for i in range(n):
             start = out.n
-            for seed_, whole, texts in parts:
+            for seed, one_word, texts in parts:
                 text = texts[i]
-                if text is None:
-                    continue
-                seed = seed_
-                if whole:
+                if text is not None and one_word:
                     add_whole(&out, seed, text)
-                else:
+                elif text is not None:
                     add_text(&out, seed, text)
-            if out.capacity > capacity:
-                capacity = out.capacity
-                more = <float*>realloc(values, capacity * sizeof(float))
-                if more == NULL:
-                    raise MemoryError
-                values = more
-            out.n = count_places(&out, start, values)
+            complete_row(&out, start)
             starts[i + 1] = out.n
         indices, counts = np.empty(out.n, np.int32), np.empty(out.n, np.float32)
         if out.n > 0:
             memcpy(int32_data(indices), out.at, out.n * sizeof(int32_t))
-            memcpy(float_data(counts), values, out.n * sizeof(float))
+            memcpy(float_data(counts), out.values, out.n * sizeof(float))
         return indices, counts, ends
     finally:
         free(out.at)
-        free(values)
+        free(out.values)

@@ -5,6 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Numbers that Cython and Python know from here (cpu.pxd). */
+#define HUGE_NUMBER 1e15f /* a number beyond it counts as it */
+#define CLIP_START 5.0f   /* a standardised number up to it stays as it is ... */
+#define CLIP_LIMIT 7.5f   /* ... and none gets beyond this */
+#define MAX_FEATURE 5.0f  /* the largest random feature */
+
 /* Every kernel once: what it returns, its name, its arguments (cpu.pxd has their names, for Cython). */
 #define KERNELS \
   /* linear.h */ \

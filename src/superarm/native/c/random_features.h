@@ -164,14 +164,14 @@ static inline float FLOOR(float x) {
 }
 #endif
 
-/* To ±5, as whole numbers: comparing floats, GCC would not take the two instructions that there are for it. */
+/* To ±MAX_FEATURE, as whole numbers: comparing floats, GCC would not take the two instructions that there are for it. */
 static inline float clip(float v) {
   union {
     float f;
     int32_t i;
-  } bits = {v};
+  } bits = {v}, most = {MAX_FEATURE};
   int32_t size = bits.i & 0x7fffffff, sign = bits.i & (int32_t)0x80000000;
-  bits.i = (size < 0x40a00000 ? size : 0x40a00000) | sign;
+  bits.i = (size < most.i ? size : most.i) | sign;
   return bits.f;
 }
 

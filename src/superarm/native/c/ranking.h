@@ -44,7 +44,7 @@ static inline int rank_few(const float *restrict s, ptrdiff_t n, ptrdiff_t *rest
   return 1;
 }
 
-/* No more than the m-th best: that of the best of each of 16 columns. Whoever is below it need not be looked at. */
+/* No more than the m-th best: that of the best of each of 16 columns. Scores below it need not be looked at. */
 static inline float bound_below(const float *restrict s, ptrdiff_t n, ptrdiff_t m) {
   float best[16], found = INFINITY;
   int32_t above[16];

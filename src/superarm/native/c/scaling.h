@@ -8,9 +8,9 @@ static float sum_squares(const float *restrict x, ptrdiff_t d) {
 
 /* Beyond 5 deviations, |v| becomes 7.5 - 12.5 / |v|. */
 static inline float soft_clip(float v) {
-  float size = fabsf(v), far = 7.5f - 12.5f / (size > 5.0f ? size : 5.0f);
+  float size = fabsf(v), far = CLIP_LIMIT - CLIP_START * (CLIP_LIMIT - CLIP_START) / (size > CLIP_START ? size : CLIP_START);
   far = v < 0 ? -far : far;
-  return size > 5.0f ? far : v;
+  return size > CLIP_START ? far : v;
 }
 
 /* z = soft_clip((x - mean) inverse); the squared length of z, and how many entries of x are huge. Few blocks need clipping. */
@@ -24,8 +24,8 @@ static float standardise(const float *restrict x, const float *restrict mean, co
     float part = 0;
     for (ptrdiff_t j = i; j < end; j++) {
       float v = (x[j] - mean[j]) * inverse[j];
-      many += !(fabsf(x[j]) <= 1e15f);
-      far += !(fabsf(v) <= 5.0f);
+      many += !(fabsf(x[j]) <= HUGE_NUMBER);
+      far += !(fabsf(v) <= CLIP_START);
       z[j] = v;
       part += v * v;
     }

@@ -1,4 +1,4 @@
-"""Answers: which can be taken, what they mean in numbers, and the errors of those that cannot."""
+"""Answers to decisions: which can be taken, and what they mean in numbers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.rows import Row
 from superarm.decisions import Decision
-from superarm.errors import Description, FeedbackError, WeightsOverflow
-from superarm.native.core import SCORE_FAILED
+from superarm.decisions.decision import LabelSets
+from superarm.errors import Description, FeedbackError
+from superarm.learners.failures import update_error
 from superarm.parameters import as_bit
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ class CheckedAnswer(NamedTuple):
     likelihood: Array | None
 
 
-# ---------------------------------------------------------------- one answer
-
-
 def checked_answer(
     learner: LearnerBase, decision: Decision, hit: Any = None, label: Any = None, likelihood: Any = None
 ) -> CheckedAnswer:
@@ -42,7 +39,7 @@ def checked_answer(
     number = -1
     if label is not None:
         number = _label_number(learner, decision, label, eligible)
-        hit = number in sets[decision.size : 2 * decision.size].tolist()
+        hit = number in LabelSets.split(sets, decision.size).drawn.tolist()
     likelihood = None if likelihood is None else _likelihood(learner, likelihood)
     log = draw_log_of(learner, decision)
     return CheckedAnswer(decision, row, eligible, sets, log, bool(hit), number, likelihood)
@@ -85,8 +82,8 @@ def _core_inputs(learner: LearnerBase, decision: Decision) -> tuple[Any, Array, 
     row, sets, eligible = decision.row, decision.sets, decision._eligible
     if decision.label_set is None:  # it was stored, or another system made it: labels, not numbers
         label_set, owner = learner.label_set, learner.owner
-        drawn_and_top = [label_set.numbers(part, "decision", owner) for part in sets[1:] if part]
-        sets = np.concatenate([drawn_and_top[0], *drawn_and_top])
+        drawn, top = (label_set.numbers(part, "decision", owner) for part in (sets.drawn, sets.top))
+        sets = np.concatenate([drawn, drawn, top])  # an update does not ask in which order they were shown
         eligible = None if eligible is None else np.sort(label_set.numbers(eligible, "decision", owner))
         row = None
     if row is None or type(decision.x) is dict:
@@ -147,52 +144,8 @@ def _likelihood(learner: LearnerBase, likelihood: Any) -> Array:
     return numbers
 
 
-def mark_answered(learner: LearnerBase, decision: Decision) -> None:
-    """Remember that a decision has been answered: a given one by itself, others in the learner."""
-    if decision.round is None:
-        decision.learnt_by = (*decision.learnt_by, learner.id)
-    else:
-        learner.core.answered.add(decision.round)
-
-
-# ---------------------------------------------------------------- errors
-
-
-def _values(row: Any) -> Array:
-    return np.concatenate([row.dense, row.values]) if isinstance(row, Row) else row
-
-
-def pending_error(learner: LearnerBase) -> BaseException | None:
-    """Take the exception that a learner or a rule in plain Python raised while compiled code ran, or None."""
-    cores = [learner.core, learner.trial_core]
-    for part in (part for core in cores if core is not None for part in (core, core.rule)):
-        if getattr(part, "error", None) is not None:
-            error: BaseException = part.take_error()
-            return error
-    return None
-
-
-def score_error(learner: LearnerBase, row: Any) -> BaseException:
-    """Return why scores are not finite: the row, the weights, or what a learner in plain Python has raised."""
-    error = pending_error(learner)
-    if error is not None:
-        return error
-    values = _values(row)
-    if not np.isfinite(values).all():
-        return learner.invalid("x", "finite", values[~np.isfinite(values)][0].item())
-    return WeightsOverflow(
-        f"scores of {learner.owner} must be finite, got an overflow at round {learner.round}"
-    )
-
-
-def update_error(learner: LearnerBase, status: int, row: Any, round_: int | None) -> BaseException:
-    """Return why an update was not made."""
-    error = pending_error(learner)
-    if error is not None:
-        return error
-    if status == SCORE_FAILED or not np.isfinite(_values(row)).all():
-        return score_error(learner, row)
-    return WeightsOverflow(
-        f"weights of {learner.owner} must stay finite; the update of round {round_} would overflow, "
-        "so it was not made; nothing has changed"
-    )
+def learn(learner: LearnerBase, answer: CheckedAnswer) -> None:
+    """Learn from a checked answer."""
+    status = learner.core.update(*answer)
+    if status:
+        raise update_error(learner, status, answer.row, answer.decision.round)
