@@ -19,6 +19,7 @@ from superarm.data.column import Column
 from superarm.data.columns import Columns, text_width
 from superarm.data.inference import ColumnProfile, outcome_columns
 from superarm.errors import InvalidInput
+from superarm.logs import Log, summarize
 
 
 def column(values: list[Any], name: str = "c") -> Any:
@@ -365,3 +366,22 @@ def test_many_columns_are_not_all_listed() -> None:
     [features, *_] = column_lines(columns, 3)
     assert len(features) < 300
     assert "and 280 more" in features
+
+
+def test_a_column_of_names_of_labels_is_told() -> None:
+    teams = ["ads", "billing", "login"]
+    rows = [
+        {"n": i % 7, "city": ["Rome", "ads"][i % 2], "solver": teams[i % 3], "team": teams[i % 3]}
+        for i in range(60)
+    ]
+    told = "column solver holds names of labels: does it say the answer? --leave-out solver"
+    assert sa.streams.from_frame(pd.DataFrame(rows), label="team").columns.warnings == [told]
+    left_out = sa.streams.from_frame(pd.DataFrame(rows), label="team", kinds={"solver": "left out"})
+    assert left_out.columns.warnings == []
+    features = [{name: row[name] for name in ("n", "city", "solver")} for row in rows]
+    answers = [{"labels": teams[:2] if i % 2 else teams[1:], "hit": i % 3 == 0} for i in range(60)]
+    for log in (
+        [row | answer for row, answer in zip(features, answers, strict=True)],
+        [{"x": row, **answer} for row, answer in zip(features, answers, strict=True)],
+    ):
+        assert summarize(Log(log)).feature_columns.warnings == [told]

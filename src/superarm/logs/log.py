@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from math import log as ln
 from math import nan
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from superarm.data.columns import Columns
+from superarm.data.labels import Label
+from superarm.data.leaks import leak_warnings
 from superarm.data.tables import Table, WithVectors, is_named_rows
 from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
@@ -24,6 +27,7 @@ from superarm.logs.parsing import (
     parse_label,
     parse_labels,
     parse_number,
+    parse_object,
     parse_probability,
     parse_rule,
 )
@@ -195,7 +199,7 @@ class Log:
         reserved = self.columns.reserved
         reserved = {name: why for name, why in reserved.items() if name not in self._unrelated}
         rows = (row for row in _converted_rows(source) if isinstance(row, dict))
-        return find_features(
+        features = find_features(
             sample,
             rows,
             columns=self.columns,
@@ -203,6 +207,20 @@ class Log:
             declared=declared,
             separator=self.separator,
             owner=self.name,
+        )
+        if not declared:
+            features.feature_columns.warnings += self._leak_warnings(features.feature_columns, sample)
+        return features
+
+    def _leak_warnings(self, features: Columns, sample: list[dict[str, Any]]) -> list[str]:
+        """Return a sentence for each feature that holds names of labels, by the sets of the first rows."""
+        labels: set[Label] = set()
+        for number, row in enumerate(sample):
+            with suppress(BadRow):
+                labels.update(self._labels(row, at_row(self.name, number)))
+        named = [parse_object(row.get("x")) or row for row in sample]
+        return leak_warnings(
+            features, {name: [x.get(name) for x in named] for name in features.names}, labels
         )
 
     def _unrelated_columns(self, sample: list[dict[str, Any]], owner: str) -> set[str]:
