@@ -243,6 +243,20 @@ def test_an_unfinished_erasure_is_finished_by_the_next_start(drive, tmp_path):
     nowhere(tmp_path)
 
 
+def test_the_command_erases_by_age_only_with_a_clock_that_can_be_right(drive, tmp_path):
+    clock = Clock()
+    clock.now = time.time() - 400 * 86_400.0
+    session = drive(clock=clock)
+    session.decide(DecisionRequest(SECRET, "person"))
+    session.close()
+    command = ["erase", str(tmp_path / "events.db"), "--older", "90d", "--json"]
+    refused = CliRunner().invoke(app, command)
+    assert refused.exit_code != 0
+    assert "the clock is 400 days after the last event" in str(refused.exception)
+    assert "--trust-clock" in str(refused.exception)
+    assert json.loads(CliRunner().invoke(app, [*command, "--trust-clock"]).stdout)["erased"] == 1
+
+
 @pytest.mark.parametrize("jump", [400 * 86_400.0, -400 * 86_400.0])
 def test_a_clock_that_is_far_from_the_last_event_neither_erases_nor_expires(drive, jump):
     clock = Clock()

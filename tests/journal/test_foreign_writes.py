@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 
@@ -11,6 +12,7 @@ from service_kit import rows
 from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.sqlite import SqliteStore
+from superarm.service.http import views
 from superarm.service.requests import DecisionRequest
 
 
@@ -34,6 +36,25 @@ def test_a_write_through_sqlite_by_another_process_is_noticed(drive, tmp_path, n
     assert not session.ready
     with pytest.raises(JournalUnavailable, match="written by another process"):
         session.recover()
+
+
+def test_a_backup_that_is_copied_over_a_running_journal_is_not_read(drive, tmp_path):
+    session = drive()
+    for i, x in enumerate(rows(5)):
+        session.decide(DecisionRequest(x, f"a{i}"))
+        if i == 2:
+            backup(tmp_path / "events.db", tmp_path / "copy.db")
+    shutil.copyfile(tmp_path / "copy.db", tmp_path / "events.db")
+    with pytest.raises(JournalUnavailable, match="was replaced"):
+        session.decide(DecisionRequest(rows(1)[0], "b"))
+    for view, arguments in (
+        (views.decision_details, ("a4",)),
+        (views.pending, (10,)),
+        (views.snapshots, ()),
+        (views.changes, ()),
+    ):
+        with pytest.raises(JournalUnavailable, match="was replaced"):
+            view(session.service, *arguments)
 
 
 def test_a_write_of_another_process_that_keeps_ours_waiting_is_noticed(drive, tmp_path):

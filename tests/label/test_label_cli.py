@@ -69,7 +69,7 @@ def test_how_many_clicks_would_it_take(tickets: Path) -> None:
     told = json.loads(run("label", tickets, "--answers", "team", "--target", 1, "--json").stdout)
     assert set(told) == {
         "rows", "n_labels", "target", "clicks", "audits", "clicks_per_row", "labelled", "none_fits", "wrong",
-        "wrong_rate", "estimated_wrong_rate", "interval", "by_tenth",
+        "wrong_rate", "estimated_wrong_rate", "target_met", "interval", "by_tenth",
     }  # fmt: skip
     assert (told["rows"], told["n_labels"], told["labelled"], told["wrong"]) == (180, 3, 180, 0)
     assert not list(tickets.parent.glob("*.db"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from label_jobs import DIGITS, add_answers, digit_rows, small_job
+from label_jobs import DIGITS, add_answers, digit_rows, noisy_rows, small_job
 
 import superarm as sa
 from superarm.label.answers import Answer, AnswerTable
@@ -74,6 +74,17 @@ def test_a_simulated_labeller_counts_rows_that_were_lost_as_wrong() -> None:
     told = simulate_labeller(job, rows.truth)
     assert told["none_fits"] + told["labelled"] == 100
     assert told["wrong"] == told["none_fits"]
+
+
+@pytest.mark.parametrize(("wrong", "met"), [(0.1, True), (0.5, False)])
+def test_the_end_is_no_target_met_that_the_estimate_denies(wrong: float, met: bool) -> None:
+    rows = noisy_rows(150, 0.05, seed=0, k=20)
+    job = sa.Labelling(rows, labels=[str(label) for label in range(20)], target=0.99)
+    told, progress = simulate_labeller(job, rows.truth, wrong=wrong), job.progress()
+    assert progress.finished
+    assert told["target_met"] is progress.target_met is met
+    assert (progress.wrong <= 0.01) is met
+    assert ("the target of 0.99 was missed" in progress.sentence) is not met
 
 
 def test_a_row_of_which_all_labels_were_denied_takes_a_new_one() -> None:

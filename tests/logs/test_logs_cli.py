@@ -11,6 +11,7 @@ from lab_kit import run
 
 import superarm as sa
 from superarm.errors import InvalidInput
+from superarm.logs import Log, LogColumns, summarize
 
 COLOURS = ["blue", "green", "pink", "red"]
 
@@ -66,6 +67,41 @@ def test_json_is_all_there_is(slates, tmp_path):
     assert names == ["ips", "snips", "dr", "pi", "pi-dr"]
     foreign = json.loads(run("evaluate", slates, *MAPPED, "--fixed", "red,blue", "--json"))
     assert foreign["rows"] == 4000
+
+
+def test_clicks_without_noes_are_told_first_and_can_be_said_to_be_noes(slates, tmp_path):
+    clicks = tmp_path / "clicks.csv"
+    lines = slates.read_text().splitlines()
+    clicks.write_text("\n".join(line[:-1] + '""' if line.endswith(",0") else line for line in lines) + "\n")
+    of_all, of_clicks = (
+        json.loads(run("evaluate", path, *MAPPED, "--fixed", "red,blue", *more, "--json"))
+        for path, more in ((slates, ()), (clicks, ("--empty-is-no",)))
+    )
+    assert of_clicks["results"] == of_all["results"]
+    for command in (("evaluate", "--fixed", "red,blue"), ("train", "--output", tmp_path / "model.npz")):
+        told = run(command[0], clicks, *MAPPED, *command[1:])
+        assert told.splitlines()[2 if command[0] == "evaluate" else 1].startswith("WARNING: All 1,"), told
+        assert "that are there are yes" in told
+        assert "--empty-is-no" in told
+        assert "propensities are" not in told
+    some = tmp_path / "yes.csv"
+    some.write_text("\n".join(line for line in lines if not line.endswith(",0")) + "\n")
+    told = run("evaluate", some, *MAPPED, "--fixed", "red,blue")
+    assert "answers are yes: right for sets of candidates that hold the label" in told
+
+
+def test_whole_labels_that_pandas_writes_as_floats_are_those_of_the_frame(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame({"age": range(9), "a": [1, 2, 3] * 3, "b": [2, 3, None] * 3, "hit": [1, 0, 1] * 3})
+    path = tmp_path / "float.csv"
+    frame.to_csv(path, index=False)
+    assert "2.0" in path.read_text()
+    columns = LogColumns(labels=("a", "b"))
+    of_frame, of_file = (summarize(Log(source, columns=columns)) for source in (frame, path))
+    assert of_frame.labels == of_file.labels == (1, 2, 3)
+    names = [{"age": i, "a": name, "b": "1.5", "hit": 1} for i, name in enumerate(["2.0", "1.0"])]
+    assert summarize(Log(names, columns=columns)).labels == ("1.0", "1.5", "2.0")  # versions, say
 
 
 def test_the_grid_and_its_figure(slates, tmp_path):

@@ -255,6 +255,9 @@ def erase(
     journal: Annotated[str, typer.Argument(help="The journal; no service may be running on it.")],
     id_: Annotated[list[str] | None, typer.Option("--id", help="A decision's id; may be repeated.")] = None,
     older: OlderThan = None,
+    trust_clock: Annotated[
+        bool, typer.Option("--trust-clock", help="Erase by the clock, however far it is from the last event.")
+    ] = False,
     learner: CustomLearner = None,
     as_json: AsJson = False,
 ) -> None:
@@ -275,10 +278,14 @@ def erase(
     if bool(id_) == (older is not None):
         raise InvalidInput("superarm erase needs --id or --older, and not both")
     before = None if older is None else time.time() - parse_duration(older, "--older", "superarm erase")
-    service = Service.open(journal, create=False, learner=learner, trust_clock=older is not None)
+    service = Service.open(journal, create=False, learner=learner, trust_clock=trust_clock)
     try:
         if service.outage is not None:
             raise service.outage
+        if older is not None and service.model.clock_problem is not None:
+            wrong, _, _ = service.model.clock_problem.partition(":")
+            wanted = "given when the clock is right, or with --trust-clock"
+            raise InvalidInput.must("--older", "superarm erase", wanted, Description(wrong))
         erasure = Erase(ids=id_ or None, before=before)
         count = service.model.n_erased(service.call(service.handler.change, erasure))
     finally:

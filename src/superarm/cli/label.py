@@ -251,6 +251,8 @@ def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
             ["clicks a row asked, by tenth", " ".join(f"{rate:.2f}" for rate in outcome["by_tenth"])],
         ],
     )
+    if progress.missed_text:
+        print(progress.missed_text)
 
 
 def _serve(job: Labelling, server: LabellingServer, *, browser: bool) -> None:

@@ -148,6 +148,9 @@ class LogOptions(ColumnOptions):
     uniform: Annotated[bool, typer.Option("--uniform", help="The sets were drawn uniformly at random.")] = (
         False
     )
+    empty_is_no: Annotated[
+        bool, typer.Option("--empty-is-no", help="An empty answer is a no: only the yeses were written down.")
+    ] = False
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Pass over rows that cannot be used; count them.")
     ] = False
@@ -177,5 +180,6 @@ class LogOptions(ColumnOptions):
             feature_columns=declared,
             vectors=self.vectors,
             uniform=self.uniform,
+            empty_is_no=self.empty_is_no,
             skip_bad=self.skip_bad,
         )

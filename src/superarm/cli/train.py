@@ -77,6 +77,7 @@ def train(
         summary = summarize(source, labels=all_labels)
         trained_model = summary.make_learner(learner or "set-logit", seed, set_size)
     repeated = _learnt_before(source, trained_model)
+    one_sided = [] if summary.one_sided is None else [summary.one_sided]
     with progress_bar(
         summary.rows * (passes if passes == 1 else 2 * passes + 1), progress=not as_json
     ) as tick:
@@ -93,13 +94,15 @@ def train(
             "features": source.feature_columns.names,
             "kinds": source.feature_columns.descriptions,
             "left_out": source.feature_columns.left_out,
-            "warnings": [*repeated, *source.notices.values()],
+            "warnings": [*repeated, *one_sided, *source.notices.values()],
             "columns": None if trained_model.columns is None else str(columns_file(output)),
             "labels": summary.n_labels,
         }
         print_json(report)
         return
     print(f"{source.name}: {summary.rows:,} rows, {summary.n_labels} labels")
+    for sentence in one_sided:
+        print(f"WARNING: {sentence}" if summary.answered < summary.rows else sentence)
     for line in _columns(source, trained_model):
         print(line)
     for sentence in repeated:

@@ -294,7 +294,7 @@ def column_profiles(cells: Mapping[str, Sequence[Cell]], kinds: ColumnKinds) -> 
     return profiles
 
 
-class Features(NamedTuple):
+class FeatureSelection(NamedTuple):
     """The columns of a table that can be features, and why the others are none."""
 
     profiles: list[ColumnProfile]
@@ -307,7 +307,7 @@ def select_features(
     wanted: Iterable[str] | None,
     *,
     everything: bool,
-) -> Features:
+) -> FeatureSelection:
     """Choose the features among the columns of a table.
 
     Args:
@@ -326,7 +326,7 @@ def select_features(
     if all(reasons.values()):  # ids and constants alone are better than nothing
         reasons = {profile.name: profile.exclusion_reason(wanted=True) for profile in candidates}
     reasons = {**left_out, **reasons}
-    return Features(
+    return FeatureSelection(
         [profile for profile in candidates if not reasons[profile.name]],
         {name: reasons[name] for name in profiles if reasons.get(name)},
     )

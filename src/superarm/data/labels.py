@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -43,13 +44,41 @@ def parse_label(cell: Cell) -> Label | None:
     return int(text) if is_number else text or None
 
 
+WHOLE_FLOAT = re.compile(r"-?\d+\.0")
+
+
+def has_float_labels(labels: Iterable[Label | None]) -> bool:
+    """Return whether whole numbers are written as floats, as pandas does in a column with empty cells.
+
+    So it is if all labels are whole numbers, or if one is written both ways.
+
+    >>> has_float_labels([1, "3.0"]), has_float_labels(["2.5", "3.0"]), has_float_labels(["new", 3, "3.0"])
+    (True, False, True)
+    """
+    distinct = {label for label in labels if label is not None}
+    floats = {label for label in distinct if isinstance(label, str) and WHOLE_FLOAT.fullmatch(label)}
+    others = distinct - floats
+    return bool(floats) and (
+        all(isinstance(label, int) for label in others) or not others.isdisjoint(map(whole_label, floats))
+    )
+
+
+def whole_label(label: Label) -> Label:
+    """Return the int that a label written as a whole float means, "3.0" 3; any other label as it is."""
+    if isinstance(label, str) and WHOLE_FLOAT.fullmatch(label):
+        return int(label.removesuffix(".0"))
+    return label
+
+
 def parse_label_column(cells: Iterable[Cell]) -> list[Label | None]:
     """Return the labels of a column, all of them ints or all of them strs; among ints, NA and its like are missing.
 
-    >>> parse_label_column(["1", "NA", "2"]), parse_label_column(["1", "2", "nano"])
-    ([1, None, 2], ['1', '2', 'nano'])
+    >>> parse_label_column(["1", "NA", "2"]), parse_label_column(["1", "2", "nano"]), parse_label_column(["1.0", ""])
+    ([1, None, 2], ['1', '2', 'nano'], [1, None])
     """
     labels = [parse_label(cell) for cell in cells]
+    if has_float_labels(label for label in labels if str(label).lower() not in MISSING_WORDS):
+        labels = [whole_label(label) for label in labels]
     names = {label for label in labels if isinstance(label, str)}
     if any(isinstance(label, int) for label in labels):
         if all(name.lower() in MISSING_WORDS for name in names):

@@ -6,7 +6,8 @@ SuperarmError
     ├── JournalMismatch                  not a journal, of another format, or made for something else
     ├── JournalDamaged                   its content is not what was written; `event`, where it is one
     └── JournalUnavailable               it cannot be written at the moment; try again later
-        └── JournalFull                  ... because its disk, or its size limit, is full
+        ├── JournalFull                  ... because its disk, or its size limit, is full
+        └── JournalReplaced              ... because its file is another one now: nothing can be read either
 
 OtherEventsFirst, inside a service: events that must follow a certain one were not written; it decides them again
 """
@@ -46,6 +47,10 @@ class JournalUnavailable(JournalError):
 
 class JournalFull(JournalUnavailable):
     """The disk, or the journal's size limit, is full."""
+
+
+class JournalReplaced(JournalUnavailable):
+    """The file is another one, or was written by another process: what it says may be a mixture."""
 
 
 class OtherEventsFirst(Exception):

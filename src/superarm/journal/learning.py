@@ -60,6 +60,7 @@ def learn_answer(learner: Learner, decision: Event, answer: Event, label: str | 
         size=len(body.labels),
         log_propensity=nan_if_none(body.log_propensity),
         round=body.round,
+        label_set=learner.label_set,
     )
     status = core.update(
         own,

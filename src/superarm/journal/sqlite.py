@@ -18,7 +18,13 @@ from orjson import dumps
 
 from superarm._files import clear_parts, part_of, sync
 from superarm._types import JsonObject
-from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst
+from superarm.journal.errors import (
+    JournalDamaged,
+    JournalMismatch,
+    JournalReplaced,
+    JournalUnavailable,
+    OtherEventsFirst,
+)
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, next_chain_digest
 from superarm.journal.sqlite_files import (
     PRIVATE_FILE,
@@ -218,7 +224,7 @@ class SqliteStore(JournalStore):
             self._data_version = None
             raise unavailable_error(self.path, error) from error
         if not same:
-            raise JournalUnavailable(
+            raise JournalReplaced(
                 f"journal {self.path}, its log or its lock was replaced, written by another process or deleted while "
                 "the service runs: stop it, put the file in its place, and start it"
             )

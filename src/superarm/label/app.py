@@ -37,6 +37,7 @@ PROGRESS_FIELDS = (
     "interval",
     "remaining_text",
     "finished",
+    "target_met",
     "curve",
 )
 

@@ -91,6 +91,11 @@ class ErrorEstimator:
         """Return how many labels of items that were asked about are expected to be wrong."""
         return float((self._rows_per_item * self._state.doubt)[self._state.done].sum())
 
+    def upper_wrong_asked(self) -> float:
+        """Return the bound that wrong labels of items that were asked about are below, with a chance of 80 %."""
+        asked = self.expected_wrong_asked()
+        return asked + _spread(asked, asked, Z_OF_SHARE[0.8])
+
     def _expected_wrong_at_upper_rates(self) -> float:
         """Return how many labels of items that were asked about are expected to be wrong, at upper error rates.
 

@@ -9,7 +9,8 @@ often wrong and a model that is too sure of itself could not be told apart.
 the estimates are made anew. So they depend on the last two rounds only: opening a journal repeats these, no more.
 
 **When to stop.** When the upper bound of wrong labels (error_estimator.py) at one-sided 80 % is at most 1 - target;
-with a target of 1, when all items were asked about and the doubts add up to one in 1,000.
+with a target of 1, when all items were asked about and the doubts add up to one in 1,000. While it is not although all
+items were asked about, lesser doubts are asked about, too. If nothing is left to ask then, the target is missed.
 """
 
 from __future__ import annotations
@@ -135,9 +136,16 @@ class QuestionPlanner:
             return False
         if not self.state.done.all():
             return self.estimator.estimate.is_reached
-        share = 1.0 - self._settings.target if self._settings.target < 1.0 else MAX_WRONG_AT_1
-        max_wrong = share * float(self._rows_per_item.sum())
-        return self.estimator.expected_wrong_asked() <= max_wrong or not self._recheck_priorities().any()
+        return self.is_target_met() or not self._recheck_priorities().any()
+
+    def is_target_met(self) -> bool:
+        """Return whether enough labels are right, whether or not there is more to ask."""
+        if not self.state.done.all():
+            return self.estimator.estimate.is_reached
+        n_rows, target = float(self._rows_per_item.sum()), self._settings.target
+        if target >= 1.0:
+            return self.estimator.expected_wrong_asked() <= MAX_WRONG_AT_1 * n_rows
+        return self.estimator.upper_wrong_asked() <= (1.0 - target) * n_rows
 
     def accepted_items(self) -> Array:
         """Return the items nobody was asked about whose labels are accepted: none before there were enough audits."""
@@ -211,9 +219,14 @@ class QuestionPlanner:
         Infinite are rechecks that are scheduled, and audits that contradict the model, and may have been a slip: all
         estimates stand on audits.
         """
-        state = self.state
-        may_recheck = state.done & (state.clicks < MAX_ANSWERS) & (state.skips == 0)
-        is_doubtful = may_recheck & (state.doubt >= MIN_DOUBT)
+        state, target = self.state, self._settings.target
+        min_doubt, max_answers = MIN_DOUBT, MAX_ANSWERS
+        if target < 1.0 and state.done.all() and not self.is_target_met():
+            # lesser doubts do not keep the target from being met; and an item may have taken many clicks to be named
+            min_doubt = min(MIN_DOUBT, (1.0 - target) / 4.0)
+            max_answers += len(state.label_set.names) // self._settings.max_labels
+        may_recheck = state.done & (state.clicks < max_answers) & (state.skips == 0)
+        is_doubtful = may_recheck & (state.doubt >= min_doubt)
         priorities = np.where(is_doubtful, state.doubt * self._rows_per_item, 0.0)
         model_error = state.trials.error
         is_unclear = (model_error > CLEARLY_RIGHT) & (model_error < CLEARLY_WRONG)

@@ -40,7 +40,8 @@ class LabellingProgress:
         wrong: the estimated share of wrong labels among those that there are; None before anything can be said.
         interval: of it, at 95 %.
         clicks_left: how many clicks are still needed, about; None before it can be estimated, and if it cannot be.
-        finished: whether there is nothing more to ask; ``wrong`` and ``interval`` say whether the target is met.
+        finished: whether there is nothing more to ask.
+        target_met: whether enough labels are right; if not at the end, too many answers are doubtful.
         curve: (clicks so far, clicks a row) for each stretch of the work.
     """
 
@@ -55,6 +56,7 @@ class LabellingProgress:
     interval: tuple[float, float] | None
     clicks_left: int | None
     finished: bool
+    target_met: bool
     curve: list[tuple[int, float]]
 
     @property
@@ -69,11 +71,21 @@ class LabellingProgress:
         audits = f", {self.audits:,} of them audits" if self.audits else ""
         text = ", ".join([*parts, f"{self.clicks:,} clicks{audits}"])
         rest = self.rows - self.labelled - self.none_fits
+        if self.finished and not self.target_met:
+            return f"{text}; {self.missed_text}"
         if self.finished or (self.clicks_left is None and self.clicks < FIRST_CLICKS):
             return text
         if self.clicks_left is None or not rest:
             return f"{text}; target not reached yet, {self.remaining_text}"
         return f"{text}; the remaining {rest:,} would take about {self.clicks_left:,}"
+
+    @property
+    def missed_text(self) -> str:
+        """What was not reached at the end, and what would help; empty if nothing is missing."""
+        if not self.finished or self.target_met:
+            return ""
+        missed = f"the target of {self.target:g} was missed: too many answers are doubtful, or contradict each other"
+        return f"{missed}. Second opinions would help (--second-opinion-share), or the last word on such rows"
 
     @property
     def remaining_text(self) -> str:
@@ -136,6 +148,7 @@ class LabellingResults:
             interval=interval,
             clicks_left=clicks_left,
             finished=finished,
+            target_met=self.planner.is_target_met(),
             curve=self.curve(),
         )
 

@@ -49,6 +49,7 @@ def simulate_labeller(
         "wrong": n_wrong,
         "wrong_rate": round(n_wrong / max(1, len(settled)), 5),
         "estimated_wrong_rate": None if progress.wrong is None else round(progress.wrong, 5),
+        "target_met": progress.target_met,
         "interval": None if progress.interval is None else [round(end, 5) for end in progress.interval],
         "by_tenth": [rate for _, rate in job.curve(10)],
     }

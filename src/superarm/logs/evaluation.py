@@ -76,6 +76,10 @@ def evaluate(
         raise InvalidInput(f"{log.name} has no held-out rows that have an outcome")
     low, high = diagnostics.interval
     results = [evaluator.result(diagnostics, log.name) for evaluator in evaluators]
+    if summary.one_sided is not None and (summary.hits or summary.answered < summary.rows):
+        warnings = [summary.one_sided]  # whatever else looks wrong then may come of it
+    else:
+        warnings = list(diagnostics.warnings()) or list(weight_warnings(results))
     return Evaluation(
         rows=diagnostics.rows,
         unanswered=diagnostics.unanswered,
@@ -83,7 +87,7 @@ def evaluate(
         hit_rate=diagnostics.hit_rate,
         low=low,
         high=high,
-        warnings=tuple(diagnostics.warnings()) or tuple(weight_warnings(results)),
+        warnings=tuple(warnings),
         results=tuple(tighten_nested(results, policies, [one.overall.estimates for one in evaluators])),
     )
 

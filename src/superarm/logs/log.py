@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from superarm.data.columns import Columns
-from superarm.data.labels import Label
+from superarm.data.labels import Label, has_float_labels, whole_label
 from superarm.data.leaks import leak_warnings
 from superarm.data.tables import Table, WithVectors, is_named_rows
 from superarm.decisions.decision import Decision
@@ -50,6 +50,7 @@ class Log:
         columns: where columns are called otherwise.
         matrix: a file of features, ``.npy`` or ``.npz``, whose row i belongs to row i of the log.
         uniform: the sets were drawn uniformly at random from all (or the eligible) labels.
+        empty_is_no: an empty answer is a no, as where only clicks were written down; else such rows are passed over.
         skip_bad: pass over rows that cannot be used, and count them in ``bad``.
         separator: what stands between the labels of a set in one cell; a semicolon by default.
         feature_columns: what the columns are, as `superarm.Columns`, of one model or of several; taken if the log has
@@ -71,6 +72,7 @@ class Log:
         columns: LogColumns | None = None,
         matrix: str | PathLike[str] | None = None,
         uniform: bool = False,
+        empty_is_no: bool = False,
         skip_bad: bool = False,
         separator: str | None = None,
         feature_columns: Iterable[Columns] = (),
@@ -94,7 +96,8 @@ class Log:
                 raise InvalidInput.must(name, "Log", wanted, str(file))
             self.sources = [WithVectors(self.sources[0], file, "x" if name == "matrix" else "vectors")]
         self.name = ", ".join(one.name for one in self.sources)
-        self.uniform, self.skip_bad, self.separator = uniform, skip_bad, separator
+        self.uniform, self.empty_is_no = uniform, empty_is_no
+        self.skip_bad, self.separator = skip_bad, separator
         if separator == "":
             raise InvalidInput.must("separator", "superarm", "at least one character", separator)
         self.bad = 0  # rows passed over in the last reading, and why the first of them
@@ -102,6 +105,7 @@ class Log:
         self._cache: list[Record] | None = None  # all rows, after a reading to the end
         self._extra_columns: tuple[str, ...] = ()
         self._fingerprints: dict[str, str] | None = None
+        self._has_float_labels = False
         self._check_distinct()
         self._features = self._find_features(list(feature_columns))
 
@@ -195,6 +199,7 @@ class Log:
                 raise first_rows[0]
             raise InvalidInput(f"{source.name} has no rows")
         self._check_columns(sample, source.name)
+        self._has_float_labels = has_float_labels(self._sample_labels(sample))
         self._unrelated = self._unrelated_columns(sample, source.name)
         reserved = self.columns.reserved
         reserved = {name: why for name, why in reserved.items() if name not in self._unrelated}
@@ -214,14 +219,17 @@ class Log:
 
     def _leak_warnings(self, features: Columns, sample: list[dict[str, Any]]) -> list[str]:
         """Return a sentence for each feature that holds names of labels, by the sets of the first rows."""
-        labels: set[Label] = set()
-        for number, row in enumerate(sample):
-            with suppress(BadRow):
-                labels.update(self._labels(row, at_row(self.name, number)))
         named = [parse_object(row.get("x")) or row for row in sample]
-        return leak_warnings(
-            features, {name: [x.get(name) for x in named] for name in features.names}, labels
-        )
+        cells = {name: [x.get(name) for x in named] for name in features.names}
+        return leak_warnings(features, cells, self._sample_labels(sample))
+
+    def _sample_labels(self, sample: list[dict[str, Any]]) -> set[Label]:
+        """Return the labels of the first rows that can be read."""
+        labels: set[Label] = set()
+        for row in sample:
+            with suppress(BadRow):
+                labels.update(self._labels(row, ""))
+        return labels
 
     def _unrelated_columns(self, sample: list[dict[str, Any]], owner: str) -> set[str]:
         """Return the columns that are called like one of superarm's and hold something else in all first rows."""
@@ -268,25 +276,35 @@ class Log:
         """Return the shown set."""
         c = self.columns
         if len(c.labels) == 1:
-            labels = parse_labels(row.get(c.labels[0]), c.labels[0], where, self.separator)
+            labels = self._parse_labels(row.get(c.labels[0]), c.labels[0], where)
         else:
             slots = [row.get(name) for name in c.labels]
-            labels = tuple(parse_label(v, ", ".join(c.labels), where) for v in slots if not is_empty(v))
+            labels = tuple(self._parse_label(v, ", ".join(c.labels), where) for v in slots if not is_empty(v))
         if not labels or len(set(labels)) != len(labels):
             field = ", ".join(c.labels)
             raise BadRow.must(field, where, "distinct labels, at least one", row.get(c.labels[0]))
         return labels
 
+    def _parse_label(self, value: Any, name: str, where: str) -> Any:
+        label = parse_label(value, name, where)
+        return whole_label(label) if self._has_float_labels else label
+
+    def _parse_labels(self, value: Any, name: str, where: str) -> tuple[Any, ...]:
+        labels = parse_labels(value, name, where, self.separator)
+        return tuple(map(whole_label, labels)) if self._has_float_labels else labels
+
     def _record(self, row: dict[str, Any], number: int, where: str) -> Record:
         c, labels = self.columns, self._labels(row, where)
         hit = parse_hit(row.get(c.hit), c.hit, where)
-        label = None if is_empty(row.get(c.label)) else parse_label(row[c.label], c.label, where)
+        label = None if is_empty(row.get(c.label)) else self._parse_label(row[c.label], c.label, where)
         if label is not None:
             if hit is not None and hit != (label in labels):
                 wanted = f"{label in labels}, as {c.label} is {label!r}"
                 raise BadRow.must(c.hit, where, wanted, row.get(c.hit))
             hit = label in labels
-        eligible = parse_labels(row.get(c.eligible), c.eligible, where, self.separator) or None
+        if hit is None and self.empty_is_no:
+            hit = False
+        eligible = self._parse_labels(row.get(c.eligible), c.eligible, where) or None
         drawn, top, rule = self._draw(row, labels, where)
         if eligible is not None and not {*labels, *(top or ())} <= set(eligible):
             raise BadRow.must(c.eligible, where, "a list that holds the shown labels", row.get(c.eligible))
@@ -338,7 +356,7 @@ class Log:
             if not is_empty(value) and parse_number(value) != len(labels):
                 raise BadRow.must(name, where, f"{len(labels)}, the number of labels shown", value)
             return value
-        parsed = parse_labels(value, name, where, self.separator) or None
+        parsed = self._parse_labels(value, name, where) or None
         if name == "drawn" and parsed is not None and sorted(map(str, parsed)) != sorted(map(str, labels)):
             raise BadRow.must(name, where, f"an order of {list(labels)}", list(parsed))
         if name == "top" and parsed is not None and len(set(parsed)) != len(parsed):

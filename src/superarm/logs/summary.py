@@ -53,6 +53,22 @@ class LogSummary:
         return Labels(self.n_labels if self.labels is None else list(self.labels), "a log")
 
     @property
+    def one_sided(self) -> str | None:
+        """A sentence, if all answers that are there are yes, or all are no."""
+        if not self.answered or 0 < self.hits < self.answered:
+            return None
+        answer, other = ("yes", "no") if self.hits else ("no", "yes")
+        if self.rows == self.answered:
+            candidates = ": right for sets of candidates that hold the label, else the others are missing"
+            return f"All {self.answered:,} answers are {answer}{candidates if self.hits else ''}."
+        how = "say so (--empty-is-no)" if self.hits else "write it into them"
+        return (
+            f"All {self.answered:,} answers that are there are {answer}, and {self.rows - self.answered:,} rows have "
+            f"none. Do empty cells mean {other}? Then {how}; else nothing that follows here tells how often "
+            "sets are right."
+        )
+
+    @property
     def learner_params(self) -> dict[str, Any]:
         """The parameters of a learner for this log: its labels, features and set size."""
         names = {"n_labels": self.n_labels} if self.labels is None else {"labels": self.labels}

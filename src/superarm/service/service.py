@@ -24,7 +24,13 @@ from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.backends import create_journal, is_postgres, journal_exists, journal_name
 from superarm.journal.changes import AnyOperatorRequest, Erase
 from superarm.journal.create import JournalOptions, check_same_options, new_journal
-from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable, OtherEventsFirst
+from superarm.journal.errors import (
+    JournalDamaged,
+    JournalMismatch,
+    JournalReplaced,
+    JournalUnavailable,
+    OtherEventsFirst,
+)
 from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import JournalStore
@@ -213,6 +219,11 @@ class Service:
             log.error("journal down", extra={"reason": str(error)})
         self.outage, self._retry_at = error, time.monotonic() + RETRY_SECONDS
         self._readable_in_outage = not self.store.shared  # a database may be gone altogether
+
+    def check_readable(self) -> None:
+        """Raise why the journal cannot be read, if it is known that its file is another one."""
+        if isinstance(self.outage, JournalReplaced):
+            raise self.outage.with_traceback(None)
 
     def check_writable(self) -> None:
         """Raise why the journal cannot be written, if it is known that it cannot be."""

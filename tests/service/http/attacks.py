@@ -27,8 +27,15 @@ def forget_peak(pid: int) -> None:
 class Caller:
     """A connection that sends as much as it can, and reads nothing unless it is told to."""
 
-    def __init__(self, port: int, data: bytes = b"") -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+    def __init__(
+        self, port: int, data: bytes = b"", host: str = "127.0.0.1", receive_buffer: int | None = None
+    ) -> None:
+        self.socket = socket.socket()
+        self.socket.settimeout(10)
+        if receive_buffer is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.bind((host, 0))
+        self.socket.connect(("127.0.0.1", port))
         self.socket.setblocking(False)
         self.sent, self.ended, self.received = 0, False, b""
         self.push(data)
@@ -134,7 +141,22 @@ def unread_pipelines(port: int) -> list[Caller]:
 def unread_answers(port: int) -> list[Caller]:
     """A hundred, each with as many requests as may wait, and none of the answers is read."""
     ask = b"GET /openapi.json HTTP/1.1\r\n" + HOST + b"\r\n"
-    return [Caller(port, ask * 30) for _ in range(100)]
+    return [Caller(port, ask * 12) for _ in range(100)]
+
+
+def unread_heads(port: int, count: int = 450) -> list[Caller]:
+    """Heads as large as may be, pipelined behind responses that nobody reads; from four addresses."""
+    held = []
+    for i in range(count):
+        held.append(Caller(port, host=f"127.0.0.{2 + i % 4}", receive_buffer=2048))
+    ask = b"GET /openapi.json HTTP/1.1\r\n" + HOST
+    padding = b"".join(b"h%02d: %b\r\n" % (i, b"y" * 150) for i in range(95))
+    for piece in [(ask + b"\r\n") * 6] * 4 + [(ask + padding + b"\r\n") * 14] * 2:
+        for caller in held:
+            caller.push(piece)
+        time.sleep(0.5)
+    time.sleep(1.0)
+    return held
 
 
 def half_heads(port: int) -> list[Caller]:
@@ -162,6 +184,7 @@ ATTACKS = (
     dropped_bodies,
     unread_pipelines,
     unread_answers,
+    unread_heads,
     half_heads,
     many_headers_held,
     half_bodies,

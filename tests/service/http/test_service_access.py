@@ -159,6 +159,22 @@ def test_a_failed_read_is_tried_again(tmp_path, caplog):
     assert caplog.text.count("words refused") == 1
 
 
+def test_a_reload_reads_files_that_look_unchanged_and_a_refresh_looks_at_their_change_time(tmp_path):
+    file, reads = tmp_path / "tokens", []
+    file.write_text("1")
+    watched = watched_files.WatchedFiles("words", {"--file": file}, "test", reads.append)
+    watched.refresh(at_once=True)
+    assert len(reads) == 1
+    watched.reload()
+    assert len(reads) == 2
+    stat = file.stat()
+    with file.open("r+") as written:  # in place, of the same size; and the time of last writing is put back
+        written.write("2")
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    watched.refresh(at_once=True)
+    assert len(reads) == 3
+
+
 def test_a_token_file_must_be_usable(tmp_path):
     with pytest.raises(InvalidInput, match="--token-file"):
         Tokens(tmp_path / "missing")

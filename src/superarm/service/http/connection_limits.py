@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import islice
 from time import monotonic
 from typing import Any, NoReturn
 
@@ -28,7 +29,7 @@ log = logging.getLogger("superarm.service")
 BURST_SECONDS = 1.0  # a client that starts may open many connections within this time
 PARSER_CHUNK = 1 << 14  # bytes that the parser gets at a time: uvloop reads up to 256 KiB
 MAX_HEADERS = 100
-MAX_PIPELINED = 32  # requests that wait behind another one on the same connection
+REQUEST_BYTES = 1 << 10  # of a request in memory, beside its head, which takes twice its bytes
 # of a body that is refused: time for the client to read the refusal
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 1 << 20
@@ -38,7 +39,8 @@ LINGER_BYTES = 1 << 20
 class Limits:
     """Limits of one connection, and of all of them together."""
 
-    max_head: int = 1 << 14  # bytes of the request line and the headers; of trailers as well
+    # bytes of the request line and the headers; of trailers as well; memory of requests that wait behind another one
+    max_head: int = 1 << 14
     max_connections: int = 1_000
     # beyond max_connections, for new clients alone, which may have a token or ask for /health
     reserved_connections: int = 50
@@ -133,6 +135,8 @@ class LimitedProtocol(HttpToolsProtocol):
         # bytes that came and are in no body: of a head or trailers that are not at an end
         self.head_bytes = 0
         self.dropped_bytes = 0  # bytes of a refused body
+        # memory of the last requests, newest first: some of them may wait
+        self.recent_sizes: deque[int] = deque(maxlen=1 + self.limits.max_head // REQUEST_BYTES)
         self.in_head = self.in_request = False
         self.refusal_status = 400  # of the response, where the parser fails or is stopped
         self.pending_refusal = b""  # a refusal that waits for the answers before it
@@ -191,11 +195,14 @@ class LimitedProtocol(HttpToolsProtocol):
             self.stop_parser(431)
 
     def on_headers_complete(self) -> None:
-        if len(self.pipeline) >= MAX_PIPELINED:
-            self.stop_parser(429)
         headers = self.headers
-        if len(self.url) + sum([len(name) + len(value) for name, value in headers]) > self.limits.max_head:
+        n_bytes = len(self.url) + sum([len(name) + len(value) for name, value in headers])
+        if n_bytes > self.limits.max_head:
             self.stop_parser(431)
+        self.recent_sizes.appendleft(2 * n_bytes + REQUEST_BYTES)
+        waiting = sum(islice(self.recent_sizes, 1 + len(self.pipeline)))
+        if self.cycle is not None and not self.cycle.response_complete and waiting > self.limits.max_head:
+            self.stop_parser(429)
         self.in_head, self.head_bytes = False, 0
         self.deadline = monotonic() + self.limits.body_seconds
         self.scope["headers"] = headers.copy()  # uvicorn would put trailers among them
@@ -250,6 +257,8 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.transport.is_closing() or self.pending_refusal:
             return
         self.tracker.refused_requests[status] += 1
+        if self.headers:
+            self.headers.clear()  # what waits for earlier answers to be read takes no memory
         if self.in_request and not self.in_head and self.pipeline and self.pipeline[0][0] is self.cycle:
             self.pipeline.popleft()  # the refused request itself, which had to wait
             is_answering = True

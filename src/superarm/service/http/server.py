@@ -1,7 +1,7 @@
 """Run an application on uvicorn: its connections, signals, systemd.
 
 SIGTERM, SIGINT   finish what has begun, snapshot, end
-SIGHUP            read the token file and the certificate again, if they have changed (which is looked up
+SIGHUP            read the token file and the certificate again (whether they have changed is looked up
                   every second in any case)
 SIGUSR1           a snapshot now
 """
@@ -252,8 +252,8 @@ def _handle_signals(application: Application, server: Server) -> None:
     """On SIGHUP read tokens and certificate again at once; on SIGUSR1 take a snapshot."""
 
     def reload() -> None:
-        application.tokens.watched.refresh(at_once=True)
-        server.certificate.refresh(at_once=True)
+        application.tokens.watched.reload()
+        server.certificate.reload()
         log.info("tokens and certificate checked", extra={"because": "SIGHUP"})
 
     async def snapshot() -> None:

@@ -49,12 +49,14 @@ def info(service: Service) -> JsonObject:
 
 def decision_details(service: Service, id_: str) -> JsonObject | None:
     """Return all that the journal has about a decision; None if there is none of that id."""
+    service.check_readable()
     record = DecisionRecord.from_events(service.store.events_by_id([id_]).get(id_, ()))
     return None if record is None else decision_record_body(record, service.model.was_learnt(record))
 
 
 def pending(service: Service, limit: int, after: int = 0) -> JsonObject:
     """Return decisions without an outcome, oldest first."""
+    service.check_readable()
     waiting, now = service.store.pending(limit + 1, after), service.model.clock()
     listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in waiting[:limit]]
     next_after = waiting[limit - 1].seq if len(waiting) > limit else None
@@ -69,11 +71,13 @@ def oldest_pending_seconds(service: Service) -> float | None:
 
 def snapshots(service: Service) -> list[JsonObject]:
     """Return the kept snapshots, oldest first."""
+    service.check_readable()
     return [{"seq": info.seq, "time": info.time, **info.made_by} for info in service.store.snapshots()]
 
 
 def changes(service: Service) -> list[JsonObject]:
     """Return the changes by operators, oldest first, without refused ones."""
+    service.check_readable()
     listed, refused = [], service.model.projector.totals.refused_seqs
     for event in service.store.changes():
         if event.seq in refused:

@@ -39,6 +39,11 @@ class WatchedFiles:
         if paths:
             read(*paths.values())
 
+    def reload(self) -> None:
+        """Read the files again, even if they look unchanged."""
+        self._stamps = None
+        self.refresh(at_once=True)
+
     def refresh(self, *, at_once: bool = False) -> None:
         """Read the files again if they have changed; without ``at_once``, that is checked once a second."""
         now = monotonic()
@@ -69,5 +74,5 @@ def file_stamps(paths: Mapping[str, Path], owner: str) -> list[tuple[int, ...]]:
         if not S_ISREG(stat.st_mode) or stat.st_size > MAX_FILE_BYTES:
             wanted = f"a regular file of at most {MAX_FILE_BYTES:,} bytes"
             raise InvalidInput.must(option, owner, wanted, str(path))
-        stamps.append((stat.st_mtime_ns, stat.st_ino, stat.st_size))
+        stamps.append((stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, stat.st_size))
     return stamps
