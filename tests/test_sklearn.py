@@ -150,6 +150,58 @@ def test_noisy_answers_are_not_learnt_by_heart():
     assert SetFeedbackClassifier(passes=4, random_state=0).fit(X, y).passes_ == 4
 
 
+def test_labels_are_not_learnt_by_heart_either(digits):
+    """Of 20 passes and one, the one that errs less on rows held out; where they are alike, all passes."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1500, 6))
+    y = (X + 1.5 * random.gumbel(size=(1500, 6))).argmax(axis=1)
+    many, once = (SetFeedbackClassifier(set_size=2, passes=n, random_state=0) for n in (20, 1))
+    assert many.fit(X, y).passes_ == once.fit(X, y).passes_ == 1
+    np.testing.assert_array_equal(many.decision_function(X), once.decision_function(X))
+    assert SetFeedbackClassifier(random_state=0).fit(*digits).passes_ == 20
+
+
+@pytest.fixture(scope="module")
+def noisy_classes():
+    from sklearn.datasets import make_classification
+
+    return make_classification(5000, n_informative=8, n_classes=5, random_state=1, flip_y=0.1)
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_a_coverage_is_kept_on_new_rows(noisy_classes, shown):
+    """Not only on rows that are known by heart: of these one label is enough."""
+    X, y = noisy_classes
+    model, told = SetFeedbackClassifier(coverage=0.9, random_state=0), {}
+    if shown:
+        sets = np.argsort(np.random.default_rng(0).random((1500, 5)), axis=1)[:, :2]
+        told = {"y": (sets == y[:1500, None]).any(axis=1), "shown": sets}
+    model.fit(X[:1500], **{"y": y[:1500], **told})
+    covered = np.mean([label in s for label, s in zip(y[1500:], model.predict_set(X[1500:]), strict=True)])
+    coverage = model.learner_.coverage
+    assert covered > 0.885  # .70 and .84 without rows held out
+    assert coverage.answers == pytest.approx(1500)
+    assert abs(coverage.kept - covered) < 0.03
+    assert coverage.warm_up <= model.learner_.round  # the promise counts from here on
+
+
+def test_a_coverage_that_few_rows_cannot_tell(noisy_classes):
+    """So few that one miss may be too many: everything is shown, as far as set_size allows."""
+    X, y = noisy_classes
+    for rows in (8, 30):
+        model = SetFeedbackClassifier(coverage=0.99, random_state=0).fit(X[:rows], y[:rows])
+        assert [len(s) for s in model.predict_set(X[rows : rows + 9])] == [len(model.classes_)] * 9
+    model = SetFeedbackClassifier(coverage=0.99, set_size=2, random_state=0)
+    with pytest.warns(UserWarning, match="set_size is too small"):
+        model.fit(X[:300], y[:300])
+    coverage = model.learner_.coverage
+    assert coverage.kept < 0.9
+    assert coverage.capped_misses == pytest.approx(300 * (1 - coverage.kept))
+    softmax = SetFeedbackClassifier("softmax-averaged", coverage=0.9, random_state=0).fit(X[:1500], y[:1500])
+    sets = softmax.predict_set(X[1500:])
+    assert np.mean([label in s for label, s in zip(y[1500:], sets, strict=True)]) > 0.88
+
+
 @pytest.fixture(scope="module")
 def pairs():
     """Two of four labels were shown for each row, at random."""

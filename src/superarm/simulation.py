@@ -219,6 +219,9 @@ def simulate(
 ) -> Trace:
     """Run a learner for ``rounds`` rounds on a stream whose labels answer it.
 
+    A table with fewer rows is gone through again and again. Mistakes on rows that it has learnt count, too: they are
+    fewer than on new rows. As many rounds as rows visit each row once.
+
     Args:
         learner: it continues from its present state.
         stream: where rows and labels come from; or a name or file, as `superarm.streams.open_data` takes;

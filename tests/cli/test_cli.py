@@ -118,6 +118,17 @@ def test_fewer_rounds_than_the_warm_up_of_a_promise() -> None:
     assert mean["coverage"] is mean["mean_size"] is None
 
 
+def test_the_first_line_tells_how_often_rows_are_visited() -> None:
+    often, once = (
+        superarm("simulate", "--data", "digits", "--rounds", rounds) for rounds in ("5391", "1797")
+    )
+    title = "digits: 1,797 rows, visited 3.0 times in 5,391 rounds, 10 labels, 1 seed(s)"
+    assert often.splitlines()[0].rstrip() == title
+    assert once.splitlines()[0].rstrip() == "digits: 1,797 rounds, 10 labels, 1 seed(s)"
+    endless = superarm("simulate", "--data", "synsep", "--rounds", "50")
+    assert endless.splitlines()[0].rstrip() == "synsep: 50 rounds, 9 labels, 1 seed(s)"
+
+
 def test_the_default_learner_is_set_logit() -> None:
     assert "set-logit" in superarm("simulate", "--data", "digits", "--rounds", "200", "--set-size", "2")
 

@@ -19,6 +19,7 @@ from superarm.data.column import Column
 from superarm.data.columns import Columns, text_width
 from superarm.data.inference import ColumnProfile, outcome_columns
 from superarm.errors import InvalidInput
+from superarm.logs import Log, summarize
 
 
 def column(values: list[Any], name: str = "c") -> Any:
@@ -38,12 +39,18 @@ def column(values: list[Any], name: str = "c") -> Any:
         (["yes", "no", "NO", "true"], "yes or no"),
         (["12 %", "3.5%", "1,234", "2 000"], "numbers"),
         (["3,5", "1.234,5", "7"], "numbers"),
+        (["12,50 €", "-1.300,00 €", "€ 7,10"], "numbers"),
+        (["$12.50", "-$1,300", "£7", "CHF 12.50", "12 EUR"], "numbers"),
+        (["01067", "80331", "NA", "10115"], "words"),  # postcodes
+        (["01067", "8033", "10115"], "numbers"),
+        (["00", "05", "23"], "numbers"),
         ([[1.0, 2.0], (3, 4), np.zeros(2)], "vector"),
         (["card not working", "where is my card", "late again today"], "text"),
         (["very good", "not good"] * 30, "words"),  # two words, few different cells
         (["我的银行卡不能用", "卡在哪里啊请问", "今天又迟到了吗"], "text"),
         (["1.5.2024", "2024/05/02", "13.12.2023 10:00"], "dates"),
         (["2024-05-01", "2024-05-01T12:30", "-"], "dates"),
+        (["1.5.24", "31.12.23", "1.5.24 10:00"], "dates"),
         (["31/12/2024", "1/2/2024 10:00", "12/31/2024 3:05 PM"], "dates"),
         (["32/12/2024", "31/13/2024", "1/2/24"], "words"),
         ([date(2024, 5, 1), datetime(2024, 5, 1), np.datetime64("2024-05-01"), pd.NaT], "dates"),
@@ -258,6 +265,46 @@ def test_numbers_may_be_spelt_where_they_are_known() -> None:
     assert forty.tobytes() != gap.tobytes()
 
 
+THOUSANDS = ["303", "3.532", "12.000"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "others", "read", "warned"),
+    [
+        (THOUSANDS, ["1,5", "2", "0,16"], 3532.0, ""),
+        (THOUSANDS, ["1.5", "2", "0.16"], 3.532, ""),
+        (THOUSANDS, ["1", "2", "3"], 3.532, "3.532 in a is read as 3.532, since no cell and no other column"),
+        (["303", "3,532"], ["1", "2", "3"], 3532.0, 'for 3.532 set "decimal": "," for a in a columns file'),
+        (["303", "3,532"], ["1,5", "2", "0,16"], 3.532, ""),
+        (["303", "3,532"], ["$1.50", "2", "0.16"], 3532.0, ""),
+        (["1.234.567", "3.532"], ["1", "2", "3"], 3532.0, ""),  # its own cells tell
+        (["0.532", "3.532"], ["1,5", "2", "0,16"], 3.532, ""),
+        (["0,532", "3,532"], ["1", "2", "3"], 3.532, ""),
+    ],
+)
+def test_whether_a_point_means_thousands(
+    cells: list[str], others: list[str], read: float, warned: str
+) -> None:
+    table = {"a": cells * (60 // len(cells)), "b": others * 20}
+    columns = Columns.infer(table)
+    assert columns.columns["a"].parse(cells[1], "this") == read
+    assert [warned in one for one in columns.warnings] == [True] * bool(warned)
+
+
+def test_a_number_among_dates_is_told() -> None:
+    columns = Columns([Column("due", "dates")])
+    for X in ({"due": "7072024"}, {"due": 45480}):
+        learner = sa.SetLogit(n_labels=3)
+        learner.use_columns(columns)
+        with pytest.warns(sa.ColumnWarning, match="'due' holds dates, got the number .*: it counts as days"):
+            learner.decide(X)
+    for table in (pd.DataFrame({"due": [45480]}), pd.DataFrame({"due": ["45480"]})):
+        learner = sa.SetLogit(n_labels=3)
+        learner.use_columns(columns)
+        with pytest.warns(sa.ColumnWarning, match="got the number 45480"):
+            learner.predict(table)
+
+
 def test_what_is_not_as_declared_is_told_once() -> None:
     learner = sa.SetLogit(n_labels=3)
     learner.use_columns({"columns": [{"name": "age", "kind": "numbers"}, {"name": "city", "kind": "words"}]})
@@ -319,3 +366,22 @@ def test_many_columns_are_not_all_listed() -> None:
     [features, *_] = column_lines(columns, 3)
     assert len(features) < 300
     assert "and 280 more" in features
+
+
+def test_a_column_of_names_of_labels_is_told() -> None:
+    teams = ["ads", "billing", "login"]
+    rows = [
+        {"n": i % 7, "city": ["Rome", "ads"][i % 2], "solver": teams[i % 3], "team": teams[i % 3]}
+        for i in range(60)
+    ]
+    told = "column solver holds names of labels: does it say the answer? --leave-out solver"
+    assert sa.streams.from_frame(pd.DataFrame(rows), label="team").columns.warnings == [told]
+    left_out = sa.streams.from_frame(pd.DataFrame(rows), label="team", kinds={"solver": "left out"})
+    assert left_out.columns.warnings == []
+    features = [{name: row[name] for name in ("n", "city", "solver")} for row in rows]
+    answers = [{"labels": teams[:2] if i % 2 else teams[1:], "hit": i % 3 == 0} for i in range(60)]
+    for log in (
+        [row | answer for row, answer in zip(features, answers, strict=True)],
+        [{"x": row, **answer} for row, answer in zip(features, answers, strict=True)],
+    ):
+        assert summarize(Log(log)).feature_columns.warnings == [told]

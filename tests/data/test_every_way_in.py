@@ -317,3 +317,14 @@ def test_another_encoding_is_told_with_its_remedy(tmp_path, content, encoding):
     path.write_bytes(content)
     with pytest.raises(InvalidInput, match=f"must be text in UTF-8.*iconv -f {encoding} -t UTF-8"):
         list(open_table(path).rows())
+
+
+def test_empty_rows_at_the_end_of_a_csv_are_skipped_and_told(tmp_path: Path) -> None:
+    """As Excel writes them; between other rows they are rows without a value."""
+    path = tmp_path / "excel.csv"
+    path.write_text("a;b\n1;2\n;\n\n3;4\n; \n;;;\n\n")
+    table = open_table(path)
+    with pytest.warns(UserWarning, match="excel.csv: 2 empty rows at its end are skipped"):
+        rows = list(table.rows())
+    assert rows == [{"a": "1", "b": "2"}, {"a": None, "b": None}, {"a": "3", "b": "4"}]
+    assert list(table.rows()) == rows  # told once

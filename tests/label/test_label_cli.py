@@ -209,6 +209,15 @@ def test_a_label_that_stands_twice_is_named_with_its_lines(tmp_path: Path) -> No
     path.write_text("login\n\n")
     with pytest.raises(InvalidInput, match=r"labels of .*labels.txt must be at least two, one a line, got 1"):
         read_labels(path)
+    path = tmp_path / "teams.csv"
+    path.write_text("Team;Leiter\nlogin;Anna\nbilling;Ben\n")
+    wanted = (
+        "labels of .*teams.csv must be one a line, without a header and further columns, got 'Team;Leiter'"
+    )
+    with pytest.raises(InvalidInput, match=wanted):
+        read_labels(path)
+    path.write_text("login\nbilling, payments\n")
+    assert read_labels(path) == ["login", "billing, payments"]
 
 
 def test_a_refused_command_leaves_nothing_behind(

@@ -283,3 +283,18 @@ def test_a_feature_of_a_services_log_that_never_has_a_value_is_left_out(tmp_path
     assert sa.load(tmp_path / "m.npz").columns.names == ["age"]
     alone = Log([row | {"x": {"z": None}} for row in rows])  # better than nothing
     assert alone.feature_columns.names == ["z"]
+
+
+def test_ids_in_x_are_left_out_as_those_in_columns_are(tmp_path):
+    rows = [
+        {"ticket": f"TCK-{i}", "f0": (i * 7 % 11) / 2, "city": ["Rome", "Oslo", "Bern"][i % 3]}
+        for i in range(90)
+    ]
+    answers = [{"labels": json.dumps(["a", "b"][i % 2 :]), "hit": i % 3 == 0} for i in range(90)]
+    in_x = [{"x": json.dumps(x), **answer} for x, answer in zip(rows, answers, strict=True)]
+    in_columns = [x | answer for x, answer in zip(rows, answers, strict=True)]
+    found = [summarize(Log(table)).feature_columns for table in (in_x, in_columns)]
+    assert [columns.names for columns in found] == [["f0", "city"]] * 2
+    assert [columns.likely_ids for columns in found] == [["ticket"]] * 2
+    declared = Log(in_x, columns=LogColumns(kinds={"ticket": "words"}))
+    assert summarize(declared).feature_columns.names == ["ticket", "f0", "city"]

@@ -37,11 +37,17 @@ def split_commas(text: str | None) -> tuple[str, ...]:
 
 def read_labels(path: Path) -> list[str]:
     """Return the labels of a file, one a line; empty lines, and the mark that some editors put first, do not count."""
+    from superarm.data.tables import delimiter_of
+
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         wanted = "a UTF-8 text file with one label a line"
         raise InvalidInput.must("--labels", "superarm", wanted, str(path)) from error
+    delimiter = delimiter_of(lines[0]) if lines else ","
+    if path.suffix.lower() in (".csv", ".tsv") and all(delimiter in line for line in lines if line.strip()):
+        wanted = "one a line, without a header and further columns"
+        raise InvalidInput.must("labels", str(path), wanted, lines[0])
     line_of: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         label = line.strip()

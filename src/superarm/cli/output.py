@@ -30,14 +30,17 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     from rich.console import Console
     from rich.table import Table
 
-    view = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    view = Table(header_style="bold", box=None, pad_edge=False)
     for i, column in enumerate(columns):
         view.add_column(column, justify="left" if i == 0 else "right", no_wrap=i > 0, overflow="fold")
     for row in rows:
         view.add_row(*row)
     # a file or a pipe has no width of its own, and a table that is cut off helps nobody
     width = None if sys.stdout.isatty() else 120
-    Console(width=width, markup=False, emoji=False).print(view)  # a label may be called [b] or :x:
+    console = Console(width=width, markup=False, emoji=False)  # a label may be called [b] or :x:
+    if title:  # a line of its own: it may be wider than the table
+        console.print(title, style="italic", highlight=False, soft_wrap=True)
+    console.print(view)
 
 
 def print_group_coverage(

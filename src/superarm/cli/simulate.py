@@ -25,6 +25,7 @@ from superarm.errors import InvalidInput, MissingExtra
 if TYPE_CHECKING:
     from superarm.logs import Writer
     from superarm.simulation import Trace
+    from superarm.streams import Stream
 
 
 def simulate(
@@ -68,6 +69,10 @@ def simulate(
     those without gamma ignore it, and those of single labels show one. All scale rows alike, unless told
     otherwise.
 
+    A table with fewer rows than rounds is gone through again and again, and mistakes on rows that came before count
+    like all others: its first line says how often. Fewer mistakes than on new rows are then to be expected; as many
+    rounds as rows visit each row once.
+
     Columns of a table may hold numbers, words, text, dates, yes or no, lists of numbers, and have gaps; what was
     made of each is said on standard error.
 
@@ -108,8 +113,18 @@ def simulate(
         results = [_as_json(spec, data, runs) for spec, runs in traces.items()]
         print_json(results[0] if len(results) == 1 else {"results": results})
     else:
-        title = f"{stream.name}: {rounds:,} rounds, {stream.n_labels} labels, {seeds} seed(s)"
+        title = (
+            f"{stream.name}: {_describe_rounds(stream, rounds)}, {stream.n_labels} labels, {seeds} seed(s)"
+        )
         _print_traces(title, traces, group, intervals=seeds > 1 and _can_give_intervals())
+
+
+def _describe_rounds(stream: Stream, rounds: int) -> str:
+    """Return how many rounds there are, and how often each row is visited if there are fewer rows."""
+    rows = getattr(stream, "y", ())  # a stream without them is endless
+    if not 0 < len(rows) < rounds:
+        return f"{rounds:,} rounds"
+    return f"{len(rows):,} rows, visited {rounds / len(rows):.1f} times in {rounds:,} rounds"
 
 
 def _print_unused_options(specs: list[str], set_size: int | None, gamma: float | None) -> None:

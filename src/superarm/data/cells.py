@@ -28,14 +28,18 @@ MISSING_WORDS = ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "-", "?"
 BOOLEAN_WORDS = {"true": True, "false": False, "yes": True, "no": False}
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 SPACES = r"['\u2019 \u00a0\u202f]"  # between thousands, with either decimal mark
+HEAD = r"[+-]?[1-9]\d{0,2}"  # before the first thousands: 0,532 is a fraction
 GROUPED = {
-    ".": re.compile(rf"[+-]?\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|[+-]?\d{{1,3}}(?:{SPACES}\d{{3}})+(?:\.\d+)?"),
-    ",": re.compile(rf"[+-]?(?:\d{{1,3}}(?:(?:\.|{SPACES})\d{{3}})+|\d+)(?:,\d+)?"),
+    ".": re.compile(rf"{HEAD}(?:,\d{{3}})+(?:\.\d+)?|{HEAD}(?:{SPACES}\d{{3}})+(?:\.\d+)?"),
+    ",": re.compile(rf"(?:{HEAD}(?:(?:\.|{SPACES})\d{{3}})+|[+-]?\d+)(?:,\d+)?"),
 }
+UNIT = re.compile(  # around a number
+    r"^([+-]?)(?:[€$£¥]\s*|(?:EUR|USD|GBP|CHF)\s+)(?=[\d.+-])|(?<=[\d.])\s*(?:[%€$£¥]|EUR|USD|GBP|CHF)$"
+)
 NOT_DIGITS = {mark: re.compile(rf"{SPACES}|{other}") for mark, other in ((".", ","), (",", r"\."))}
 DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 OTHER_DATE = re.compile(
-    r"(?:(\d{4})/(\d\d?)/(\d\d?)|(\d\d?)([./])(\d\d?)\5(\d{4}))"
+    r"(?:(\d{4})/(\d\d?)/(\d\d?)|(\d\d?)([./])(\d\d?)\5(\d{4}|(?<=\.)\d\d))"
     r"(?:[T ,]+(\d\d?):(\d\d(?::\d\d)?)(?: ?([AP])M)?)?",
     re.IGNORECASE,
 )
@@ -53,6 +57,8 @@ def parse_scalar(text: str, decimal: str = ".") -> float | bool | str | None:
     [41.0, -1500.0, True, None, 12.0, 1234.5, 'forty', '1_000']
     >>> parse_scalar("1.234,5", decimal=","), parse_scalar("3,5", decimal=","), parse_scalar("3,5")
     (1234.5, 3.5, '3,5')
+    >>> parse_scalar("$1,234.50"), parse_scalar("12,50 €", decimal=","), parse_scalar("CHF 7")
+    (1234.5, 12.5, 7.0)
     """
     word = text.strip()
     if decimal == "." and NUMBER.fullmatch(word):
@@ -62,14 +68,19 @@ def parse_scalar(text: str, decimal: str = ".") -> float | bool | str | None:
         return None
     if low in BOOLEAN_WORDS:
         return BOOLEAN_WORDS[low]
-    bare = word.removesuffix("%").rstrip()
+    bare = without_unit(word)
     if GROUPED[decimal].fullmatch(bare):
         return float(NOT_DIGITS[decimal].sub("", bare).replace(",", "."))
     return float(bare) if NUMBER.fullmatch(bare) else text
 
 
+def without_unit(text: str) -> str:
+    """Return a number as it is written, without a per cent sign or a currency before or after it."""
+    return UNIT.sub(r"\1", text.strip())
+
+
 def parse_date(text: str, day_first: bool = True) -> date | None:
-    """Return the date in a text: 2024-05-01T12:30, 2024/05/01, 1.5.2024 12:30, 31/12/2024, 12/31/2024 3:05 PM.
+    """Return the date in a text: 2024-05-01T12:30, 2024/05/01, 1.5.2024 12:30, 1.5.24, 31/12/2024, 12/31/2024 3:05 PM.
 
     Args:
         text: the text of a cell.
@@ -77,6 +88,8 @@ def parse_date(text: str, day_first: bool = True) -> date | None:
 
     >>> parse_date("2024-05-01"), parse_date("1.5.2024 12:30"), parse_date("2024-02-30")
     (datetime.date(2024, 5, 1), datetime.datetime(2024, 5, 1, 12, 30), None)
+    >>> parse_date("1.5.24"), parse_date("1.5.72")
+    (datetime.date(2024, 5, 1), datetime.date(1972, 5, 1))
     >>> parse_date("05/01/2024"), parse_date("05/01/2024", day_first=False), parse_date("12/31/2024")
     (datetime.date(2024, 1, 5), datetime.date(2024, 5, 1), datetime.date(2024, 12, 31))
     """
@@ -92,6 +105,8 @@ def parse_date(text: str, day_first: bool = True) -> date | None:
         if mark is not None:
             day_is_first = mark == "." or int(first) > 12 or (day_first and int(second) <= 12)
             year, month, day = (year_last, second, first) if day_is_first else (year_last, first, second)
+        if len(year) == 2:  # as POSIX has it: 1969 to 2068
+            year = f"{'19' if year > '68' else '20'}{year}"
         when = date(int(year), int(month), int(day))
         if hour is None:
             return when

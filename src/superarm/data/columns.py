@@ -42,7 +42,7 @@ from superarm.data.encoding import encode_row, encode_table, text_width
 from superarm.data.inference import (
     LIKELY_ID,
     MANY_WORDS,
-    ColumnProfile,
+    column_profiles,
     inference_warnings,
     select_features,
 )
@@ -145,7 +145,7 @@ class Columns:
                 wanted = f"one of {', '.join(choices)}"
                 raise InvalidInput.must(f"kind of {name!r}", "columns", wanted, kind, choices=choices)
         cells = first_cells(table, INFERENCE_ROWS)
-        profiles = {name: ColumnProfile(name, cells[name], kinds.get(name)) for name in cells}
+        profiles = column_profiles(cells, kinds)
         unknown = [name for name in (*kinds, *(only or ())) if name not in profiles]
         if unknown:
             wanted = f"among its columns {', '.join(profiles)}"

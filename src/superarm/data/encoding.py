@@ -13,7 +13,7 @@ import numpy as np
 
 from superarm._types import Array, Cell
 from superarm.data.cells import ParsedCell, days_since_1970, is_text, normalize_text
-from superarm.data.column import AS_NUMBER, NUMBERS, TEXT, VECTOR, WORDS, Column, infer_value
+from superarm.data.column import AS_NUMBER, DATES, NUMBERS, TEXT, VECTOR, WORDS, Column, infer_value
 from superarm.data.dense_part import column_seed
 from superarm.data.rows import FLOAT32_MAX, NO_INDICES, NO_VALUES, AnyRow, Row, Rows, stack
 from superarm.data.tables import cell_list, columns_of, records
@@ -96,7 +96,7 @@ def _parse_row(
             if name not in columns.left_out:
                 notices[name] = _new_notice(name)
             continue
-        if column is not None and isinstance(parsed, str):
+        if column is not None:
             _add_value_notice(notices, column, parsed)
         if isinstance(parsed, np.ndarray) and column is not None:
             parts.vectors.append((column, parsed))
@@ -154,6 +154,8 @@ def _put_dense(
             i = int(too_large[0])
             cell = f"{column.name!r} in row {i + 1} of X"
             raise InvalidInput.must(cell, owner, "finite as a 32-bit float, or missing", float(numbers[i]))
+        for number in numbers[~np.isnan(numbers)][:1].tolist():
+            _add_value_notice(notices, column, number)
         dense.put_numbers(rows, column, numbers)
         return
     numbers = np.full(len(rows), np.nan)
@@ -163,8 +165,7 @@ def _put_dense(
         number_and_words = parsed_texts.get(value) if type(value) is str else None
         if number_and_words is None:
             parsed = column.parse(value, f"row {i + 1} of {owner}")
-            if isinstance(parsed, str):
-                _add_value_notice(notices, column, parsed)
+            _add_value_notice(notices, column, parsed)
             number_and_words = _number_and_words(column.name, parsed, column.has_time)
             if type(value) is str:
                 parsed_texts[value] = number_and_words
@@ -209,8 +210,14 @@ def _missing_notice(name: str) -> str:
     return f"column {name!r} is missing"
 
 
-def _add_value_notice(notices: Notices, column: Column, value: str) -> None:
-    """Add a notice about a value that is not what its column was declared to hold."""
+def _add_value_notice(notices: Notices, column: Column, value: ParsedCell) -> None:
+    """Add a notice if a parsed value is not what its column was declared to hold."""
+    if isinstance(value, float) and column.kind == DATES:
+        notices[column.name] = (
+            f"column {column.name!r} holds dates, got the number {value:.15g}: it counts as days since 1970"
+        )
+    if not isinstance(value, str):
+        return
     name, short = column.name, value if len(value) <= 40 else f"{value[:40]}…"
     if column.kind in AS_NUMBER:
         notices[name] = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import reduce
 from itertools import pairwise
@@ -20,15 +20,24 @@ import numpy as np
 
 from superarm._types import Cell
 from superarm.data.cells import (
-    GROUPED,
     UNSPACED,
     date_order,
     parse_date,
-    parse_scalar,
     parse_vector,
     to_python,
 )
-from superarm.data.column import AS_NUMBER, BOOLEAN, DATES, NUMBERS, TEXT, VECTOR, WORDS, Column
+from superarm.data.column import (
+    AS_NUMBER,
+    BOOLEAN,
+    DATES,
+    NUMBERS,
+    TEXT,
+    VECTOR,
+    WORDS,
+    Column,
+    ColumnKinds,
+)
+from superarm.data.decimals import DecimalMark, are_codes, is_code
 from superarm.data.rows import FLOAT32_MAX
 from superarm.errors import InvalidInput
 
@@ -38,7 +47,6 @@ MANY_WORDS = 1024  # different words, from which on a column of words is hashed 
 MEAN_TEXT_WORDS, TEXT_SHARE = 2.5, 0.2  # words of a text on average, and the share of different ones
 SCALARS = (NUMBERS, BOOLEAN, DATES, WORDS)
 LIKELY_ID = "an id: hardly any word twice"
-COMMA = re.compile(r"\s*[+-]?(?:\d{1,3}(?:[. '\u2019\u00a0\u202f]\d{3})+|\d+),\d+\s*%?\s*")
 ID_NAME = re.compile(r"(^|[_ .])(id|ids|uuid|guid|key|index|idx)$|[a-z]I[dD]$", re.IGNORECASE)
 # columns of a log that are only known after the decision, whatever else they are called for
 OUTCOME_NAMES = frozenset(
@@ -75,16 +83,20 @@ class ColumnProfile:
         name: its name.
         cells: as the table has them; missing ones, too.
         kind: what it is to be taken as; ``None``: what most of its cells are.
+        decimal: the decimal mark of other columns, if they agree.
     """
 
-    def __init__(self, name: str, cells: Iterable[Cell], kind: str | None = None) -> None:
+    def __init__(
+        self, name: str, cells: Iterable[Cell], kind: str | None = None, decimal: str | None = None
+    ) -> None:
         self.name, self.is_declared = name, kind is not None
         python_values = _parse_json_lists([to_python(cell) for cell in cells])
         self.n_rows = len(python_values)
         texts = [value for value in python_values if isinstance(value, str)]
         self.date_orders = Counter(date_order(text) for text in texts if parse_date(text) is not None)
         self.n_missing_words = 0  # NA and its like: missing among numbers, words among words
-        self.n_comma_numbers = self.n_point_numbers = 0  # that only a decimal comma, or a point, explains
+        self.decimal_mark = DecimalMark(texts, decimal)
+        self.holds_codes = kind is None and are_codes(texts, self.decimal)
         parsed = [self._parse(value) if isinstance(value, str) else value for value in python_values]
         values = [value for value in parsed if value is not None]
         kinds = [_kind(value) for value in values]
@@ -100,13 +112,11 @@ class ColumnProfile:
         """Return a text, judged alone, as a number, true or false, a date, a word; ``None`` if it is missing."""
         if text == "":
             return None
-        scalar = parse_scalar(text)
+        if self.holds_codes and is_code(text):
+            return text
+        scalar = self.decimal_mark.parse(text)
         if scalar is None:
             self.n_missing_words += 1
-        elif "," in text and COMMA.fullmatch(text) and not GROUPED["."].fullmatch(text.strip(" %")):
-            self.n_comma_numbers, scalar = self.n_comma_numbers + 1, parse_scalar(text, ",")
-        elif "." in text and isinstance(scalar, float) and not GROUPED[","].fullmatch(text.strip(" %")):
-            self.n_point_numbers += 1
         return parse_date(text, self.day_first) or text if isinstance(scalar, str) else scalar
 
     def _summarise(self, scalars: list[Any]) -> None:
@@ -179,7 +189,7 @@ class ColumnProfile:
     @property
     def decimal(self) -> str:
         """The decimal mark of its numbers."""
-        return "," if self.n_comma_numbers > self.n_point_numbers else "."
+        return self.decimal_mark.mark
 
     @property
     def day_first(self) -> bool:
@@ -265,6 +275,25 @@ class ColumnProfile:
         return LIKELY_ID if self.kind == WORDS and self.n_distinct >= MAJORITY * self.n_compared else ""
 
 
+def column_profiles(cells: Mapping[str, Sequence[Cell]], kinds: ColumnKinds) -> dict[str, ColumnProfile]:
+    """Return the profile of each column, by name.
+
+    Where its own cells do not tell whether 1.234 means thousands, the other columns do, if they agree.
+
+    Args:
+        cells: the first cells of each column.
+        kinds: what some columns are to be taken as.
+    """
+    profiles = {name: ColumnProfile(name, cells[name], kinds.get(name)) for name in cells}
+    numbers = [profile for profile in profiles.values() if profile.kind == NUMBERS]
+    decimals = {profile.decimal for profile in numbers if profile.decimal_mark.is_shown}
+    if len(decimals) == 1:
+        decimal = decimals.pop()
+        for name in (profile.name for profile in numbers if profile.decimal_mark.unsure_number):
+            profiles[name] = ColumnProfile(name, cells[name], kinds.get(name), decimal)
+    return profiles
+
+
 class FeatureSelection(NamedTuple):
     """The columns of a table that can be features, and why the others are none."""
 
@@ -308,7 +337,11 @@ def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str
     likely_ids = [name for name, reason in left_out.items() if reason == LIKELY_ID]
     mostly_words = [profile.name for profile in features if profile.is_mostly_words]
     unsure = [profile.name for profile in features if profile.kind == DATES and profile.has_unsure_dates]
-    warnings = []
+    warnings = [
+        profile.decimal_mark.describe_unsure_number(profile.name)
+        for profile in features
+        if profile.kind == NUMBERS and profile.decimal_mark.unsure_number
+    ]
     if likely_ids:
         warnings.append(
             f"taken for ids: {', '.join(likely_ids)} (declared as text or words, they are features)"

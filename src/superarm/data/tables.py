@@ -10,6 +10,7 @@ import csv
 import hashlib
 import json
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from itertools import islice
@@ -117,6 +118,8 @@ def delimiter_of(header: str) -> str:
 
 
 class CsvTable(FileTable):
+    has_told_empty_rows = False
+
     def _rows(self) -> Iterator[TableRow]:
         with self.path.open(encoding="utf-8-sig", newline="") as file:
             start, header_line = 0, file.readline()
@@ -130,12 +133,22 @@ class CsvTable(FileTable):
                 repeated = [name for name in header if header.count(name) > 1]
                 if repeated:
                     raise InvalidInput.must("columns", self.name, "of different names", repeated[0])
+                n_empty = 0  # rows without a value: at the end they are skipped
                 for cells in sheet:
+                    if len(cells) > 1 and not any(map(str.strip, cells)):
+                        n_empty += 1
+                        continue
+                    for _ in range(n_empty if cells else 0):
+                        yield dict.fromkeys(header)
+                    n_empty = 0 if cells else n_empty
                     if len(cells) == len(header):
                         pairs = zip(header, cells, strict=True)
                         yield {name: None if cell == "" else cell for name, cell in pairs}
                     elif cells:
                         yield f"{len(header)} cells, as the header has, not {len(cells)}"
+                if n_empty and not self.has_told_empty_rows:
+                    self.has_told_empty_rows = True
+                    warnings.warn(f"{self.name}: {n_empty:,} empty rows at its end are skipped", stacklevel=2)
             except csv.Error as error:
                 raise InvalidInput.must("content", self.name, "a CSV file", error) from error
 

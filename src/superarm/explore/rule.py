@@ -70,7 +70,7 @@ class Rule(Parametrised, ABC):
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "use_coverage"),
-        *("without_promise", "count_answer"),
+        *("without_promise", "count_answer", "calibrate"),
         *("coverage_at", "report_problem", "unlabelled", "with_state_of"),
     }
 

@@ -197,10 +197,10 @@ def find_features(
         if all(one == declared[0] and not one.is_open for one in declared):
             return NamedFeatures(declared[0].copy(), in_x=in_x, missing=missing)
     present = [name for name in declared_names if name in names]
-    if in_x:  # whatever is in x is a feature
+    if in_x:  # x was known at the decision, so no name in it is reserved
         only = None if by_models else present or None
         features = Columns.infer(
-            ((parse_object(row.get("x")) or {}) for row in rows), only=only, everything=True
+            ((parse_object(row.get("x")) or {}) for row in rows), only=only, kinds=columns.kinds
         )
     else:
         only = present or None if columns.features is None else list(columns.features)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from math import log as ln
 from math import nan
@@ -11,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from superarm.data.columns import Columns
-from superarm.data.labels import has_float_labels, whole_label
+from superarm.data.labels import Label, has_float_labels, whole_label
+from superarm.data.leaks import leak_warnings
 from superarm.data.tables import Table, WithVectors, is_named_rows
 from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
@@ -25,6 +27,7 @@ from superarm.logs.parsing import (
     parse_label,
     parse_labels,
     parse_number,
+    parse_object,
     parse_probability,
     parse_rule,
 )
@@ -196,12 +199,12 @@ class Log:
                 raise first_rows[0]
             raise InvalidInput(f"{source.name} has no rows")
         self._check_columns(sample, source.name)
-        self._has_float_labels = self._find_float_labels(sample)
+        self._has_float_labels = has_float_labels(self._sample_labels(sample))
         self._unrelated = self._unrelated_columns(sample, source.name)
         reserved = self.columns.reserved
         reserved = {name: why for name, why in reserved.items() if name not in self._unrelated}
         rows = (row for row in _converted_rows(source) if isinstance(row, dict))
-        return find_features(
+        features = find_features(
             sample,
             rows,
             columns=self.columns,
@@ -210,16 +213,23 @@ class Log:
             separator=self.separator,
             owner=self.name,
         )
+        if not declared:
+            features.feature_columns.warnings += self._leak_warnings(features.feature_columns, sample)
+        return features
 
-    def _find_float_labels(self, sample: list[dict[str, Any]]) -> bool:
-        """Return whether the first rows write labels that are whole numbers as floats: 3.0."""
-        labels: set[Any] = set()
+    def _leak_warnings(self, features: Columns, sample: list[dict[str, Any]]) -> list[str]:
+        """Return a sentence for each feature that holds names of labels, by the sets of the first rows."""
+        named = [parse_object(row.get("x")) or row for row in sample]
+        cells = {name: [x.get(name) for x in named] for name in features.names}
+        return leak_warnings(features, cells, self._sample_labels(sample))
+
+    def _sample_labels(self, sample: list[dict[str, Any]]) -> set[Label]:
+        """Return the labels of the first rows that can be read."""
+        labels: set[Label] = set()
         for row in sample:
-            try:
+            with suppress(BadRow):
                 labels.update(self._labels(row, ""))
-            except BadRow:
-                continue
-        return has_float_labels(labels)
+        return labels
 
     def _unrelated_columns(self, sample: list[dict[str, Any]], owner: str) -> set[str]:
         """Return the columns that are called like one of superarm's and hold something else in all first rows."""

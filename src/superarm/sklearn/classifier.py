@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -18,51 +17,24 @@ from superarm.data.columns import Columns
 from superarm.data.encoding import is_matrix
 from superarm.data.rows import Rows
 from superarm.data.tables import columns_of, is_frame, is_named_rows
-from superarm.decisions.decision import Decision
 from superarm.decisions.decisions import Decisions
 from superarm.errors import Description, FeedbackError, InvalidInput
+from superarm.explore.cover import Cover
 from superarm.learners.registry import make, parse
 from superarm.losses import softmax
 from superarm.parameters import check_int
 from superarm.sklearn.arguments import answered_sets, check_not_answers, class_codes, shown_sets
-from superarm.sklearn.scorer import log_loss, mean_log_loss
+from superarm.sklearn.scorer import log_loss
+from superarm.sklearn.training import (
+    AnsweredSets,
+    LabelledRows,
+    TrainingRows,
+    orders,
+    try_on_held_out_rows,
+)
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
-
-
-class AnsweredSets(NamedTuple):
-    """Sets that another system showed, with the answers.
-
-    Attributes:
-        rows: the row of each set.
-        sets: the numbers of its labels.
-        hits: whether the right label was among them.
-        propensities: the probability of the set, where it is known.
-    """
-
-    rows: Rows
-    sets: list[Array]
-    hits: list[bool]
-    propensities: list[float | None]
-
-    def take(self, numbers: Array) -> AnsweredSets:
-        """Return those of these numbers."""
-        columns = ([column[i] for i in numbers] for column in self[1:])
-        return AnsweredSets(self.rows.take(numbers), *columns)
-
-    def learn_pass(self, learner: Learner, order: Iterable[int]) -> None:
-        """Update a learner with every answer, in this order."""
-        order = list(order)
-        given = [
-            Decision.given(self.rows.row(i), learner.label_set.decode(self.sets[i]), self.propensities[i])
-            for i in order
-        ]
-        learner.update_many(given, [self.hits[i] for i in order])
-
-    def log_loss(self, learner: Learner) -> float:
-        """Return the mean log loss of the answers, as a learner predicts them."""
-        return mean_log_loss(learner.scores(self.rows), self.sets, self.hits)
 
 
 class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -76,10 +48,10 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         set_size: how many labels to show, 3 by default; fewer if there are not more than that. With
             ``coverage`` the most, and all by default.
         coverage: show as few labels as needed so that the right one is among them so often, 0.95 say
-            (docs/coverage.md).
-        passes: how often `fit` goes through the rows, with new sets each time. With ``shown`` one pass is tried
-            beside them, on nine rows in ten, and kept if it predicts the other answers better: several may learn
-            the noise of the answers by heart.
+            (docs/coverage.md). `fit` sets its threshold on rows that have not been learnt: it learns up to six
+            times as long.
+        passes: how often `fit` goes through the rows, with new sets each time. One pass is tried beside them, on
+            four rows in five, and kept if it predicts the others better: several may learn noise by heart.
         shuffle: visit them in a random order.
         random_state: for the order and for the sets.
         columns: what the columns of X are, if it is a data frame or a list of dicts: `superarm.Columns`, a file of
@@ -137,20 +109,21 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if self.passes < 1:
             raise InvalidInput.must("passes", "SetFeedbackClassifier", "at least 1", self.passes)
         random = check_random_state(self.random_state)
-        self.passes_, self.fitted_with_shown_ = self.passes, shown is not None
+        self.fitted_with_shown_ = shown is not None
+        data: TrainingRows
         if shown is None:
             X, y = self._validated(X, y, reset=True)
             self._make_learner(y, X, random)
-            rows, codes = self._learner_rows(X), class_codes(self.classes_, y, "y")
-            for _ in range(self.passes):
-                self.learner_.run(rows, codes, self._order(len(rows), random))
+            data = LabelledRows(self._learner_rows(X), class_codes(self.classes_, y, "y"))
         else:
             X, sets = self._validated(X, reset=True), shown_sets(shown)
             self._make_learner(list(chain(*sets)) if classes is None else classes, X, random)
-            answers = self._answered_sets(self._learner_rows(X), sets, y, propensity)
-            if self.passes > 1:
-                self.passes_ = self._choose_passes(answers, random)
-            self._learn_passes(self.learner_, answers, self.passes_, random)
+            data = self._answered_sets(self._learner_rows(X), sets, y, propensity)
+        learner = self.learner_
+        self.passes_, calibration = try_on_held_out_rows(learner, data, self.passes, shuffle=self.shuffle)
+        data.learn(learner, orders(len(data), self.passes_, random, shuffle=self.shuffle))
+        if calibration is not None and isinstance(learner.rule, Cover):
+            learner.rule.calibrate(learner.ensure_core().rule, calibration, learner.round)
         return self
 
     def partial_fit(
@@ -185,31 +158,6 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             answers = self._answered_sets(rows, shown_sets(shown), y, propensity)
             answers.learn_pass(self.learner_, range(len(answers.hits)))
         return self
-
-    def _order(self, n_rows: int, random: np.random.RandomState) -> Array:
-        return random.permutation(n_rows) if self.shuffle else np.arange(n_rows)
-
-    def _learn_passes(
-        self, learner: Learner, answers: AnsweredSets, passes: int, random: np.random.RandomState
-    ) -> None:
-        """Let a learner go through answered sets several times, with smaller and smaller steps."""
-        for number in range(passes):
-            learner.anneal(1.0 - number / passes, passes)
-            answers.learn_pass(learner, self._order(len(answers.hits), random))
-        learner.anneal(1.0, passes)
-
-    def _choose_passes(self, answers: AnsweredSets, random: np.random.RandomState) -> int:
-        """Return 1 or ``passes``, whichever predicts better a tenth of the answers, which are set aside for this."""
-        order = random.permutation(len(answers.hits))
-        judging, learning = np.split(order, [len(order) // 10])
-        if not len(judging):
-            return self.passes
-        losses = dict[int, float]()
-        for passes in (1, self.passes):
-            learner = copy.deepcopy(self.learner_)
-            self._learn_passes(learner, answers.take(learning), passes, random)
-            losses[passes] = answers.take(judging).log_loss(learner)
-        return min(losses, key=losses.__getitem__)
 
     def _answered_sets(self, rows: Rows, sets: list[list[Any]], hit: Any, propensity: Any) -> AnsweredSets:
         """Return the sets that have an answer."""

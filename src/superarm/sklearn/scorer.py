@@ -16,13 +16,12 @@ from superarm.sklearn.arguments import answered_sets, shown_sets
 MEASURES = ("log_loss", "hit_rate")
 
 
-def mean_log_loss(logits: Array, sets: Sequence[Array], hits: Sequence[bool], weights: Any = None) -> float:
-    """Return the mean log loss of answers about sets of label numbers, with ``weights`` of the rows."""
+def log_losses(logits: Array, sets: Sequence[Array], hits: Sequence[bool]) -> Array:
+    """Return the log loss of each answer about a set of label numbers."""
     mask = np.zeros(logits.shape, bool)
     for row, labels in zip(mask, sets, strict=True):
         row[labels] = True
-    loss = set_nll(logits.astype(np.float64), mask, hits, reduction="none")
-    return float(np.average(loss, weights=weights))
+    return np.asarray(set_nll(logits.astype(np.float64), mask, hits, reduction="none"))
 
 
 def log_loss(model: Any, X: Any, hit: Any, sets: list[list[Any]], sample_weight: Any = None) -> float:
@@ -30,7 +29,7 @@ def log_loss(model: Any, X: Any, hit: Any, sets: list[list[Any]], sample_weight:
     logits = np.log(np.maximum(model.predict_proba(X), 1e-300))
     answered, codes, hits, _ = answered_sets(model.classes_, sets, hit, None, len(logits))
     weights = None if sample_weight is None else np.asarray(sample_weight)[answered]
-    return mean_log_loss(logits[answered], codes, hits, weights)
+    return float(np.average(log_losses(logits[answered], codes, hits), weights=weights))
 
 
 class SetScorer(BaseEstimator):  # type: ignore[misc]

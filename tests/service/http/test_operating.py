@@ -132,7 +132,7 @@ def test_sighup_reads_tokens_and_certificate_at_once(tmp_path, monkeypatch):
     tokens = Tokens(file)
 
     async def hang_up() -> None:
-        certificate = SimpleNamespace(refresh=lambda at_once: read_again.append(at_once))
+        certificate = SimpleNamespace(reload=lambda: read_again.append(True))
         server = SimpleNamespace(certificate=certificate)
         server_module._handle_signals(SimpleNamespace(tokens=tokens), server)
         file.write_text("decide the-new-token-of-the-shop")

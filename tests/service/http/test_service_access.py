@@ -138,8 +138,9 @@ def test_a_pipe_in_place_of_the_token_file_blocks_nobody(live, tmp_path, monkeyp
     assert (status, "must be a regular file" in answer["error"]["message"]) == (503, True)
 
 
-def test_a_failed_read_is_tried_again(tmp_path, caplog):
+def test_a_failed_read_is_tried_again(tmp_path, caplog, monkeypatch):
     """A file whose permissions were put right has the same time, number and size as before."""
+    monkeypatch.setattr(watched_files, "REFRESH_SECONDS", 0.0)
     file, reads = tmp_path / "tokens", []
 
     def read(path):
@@ -152,18 +153,21 @@ def test_a_failed_read_is_tried_again(tmp_path, caplog):
     file.write_text("22")
     problems = []
     for _ in range(4):
-        watched.refresh(at_once=True)
+        watched.refresh()
         problems.append(watched.problem)
     assert problems == ["not for you", "not for you", None, None]
     assert reads == [file] * 4
     assert caplog.text.count("words refused") == 1
 
 
-def test_a_reload_reads_files_that_look_unchanged_and_a_refresh_looks_at_their_change_time(tmp_path):
+def test_a_reload_reads_files_that_look_unchanged_and_a_refresh_looks_at_their_change_time(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(watched_files, "REFRESH_SECONDS", 0.0)
     file, reads = tmp_path / "tokens", []
     file.write_text("1")
     watched = watched_files.WatchedFiles("words", {"--file": file}, "test", reads.append)
-    watched.refresh(at_once=True)
+    watched.refresh()
     assert len(reads) == 1
     watched.reload()
     assert len(reads) == 2
@@ -171,8 +175,14 @@ def test_a_reload_reads_files_that_look_unchanged_and_a_refresh_looks_at_their_c
     with file.open("r+") as written:  # in place, of the same size; and the time of last writing is put back
         written.write("2")
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    watched.refresh(at_once=True)
+    watched.refresh()
     assert len(reads) == 3
+
+
+def test_without_files_nothing_is_read():
+    watched = watched_files.WatchedFiles("words", {}, "test", lambda: pytest.fail("read"))
+    watched.reload()
+    assert watched.problem is None
 
 
 def test_a_token_file_must_be_usable(tmp_path):

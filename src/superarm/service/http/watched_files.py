@@ -41,15 +41,17 @@ class WatchedFiles:
 
     def reload(self) -> None:
         """Read the files again, even if they look unchanged."""
-        self._stamps = None
-        self.refresh(at_once=True)
+        if self._paths:
+            self._stamps = None
+            self._read_changed()
 
-    def refresh(self, *, at_once: bool = False) -> None:
-        """Read the files again if they have changed; without ``at_once``, that is checked once a second."""
-        now = monotonic()
-        if not at_once and now < self._checked_at + REFRESH_SECONDS:
-            return
-        self._checked_at = now
+    def refresh(self) -> None:
+        """Read the files again if they have changed, which is checked once a second."""
+        if monotonic() >= self._checked_at + REFRESH_SECONDS:
+            self._read_changed()
+
+    def _read_changed(self) -> None:
+        self._checked_at = monotonic()
         try:
             stamps = file_stamps(self._paths, self._owner)
             if stamps == self._stamps:

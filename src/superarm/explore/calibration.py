@@ -1,0 +1,59 @@
+"""Calibration: the threshold of a promised coverage, by rows that were held out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from superarm._types import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A threshold that rows tell which were not learnt from, and what it gives there.
+
+    Attributes:
+        threshold: q; infinite where there are too few rows to tell: everything is shown.
+        answers: how many rows told it, and of these:
+        misses: those whose right label is not shown,
+        capped_misses: because set_size is too small;
+        shown: how many labels are shown in all.
+    """
+
+    threshold: float = inf
+    answers: float = 0.0
+    misses: float = 0.0
+    shown: float = 0.0
+    capped_misses: float = 0.0
+
+    @classmethod
+    def from_rows(cls, p: Array, beliefs: Array, coverage: float, most: int) -> Calibration:
+        """Return the least threshold that covers as much, with one row more that would be missed.
+
+        Args:
+            p: the probabilities of all labels by a learner that has not learnt from the row, for each row.
+            beliefs: how probable each label is the right one, for each row; 0 and 1 where it is known.
+            coverage: how often the right label is to be shown.
+            most: how many labels may be shown.
+        """
+        rows = np.arange(len(p))[:, None]
+        order = np.argsort(-p, axis=1, kind="stable")
+        needed = -np.log(np.maximum(p, 1e-300))[rows, order]  # the threshold from which on a label is shown
+        needed[:, 0] = 0.0
+        beliefs = beliefs[rows, order]
+        kept, capped = needed[:, :most], beliefs[:, most:]
+        by_need = np.argsort(kept, axis=None, kind="stable")
+        covered = np.cumsum(beliefs[:, :most].ravel()[by_need])
+        answers = float(beliefs.sum())
+        at = int(np.searchsorted(covered, coverage * (answers + 1.0) - 1e-9))
+        threshold = float(kept.ravel()[by_need[at]]) + 1e-6 if at < len(covered) else inf
+        is_shown = kept <= threshold
+        return cls(
+            threshold=threshold,
+            answers=answers,
+            misses=answers - float(beliefs[:, :most][is_shown].sum()),
+            shown=float(is_shown.sum()),
+            capped_misses=float(capped[needed[:, most:] <= threshold].sum()),
+        )
