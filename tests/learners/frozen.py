@@ -8,7 +8,9 @@ the same mistakes, but for the last bits of float32 sums. test_frozen.py compare
                         of waves: all others (`standardised`), those with curves once more when projections got 256
                         places, and when each bank got its loudness; and the late answers of MC-DBF's minimum-variance
                         estimate (`uses_current_rho`); and SetLogit when RunnerUp and Cover came to break ties
-                        by one mechanism (`breaks_ties_anew`; 24 seeds: the same error rate). Just before the
+                        by one mechanism (`breaks_ties_anew`; 24 seeds: the same error rate), and again when the
+                        top set of tied labels no longer depended on the draw (sets, as shown and as drawn,
+                        were those of before). Just before the
                         first, at commit 7c775b3, 0.3 did in all 464 cases what 0.2 had done
 
     python tests/learners/frozen.py freeze [CASE …]  # writes frozen_03.json.gz: only after a change that is meant
