@@ -11,6 +11,19 @@ from service_browser import Browser
 
 from superarm.label.app import LabellingServer
 
+# the middle of an element, once it has been in the same place for a few frames: else a click may miss it
+STANDING_STILL = """(async () => {
+  for (let before = "", still = 0; ; ) {
+    const node = %s;
+    node.scrollIntoView({ block: "center" });
+    await new Promise(go => requestAnimationFrame(go));
+    const box = node.getBoundingClientRect(), here = [box.x + box.width / 2, box.y + box.height / 2];
+    still = `${here}` == before ? still + 1 : 0;
+    if (still == 3) return here;
+    before = `${here}`;
+  }
+})()"""
+
 
 class Server:
     """`superarm label` in a thread of this process."""
@@ -76,11 +89,7 @@ class Labeller:
 
     def press(self, code: str) -> None:
         """Click on what ``code`` evaluates to, with a mouse that goes there; and wait for what comes of it."""
-        box = self.browser.eval(
-            f"(() => {{ const node = {code}; node.scrollIntoView({{ block: 'center' }}); "
-            "const box = node.getBoundingClientRect(); "
-            "return [box.x + box.width / 2, box.y + box.height / 2]; })()"
-        )
+        box = self.browser.eval(STANDING_STILL % code)
         for kind in ("mousePressed", "mouseReleased"):
             self.browser.send(
                 "Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1

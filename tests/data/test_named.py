@@ -171,9 +171,8 @@ def test_kinds_of_values() -> None:
     same = ["2024-05-01", date(2024, 5, 1), np.datetime64("2024-05-01")]
     first = names.row({"a": same[0]}, "this")
     assert first[0] == 19844.0  # days since 1970
-    assert (
-        first[2 * names.dense_part.n_numbers :] != 0
-    ).sum() == 4  # the weekday and the month, two places each
+    # the weekday and the month, two places each
+    assert (first[2 * names.dense_part.n_numbers :] != 0).sum() == 4
     assert all(np.array_equal(names.row({"a": value}, "this"), first) for value in same[1:2])
     noon = names.row({"a": datetime(2024, 5, 1, 12)}, "this")
     assert noon[0] == 19844.5

@@ -92,9 +92,8 @@ def test_estimated_hit_rates_hold_the_truth(drive):
     assert [report["learner"] for report in others] == SPECS
     for report in others:
         rate = truth[f"shadow:{report['learner']}"] / 6000
-        wide = 1.6 * (
-            report["high"] - report["low"]
-        )  # a 99.8 % interval, and one stream: no accident to expect
+        # a 99.8 % interval, and one stream: no accident to expect
+        wide = 1.6 * (report["high"] - report["low"])
         assert abs(report["rate"] - rate) < wide / 2 + 0.02, (report, rate)
         assert report["low"] < report["rate"] < report["high"]
     good, poor = others

@@ -59,9 +59,8 @@ def test_an_id_for_another_request_is_a_conflict(drive, field, changed):
 def test_true_is_not_one(drive):
     session = drive()
     session.decide(DecisionRequest(rows(1)[0], id="a", context={"a": [1, {"b": 0}], "c": 2}))
-    session.decide(
-        DecisionRequest(rows(1)[0], id="a", context={"c": 2.0, "a": [1.0, {"b": 0}]})
-    )  # the same JSON
+    same_json = {"c": 2.0, "a": [1.0, {"b": 0}]}
+    session.decide(DecisionRequest(rows(1)[0], id="a", context=same_json))
     for other in ({"a": [True, {"b": 0}], "c": 2}, {"a": [1, {"b": False}], "c": 2}, {"a": [1], "c": 2}):
         with pytest.raises(
             Conflict, match="context of decision must be as in the first request with the id 'a'"
@@ -212,9 +211,8 @@ def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
         ]
     )
     answers = [OutcomeRequest(id_, label=label) for id_, label in zip("abc", truth, strict=True)]
-    told = session.service.commit(
-        [Call(session.service.handler.outcome, one) for one in answers]
-    )  # in one turn
+    one_turn = [Call(session.service.handler.outcome, one) for one in answers]
+    told = session.service.commit(one_turn)
     assert [done.result["outcome"]["learnt"] for done in told] == [True, False, True]
     assert (session.stats.refused, session.stats.outcomes, session.stats.learnt) == (1, 3, 2)
     assert not session.find("b").outcome["learnt"]

@@ -469,9 +469,8 @@ def test_an_erasure_that_fails_leaves_the_journal_as_it_was(
     def fail(*paths: Path) -> None:
         raise OSError("no room")
 
-    monkeypatch.setattr(
-        "superarm.label.erase.discard", fail
-    )  # the last step before the new file gets its name
+    # the last step before the new file gets its name
+    monkeypatch.setattr("superarm.label.erase.discard", fail)
     with pytest.raises(OSError, match="no room"):
         erase_person(journal, "zoe")
     monkeypatch.undo()

@@ -392,9 +392,8 @@ def test_several_people_disagree_and_one_has_the_last_word(labeller, tmp_path):
         labeller.browser.eval("setTimeout(() => { busy = false; }, 100)")
         labeller.wait()
         assert "you are anna" in labeller.text("count")
-        assert (
-            labeller.question()["row"] != asked["question"]["row"]
-        )  # not the same row to two people at once
+        # not the same row to two people at once
+        assert labeller.question()["row"] != asked["question"]["row"]
         for _ in range(30):  # each answers all there is to answer, ben always the first label
             question = labeller.question()
             if question is not None:
@@ -405,9 +404,8 @@ def test_several_people_disagree_and_one_has_the_last_word(labeller, tmp_path):
                 assert web("POST", "/answer", body, Authorization="Bearer the-token-of-ben")[0] == 200
         differ = job.disagreements()
         assert differ
-        labeller.open(
-            server.address
-        )  # ben's last answer may have a question for anna: nothing moves from here on
+        # ben's last answer may have a question for anna: nothing moves from here on
+        labeller.open(server.address)
         labeller.press("document.querySelector('#disagreements summary')")
         labeller.browser.wait(f"document.querySelectorAll('#disagreements li').length == {len(differ)}")
         told = labeller.text("disagreement-list")

@@ -262,11 +262,8 @@ def _cases() -> Iterator[Case]:
         if learner != "soba":
             yield Case(learner, "digits", 64, 10, 1, seed=6, long=8000)
             yield Case(learner, "sparse", 3000, 100, 1, seed=8)
-    for learner in (
-        "mc-dbf:set",
-        "mc-dbf:minimum",
-        "mc-dbf:minimum,gate",
-    ):  # W is centred every 65,536 updates
+    # W is centred every 65,536 updates
+    for learner in ("mc-dbf:set", "mc-dbf:minimum", "mc-dbf:minimum,gate"):
         yield Case(learner, "dense", 16, 3, 1, seed=12, long=70_000)
     for learner in (*MAIN, "softmax", "pa", "banditron", "newtron", "mc-dbf:set,gate", "set-logit:none"):
         for way in ("late", "eligible", "grown", "many", *(["names"] if learner in MAIN else [])):

@@ -56,9 +56,8 @@ def test_the_promise_is_kept_with_sets_of_many_sizes(name: str) -> None:
         assert [set(one) for one in sets] == [set(one) for one in predicted]
 
 
-@pytest.mark.parametrize(
-    "name", sorted(TOLD - {"perceptron"})
-)  # it moves the top label, which at first is any
+# the perceptron moves the top label, which at first is any
+@pytest.mark.parametrize("name", sorted(TOLD - {"perceptron"}))
 def test_learners_that_are_told_the_label_learn_the_same_from_any_set(name: str) -> None:
     X, y = rows(500)
     plain = learners_by_name()[name][0](labels=NAMES, n_features=4, set_size=2)

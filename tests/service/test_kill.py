@@ -57,9 +57,8 @@ class Load:
                         client.outcome(id_, hit=hit)
                         self.answered[id_] = hit
             except ServiceError as error:
-                self.refusals += (
-                    [error] if error.status is not None else []
-                )  # only "cannot be reached" is fine
+                if error.status is not None:  # only "cannot be reached" is fine
+                    self.refusals.append(error)
 
     def join(self) -> None:
         for thread in self.threads:

@@ -11,10 +11,8 @@ from collections.abc import Callable
 
 SLEW = 0.1  # seconds by which the time follows a system clock that was set, in each second
 MAX_QUERY_SECONDS = 0.5  # seconds; a query for the time that took longer is too inexact
-MAX_AHEAD, MAX_BEHIND = (
-    30 * 86_400.0,
-    3_600.0,
-)  # seconds that a start may come after, or before, the last event
+# seconds that a start may come after, or before, the last event
+MAX_AHEAD, MAX_BEHIND = 30 * 86_400.0, 3_600.0
 
 
 def steady_seconds() -> float:

@@ -95,9 +95,8 @@ class JournalStore(ABC):
     read_only: bool
     warnings: tuple[str, ...] = ()  # found when it was opened: events may be lost, though nothing is damaged
     damage: tuple[str, ...] = ()  # the first damaged events that were read, one sentence each
-    _missing: tuple[
-        tuple[int, str], ...
-    ] = ()  # those of them that were missing: their numbers, and the sentences
+    # those of them that were missing: their numbers, and the sentences
+    _missing: tuple[tuple[int, str], ...] = ()
     shared = False  # whether other processes may write it at the same time
     ID_IN: str  # the condition of a statement for some ids
 

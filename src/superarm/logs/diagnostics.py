@@ -61,9 +61,8 @@ class LogDiagnostics:
     excess: NumberSums = field(default_factory=NumberSums)
     # 1/(p C(n, m)): 1 on average if all sets were possible, else less
     inverse: NumberSums = field(default_factory=NumberSums)
-    inverse_without_rule: NumberSums = field(
-        default_factory=NumberSums
-    )  # of rows that name no rule, with p < 1
+    # of rows that name no rule, with p < 1
+    inverse_without_rule: NumberSums = field(default_factory=NumberSums)
 
     def add(self, batch: LogBatch) -> None:
         """Count rows that have an outcome."""

@@ -406,9 +406,8 @@ def test_metrics_are_prometheus(live):
     web = live()
     first = web.get("/metrics")[1]
     assert b"\nsuperarm_hit_rate_recent " not in first  # none yet
-    assert (
-        b'superarm_requests_total{route="decisions",status="500"} 0.0' in first
-    )  # or an alert would miss the first
+    # or an alert would miss the first
+    assert b'superarm_requests_total{route="decisions",status="500"} 0.0' in first
     for i in range(10):
         web.post("/v1/decisions", {"features": X, "id": f"d{i}"})
     for i in range(6):

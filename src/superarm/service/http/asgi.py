@@ -137,12 +137,8 @@ class Application(Router):
         await send({"type": "lifespan.shutdown.complete"})
 
 
-NOT_IN_ASGI = {
-    "journal",
-    "n_features",
-    "shadows",
-    "settings",
-}  # parameters of its own, or many options in one
+# parameters of its own, or many options in one
+NOT_IN_ASGI = {"journal", "n_features", "shadows", "settings"}
 
 
 def asgi(

@@ -102,9 +102,8 @@ class Router:
         self.access, self.max_body, self.log_requests = access, max_body, log_requests
         self.context = context
         self._routes: dict[str, dict[str, Route]] = {}
-        self._routes_with_id: dict[
-            str, dict[str, Route]
-        ] = {}  # apart: a request for "{id}" itself finds nothing
+        # apart: a request for "{id}" itself finds nothing
+        self._routes_with_id: dict[str, dict[str, Route]] = {}
         for route in routes:
             table = self._routes_with_id if "{id}" in route.path else self._routes
             table.setdefault(route.path, {})[route.method] = route

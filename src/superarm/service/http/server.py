@@ -224,9 +224,8 @@ def serve(
             application = Application(lambda: service, tokens, any_host=any_host, **options)
             application.metrics.logs = logs
             _tune_interpreter()
-            _ignore(
-                signal.SIGTERM, signal.SIGINT
-            )  # uvicorn raises the one again that has ended it: no failure
+            # uvicorn raises the one again that has ended it: no failure
+            _ignore(signal.SIGTERM, signal.SIGINT)
             with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
                 on_ready = partial(_handle_signals, application)
                 runner.run(serve_application(application, listener, limits, bound, on_ready=on_ready))
