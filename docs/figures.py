@@ -16,12 +16,13 @@ import polars as pl
 
 import superarm as sa
 from superarm.explore.dilute_probabilities import dilute_moments
-from superarm.report.chart import LIGHT, PALETTE
+from superarm.report.chart import DASHES, GREY, LIGHT, PALETTE
 from superarm.theory import second_moment, summary
 
 FOLDER = Path(__file__).parent / "img"
 SEEDS = range(5)
-BLUE = PALETTE[0]
+# a learner has one colour in all figures (tests/docs/test_figures.py); its curves differ by dashes
+COLOURS = dict(zip(("SetLogit", "MC-DBF", "Perceptron", "AveragedSoftmax"), PALETTE, strict=False))
 # one entry below the other: the figure stays as wide as its axes
 CONFIG = LIGHT | {"legend": LIGHT["legend"] | {"direction": "vertical", "columns": 1}}
 
@@ -57,7 +58,7 @@ def price() -> alt.Chart:
     """The exact second moment of one update of MC-DBF, by estimate, against m."""
     names = {
         "ordered": "MC-DBF as in the paper",
-        "minimum-variance": "MC-DBF, unbiased with least variance",
+        "minimum-variance": "MC-DBF, least variance",
     }
     rows = [
         {"m": m, "size": second_moment(10, m, 0.1, estimate, in_top=True), "estimate": name}
@@ -76,18 +77,18 @@ def price() -> alt.Chart:
         ),
         series="estimate",
         order=[*names.values(), "SetLogit: never more than 2"],
-        title="How loud one step is, before its step size (γ = 0.1, |x| = 1)",
+        title="Squared length of one step, before its step size (γ = 0.1, |x| = 1)",
     )
 
 
 def learners() -> alt.Chart:
     """Error against rounds on digits, m = 4."""
     specs = {
-        "mc-dbf": "MC-DBF as in the paper (bits)",
-        "mc-dbf:estimate=minimum-variance": "MC-DBF, least variance (bits)",
-        "perceptron": "Perceptron (told every label)",
-        "set-logit:curves=0": "SetLogit without curves (bits)",
-        "set-logit": "SetLogit (bits)",
+        "set-logit": "SetLogit (yes/no)",
+        "set-logit:curves=0": "SetLogit without curves (yes/no)",
+        "mc-dbf": "MC-DBF as in the paper (yes/no)",
+        "mc-dbf:estimate=minimum-variance": "MC-DBF, least variance (yes/no)",
+        "perceptron": "Perceptron (every label)",
     }
     curves = []
     for spec, name in specs.items():
@@ -116,10 +117,13 @@ def bit_for_bit() -> alt.Chart:
     """Error against the bits of feedback at most received: answers and labels on one axis."""
     k, m, rounds = 10, 4, 100_000
     specs = {
-        "softmax-averaged:curves=0": ("labels, without curves", np.log2(k)),
-        "softmax-averaged": ("labels", np.log2(k)),
-        "set-logit:explore=rank,curves=0": ("answers about 4 of 10, without curves", _entropy(m / k)),
-        "set-logit:explore=rank": ("answers about 4 of 10", _entropy(m / k)),
+        "softmax-averaged": ("AveragedSoftmax, from labels", np.log2(k)),
+        "softmax-averaged:curves=0": ("AveragedSoftmax, from labels, without curves", np.log2(k)),
+        "set-logit:explore=rank": ("SetLogit, from answers about 4 of 10", _entropy(m / k)),
+        "set-logit:explore=rank,curves=0": (
+            "SetLogit, from answers about 4 of 10, without curves",
+            _entropy(m / k),
+        ),
     }
     curves = []
     for spec, (name, bits) in specs.items():
@@ -216,7 +220,9 @@ def which_sets() -> alt.Chart:
         "tells:Q", title="what the answer tells about “A or B?”, in bits", scale=alt.Scale(domain=[0, 1])
     )
     dots = (
-        alt.Chart(frame).mark_point(filled=True, size=90, opacity=1, color=BLUE, clip=False).encode(x=x, y=y)
+        alt.Chart(frame)
+        .mark_point(filled=True, size=90, opacity=1, color=PALETTE[0], clip=False)
+        .encode(x=x, y=y)
     )
     names = [
         alt.Chart(frame.filter(pl.col("place") % 2 == odd))
@@ -228,13 +234,13 @@ def which_sets() -> alt.Chart:
 
 
 def promise() -> alt.Chart:
-    """How often the right label was shown, in windows of 1,000 answers, where the world changes half-way."""
+    """How often the right label was shown, in windows of 1,000 answers, before and after all labels are swapped."""
     stream = sa.streams.open_data("digits")
     X, y, _ = next(iter(stream.chunks(0)))
     k = stream.n_labels
     learners = {
-        "coverage = 0.95": sa.SetLogit(n_labels=k, coverage=0.95, seed=0),
-        "set_size = 2": sa.SetLogit(n_labels=k, set_size=2, explore="show", seed=0),
+        "SetLogit, coverage = 0.95": sa.SetLogit(n_labels=k, coverage=0.95, seed=0),
+        "SetLogit, set_size = 2": sa.SetLogit(n_labels=k, set_size=2, explore="show", seed=0),
     }
     rows, window, random = [], 1000, np.random.default_rng(0)
     for start in range(0, 24_000, window):
@@ -243,14 +249,14 @@ def promise() -> alt.Chart:
         for name, learner in learners.items():
             missed = learner.run(X, truth, visit)[2]
             rows.append({"round": start + window / 2, "share": 1 - missed / window, "sets": name})
-        rows.append({"round": start + window / 2, "share": 0.95, "sets": "promised"})
+        rows.append({"round": start + window / 2, "share": 0.95, "sets": "what was asked for"})
     return _lines(
         pl.DataFrame(rows),
         x=alt.X("round:Q", title="round"),
-        y=alt.Y("share:Q", title="right label shown", scale=alt.Scale(domain=[0, 1])),
+        y=alt.Y("share:Q", title="share of hits in 1,000 rounds", scale=alt.Scale(domain=[0, 1])),
         series="sets",
-        order=[*learners, "promised"],
-        title="Every label becomes another after 14,000 rounds (digits; warm-up: 4,000)",
+        order=[*learners, "what was asked for"],
+        title="Digits: all labels are swapped after 14,000 rounds",
     )
 
 
@@ -273,22 +279,34 @@ def _gammas() -> alt.Axis:
 
 
 def _lines(frame: pl.DataFrame, *, x: Any, y: Any, series: str, order: list[str], title: str) -> alt.Chart:
+    styles = _styles(order)
     colour = alt.Color(
         f"{series}:N",
         sort=order,
-        scale=alt.Scale(domain=order, range=list(PALETTE[: len(order)])),
+        scale=alt.Scale(domain=order, range=[colour for colour, _ in styles]),
         title=None,
     )
     dash = alt.StrokeDash(
         f"{series}:N",
         sort=order,
-        scale=alt.Scale(domain=order, range=[[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4]][: len(order)]),
+        scale=alt.Scale(domain=order, range=[dash for _, dash in styles]),
         title=None,
     )
     lines = (
         alt.Chart(frame).mark_line(strokeWidth=2.5, clip=True).encode(x=x, y=y, color=colour, strokeDash=dash)
     )
     return _sized(lines, title)
+
+
+def _styles(names: list[str]) -> list[tuple[str, list[int]]]:
+    """The colour and the dashes of each curve: by its learner, if it is one's."""
+    learners = [next((learner for learner in COLOURS if learner in name), None) for name in names]
+    if not any(learners):
+        return list(zip(PALETTE, [*DASHES, [4, 4]], strict=False))[: len(names)]
+    return [
+        (COLOURS[learner], DASHES[learners[:i].count(learner)]) if learner else (GREY, DASHES[2])
+        for i, learner in enumerate(learners)
+    ]
 
 
 def _sized(chart: Any, title: str) -> Any:

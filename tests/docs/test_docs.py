@@ -130,6 +130,13 @@ def test_the_commands_of_a_page_exist(page):
                     assert flag in {*options, "--help"}, f"{page.name}: superarm {arguments[0]} has no {flag}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_fits_on_its_page(page):
+    """At 1280 pixels without scrolling (docs/assets/site.css); what commands print is folded."""
+    for block in blocks(page, "python", "sh", "bash", "toml", "yaml", "cython"):
+        assert [line for line in block["text"].splitlines() if len(line) > 112] == []
+
+
 def test_there_is_something_to_test():
     assert any(blocks(page, "python") for page in PAGES)
     assert commands("$ superarm train a.csv \\\n    --passes 2  # twice\nout") == [

@@ -31,6 +31,27 @@ def test_every_figure_is_made_shown_and_small() -> None:
     assert max(files.values()) < 60_000
 
 
+def test_a_learner_has_one_colour_in_all_figures() -> None:
+    entry = r'd="M-10,0L10,0" stroke="([^"]+)".*?<text [^>]*>([^<]+)</text>'
+    colours: dict[str, set[str]] = {}
+    for path in (DOCS / "img").glob("*.svg"):
+        for colour, curve in re.findall(entry, path.read_text(encoding="utf-8")):
+            for learner in ("SetLogit", "MC-DBF", "Perceptron", "AveragedSoftmax"):
+                if learner in curve:
+                    colours.setdefault(learner, set()).add(colour)
+    assert {learner: len(found) for learner, found in colours.items()} == dict.fromkeys(colours, 1)
+    assert len(colours) == len(set.union(*colours.values())) == 4
+
+
+def test_titles_are_no_wider_than_their_figures() -> None:
+    """A title begins at the left edge; 14 pixels and bold, a letter is 7.8 wide on average."""
+    for path in (DOCS / "img").glob("*.svg"):
+        text = path.read_text(encoding="utf-8")
+        width = int(re.findall(r'viewBox="0 0 (\d+)', text)[0])
+        for title in re.findall(r'font-weight="600"[^>]*>([^<]+)</text>', text):
+            assert 7.8 * len(title) <= width, f"{path.name}: {title}"
+
+
 def test_badges_say_what_pyproject_says() -> None:
     written = {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "img").glob("badge-*.svg")}
     made = {f"badge-{name}": svg for name, svg in script("badges").badges().items()}
