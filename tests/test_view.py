@@ -276,9 +276,9 @@ def test_reprs_tell_what_it_is() -> None:
         repr(sa.streams.Arrays(np.zeros((5, 2)), list("ababa")))
         == "Arrays(arrays: 5 rows of 2 features, 2 labels)"
     )
-    assert repr(sa.SetLogit(labels=["a", "b"]).label_set) == "Labels(['a', 'b'])"
-    assert repr(sa.SetLogit(n_labels=9).label_set) == "Labels(9)"
-    assert "… 'l': 12" in repr(sa.SetLogit(labels=list("abcdefghijkl")).label_set)
+    assert repr(sa.SetLogit(labels=["a", "b"]).vocabulary) == "LabelVocabulary(['a', 'b'])"
+    assert repr(sa.SetLogit(n_labels=9).vocabulary) == "LabelVocabulary(9)"
+    assert "… 'l': 12" in repr(sa.SetLogit(labels=list("abcdefghijkl")).vocabulary)
     assert repr(sa.explore.RunnerUp(uniform=0.1)) == "RunnerUp(explore='balanced', uniform=0.1, forget=0.0)"
     assert repr(Log([{"labels": [1, 2], "hit": True, "x": [1.0]}])) == "Log(the table)"
 

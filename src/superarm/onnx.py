@@ -46,7 +46,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
     graph.node("Softmax", "scores", to="probabilities", axis=1)
     showable = learner.inputs.showable
     best = graph.node("ArgMax", graph.node("Gather", "scores", showable, axis=1), axis=1, keepdims=0)
-    names = np.array([learner.label_set.all()[i] for i in showable])
+    names = np.array([learner.vocabulary.all()[i] for i in showable])
     has_text_names = names.dtype.kind == "U"
     graph.node("Gather", names.astype(object) if has_text_names else names, best, to="label", axis=0)
     k, number = learner.n_labels, TensorProto.FLOAT

@@ -362,7 +362,7 @@ def _run_logged(
     counts = np.zeros(4, np.int64)
     sees_label = learner.feedback == ("label",)
     for number, i in enumerate(chunk.order):
-        label = learner.label_set.decode([chunk.y[i]])[0]
+        label = learner.vocabulary.decode([chunk.y[i]])[0]
         decision = learner.decide(chunk.rows.row(i))
         hit = label in decision.labels
         learner.update(decision, **({"label": label} if sees_label else {"hit": hit}))

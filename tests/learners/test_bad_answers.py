@@ -28,7 +28,7 @@ def test_rows_of_another_width_are_refused() -> None:
     narrow = frame.with_columns(x=pl.Series([[1.0, 2.0]] * 2, dtype=pl.Array(pl.Float32, 2)))
     before = state(learner)
     with pytest.raises(FeedbackError, match="rows with 64 features, got Rows\\(2 x 2\\)"):
-        learner.update_many(Decisions.from_frame(narrow, learner.label_set), [True, False])
+        learner.update_many(Decisions.from_frame(narrow, learner.vocabulary), [True, False])
     assert state(learner) == before
 
 
@@ -44,14 +44,14 @@ def test_a_frame_whose_columns_do_not_fit_together_is_refused(change: dict[str, 
     learner = sa.SetLogit(n_labels=3, n_features=9, set_size=2)
     frame = learner.decide_many(csr_matrix(([1.0] * 4, ([0, 0, 1, 1], [0, 5, 1, 8])), (2, 9))).to_frame()
     with pytest.raises(InvalidInput):
-        Decisions.from_frame(frame.with_columns(**change), learner.label_set)
+        Decisions.from_frame(frame.with_columns(**change), learner.vocabulary)
 
 
 def test_a_draw_log_that_is_cut_short_moves_no_promise() -> None:
     learner = sa.SetLogit(n_labels=4, n_features=2, explore=Cover(coverage=0.9, warm_up=0))
     frame = learner.decide_many(np.ones((2, 2))).to_frame()
     frame = frame.with_columns(draw_log=pl.Series([[0.25, 1.0]] * 2, dtype=pl.List(pl.Float64)))
-    assert learner.update_many(Decisions.from_frame(frame, learner.label_set), [True, False]) == 2
+    assert learner.update_many(Decisions.from_frame(frame, learner.vocabulary), [True, False]) == 2
     assert learner.coverage is not None
     assert learner.coverage.answers == 0.0
     assert learner.core.state()["rule.targets"].tolist()[1:3] == [0.0, 0.0]

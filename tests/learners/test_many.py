@@ -144,7 +144,7 @@ def test_through_a_frame_and_back(sparse: bool, names: Any) -> None:
     assert frame.height == 30
     assert frame["labels"].to_list() == direct.labels.tolist()
     assert np.array_equal(frame["propensity"].to_numpy(), direct.propensity)
-    back = Decisions.from_frame(frame, learners[1].label_set)
+    back = Decisions.from_frame(frame, learners[1].vocabulary)
     assert back.rows.layout.kind == ("sparse" if sparse else "dense")
     hits = np.arange(30) % 3 == 0
     learners[0].update_many(direct, hits)
@@ -345,14 +345,14 @@ def test_sizes_of_their_own() -> None:
         rule=learner.rule,
         rounds=np.arange(6),
         learner=learner.id,
-        label_set=learner.label_set,
+        vocabulary=learner.vocabulary,
     )
     assert decisions.sizes.tolist() == [1, 2, 3, 1, 2, 3]
     assert [part.tolist() for part in decisions.labels] == [d.labels for d in made]
     assert decisions.set_size == 3
     assert repr(decisions) == "Decisions(6 x 1 to 3 labels, rounds 0 to 5)"
     assert [d.to_dict() for d in decisions] == [d.to_dict() for d in made]
-    back = Decisions.from_frame(decisions.to_frame(), learner.label_set)
+    back = Decisions.from_frame(decisions.to_frame(), learner.vocabulary)
     assert [part.tolist() for part in back.top] == [d.top for d in made]
     assert learner.update_many(back, [True] * 6) == 6
     alike = decisions[np.array([0, 3])]

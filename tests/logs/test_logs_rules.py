@@ -199,7 +199,7 @@ def test_a_log_asks_the_rule_again(stream, tmp_path, m, ending):
             writer.add(made[-1], hit=np.int64(i % 2))
     log = Log(tmp_path / f"log.{ending}")
     assert [one.hit for one in log] == [bool(i % 2) for i in range(60)]
-    labels = summarize(log, labels=sorted(names)).label_set
+    labels = summarize(log, labels=sorted(names)).vocabulary
     assert [str(name) for name in labels.all()] == sorted(names)
     (batch,) = batches(log, labels)
     np.testing.assert_allclose(batch.rule_propensity, [d.propensity for d in made], rtol=1e-12)
@@ -240,14 +240,14 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
     learner.save(tmp_path / "model.npz")
     loaded = sa.load(tmp_path / "model.npz")
     policy = PolicyRunner(Policy("draws", learner=loaded, rule="own"), summary)
-    batch = take(next(batches(log, summary.label_set)), range(50))
+    batch = take(next(batches(log, summary.vocabulary)), range(50))
     draws = policy.distributions(batch, policy.scores(batch))
     for i, one in enumerate(batch.records):
         for turn in range(3):
             at = loaded.cursor()  # the learner's own clock does not move
             at.round = 7 * i + turn
             made = loaded.decide(one.decision.x, cursor=at)
-            numbers = loaded.label_set.numbers(made.labels, "labels", "test")
+            numbers = loaded.vocabulary.encode(made.labels, "labels", "test")
             assert draws[i].probability(frozenset(numbers)) == pytest.approx(made.propensity, rel=1e-6)
 
 

@@ -159,7 +159,7 @@ def _with_labels(model: Learner, labels: list[str] | int | None) -> Learner:
     if isinstance(labels, int):
         new, missing = labels - model.n_labels, labels < model.n_labels
     elif labels is not None:
-        new = [label for label in labels if model.label_set.number_of_text(label) is None]
+        new = [label for label in labels if model.vocabulary.index_of_text(label) is None]
         missing = not new and len(labels) < model.n_labels
     if labels is not None and missing:
         wanted = f"new labels, beside the {model.n_labels} that the model has and keeps"

@@ -1,4 +1,4 @@
-"""Labels: how cells of files and frames spell them, and their numbers in compiled code."""
+"""Labels: how cells of files and frames spell them, and their indices in compiled code."""
 
 from __future__ import annotations
 
@@ -87,25 +87,25 @@ def parse_label_column(cells: Iterable[Cell]) -> list[Label | None]:
     return labels
 
 
-class Labels:
-    """The k labels of a problem, and their numbers 0..k-1 in compiled code.
+class LabelVocabulary:
+    """The k labels of a problem, and their indices 0..k-1 in compiled code.
 
     Args:
         names: strings or whole numbers, all different; or how many there are, if they have no names.
 
-    >>> labels = Labels(["ant", "bee", "cat"])
-    >>> labels.numbers(["cat", "ant"], "labels", "this").tolist(), labels.decode([1])
+    >>> labels = LabelVocabulary(["ant", "bee", "cat"])
+    >>> labels.encode(["cat", "ant"], "labels", "this").tolist(), labels.decode([1])
     ([2, 0], ['bee'])
     """
 
-    __slots__ = ("_number", "_text", "count", "names")
+    __slots__ = ("_index", "_text", "count", "names")
 
-    def __init__(self, names: int | Sequence[Label], owner: str = "Labels") -> None:
+    def __init__(self, names: int | Sequence[Label], owner: str = "LabelVocabulary") -> None:
         self._text: dict[str, int] | None = None
         if isinstance(names, int):
             self.names: tuple[Label, ...] | None = None
             self.count = names
-            self._number: dict[Label, int] = {}
+            self._index: dict[Label, int] = {}
             return
         known = tuple(to_python(name) for name in names)
         if not all(type(n) in (str, int) for n in known) or len(set(known)) != len(known):
@@ -113,20 +113,20 @@ class Labels:
         if len({str(name) for name in known}) != len(known):  # a file cannot tell 1 from "1"
             raise InvalidInput.must("labels", owner, "distinct when written as text", names)
         self.names, self.count = known, len(known)
-        self._number = {name: i for i, name in enumerate(known)}
+        self._index = {name: i for i, name in enumerate(known)}
 
     def __repr__(self) -> str:
         if self.names is None:
-            return f"Labels({self.count})"
+            return f"LabelVocabulary({self.count})"
         few = ", ".join(map(repr, self.names[:6]))
         return (
-            f"Labels({few}, … {self.names[-1]!r}: {self.count})"
+            f"LabelVocabulary({few}, … {self.names[-1]!r}: {self.count})"
             if self.count > 7
-            else f"Labels({list(self.names)})"
+            else f"LabelVocabulary({list(self.names)})"
         )
 
     @classmethod
-    def from_params(cls, n_labels: Any, labels: Sequence[Label] | None, owner: str) -> Labels:
+    def from_params(cls, n_labels: Any, labels: Sequence[Label] | None, owner: str) -> LabelVocabulary:
         """Return the labels that these two parameters give; one of them must be given."""
         if labels is not None:
             if isinstance(labels, str) or not isinstance(labels, Iterable):
@@ -143,27 +143,27 @@ class Labels:
     def __len__(self) -> int:
         return self.count
 
-    def number(self, label: Label) -> int | None:
-        """Return the number of a label; ``None`` if there is no such label."""
+    def index(self, label: Label) -> int | None:
+        """Return the index of a label; ``None`` if there is no such label."""
         label = to_python(label)
         if self.names is None:
             return label if type(label) is int and 0 <= label < self.count else None
-        return self._number.get(label) if type(label) in (str, int) else None
+        return self._index.get(label) if type(label) in (str, int) else None
 
-    def numbers(self, labels: Iterable[Label], parameter: str, owner: str) -> Array:
-        """Return the numbers of distinct labels; anything else is refused."""
+    def encode(self, labels: Iterable[Label], parameter: str, owner: str) -> Array:
+        """Return the indices of distinct labels; anything else is refused."""
         if isinstance(labels, str) or not isinstance(labels, Iterable):
             raise InvalidInput.must(parameter, owner, "a list of labels", labels)
         given = list(labels)
-        numbers: list[Any] = [self.number(label) for label in given]
-        if None in numbers:
-            raise InvalidInput.must(parameter, owner, "known labels", given[numbers.index(None)])
-        if len(set(numbers)) != len(numbers):
+        indices: list[Any] = [self.index(label) for label in given]
+        if None in indices:
+            raise InvalidInput.must(parameter, owner, "known labels", given[indices.index(None)])
+        if len(set(indices)) != len(indices):
             raise InvalidInput.must(parameter, owner, "distinct labels", given)
-        return np.array(numbers, np.int64)
+        return np.array(indices, np.int64)
 
-    def number_of_text(self, label: Label) -> int | None:
-        """Return the number of the label with this spelling: 3 and "3" are the same; ``None`` if there is none."""
+    def index_of_text(self, label: Label) -> int | None:
+        """Return the index of the label with this spelling: 3 and "3" are the same; ``None`` if there is none."""
         if self._text is None:
             self._text = {str(name): i for i, name in enumerate(self.all())}
         return self._text.get(str(label))
@@ -171,20 +171,20 @@ class Labels:
     def all(self) -> list[Label]:
         return list(range(self.count)) if self.names is None else list(self.names)
 
-    def decode(self, numbers: Any) -> list[Label]:
-        """Return the labels with these numbers: their names, or the numbers themselves."""
+    def decode(self, indices: Any) -> list[Label]:
+        """Return the labels with these indices: their names, or the indices themselves."""
         names = self.names
-        places = numbers.tolist() if isinstance(numbers, np.ndarray) else [int(i) for i in numbers]
+        places = indices.tolist() if isinstance(indices, np.ndarray) else [int(i) for i in indices]
         return places if names is None else [names[i] for i in places]
 
-    def decode_array(self, numbers: Array) -> Array:
-        """Return the labels behind an array of numbers, in its shape."""
-        return numbers if self.names is None else np.array(self.names)[numbers]
+    def decode_array(self, indices: Array) -> Array:
+        """Return the labels with these indices, in an array of the same shape."""
+        return indices if self.names is None else np.array(self.names)[indices]
 
-    def extended(self, labels: Any, owner: str) -> Labels:
+    def extended(self, labels: Any, owner: str) -> LabelVocabulary:
         """Return these labels and more: ``labels`` has their names, or how many if these have no names."""
         if self.names is None:
-            return Labels(self.count + check_int("labels", owner, labels, 1), owner)
+            return LabelVocabulary(self.count + check_int("labels", owner, labels, 1), owner)
         if isinstance(labels, str) or not isinstance(labels, Iterable):
             raise InvalidInput.must("labels", owner, "a list of names", labels)
-        return Labels([*self.names, *labels], owner)
+        return LabelVocabulary([*self.names, *labels], owner)

@@ -11,7 +11,7 @@ import numpy as np
 from superarm._html import first_few, key_value_table, label_chips
 from superarm._types import Array
 from superarm.data.cells import is_named_row, json_row
-from superarm.data.labels import Label, Labels
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import as_row, row_from_json, row_to_json
 from superarm.errors import InvalidInput
 from superarm.native.core import DecisionBase
@@ -20,13 +20,13 @@ from superarm.native.stateless_rules import log_order_probability
 if TYPE_CHECKING:
     from superarm.explore import Rule
 
-__all__ = ["FORMAT", "Decision", "Label", "LabelSets"]
+__all__ = ["FORMAT", "Decision", "DecisionSets", "Label"]
 
 
 FORMAT = 2  # of to_dict; raised when its meaning changes
 
 
-class LabelSets(NamedTuple):
+class DecisionSets(NamedTuple):
     """The three sets of a decision: tuples of labels, or arrays of their numbers."""
 
     labels: Any  # the shown ones, best first
@@ -34,7 +34,7 @@ class LabelSets(NamedTuple):
     top: Any
 
     @classmethod
-    def split(cls, flat: Array, size: int) -> LabelSets:
+    def split(cls, flat: Array, size: int) -> DecisionSets:
         """Return the sets that lie one after the other in ``flat``; ``size`` labels are shown."""
         return cls(flat[:size], flat[size : 2 * size], flat[2 * size :])
 
@@ -73,7 +73,7 @@ class Decision(DecisionBase):
         draw_log: bytes = b"",
         round: int | None = None,
         learner: str | None = None,
-        label_set: Labels | None = None,
+        vocabulary: LabelVocabulary | None = None,
         row: Any = None,
         n_labels: int | None = None,
     ) -> Self:
@@ -81,7 +81,7 @@ class Decision(DecisionBase):
 
         Args:
             x: the row, as people see it.
-            sets: label numbers, an array of all `LabelSets` one after the other; or where ``label_set`` is ``None``,
+            sets: an array of label indices, all `DecisionSets` one after the other; or where ``vocabulary`` is None,
                 the three of them, as tuples of labels.
             size: how many are shown.
             eligible: an increasing array of numbers, or a tuple of labels; ``None`` for all.
@@ -90,17 +90,17 @@ class Decision(DecisionBase):
             draw_log: what the rule wrote down: float64 numbers.
             round: of the learner or rule; ``None`` for a set that another system chose.
             learner: whose decision it is.
-            label_set: the labels behind the numbers.
+            vocabulary: the labels behind the numbers.
             row: the row as compiled code reads it, if that is known.
-            n_labels: how many labels there were, where ``label_set`` is ``None`` and that is known.
+            n_labels: how many labels there were, where ``vocabulary`` is ``None`` and that is known.
         """
         decision = cls.__new__(cls)
         decision.x, decision.row = x, row
-        decision.sets = LabelSets(*sets) if label_set is None else sets
+        decision.sets = DecisionSets(*sets) if vocabulary is None else sets
         decision.size, decision._eligible = size, eligible
         decision.log_propensity, decision.n_labels = log_propensity, n_labels
         decision._rule, decision.draw_log, decision.learnt_by = rule, draw_log, ()
-        decision.round, decision.learner, decision.label_set = round, learner, label_set
+        decision.round, decision.learner, decision.vocabulary = round, learner, vocabulary
         return decision
 
     @classmethod
@@ -164,12 +164,12 @@ class Decision(DecisionBase):
         )
 
     @property
-    def _sets(self) -> LabelSets:
-        """Its sets: of labels where ``label_set`` is ``None``, else of numbers."""
-        return LabelSets.split(self.sets, self.size) if isinstance(self.sets, np.ndarray) else self.sets
+    def _sets(self) -> DecisionSets:
+        """Its sets: of labels where ``vocabulary`` is ``None``, else of numbers."""
+        return DecisionSets.split(self.sets, self.size) if isinstance(self.sets, np.ndarray) else self.sets
 
     def _decoded(self, labels: Any) -> list[Label]:
-        return list(labels) if self.label_set is None else self.label_set.decode(labels)
+        return list(labels) if self.vocabulary is None else self.vocabulary.decode(labels)
 
     @property
     def labels(self) -> list[Label]:
@@ -190,7 +190,7 @@ class Decision(DecisionBase):
     @property
     def candidates(self) -> Sequence[Label] | None:
         """The labels that could be shown: the eligible ones, or all; ``None`` if they are not known."""
-        labels = self.label_set
+        labels = self.vocabulary
         if self._eligible is None and labels is not None:
             return range(labels.count) if labels.names is None else list(labels.names)
         return self.eligible
@@ -203,7 +203,7 @@ class Decision(DecisionBase):
     def rule(self) -> dict[str, Any] | None:
         record: Any = self._rule
         if record is not None and not isinstance(record, dict):
-            labels = self.label_set if self._eligible is None else Labels(self.eligible or ())
+            labels = self.vocabulary if self._eligible is None else LabelVocabulary(self.eligible or ())
             record = record.record(np.frombuffer(self.draw_log), labels)
             self._rule = record
         return record  # type: ignore[no-any-return]
@@ -248,7 +248,7 @@ class Decision(DecisionBase):
             "eligible": self.eligible,
             "rule": self.rule,
             "log_propensity": _none_if_nan(self.log_propensity),
-            "n_labels": self.n_labels if self.label_set is None else self.label_set.count,
+            "n_labels": self.n_labels if self.vocabulary is None else self.vocabulary.count,
             "round": self.round,
             "learner": self.learner,
         }

@@ -11,9 +11,9 @@ import numpy as np
 
 from superarm._extras import require_extra
 from superarm._types import Array
-from superarm.data.labels import Labels
+from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import Row, Rows, as_rows, stack, take_segments
-from superarm.decisions.decision import Decision, LabelSets
+from superarm.decisions.decision import Decision, DecisionSets
 from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class DrawnSets(NamedTuple):
     """The sets of many decisions, as compiled code has them. Row i is flat[starts[i] : starts[i + 1]], and so on."""
 
-    flat: Array  # label numbers: the `LabelSets` of each row, one after the other
+    flat: Array  # label numbers: the `DecisionSets` of each row, one after the other
     starts: Array
     sizes: Array  # how many each shows
     log_probs: Array  # logarithms of the probabilities of the sets
@@ -72,17 +72,17 @@ class DrawnSets(NamedTuple):
 class EligibleLabels(NamedTuple):
     """The labels that could be shown: one list for all rows, or where ``starts`` is given, one for each."""
 
-    numbers: Array
+    indices: Array
     starts: Array | None = None
 
     def of_row(self, i: int) -> Array:
-        return self.numbers if self.starts is None else self.numbers[self.starts[i] : self.starts[i + 1]]
+        return self.indices if self.starts is None else self.indices[self.starts[i] : self.starts[i + 1]]
 
     def take(self, rows: Array) -> EligibleLabels:
         if self.starts is None:
             return self
         positions, starts = take_segments(self.starts, rows)
-        return EligibleLabels(self.numbers[positions], starts)
+        return EligibleLabels(self.indices[positions], starts)
 
     @classmethod
     def by_row(cls, lists: Sequence[Array]) -> EligibleLabels:
@@ -117,7 +117,7 @@ class Decisions:
     2
     """
 
-    __slots__ = ("draws", "eligible", "label_set", "learner", "round", "rows", "rule")
+    __slots__ = ("draws", "eligible", "learner", "round", "rows", "rule", "vocabulary")
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Decisions:
         rule: Rule | None,
         rounds: Array,
         learner: str | None,
-        label_set: Labels,
+        vocabulary: LabelVocabulary,
     ) -> None:
         self.rows = rows
         self.draws = draws
@@ -136,7 +136,7 @@ class Decisions:
         self.rule = rule  # the one that chose; None if it is not known
         self.round = rounds
         self.learner = learner
-        self.label_set = label_set
+        self.vocabulary = vocabulary
 
     def __len__(self) -> int:
         return len(self.draws.sizes)
@@ -159,7 +159,7 @@ class Decisions:
             rule=self.rule,
             rounds=self.round[rows],
             learner=self.learner,
-            label_set=self.label_set,
+            vocabulary=self.vocabulary,
         )
 
     def _one(self, i: int) -> Decision:
@@ -177,7 +177,7 @@ class Decisions:
             draw_log=drawn.draw_logs[drawn.draw_log_starts[i] : drawn.draw_log_starts[i + 1]].tobytes(),
             round=None if round_ < 0 else round_,
             learner=self.learner,
-            label_set=self.label_set,
+            vocabulary=self.vocabulary,
         )
 
     # ------------------------------------------------------------ columns
@@ -186,8 +186,8 @@ class Decisions:
         """Return the labels, drawn or top of every row: a matrix where all rows have as many of each."""
         flat, (first, lengths) = self.draws.flat, self.draws.spans(name)
         if all((n == n[:1]).all() for n in (self.draws.sizes, np.diff(self.draws.starts))):
-            return self.label_set.decode_array(flat[first[:, None] + np.arange(lengths.max(initial=0))])
-        return [self.label_set.decode_array(flat[a : a + n]) for a, n in zip(first, lengths, strict=True)]
+            return self.vocabulary.decode_array(flat[first[:, None] + np.arange(lengths.max(initial=0))])
+        return [self.vocabulary.decode_array(flat[a : a + n]) for a, n in zip(first, lengths, strict=True)]
 
     @property
     def labels(self) -> Any:
@@ -231,16 +231,16 @@ class Decisions:
         import polars as pl
 
         n, drawn = len(self), self.draws
-        named = all(type(label) is str for label in self.label_set.all()[:1])
-        lists = pl.List(pl.String if self.label_set.names is not None and named else pl.Int64)
+        named = all(type(label) is str for label in self.vocabulary.all()[:1])
+        lists = pl.List(pl.String if self.vocabulary.names is not None and named else pl.Int64)
         columns: dict[str, Any] = {"round": self.round, "learner": [self.learner] * n}
-        for name in LabelSets._fields:
+        for name in DecisionSets._fields:
             cells = [part.tolist() for part in getattr(self, name)]
             columns[name] = pl.Series(name, cells, dtype=lists)
         eligible = (
             None
             if self.eligible is None
-            else [self.label_set.decode(self.eligible.of_row(i)) for i in range(n)]
+            else [self.vocabulary.decode(self.eligible.of_row(i)) for i in range(n)]
         )
         columns["eligible"] = pl.Series("eligible", eligible or [None] * n, dtype=lists)
         columns["set_size"] = drawn.sizes
@@ -264,15 +264,15 @@ class Decisions:
         return pl.DataFrame(columns)
 
     @classmethod
-    def from_frame(cls, frame: polars.DataFrame, label_set: Labels) -> Decisions:
-        """Return the Decisions that `to_frame` gave as ``frame``; ``label_set`` has the labels of their learner."""
+    def from_frame(cls, frame: polars.DataFrame, vocabulary: LabelVocabulary) -> Decisions:
+        """Return the Decisions that `to_frame` gave as ``frame``; ``vocabulary`` has the labels of their learner."""
         owner = "Decisions.from_frame"
         learner = _learner_of(frame, owner)
-        number = {label: i for i, label in enumerate(label_set.all())}
+        number = {label: i for i, label in enumerate(vocabulary.all())}
         try:
             sets = [
                 np.array([number[label] for cell in cells for label in cell], np.intp)
-                for cells in zip(*(frame[name].to_list() for name in LabelSets._fields), strict=True)
+                for cells in zip(*(frame[name].to_list() for name in DecisionSets._fields), strict=True)
             ]
         except KeyError as error:
             raise InvalidInput.must("labels", owner, "known labels", error.args[0]) from error
@@ -287,11 +287,11 @@ class Decisions:
                 frame["log_propensity"].to_numpy(),
                 [np.array(cell, np.float64) for cell in frame["draw_log"].to_list()],
             ),
-            eligible=_eligible(frame, label_set, owner),
+            eligible=_eligible(frame, vocabulary, owner),
             rule=None,
             rounds=frame["round"].to_numpy().astype(np.int64),
             learner=learner,
-            label_set=label_set,
+            vocabulary=vocabulary,
         )
 
     def __repr__(self) -> str:
@@ -306,7 +306,7 @@ def _learner_of(frame: Any, owner: str) -> str | None:
     """Return the id of the one learner whose decisions a frame has; refuse what `to_frame` does not give."""
     if not hasattr(frame, "get_column"):
         raise InvalidInput.must("frame", owner, "a Polars frame, as to_frame gave", type(frame).__module__)
-    needed = ("round", "learner", *LabelSets._fields, "log_propensity", "draw_log")
+    needed = ("round", "learner", *DecisionSets._fields, "log_propensity", "draw_log")
     missing = [name for name in needed if name not in frame.columns]
     if not {"x", "x_indices"} & set(frame.columns):
         missing.append("x")
@@ -319,14 +319,14 @@ def _learner_of(frame: Any, owner: str) -> str | None:
     return learner
 
 
-def _eligible(frame: polars.DataFrame, label_set: Labels, owner: str) -> EligibleLabels | None:
+def _eligible(frame: polars.DataFrame, vocabulary: LabelVocabulary, owner: str) -> EligibleLabels | None:
     """Return the labels that could be shown, row by row; ``None`` where all could."""
     cells = frame["eligible"].to_list() if "eligible" in frame.columns else [None]
     if all(cell is None for cell in cells):
         return None
-    everything = np.arange(len(label_set))
+    everything = np.arange(len(vocabulary))
     return EligibleLabels.by_row(
-        [everything if c is None else np.sort(label_set.numbers(c, "eligible", owner)) for c in cells]
+        [everything if c is None else np.sort(vocabulary.encode(c, "eligible", owner)) for c in cells]
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.labels import Label, Labels
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.rule import Rule, RuleParams
 from superarm.explore.scores import label_order_entry
@@ -47,7 +47,7 @@ class Boltzmann(Rule):
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         return BoltzmannKernel(k, seed, self.gamma, self.alpha)
 
-    def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
+    def record(self, draw_log: Array, labels: LabelVocabulary) -> dict[str, Any]:
         return {**self.to_dict(), "probabilities": draw_log.tolist(), **label_order_entry(labels)}
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:

@@ -45,7 +45,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.labels import Label, Labels
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.errors import InvalidInput
 from superarm.explore.calibration import Calibration
 from superarm.explore.coverage import Coverage
@@ -138,7 +138,7 @@ class Cover(Rule):
 
     # ------------------------------------------------------------ records
 
-    def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
+    def record(self, draw_log: Array, labels: LabelVocabulary) -> dict[str, Any]:
         *head, threshold = draw_log[: len(LOG_KEYS) + 1].tolist()
         record: dict[str, Any] = {"name": self.name, **dict(zip(LOG_KEYS, head, strict=True))}
         record |= {

@@ -16,7 +16,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.labels import Label, Labels
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.rule import Rule, RuleParams
 from superarm.native.rule import RuleKernel
@@ -45,7 +45,7 @@ class Dilute(Rule):
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         return DiluteKernel(k, seed, self.gamma)
 
-    def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
+    def record(self, draw_log: Array, labels: LabelVocabulary) -> dict[str, Any]:
         return {"name": self.name, "gamma": float(draw_log[0])}
 
     def draw_log_from(self, record: dict[str, Any]) -> Array:

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
 from typing import Any
 
-from superarm.data.labels import Label, Labels
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.explore.distributions import Mixture, SetDistribution
 
 LABEL_KEYS = ("next", "tied", "untied")  # entries of the record that are lists of labels
 
 
-def leave_out_record(draw_log: Iterable[float], labels: Labels) -> dict[str, Any]:
+def leave_out_record(draw_log: Iterable[float], labels: LabelVocabulary) -> dict[str, Any]:
     """Return the record of what `LeaveOutKernel.write_log` wrote; ``labels`` are those that could be shown."""
     numbers = iter(draw_log)
     sums, next_ranks, groups = (list(islice(numbers, int(next(numbers)))) for _ in range(3))

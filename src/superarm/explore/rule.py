@@ -16,7 +16,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.cells import is_named_row, json_row
-from superarm.data.labels import Label, Labels
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Rows, as_row, as_rows
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
@@ -82,7 +82,7 @@ class Rule(Parametrised, ABC):
         self.seed = check_int("seed", self.owner, seed, 0)
         if self.single_label and self.set_size != 1:
             raise self.invalid("set_size", "1 (it knows no larger sets)", set_size)
-        self.labels = None if labels is None else Labels(labels, self.owner).names
+        self.labels = None if labels is None else LabelVocabulary(labels, self.owner).names
         self.id = uuid.uuid4().hex[:16]
         self._core: Any = None  # what decides where the rule is used alone, after the first decision
         self._learner_traits: LearnerTraits = {"full_information": False, "none_label": None}
@@ -111,7 +111,7 @@ class Rule(Parametrised, ABC):
             m: how many were shown.
         """
 
-    def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
+    def record(self, draw_log: Array, labels: LabelVocabulary) -> dict[str, Any]:
         """Return what a Decision keeps, JSON-ready: all that `distribution_from` and `draw_log_from` need.
 
         Args:
@@ -283,7 +283,7 @@ class Rule(Parametrised, ABC):
             rule=self,
             rounds=np.arange(start, start + len(s)),
             learner=self.id,
-            label_set=core.label_set,
+            vocabulary=core.vocabulary,
         )
 
     def distribution(
@@ -325,10 +325,10 @@ class Rule(Parametrised, ABC):
         if decision.round in core.answered:
             raise FeedbackError.answered_before(owner, decision.round)
         log = decision.draw_log
-        if decision.label_set is None and decision.rule is not None:  # it was stored
+        if decision.vocabulary is None and decision.rule is not None:  # it was stored
             log = self.draw_log_from(decision.rule).tobytes()
         sets = (decision.labels, decision.drawn, decision.top)
-        numbers = np.concatenate([core.label_set.numbers(part, "labels", owner) for part in sets])
+        numbers = np.concatenate([core.vocabulary.encode(part, "labels", owner) for part in sets])
         row = np.zeros(core.k, np.float32)
         core.update(decision, row, core.all_labels, numbers, log, hit=bit, label=-1, likelihood=None)
         self.report_problem(core.rule)
@@ -353,8 +353,8 @@ class Rule(Parametrised, ABC):
     def _make_core(self, k: int, kernel_state: dict[str, Array] | None = None, rounds: Any = None) -> Any:
         """Return a new core for k scores; the state of its kernel and its rounds may be those of another one."""
         core = ScoresCore(k, self.make_kernel_for_learner(k, self.seed, **self._learner_traits))
-        label_set = Labels(k if self.labels is None else list(self.labels))
-        core.bind(decision_class=Decision, explore_rule=self, label_set=label_set, id=self.id)
+        vocabulary = LabelVocabulary(k if self.labels is None else list(self.labels))
+        core.bind(decision_class=Decision, explore_rule=self, vocabulary=vocabulary, id=self.id)
         if kernel_state is not None:
             core.rule.restore(kernel_state)
         if rounds is not None:
@@ -370,7 +370,7 @@ class Rule(Parametrised, ABC):
         core = self._core_for(k)
         numbers: Array = core.all_labels
         if eligible is not None:
-            numbers = np.sort(core.label_set.numbers(eligible, "eligible", self.owner))
+            numbers = np.sort(core.vocabulary.encode(eligible, "eligible", self.owner))
             if len(numbers) == 0:
                 raise self.invalid("eligible", "distinct labels, at least one", eligible)
         size = self.set_size if set_size is None else check_int("set_size", self.owner, set_size, 1)

@@ -31,7 +31,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.labels import Label, Labels
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.errors import InvalidInput
 from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.leave_out import (
@@ -93,7 +93,7 @@ class RunnerUp(Rule):
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         return RunnerUpKernel(k, seed, self.explore_number, self.uniform, self.forget)
 
-    def record(self, draw_log: Array, labels: Labels) -> dict[str, Any]:
+    def record(self, draw_log: Array, labels: LabelVocabulary) -> dict[str, Any]:
         record: dict[str, Any] = {"name": self.name, "explore": self.explore_number, "uniform": self.uniform}
         if not len(draw_log):  # everything is shown
             return record

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.labels import Labels
+from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import FLOAT32_MAX
 from superarm.errors import Description, InvalidInput
 
@@ -45,6 +45,6 @@ def log_scores(p: Array, owner: str) -> Array:
     return np.asarray(np.log(np.maximum(p / total, 1e-30)))
 
 
-def label_order_entry(labels: Labels) -> dict[str, Any]:
+def label_order_entry(labels: LabelVocabulary) -> dict[str, Any]:
     """Return the order of the labels, for records with a number for each: logs do not keep the order of names."""
     return {} if labels.names is None else {"order": labels.all()}

@@ -77,7 +77,7 @@ def _fixed_by(learner: Learner) -> JsonObject:
     """Return the options of a journal that its learner fixes."""
     fixed = {name: getattr(learner, name) for name in ("n_features", "set_size", "seed")}
     promised = None if learner.coverage is None else learner.coverage.promised
-    return {"labels": list(learner.label_set.all()), **fixed, "coverage": promised}
+    return {"labels": list(learner.vocabulary.all()), **fixed, "coverage": promised}
 
 
 def _from_model(options: JournalOptions, model: str | Path) -> Learner:
@@ -85,7 +85,7 @@ def _from_model(options: JournalOptions, model: str | Path) -> Learner:
     if options.learner is not None:
         import_user_classes(options.learner)  # before they can be loaded
     learner = load(model)
-    labels = learner.label_set.all()
+    labels = learner.vocabulary.all()
     if not all(isinstance(label, str) for label in labels):  # JSON and journals have names: 3 becomes "3"
         learner = learner.with_params(labels=[str(label) for label in labels])
     if options.columns is not None:

@@ -250,7 +250,7 @@ def unpack_row(data: bytes, layout: list[int] | str | None) -> AnyRow | JsonObje
 def decision_event(time: float, id_: str, decision: Decision, context: bytes | None, **fields: Any) -> Event:
     """Return the event of a new decision; ``fields`` are those that the Decision itself does not carry."""
     x, size = decision.x, decision.size
-    labels = decision.label_set.decode(decision.sets)
+    labels = decision.vocabulary.decode(decision.sets)
     body = DecisionBody(
         labels=labels[:size],
         drawn=labels[size : 2 * size],

@@ -29,7 +29,7 @@ def draw_log(learner: Learner, body: DecisionBody) -> Array:
 
 def label_number(learner: Learner, label: str | None) -> int:
     """Return the number of a known label; -1 for None."""
-    return -1 if label is None else cast(int, learner.label_set.number(label))
+    return -1 if label is None else cast(int, learner.vocabulary.index(label))
 
 
 def take_decision(learner: Learner, decision: Event) -> None:
@@ -49,7 +49,7 @@ def learn_answer(learner: Learner, decision: Event, answer: Event, label: str | 
         answer: hit or miss.
         label: the right label, where it is known and the learner learns from labels.
     """
-    body, core, number_of = decision.body, learner.ensure_core(), learner.label_set.number
+    body, core, number_of = decision.body, learner.ensure_core(), learner.vocabulary.index
     row, log = _encoded_row(learner, decision), draw_log(learner, body)
     if answer.kind == TIMEOUT:  # no answer came in time: it moves no promise
         log = learner.rule.without_promise(log)
@@ -60,7 +60,7 @@ def learn_answer(learner: Learner, decision: Event, answer: Event, label: str | 
         size=len(body.labels),
         log_propensity=nan_if_none(body.log_propensity),
         round=body.round,
-        label_set=learner.label_set,
+        vocabulary=learner.vocabulary,
     )
     status = core.update(
         own,
@@ -102,5 +102,5 @@ def _encoded_row(learner: Learner, decision: Event) -> AnyRow:
 def _eligible_numbers(learner: Learner, body: DecisionBody) -> Array:
     """Return the labels that could be shown: the eligible ones, or all that there were."""
     if body.eligible is not None:
-        return np.sort([learner.label_set.number(label) for label in body.eligible])
+        return np.sort([learner.vocabulary.index(label) for label in body.eligible])
     return learner.inputs.all_labels[: body.n_labels]

@@ -43,11 +43,11 @@ class Shadow:
             return
         body = event.body
         try:
-            labels = self.learner.label_set
+            labels = self.learner.vocabulary
             eligible = set(labels.all()[: body.n_labels] if body.eligible is None else body.eligible)
             ranked = (label for label in self.learner.rank(event.row()) if label in eligible)
             top = list(islice(ranked, len(body.top)))
-            self.tops[event.seq] = labels.numbers(top, "top", "shadow").astype(np.int32).tobytes()
+            self.tops[event.seq] = labels.encode(top, "top", "shadow").astype(np.int32).tobytes()
         except Exception as error:  # nothing that a shadow does may disturb the service
             self._stop(error)
         if len(self.tops) > MAX_TOPS:
@@ -56,7 +56,7 @@ class Shadow:
     def take_top(self, seq: int) -> list[str] | None:
         """Return the top set that was kept for a decision, and forget it; None if there is none."""
         top = self.tops.pop(seq, None)
-        return None if top is None else list(self.learner.label_set.decode(np.frombuffer(top, np.int32)))
+        return None if top is None else list(self.learner.vocabulary.decode(np.frombuffer(top, np.int32)))
 
     def _stop(self, error: Exception) -> None:
         """Learn and estimate no more, unless a single answer could not be learnt."""

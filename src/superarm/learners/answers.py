@@ -8,7 +8,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.decisions import Decision
-from superarm.decisions.decision import LabelSets
+from superarm.decisions.decision import DecisionSets
 from superarm.errors import Description, FeedbackError
 from superarm.learners.failures import update_error
 from superarm.parameters import as_bit
@@ -39,7 +39,7 @@ def checked_answer(
     number = -1
     if label is not None:
         number = _label_number(learner, decision, label, eligible)
-        hit = number in LabelSets.split(sets, decision.size).drawn.tolist()
+        hit = number in DecisionSets.split(sets, decision.size).drawn.tolist()
     likelihood = None if likelihood is None else _likelihood(learner, likelihood)
     log = draw_log_of(learner, decision)
     return CheckedAnswer(decision, row, eligible, sets, log, bool(hit), number, likelihood)
@@ -80,11 +80,11 @@ def answered_before(learner: LearnerBase, round_: int | None) -> FeedbackError:
 def _core_inputs(learner: LearnerBase, decision: Decision) -> tuple[Any, Array, Array]:
     """Return row, sets and eligible labels of a decision as the core reads them."""
     row, sets, eligible = decision.row, decision.sets, decision._eligible
-    if decision.label_set is None:  # it was stored, or another system made it: labels, not numbers
-        label_set, owner = learner.label_set, learner.owner
-        drawn, top = (label_set.numbers(part, "decision", owner) for part in (sets.drawn, sets.top))
+    if decision.vocabulary is None:  # it was stored, or another system made it: labels, not numbers
+        vocabulary, owner = learner.vocabulary, learner.owner
+        drawn, top = (vocabulary.encode(part, "decision", owner) for part in (sets.drawn, sets.top))
         sets = np.concatenate([drawn, drawn, top])  # an update does not ask in which order they were shown
-        eligible = None if eligible is None else np.sort(label_set.numbers(eligible, "decision", owner))
+        eligible = None if eligible is None else np.sort(vocabulary.encode(eligible, "decision", owner))
         row = None
     if row is None or type(decision.x) is dict:
         row = learner.inputs.encode_row(decision.x)
@@ -101,7 +101,7 @@ def draw_log_of(learner: LearnerBase, decision: Decision) -> bytes:
     if rule is not None and (rule["name"] if isinstance(rule, dict) else rule.name) != learner.rule.name:
         return b""
     if (
-        decision.label_set is not None
+        decision.vocabulary is not None
         or decision.rule is None
         or (decision.round is None and decision.gamma is None)
     ):
@@ -114,11 +114,11 @@ def draw_log_of(learner: LearnerBase, decision: Decision) -> bytes:
 
 
 def _label_number(learner: LearnerBase, decision: Decision, label: Any, eligible: Array) -> int:
-    number = learner.label_set.number(label)
+    number = learner.vocabulary.index(label)
     if number is None:
         raise learner.invalid("label", "a known label", label)
     limited = decision._eligible is not None or learner.inputs.label_additions
-    if limited and number not in eligible and number != learner.inputs.none_number:
+    if limited and number not in eligible and number != learner.inputs.none_index:
         raise ineligible_label(learner, "label", label)
     return number
 

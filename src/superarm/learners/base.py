@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypedDict, TypeVar
 
 from superarm._types import Array
 from superarm.data.columns import Columns
-from superarm.data.labels import Label, Labels
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
 from superarm.explore.coverage import Coverage
@@ -168,18 +168,18 @@ class LearnerBase(Parametrised):
     # ------------------------------------------------------------ labels, rows, rounds
 
     @property
-    def label_set(self) -> Labels:
+    def vocabulary(self) -> LabelVocabulary:
         """Its labels: names and numbers."""
-        return self.inputs.label_set
+        return self.inputs.vocabulary
 
     @property
     def labels(self) -> tuple[Label, ...] | None:
         """The names of the labels, if they have names."""
-        return self.inputs.label_set.names
+        return self.inputs.vocabulary.names
 
     @property
     def n_labels(self) -> int:
-        return self.inputs.label_set.count
+        return self.inputs.vocabulary.count
 
     @property
     def n_features(self) -> Any:
@@ -238,11 +238,11 @@ class LearnerBase(Parametrised):
         They start with weights of 0; what has been learnt stays. Decisions made before can still be
         answered, as decisions among the labels of that time.
         """
-        label_set, before, old = self.label_set.extended(labels, self.owner), self.n_labels, self.core
+        vocabulary, before, old = self.vocabulary.extended(labels, self.owner), self.n_labels, self.core
         if old is not None and self.fixed_labels:
             raise self.invalid("labels", "left as they are: its matrix couples all labels", labels)
         self.inputs.label_additions.append((self.round, before))
-        self.inputs.use_labels(label_set)
+        self.inputs.use_labels(vocabulary)
         if self.inputs.sizes_vary and self._set_size == before:  # all labels stay all labels
             self._set_size = self.n_labels
         if old is not None:
@@ -279,7 +279,7 @@ class LearnerBase(Parametrised):
 
     @property
     def _traits(self) -> LearnerTraits:
-        return {"full_information": self.feedback == ("label",), "none_label": self.inputs.none_number}
+        return {"full_information": self.feedback == ("label",), "none_label": self.inputs.none_index}
 
     @property
     def _rule_kernel(self) -> RuleKernel:
@@ -359,7 +359,7 @@ class LearnerBase(Parametrised):
         core.bind(
             decision_class=Decision,
             explore_rule=self.rule,
-            label_set=inputs.label_set,
+            vocabulary=inputs.vocabulary,
             id=self.id,
             all_labels=inputs.all_labels,
             showable=inputs.showable,

@@ -75,7 +75,7 @@ def _learn_from_list(learner: Learner, decisions: Sequence[Decision], answers: A
     answered = [decisions[i] for i in answers.which]
     hits, labels = answers.hits.tolist(), [None] * len(answered)
     if answers.labels[0] >= 0:
-        hits, labels = labels, learner.label_set.decode(answers.labels)
+        hits, labels = labels, learner.vocabulary.decode(answers.labels)
     triples = zip(answered, hits, labels, strict=True)
     checked = [checked_answer(learner, decision, hit, label) for decision, hit, label in triples]
     _check_distinct(learner, answered)
@@ -104,7 +104,7 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColu
         given = values.tolist() if isinstance(values, np.ndarray) else list(values)
         missing = [a is None or type(a).__name__ == "NAType" or a != a for a in given]
         which = np.flatnonzero(~np.array(missing, bool))
-        number_of = as_bit if kind == "hit" else learner.label_set.number
+        number_of = as_bit if kind == "hit" else learner.vocabulary.index
         numbers = [number_of(given[i]) for i in which]
         if None in numbers:
             wanted = "True, False or None" if kind == "hit" else "known labels or None"
@@ -147,10 +147,10 @@ def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:
 
 
 def _check_labels(learner: Learner, eligible: EligibleLabels, answers: AnswerColumns) -> None:
-    none = learner.inputs.none_number
+    none = learner.inputs.none_index
     for i, number in zip(answers.which, answers.labels, strict=True):
         if number != none and number not in eligible.of_row(i):
-            wrong = learner.label_set.decode([number])[0]
+            wrong = learner.vocabulary.decode([number])[0]
             raise ineligible_label(learner, "labels", wrong)
 
 

@@ -14,7 +14,7 @@ def learner_html(learner: LearnerBase) -> Markup:
     """Return a table of its labels, rows, rounds and parameters."""
     most = "at most " if learner.inputs.sizes_vary else ""
     sizes = ("n_labels", "labels", "n_features", "set_size")
-    labels = first_few(learner.label_set.all())
+    labels = first_few(learner.vocabulary.all())
     pairs = [
         ("shows", f"{most}{learner.set_size} of {learner.n_labels:,} labels: {labels}"),
         ("rows", _describe_rows(learner)),

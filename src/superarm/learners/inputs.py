@@ -16,7 +16,7 @@ from superarm._types import Array
 from superarm.data.columns import Columns, ColumnWarning
 from superarm.data.encoding import is_matrix
 from superarm.data.inference import ENOUGH_ROWS
-from superarm.data.labels import Label, Labels
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, conform_row, layout_of, stack
 from superarm.data.tables import is_frame, is_named_rows, named_row
 from superarm.decisions.decisions import EligibleLabels
@@ -29,7 +29,7 @@ class InputSchema:
 
     Attributes:
         owner: whose they are, for messages.
-        label_set: the labels.
+        vocabulary: the labels.
         layout: of rows; ``None`` before the first one.
         columns: what they are, if rows have names.
         column_warnings: of the last row with names, what is not as declared: a sentence for each column.
@@ -43,17 +43,19 @@ class InputSchema:
 
     sizes_vary = False
 
-    def __init__(self, owner: str, label_set: Labels, n_features: Any, *, single_label: bool = False) -> None:
+    def __init__(
+        self, owner: str, vocabulary: LabelVocabulary, n_features: Any, *, single_label: bool = False
+    ) -> None:
         self.owner, self.single_label = owner, single_label
         self.n_features = self._width(n_features)
         self.layout: Layout | None = None
         self.columns: Columns | None = None
         self.column_warnings: dict[str, str] = {}
         self.warned: set[str] = set()
-        self.none_number: int | None = None  # the number of a label that may be the truth, but is never shown
+        self.none_index: int | None = None  # the number of a label that may be the truth, but is never shown
         self.label_additions: list[tuple[int, int]] = []
         self.metadata: dict[str, Any] = {}
-        self.use_labels(label_set)
+        self.use_labels(vocabulary)
 
     def _width(self, n_features: Any) -> int | tuple[int, int] | None:
         if n_features is None:
@@ -68,37 +70,37 @@ class InputSchema:
 
     # ------------------------------------------------------------ labels
 
-    def use_labels(self, label_set: Labels, none_number: int | None = None) -> None:
-        """Take these labels; the one of number ``none_number`` is never shown."""
-        self.label_set = label_set
-        self.none_number = self.none_number if none_number is None else none_number
-        self.all_labels = np.arange(label_set.count)
+    def use_labels(self, vocabulary: LabelVocabulary, none_index: int | None = None) -> None:
+        """Take these labels; the one of number ``none_index`` is never shown."""
+        self.vocabulary = vocabulary
+        self.none_index = self.none_index if none_index is None else none_index
+        self.all_labels = np.arange(vocabulary.count)
         self.showable = (
-            self.all_labels if self.none_number is None else np.delete(self.all_labels, self.none_number)
+            self.all_labels if self.none_index is None else np.delete(self.all_labels, self.none_index)
         )
 
     @property
     def default_set_size(self) -> int:
         """The set_size if none is given: where sizes vary, all labels; else one."""
-        return self.label_set.count if self.sizes_vary else 1
+        return self.vocabulary.count if self.sizes_vary else 1
 
     def check_set_size(self, size: Any) -> int:
         """Return a set_size, checked."""
         m = check_int("set_size", self.owner, size, 1)
         if self.single_label and m != 1:
             raise self.invalid("set_size", "1 (its theory or its rule knows no larger sets)", m)
-        if self.sizes_vary and m <= self.label_set.count:
+        if self.sizes_vary and m <= self.vocabulary.count:
             return m
-        if m >= self.label_set.count:
-            raise self.invalid("set_size", f"below n_labels = {self.label_set.count}", m)
+        if m >= self.vocabulary.count:
+            raise self.invalid("set_size", f"below n_labels = {self.vocabulary.count}", m)
         return m
 
     def eligible_numbers(self, labels: Iterable[Label]) -> Array:
         """Return the numbers of eligible labels, increasing."""
-        numbers = np.sort(self.label_set.numbers(labels, "eligible", self.owner))
+        numbers = np.sort(self.vocabulary.encode(labels, "eligible", self.owner))
         if not len(numbers):
             raise self.invalid("eligible", "distinct labels, at least one", labels)
-        if self.none_number is not None and self.none_number in numbers:
+        if self.none_index is not None and self.none_index in numbers:
             raise self.invalid("eligible", "labels without none_label, which is never shown", labels)
         return numbers
 
@@ -134,7 +136,7 @@ class InputSchema:
         if named is not None:
             columns, self.column_warnings = self._columns_for([named]), {}
             row = columns.row(
-                named, self.owner, grow=grow, k=self.label_set.count, notices=self.column_warnings
+                named, self.owner, grow=grow, k=self.vocabulary.count, notices=self.column_warnings
             )
             if self.layout is None or (columns.text_width or 0) != self.layout.n_sparse:  # the first text
                 self.set_layout(columns.layout)
@@ -154,7 +156,7 @@ class InputSchema:
         if is_named_rows(X) and not self._is_matrix(X):
             columns, self.column_warnings = self._columns_for(X), {}
             rows = columns.rows(
-                X, self.owner, grow=grow, k=self.label_set.count, notices=self.column_warnings
+                X, self.owner, grow=grow, k=self.vocabulary.count, notices=self.column_warnings
             )
             if columns.layout != self.layout:
                 self.set_layout(columns.layout)
@@ -220,7 +222,7 @@ class InputSchema:
         """Return label and row numbers, checked for compiled code; check ``signed_sizes``, which it fills."""
         y = self._whole_numbers("y", "label numbers from 0 (run counts; it knows no names)", y)
         visit = np.arange(n) if visit is None else self._whole_numbers("visit", "row numbers", visit)
-        k = self.label_set.count
+        k = self.vocabulary.count
         if y.shape != (n,) or (n and not 0 <= y.min() <= y.max() < k):
             raise self.invalid("y", f"{n} label numbers below n_labels = {k}", y)
         if visit.ndim != 1 or (len(visit) and not 0 <= visit.min() <= visit.max() < n):
@@ -264,7 +266,7 @@ class InputSchema:
 
     def use_columns(self, columns: Columns) -> None:
         """Take these columns: the first, or those of now with new ones at the end."""
-        columns = columns.for_labels(self.label_set.count)
+        columns = columns.for_labels(self.vocabulary.count)
         if not columns.n_dense and not columns.text_width:
             raise self.invalid("columns", "at least one that is a feature", columns)
         if self.layout is None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.cells import json_row
-from superarm.data.labels import Label, Labels
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import stack
 from superarm.data.tables import named_row
 from superarm.decisions import Decision, Decisions
@@ -72,8 +72,8 @@ class Learner(LearnerBase):
         intercept: bool | float = True,
         scaling: str | None = None,
     ) -> None:
-        label_set = Labels.from_params(n_labels, labels, self.owner)
-        self.inputs = self.schema_class(self.owner, label_set, n_features, single_label=self.single_label)
+        vocabulary = LabelVocabulary.from_params(n_labels, labels, self.owner)
+        self.inputs = self.schema_class(self.owner, vocabulary, n_features, single_label=self.single_label)
         self.core = None
         self._set_size = self.inputs.check_set_size(1 if set_size is None else set_size)
         self.id = uuid.uuid4().hex[:16]
@@ -219,11 +219,11 @@ class Learner(LearnerBase):
         return Decisions(
             rows=rows,
             draws=DrawnSets(**draws),
-            eligible=None if eligible_labels.numbers is self.inputs.all_labels else eligible_labels,
+            eligible=None if eligible_labels.indices is self.inputs.all_labels else eligible_labels,
             rule=self.rule,
             rounds=rounds,
             learner=self.id,
-            label_set=self.label_set,
+            vocabulary=self.vocabulary,
         )
 
     def update_many(
@@ -293,12 +293,12 @@ class Learner(LearnerBase):
         """Return all labels that can be shown for one row ``x``, best first."""
         with self._row_effects(keep=False):
             row = self.inputs.encode_row(x, grow=False)
-            return self.label_set.decode(self._ranked(stack([row], self.inputs.layout))[0])
+            return self.vocabulary.decode(self._ranked(stack([row], self.inputs.layout))[0])
 
     def predict(self, X: Any) -> Array:
         """Return the best label for every row of X."""
         showable = self.inputs.showable
-        return self.label_set.decode_array(showable[self.scores(X)[:, showable].argmax(axis=1)])
+        return self.vocabulary.decode_array(showable[self.scores(X)[:, showable].argmax(axis=1)])
 
     def predict_set(
         self, X: Any, set_size: int | None = None, *, coverage: float | None = None
@@ -315,7 +315,7 @@ class Learner(LearnerBase):
         promises, showable = self.rule.promises_coverage, self.inputs.showable
         size = self.set_size if set_size is None else self.inputs.check_set_size(set_size)
         if coverage is None and (set_size is not None or not promises):
-            return self.label_set.decode_array(self._ranked(X)[:, :size])
+            return self.vocabulary.decode_array(self._ranked(X)[:, :size])
         p = softmax(self.scores(X)[:, showable])
         order = np.argsort(-p, axis=1, kind="stable")
         if promises or not hasattr(self, "predict_proba"):
@@ -325,7 +325,7 @@ class Learner(LearnerBase):
             sizes = 1 + (sums < check_coverage(coverage, self.owner)).sum(axis=1)
             size = len(showable) if set_size is None else size
         sizes = sizes.clip(1, size)
-        return [self.label_set.decode_array(showable[row[:n]]) for row, n in zip(order, sizes, strict=True)]
+        return [self.vocabulary.decode_array(showable[row[:n]]) for row, n in zip(order, sizes, strict=True)]
 
     def _ranked(self, X: Any) -> Array:
         """Return the numbers of the labels that can be shown, best first, for every row of X."""

@@ -119,7 +119,7 @@ def unpickle(learner: Learner, values: dict[str, Any]) -> None:
     saved = values.pop("core", None)
     vars(learner).update(values)
     learner.core = None
-    learner.inputs.use_labels(learner.inputs.label_set)  # arrays that are compared by identity
+    learner.inputs.use_labels(learner.inputs.vocabulary)  # arrays that are compared by identity
     if saved is not None:
         _restore(learner, *saved)
 

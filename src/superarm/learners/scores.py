@@ -13,7 +13,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from superarm.data.labels import Label, Labels
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import FLOAT32_MAX, Layout, Rows
 from superarm.data.tables import is_named_rows, named_row, records
 from superarm.decisions import Decision
@@ -26,18 +26,18 @@ from superarm.parameters import is_number
 class ScoreSchema(InputSchema):
     """Rows of scores, by label."""
 
-    def use_labels(self, label_set: Labels, none_number: int | None = None) -> None:
-        super().use_labels(label_set, none_number)
-        self.layout = Layout(label_set.count, 0)
-        self.n_features = label_set.count
+    def use_labels(self, vocabulary: LabelVocabulary, none_index: int | None = None) -> None:
+        super().use_labels(vocabulary, none_index)
+        self.layout = Layout(vocabulary.count, 0)
+        self.n_features = vocabulary.count
 
     def encode_row(self, x: Any, *, grow: bool = True) -> Any:
         named = named_row(x)
         if named is None:
             return super().encode_row(x, grow=grow)
-        s = np.full(self.label_set.count, -FLOAT32_MAX, np.float32)  # those without a score come last
+        s = np.full(self.vocabulary.count, -FLOAT32_MAX, np.float32)  # those without a score come last
         for label, score in named.items():
-            number = self.label_set.number_of_text(label)
+            number = self.vocabulary.index_of_text(label)
             if number is None:
                 raise self.invalid(f"x[{label!r}]", "the score of a known label", score)
             if not is_number(score) or not -FLOAT32_MAX <= score <= FLOAT32_MAX:
@@ -47,18 +47,18 @@ class ScoreSchema(InputSchema):
 
     def could_have_encoded(self, layout: Layout) -> bool:
         """Return whether its rows have this layout, or had it before labels were added."""
-        return layout.n_dense <= self.label_set.count and not layout.n_sparse
+        return layout.n_dense <= self.vocabulary.count and not layout.n_sparse
 
     def example_row(self) -> Any:
-        return {str(label): 0.0 for label in self.label_set.all()}
+        return {str(label): 0.0 for label in self.vocabulary.all()}
 
     def encode_rows(self, X: Any, *, grow: bool = True) -> Rows:
         if not is_named_rows(X):
             return super().encode_rows(X, grow=grow)
         named = list(records(X))
         for x in named:
-            if len(x) != self.label_set.count:
-                raise self.invalid("X", f"scores of all {self.label_set.count} labels in every row", len(x))
+            if len(x) != self.vocabulary.count:
+                raise self.invalid("X", f"scores of all {self.vocabulary.count} labels in every row", len(x))
         return Rows(np.stack([self.encode_row(x) for x in named]))
 
 
@@ -124,9 +124,9 @@ class Scores(ExploringLearner):
         """Return the eligible labels that have a score."""
         if len(x) >= self.n_labels:
             return eligible
-        numbers = {self.label_set.number_of_text(label) for label in x}
-        candidates = self.label_set.all() if eligible is None else list(eligible)
-        scored = [label for label in candidates if self.label_set.number(label) in numbers]
+        numbers = {self.vocabulary.index_of_text(label) for label in x}
+        candidates = self.vocabulary.all() if eligible is None else list(eligible)
+        scored = [label for label in candidates if self.vocabulary.index(label) in numbers]
         if not scored:
             raise self.invalid("x", "scores of labels that may be shown, at least one", dict(x))
         return scored

@@ -119,7 +119,7 @@ class LikelihoodLearner(ExploringLearner):
             forget=self.forget,
             false_yes=self.false_yes,
             false_no=self.false_no,
-            none_label=-1 if self.inputs.none_number is None else self.inputs.none_number,
+            none_label=-1 if self.inputs.none_index is None else self.inputs.none_index,
         )
 
     def anneal(self, remaining: float, passes: int) -> None:
@@ -185,7 +185,7 @@ class SetLogit(LikelihoodLearner):
         super().__init__(**common)
         self.none_label = to_python(none_label)
         if none_label is not None:
-            number = self.label_set.number(none_label)
+            number = self.vocabulary.index(none_label)
             if number is None:
                 raise self.invalid("none_label", "one of the labels", none_label)
-            self.inputs.use_labels(self.label_set, number)
+            self.inputs.use_labels(self.vocabulary, number)

@@ -161,7 +161,7 @@ def learn_file(
     unknown = outcomes.keys() - set(ids)
     if outcomes and len(unknown) == len(outcomes):
         raise FeedbackError.must(id_column, str(answers), f"ids of {decisions}", next(iter(outcomes)))
-    batch = Decisions.from_frame(table, learner.label_set)
+    batch = Decisions.from_frame(table, learner.vocabulary)
     if batch.learner != learner.id:
         raise FeedbackError.must("learner", str(decisions), f"that of {model} ({learner.id})", batch.learner)
     learnt_before = np.array([int(number) in learner.answered for number in batch.round], bool)
@@ -213,8 +213,8 @@ def _write_log(answered: polars.DataFrame, path: Path) -> int:
 
 def _label(learner: Learner, text: Any) -> Any:
     """Return a label as the learner spells it: a file may have "3" for 3."""
-    number = learner.label_set.number_of_text(text)
-    return text if number is None else learner.label_set.decode([number])[0]
+    number = learner.vocabulary.index_of_text(text)
+    return text if number is None else learner.vocabulary.decode([number])[0]
 
 
 # ---------------------------------------------------------------- files

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.labels import Labels
+from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import Layout, Row, Rows, stack
 from superarm.decisions.decision import Decision
 from superarm.decisions.record import Record
@@ -91,7 +91,7 @@ class LogBatch:
         return [{name: x.get(name) for name in columns.columns} for x in X]
 
 
-def batches(records: Iterable[Record], labels: Labels) -> Iterator[LogBatch]:
+def batches(records: Iterable[Record], labels: LabelVocabulary) -> Iterator[LogBatch]:
     """Rows with an outcome, in batches of 64 that grow to 4096: what learns from batch to batch is young at first."""
     most = max(1, min(4096, 20_000_000 // labels.count))
     size = min(64, most)
@@ -106,7 +106,7 @@ def batches(records: Iterable[Record], labels: Labels) -> Iterator[LogBatch]:
         yield _batch(pending, labels)
 
 
-def _batch(records: list[Record], labels: Labels) -> LogBatch:
+def _batch(records: list[Record], labels: LabelVocabulary) -> LogBatch:
     n, k = len(records), labels.count
     shown, top, eligible = (np.zeros((n, k), bool) for _ in range(3))
     propensity = np.full(n, np.nan)

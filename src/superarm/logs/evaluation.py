@@ -103,7 +103,7 @@ def run_evaluators(
 
     Where a policy has no probabilities, a reward model has: it learns from every row after that was evaluated.
     """
-    labels, reward_model = summary.label_set, None
+    labels, reward_model = summary.vocabulary, None
     if not all(evaluator.runner.has_probabilities for evaluator in evaluators):
         reward_model = SetLogit(**summary.learner_params)
         summary.declare_columns(reward_model)
@@ -122,7 +122,7 @@ def run_evaluators(
                     scores[ranking] = evaluator.runner.scores(held_out)
                 evaluator.add(held_out, scores[ranking], reward_scores)
         if reward_model is not None:
-            names = reward_model.label_set.all()
+            names = reward_model.vocabulary.all()
             for record in batch.records:
                 reward_model.update(relabel(record, labels, names), hit=record.hit)
 
@@ -143,7 +143,7 @@ class PolicyEvaluator:
     """Evaluates one policy by rows, as they come: all of them, by label, and by the values of a column."""
 
     def __init__(self, policy: Policy, summary: LogSummary, group: str | None = None) -> None:
-        self.labels, self.group = summary.label_set, group
+        self.labels, self.group = summary.vocabulary, group
         self.runner = PolicyRunner(policy, summary)
         self.overall = HitRateEstimator(one_set=self.runner.shows_one_set)
         self.groups: dict[str, HitRateEstimator] = {}
@@ -162,7 +162,7 @@ class PolicyEvaluator:
         self.labels_known = self.labels_known and all(record.label is not None for record in batch.records)
         if self.labels_known:
             for record, shown in zip(batch.records, rows.inclusion, strict=True):
-                label = self.labels.number_of_text(record.label)
+                label = self.labels.index_of_text(record.label)
                 if label is not None:  # else no set could have it
                     self.label_sums[label] += 1.0, shown[label], shown.sum()
         if self.group is not None:

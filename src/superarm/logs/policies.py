@@ -10,7 +10,7 @@ import numpy as np
 
 from superarm._extras import require_extra
 from superarm._types import Array
-from superarm.data.labels import Labels
+from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import FLOAT32_MAX
 from superarm.decisions.decision import Label
 from superarm.decisions.record import Record
@@ -127,12 +127,12 @@ def has_probabilities(learner: Learner) -> bool:
     return hasattr(learner, "predict_proba") or learner.learns_from_given
 
 
-def _learner_order(learner: Learner, labels: Labels, policy: str) -> list[int] | None:
+def _learner_order(learner: Learner, labels: LabelVocabulary, policy: str) -> list[int] | None:
     """Return the places of the log's labels among the learner's own; ``None`` if these are in the same order."""
-    own, logged = ([str(label) for label in known.all()] for known in (learner.label_set, labels))
+    own, logged = ([str(label) for label in known.all()] for known in (learner.vocabulary, labels))
     if sorted(own) != sorted(logged):
         wanted = f"those of the log, {tuple(labels.all())}"
-        raise InvalidInput.must("labels", policy, wanted, tuple(learner.label_set.all()))
+        raise InvalidInput.must("labels", policy, wanted, tuple(learner.vocabulary.all()))
     return None if own == logged else [own.index(label) for label in logged]
 
 
@@ -140,7 +140,7 @@ class PolicyRunner:
     """A policy that chooses for batches of a log. It changes nothing in the policy."""
 
     def __init__(self, policy: Policy, summary: LogSummary) -> None:
-        self.policy, self.labels, self.n_features = policy, summary.label_set, summary.n_features
+        self.policy, self.labels, self.n_features = policy, summary.vocabulary, summary.n_features
         self.labels_in_order = summary.labels is None or summary.labels_given
         labels, learner = self.labels, policy.learner
         self.learner_order = None if learner is None else _learner_order(learner, labels, policy.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from superarm.data.labels import Labels
+from superarm.data.labels import LabelVocabulary
 from superarm.decisions.decision import Decision, Label
 from superarm.decisions.record import Record
 from superarm.errors import at_row
@@ -13,18 +13,18 @@ from superarm.logs.log import UNIFORM
 from superarm.logs.parsing import BadRow
 
 
-def label_numbers(labels: Labels, given: Iterable[Label], field: str, owner: str) -> list[int]:
+def label_numbers(labels: LabelVocabulary, given: Iterable[Label], field: str, owner: str) -> list[int]:
     """Return the numbers of labels as a log spells them: 3, 3.0 and "3" are one label."""
     numbers = []
     for label in given:
-        number = labels.number_of_text(label)
+        number = labels.index_of_text(label)
         if number is None:
             raise BadRow.must(field, owner, "known labels", label)
         numbers.append(number)
     return numbers
 
 
-def relabel(record: Record, labels: Labels, names: Sequence[Label]) -> Decision:
+def relabel(record: Record, labels: LabelVocabulary, names: Sequence[Label]) -> Decision:
     """Return the decision of a row, with ``names[i]`` for the label of number i."""
     decision, where = record.decision, at_row("the log", record.row_number)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from superarm.data.columns import Columns
-from superarm.data.labels import Labels
+from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import Row
 from superarm.decisions.decision import Label
 from superarm.errors import InvalidInput
@@ -49,8 +49,8 @@ class LogSummary:
     labels_given: bool = False
 
     @property
-    def label_set(self) -> Labels:
-        return Labels(self.n_labels if self.labels is None else list(self.labels), "a log")
+    def vocabulary(self) -> LabelVocabulary:
+        return LabelVocabulary(self.n_labels if self.labels is None else list(self.labels), "a log")
 
     @property
     def one_sided(self) -> str | None:

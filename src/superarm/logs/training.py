@@ -159,7 +159,7 @@ class _Trainer:
     ) -> None:
         self.log, self.learner, self.summary, self.progress = log, learner, summary, progress
         self.use = use
-        self.names = learner.label_set.all()
+        self.names = learner.vocabulary.all()
         self.held_out_rows: list[Record] = []  # the first ones to evaluate by
         self.history: list[PassResult] = []
         self.rows = 0  # learnt from, over all passes
@@ -192,7 +192,7 @@ class _Trainer:
 
     def _learn_row(self, record: Record) -> None:
         learner = self.learner
-        decision = relabel(record, learner.label_set, self.names)
+        decision = relabel(record, learner.vocabulary, self.names)
         if not learner.learns_from(decision):
             self.counts["unusable"] += 1
             return
@@ -200,7 +200,7 @@ class _Trainer:
             learner.update(decision, hit=record.hit)
         else:
             where = at_row(self.log.name, record.row_number)
-            label = label_numbers(learner.label_set, [record.label], "label", where)[0]
+            label = label_numbers(learner.vocabulary, [record.label], "label", where)[0]
             learner.update(decision, label=self.names[label])
         self.rows += 1
         self.counts["learnt"] += 1

@@ -22,7 +22,7 @@ cdef class DecisionBase:
 
     cdef public object x  # the row as people see it
     cdef public object row  # the row as compiled code reads it: an array, or a data.Row; None until it is known
-    cdef public object sets  # LabelSets of labels, or of label numbers: an array of all three, one after the other
+    cdef public object sets  # DecisionSets of labels, or of label numbers: an array of all three, one after the other
     cdef public Py_ssize_t size  # how many are shown
     cdef public object _eligible  # array of label numbers, a tuple of labels, or None for all
     cdef public double log_propensity
@@ -32,7 +32,7 @@ cdef class DecisionBase:
     cdef public object round  # an int, or None
     cdef public object learner  # the learner's id, or None
     cdef public object learnt_by  # ids of the learners that learnt from it, if another system made it
-    cdef public object label_set  # the Labels behind the numbers; None if sets already hold labels
+    cdef public object vocabulary  # the LabelVocabulary behind the numbers; None if sets already hold labels
 
 
 cdef class Core(Stage):
@@ -55,7 +55,7 @@ cdef class Core(Stage):
     cdef Py_ssize_t prepared_n, prepared_m  # what was prepared last
     cdef readonly int64_t n_updates  # since the core was made
     # what `bind` takes
-    cdef readonly object decision_class, label_set, explore_rule
+    cdef readonly object decision_class, vocabulary, explore_rule
     cdef public object id
     cdef readonly object all_labels, showable  # arrays of label numbers
     cdef public Py_ssize_t set_size

@@ -95,7 +95,7 @@ cdef class Core(Stage):
         self.takes_hit = True
 
     def bind(
-        self, *, decision_class, explore_rule, label_set, str id, all_labels=None, showable=None, Py_ssize_t set_size=1,
+        self, *, decision_class, explore_rule, vocabulary, str id, all_labels=None, showable=None, Py_ssize_t set_size=1,
         tuple feedback=("hit",), bint plain_dense_rows=False,
     ):
         """Take what every decision carries, and what `decide_fast` and `update_fast` must know.
@@ -103,7 +103,7 @@ cdef class Core(Stage):
         Args:
             decision_class: superarm.decisions.Decision.
             explore_rule: the rule of superarm.explore.
-            label_set: the Labels behind the numbers.
+            vocabulary: the LabelVocabulary behind the numbers.
             id: of the learner, or of the rule.
             all_labels: an array of the k label numbers; ``None`` for one of its own.
             showable: an array of those that may be shown; ``None`` for all.
@@ -111,7 +111,7 @@ cdef class Core(Stage):
             feedback: what the learner takes: some of hit, label, likelihood.
             plain_dense_rows: rows are dense without names, and no label was added: the fast paths will do.
         """
-        self.decision_class, self.explore_rule, self.label_set, self.id = decision_class, explore_rule, label_set, id
+        self.decision_class, self.explore_rule, self.vocabulary, self.id = decision_class, explore_rule, vocabulary, id
         if all_labels is not None:
             self.all_labels = all_labels
         self.showable = self.all_labels if showable is None else showable
@@ -267,7 +267,7 @@ cdef class Core(Stage):
         decision._eligible = None if eligible is self.all_labels else eligible
         decision.log_propensity, decision.learnt_by = draw.log_propensity, ()
         decision.draw_log = (<char*>self.draw_log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
-        decision._rule, decision.round, decision.learner, decision.label_set = self.explore_rule, round, self.id, self.label_set
+        decision._rule, decision.round, decision.learner, decision.vocabulary = self.explore_rule, round, self.id, self.vocabulary
         return decision
 
     def count_round(self, int64_t round):
@@ -308,7 +308,7 @@ cdef class Core(Stage):
         if not (self.plain_dense_rows and self.takes_hit) or type(decision) is not self.decision_class:
             return NOT_FAST
         cdef DecisionBase own = <DecisionBase>decision
-        if (hit is not True and hit is not False) or own.label_set is not self.label_set or own.learner != self.id:
+        if (hit is not True and hit is not False) or own.vocabulary is not self.vocabulary or own.learner != self.id:
             return NOT_FAST
         if type(own.row) is not np.ndarray or own.round >= self.round or self.answered.has(own.round):
             return NOT_FAST
@@ -324,7 +324,7 @@ cdef class Core(Stage):
             decision: the decision.
             row: as compiled code reads it.
             eligible: label numbers that could be shown, increasing.
-            sets: an array of label numbers: LabelSets (decisions/decision.py), one after the other.
+            sets: an array of label numbers: DecisionSets (decisions/decision.py), one after the other.
             draw_log: what the rule wrote down.
             hit: the bit.
             label: the label's number, or -1.

@@ -238,7 +238,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if coverage is not None or (self.coverage is not None and set_size is None):
             rows, learner = self._rows(X), self.learner_
             sets = learner.predict_set(rows, set_size, coverage=coverage)
-            return [self.classes_[learner.label_set.numbers(labels, "X", "predict_set")] for labels in sets]
+            return [self.classes_[learner.vocabulary.encode(labels, "X", "predict_set")] for labels in sets]
         size = self._max_set_size() if set_size is None else set_size
         check_int("set_size", "predict_set", size, 1)
         order = np.argsort(-self._scores(X), axis=1, kind="stable")

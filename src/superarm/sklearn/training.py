@@ -116,7 +116,7 @@ class AnsweredSets(_Rows):
         """Update a learner with every answer, in this order."""
         order = list(order)
         given = [
-            Decision.given(self.rows.row(i), learner.label_set.decode(self.sets[i]), self.propensities[i])
+            Decision.given(self.rows.row(i), learner.vocabulary.decode(self.sets[i]), self.propensities[i])
             for i in order
         ]
         learner.update_many(given, [self.hits[i] for i in order])

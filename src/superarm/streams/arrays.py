@@ -11,7 +11,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.cells import to_python
 from superarm.data.columns import Columns
-from superarm.data.labels import Label, Labels, to_label
+from superarm.data.labels import Label, LabelVocabulary, to_label
 from superarm.data.rows import as_rows
 from superarm.data.tables import cell_list
 from superarm.errors import Description, InvalidInput
@@ -77,7 +77,7 @@ class Arrays:
             yield Chunk(self.rows, self.y, order)
 
 
-def _numbered(y: Any, labels: Sequence[Label] | None) -> tuple[Array, Labels]:
+def _numbered(y: Any, labels: Sequence[Label] | None) -> tuple[Array, LabelVocabulary]:
     """Return the label number of each row, and the labels behind the numbers."""
     cells = cell_list(y)
     label_of = _labels_by_cell(cells, np.shape(y))
@@ -87,12 +87,12 @@ def _numbered(y: Any, labels: Sequence[Label] | None) -> tuple[Array, Labels]:
             label_of = {cell: str(label) for cell, label in label_of.items()}
         labels = sorted(set(label_of.values()))
         if are_numbers and labels and labels[0] == 0 and labels[-1] < max(2 * len(labels), 2):
-            return np.array([label_of[cell] for cell in cells]), Labels(max(labels[-1] + 1, 2))
+            return np.array([label_of[cell] for cell in cells]), LabelVocabulary(max(labels[-1] + 1, 2))
     names = [to_python(name) for name in labels]
     if len(set(names)) != len(names) or len(names) < 2:
         raise InvalidInput.must("labels", "Arrays", "distinct and at least two", names)
-    named_labels = Labels(names, "Arrays")
-    number_of = {cell: named_labels.number(label) for cell, label in label_of.items()}
+    named_labels = LabelVocabulary(names, "Arrays")
+    number_of = {cell: named_labels.index(label) for cell, label in label_of.items()}
     if None in number_of.values() and are_numbers:  # y has numbers of labels
         number_of = {cell: label if 0 <= label < len(names) else None for cell, label in label_of.items()}
     unknown = next((label_of[cell] for cell, number in number_of.items() if number is None), None)

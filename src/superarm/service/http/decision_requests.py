@@ -117,7 +117,7 @@ def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int]
 
 def _check_eligible(eligible: list[str], learner: Learner, scores: dict[str, float] | None) -> None:
     for i, label in enumerate(eligible):
-        if learner.label_set.number(label) is None:
+        if learner.vocabulary.index(label) is None:
             raise InvalidRequest.must(f"eligible[{i}]", "decision", "a known label", label)
         if scores is not None and label not in scores:
             raise InvalidRequest.must("eligible", "decision", "labels that have a score", label)
