@@ -126,7 +126,7 @@ def test_learners_are_compared_on_the_same_rows():
     table = found.table()
     assert table["error_rate"][0] == pytest.approx(frame["error_rate"][:2].mean())
     lines = repr(found).splitlines()
-    assert lines[0] == "digits: 500 rounds, 2 seeds"
+    assert lines[0].startswith("digits: 500 rounds, 10 labels, 2 seed(s), mean ±")
     assert [line.split()[0] for line in lines[1:]] == [
         "learner",
         "perceptron",

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from superarm._extras import require_extra
 from superarm._html import sparkline, titled_table
+from superarm._intervals import student_margin
 from superarm._progress import Progress, progress_bar
-from superarm.errors import InvalidInput
+from superarm.errors import InvalidInput, MissingExtra
+from superarm.groups import GroupCoverage, pool_coverage
 from superarm.learners.registry import make, parameters, parse
-from superarm.simulation import Trace, simulate
+from superarm.simulation import NOT_WARM, RATES, Trace, simulate
 
 if TYPE_CHECKING:
     import polars
@@ -27,12 +32,15 @@ class Comparison:
     """Results of several learners on the same rows, in the same order.
 
     Attributes:
-        data: the name of the stream.
+        data, n_labels: the name of the stream, and how many labels it has.
+        n_rows: how many rows the stream has; 0 if it is endless.
         rounds: of each run.
         runs: for each learner a Trace for each seed.
     """
 
     data: str
+    n_labels: int
+    n_rows: int
     rounds: int
     runs: dict[str, tuple[Trace, ...]]
 
@@ -60,14 +68,70 @@ class Comparison:
 
         return summary(runs_frame(self.runs)).drop("gamma")
 
-    def cells(self) -> tuple[str, list[str], list[list[str]]]:
-        """Return a title, heads and rows of text."""
-        frame = self.table()
-        from superarm.report.tables import text_cells
+    def group_coverage(self, learner: str) -> dict[str, tuple[GroupCoverage, ...]]:
+        """Return the coverage ``by_label`` and ``by_group`` of a learner over all its runs, where runs have it."""
+        runs = self.runs[learner]
+        parts = {by: pool_coverage(getattr(run, by) for run in runs) for by in ("by_label", "by_group")}
+        return {by: coverages for by, coverages in parts.items() if coverages}
 
-        seeds = frame["runs"][0]
-        title = f"{self.data}: {self.rounds:,} rounds, {seeds} seed{'s' if seeds > 1 else ''}"
-        return title, *text_cells(frame.drop("data", "rounds", "runs"))
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return JSON-ready values for each learner: its runs, their means, and the coverage by label and group."""
+        results = []
+        for name, runs in self.runs.items():
+            rates = {
+                rate: [value for run in runs if (value := run.final_rates[rate]) is not None]
+                for rate in runs[0].final_rates
+            }
+            result = {
+                "learner": name,
+                "data": self.data,
+                "set_size": runs[0].set_size,
+                "scaling": runs[0].scaling,
+                "rounds": self.rounds,
+                "runs": [
+                    {"seed": run.seed, **run.final_rates, "rounds_per_second": run.rounds_per_second}
+                    for run in runs
+                ],
+                "mean": {rate: mean(values) if values else None for rate, values in rates.items()},
+            }
+            coverages = self.group_coverage(name).items()
+            results.append(result | {by: [asdict(part) for part in parts] for by, parts in coverages})
+        return results
+
+    def cells(self) -> tuple[str, list[str], list[list[str]]]:
+        """Return a title, heads and rows of text: the means of each learner, ± half of their 95 % intervals."""
+        runs_of = list(self.runs.values())
+        seeds, rounds = len(runs_of[0]), f"{self.rounds:,} rounds"
+        if 0 < self.n_rows < self.rounds:
+            rounds = f"{self.n_rows:,} rows, visited {self.rounds / self.n_rows:.1f} times in {rounds}"
+        title = f"{self.data}: {rounds}, {self.n_labels} labels, {seeds} seed(s)"
+        with_intervals = seeds > 1
+        if with_intervals:
+            try:
+                require_extra("logs", "scipy")
+                title += ", mean ± half of the 95 % interval"
+            except MissingExtra as error:
+                with_intervals = False
+                title += f", no intervals: {error}"
+
+        def cell(values: Sequence[float], digits: int = 4) -> str:
+            text = f"{mean(values):.{digits}f}"
+            if not with_intervals:
+                return text
+            return f"{text} ± {student_margin(stdev(values) / seeds**0.5, seeds - 1):.{digits}f}"
+
+        promised = any(run.promised is not None for runs in runs_of for run in runs)
+        head = ["learner", "m", "scaling", "error", "miss", "shown miss"]
+        rows = []
+        for name, runs in self.runs.items():
+            row = [name, str(runs[0].set_size), runs[0].scaling]
+            row += [cell([run.rates[rate] for run in runs]) for rate in RATES]
+            if promised and runs[0].is_warm:
+                row += [cell([run.coverage for run in runs]), cell([run.mean_size for run in runs], 2)]
+            elif promised:
+                row += [NOT_WARM, ""]
+            rows.append([*row, f"{mean(run.rounds_per_second for run in runs):,.0f}"])
+        return title, [*head, *(["coverage", "mean size"] if promised else []), "rounds/s"], rows
 
     def __repr__(self) -> str:
         title, head, rows = self.cells()
@@ -122,7 +186,7 @@ def compare(
     from superarm.streams import open_data, size_of
 
     source = open_data(stream) if isinstance(stream, str) else stream
-    numbers = range(seeds) if isinstance(seeds, int) else seeds
+    numbers = range(seeds) if isinstance(seeds, int | np.integer) else [int(seed) for seed in seeds]
     if not learners or not numbers:
         raise InvalidInput.must("learners and seeds", "compare", "at least one", (list(learners), seeds))
     common = {name: value for name, value in (("set_size", set_size), ("gamma", gamma)) if value is not None}
@@ -142,7 +206,7 @@ def compare(
                 for one, seed in zip(copies, numbers, strict=True)
             ]
             runs[name] = tuple(replace(trace, learner=name) for trace in traces)
-    return Comparison(source.name, rounds, runs)
+    return Comparison(source.name, source.n_labels, len(getattr(source, "y", ())), rounds, runs)
 
 
 def usable_options(spec: str, options: dict[str, Any]) -> dict[str, Any]:

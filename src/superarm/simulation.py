@@ -62,23 +62,20 @@ class Trace:
     by_label: tuple[GroupCoverage, ...] = ()
     by_group: tuple[GroupCoverage, ...] = ()
 
-    def _rate(self, column: int) -> float:
-        return float(self.counts[-1, column] / self.rounds[-1])
-
     @property
     def error_rate(self) -> float:
         """The share of rounds whose top label was wrong."""
-        return self._rate(0)
+        return self.rates["error_rate"]
 
     @property
     def miss_rate(self) -> float:
         """The share of rounds whose top set missed the label."""
-        return self._rate(1)
+        return self.rates["miss_rate"]
 
     @property
     def shown_miss_rate(self) -> float:
         """The share of rounds whose shown set missed the label."""
-        return self._rate(2)
+        return self.rates["shown_miss_rate"]
 
     @property
     def coverage(self) -> float:
@@ -105,7 +102,14 @@ class Trace:
 
     @property
     def rates(self) -> dict[str, float]:
-        return {name: self._rate(i) for i, name in enumerate(RATES)}
+        """The rates of errors, misses and shown misses over the whole run, by name."""
+        return dict(zip(RATES, (self.counts[-1] / self.rounds[-1]).tolist(), strict=True))
+
+    @property
+    def final_rates(self) -> dict[str, float | None]:
+        """The rates, and coverage and mean size after the warm-up; ``None`` if no round came after it."""
+        after = {name: getattr(self, name) if self.is_warm else None for name in PROMISE_COLUMNS}
+        return self.rates | after
 
     @property
     def rounds_per_second(self) -> float:
@@ -114,7 +118,6 @@ class Trace:
 
     def to_row(self) -> dict[str, Any]:
         """Return the run as one row of a table: what was run, its rates at the end, and what became of a promise."""
-        kept = {name: getattr(self, name) if self.is_warm else None for name in PROMISE_COLUMNS}
         return {
             "data": self.data,
             "learner": self.learner,
@@ -122,8 +125,7 @@ class Trace:
             "scaling": self.scaling,
             "seed": self.seed,
             "rounds": int(self.rounds[-1]),
-            **self.rates,
-            **({} if self.promised is None else kept),
+            **(self.rates if self.promised is None else self.final_rates),
             "seconds": self.seconds,
         }
 

@@ -514,7 +514,7 @@ def test_simulate_without_scipy_has_means_alone(monkeypatch: pytest.MonkeyPatch)
     def missing(extra: str, *needed: str) -> None:
         raise MissingExtra("no scipy")
 
-    monkeypatch.setattr("superarm._extras.require_extra", missing)
+    monkeypatch.setattr("superarm.comparison.require_extra", missing)
     printed = superarm(
         *("simulate", "--data", "digits", "--learner", "perceptron", "--rounds", "100", "--seeds", "2")
     )

@@ -287,7 +287,7 @@ def _print_evaluation(
             _print_result(result, answered, split)
     for result in evaluation.results:
         by_label = result.by_label if result.coverage or group else ()
-        print_group_coverage(_name(result), by_label, result.by_group, group)
+        print_group_coverage(_name(result), by_label=by_label, by_group=result.by_group, group=group)
 
 
 def _print_header(evaluation: Evaluation, source: Log) -> None:

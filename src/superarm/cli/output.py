@@ -44,7 +44,11 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 def print_group_coverage(
-    title: str, by_label: Sequence[GroupCoverage], by_group: Sequence[GroupCoverage], group: str | None
+    title: str,
+    *,
+    by_label: Sequence[GroupCoverage] = (),
+    by_group: Sequence[GroupCoverage] = (),
+    group: str | None,
 ) -> None:
     """Print the coverage by label and by group, where there is any, the least first."""
     from superarm.groups import worst_first

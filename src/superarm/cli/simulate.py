@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
-from statistics import mean, stdev
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,12 +18,10 @@ from superarm.cli.output import (
     print_note,
     print_table,
 )
-from superarm.errors import InvalidInput, MissingExtra
+from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from superarm.logs import Writer
-    from superarm.simulation import Trace
-    from superarm.streams import Stream
 
 
 def simulate(
@@ -98,7 +94,7 @@ def simulate(
     if len(specs) > 1:  # alone, a learner refuses what it cannot use
         _print_unused_options(specs, set_size, gamma)
     with _log_writer(log) as writer:
-        traces = compare(
+        comparison = compare(
             specs,
             stream,
             rounds,
@@ -108,23 +104,14 @@ def simulate(
             scaling=None if scaling == "own" else scaling,
             log=writer,
             progress=not as_json,
-        ).runs
-    if as_json:
-        results = [_as_json(spec, data, runs) for spec, runs in traces.items()]
-        print_json(results[0] if len(results) == 1 else {"results": results})
-    else:
-        title = (
-            f"{stream.name}: {_describe_rounds(stream, rounds)}, {stream.n_labels} labels, {seeds} seed(s)"
         )
-        _print_traces(title, traces, group, intervals=seeds > 1 and _can_give_intervals())
-
-
-def _describe_rounds(stream: Stream, rounds: int) -> str:
-    """Return how many rounds there are, and how often each row is visited if there are fewer rows."""
-    rows = getattr(stream, "y", ())  # a stream without them is endless
-    if not 0 < len(rows) < rounds:
-        return f"{rounds:,} rounds"
-    return f"{len(rows):,} rows, visited {rounds / len(rows):.1f} times in {rounds:,} rounds"
+    if as_json:
+        results = comparison.to_dicts()
+        print_json(results[0] if len(results) == 1 else {"results": results})
+        return
+    print_table(*comparison.cells())
+    for name in comparison.runs:
+        print_group_coverage(name, **comparison.group_coverage(name), group=group)
 
 
 def _print_unused_options(specs: list[str], set_size: int | None, gamma: float | None) -> None:
@@ -145,87 +132,3 @@ def _log_writer(path: Path | None) -> AbstractContextManager[Writer | None]:
     from superarm.logs import Writer
 
     return Writer(path)
-
-
-def _can_give_intervals() -> bool:
-    """Return whether Student's intervals can be computed; print what is missing if they cannot."""
-    from superarm._extras import require_extra
-
-    try:
-        require_extra("logs", "scipy")
-    except MissingExtra as error:
-        print_note(f"no intervals: {error}")
-        return False
-    return True
-
-
-def _print_traces(
-    title: str, traces: dict[str, tuple[Trace, ...]], group: str | None, *, intervals: bool
-) -> None:
-    """Print a row for each learner: means over its runs, with half of their 95 % intervals; then its coverages."""
-    from superarm._intervals import student_margin
-    from superarm.groups import pool_coverage
-    from superarm.simulation import NOT_WARM, RATES
-
-    rows = []
-    promised = any(run.promised is not None for runs in traces.values() for run in runs)
-    for spec, runs in traces.items():
-        cells = [spec, str(runs[0].set_size), runs[0].scaling]
-        for name in RATES:
-            values = [run.rates[name] for run in runs]
-            cell = f"{mean(values):.4f}"
-            if intervals:
-                margin = student_margin(stdev(values) / len(values) ** 0.5, len(values) - 1)
-                cell += f" ± {margin:.4f}"
-            cells.append(cell)
-        if promised and runs[0].is_warm:
-            cells += [
-                f"{mean(run.coverage for run in runs):.4f}",
-                f"{mean(run.mean_size for run in runs):.2f}",
-            ]
-        elif promised:
-            cells += [NOT_WARM, ""]
-        rows.append([*cells, f"{mean(run.rounds_per_second for run in runs):,.0f}"])
-    sizes = ["coverage", "mean size"] if promised else []
-    title += ", mean ± half of the 95 % interval" if intervals else ""
-    print_table(title, ["learner", "m", "scaling", "error", "miss", "shown miss", *sizes, "rounds/s"], rows)
-    for spec, runs in traces.items():
-        by_label, by_group = (
-            pool_coverage(getattr(run, part) for run in runs) for part in ("by_label", "by_group")
-        )
-        print_group_coverage(spec, by_label, by_group, group)
-
-
-def _as_json(spec: str, data: str, runs: tuple[Trace, ...]) -> dict[str, Any]:
-    """Return the runs of a learner as JSON."""
-    from superarm.groups import pool_coverage
-
-    rates = [run.rates | _coverage_and_size(run) for run in runs]
-    coverages = {
-        name: [asdict(part) for part in pool_coverage(getattr(run, name) for run in runs)]
-        for name in ("by_label", "by_group")
-    }
-    return {
-        "learner": spec,
-        "data": data,
-        "set_size": runs[0].set_size,
-        "scaling": runs[0].scaling,
-        "rounds": int(runs[0].rounds[-1]),
-        "runs": [
-            {"seed": run.seed, **run_rates, "rounds_per_second": run.rounds_per_second}
-            for run, run_rates in zip(runs, rates, strict=True)
-        ],
-        "mean": {name: _mean([run_rates[name] for run_rates in rates]) for name in rates[0]},
-        **{name: parts for name, parts in coverages.items() if parts},
-    }
-
-
-def _coverage_and_size(run: Trace) -> dict[str, Any]:
-    """Return coverage and mean size after the warm-up of a promise; without one, of all rounds."""
-    return {name: getattr(run, name) if run.is_warm else None for name in ("coverage", "mean_size")}
-
-
-def _mean(values: list[float | None]) -> float | None:
-    """Return the mean of the values that are not None, if there are any."""
-    numbers = [value for value in values if value is not None]
-    return mean(numbers) if numbers else None
