@@ -126,7 +126,6 @@ class Columns:
         reserved: Mapping[str, str] | None = None,
         only: Sequence[str] | None = None,
         kinds: ColumnKinds | None = None,
-        everything: bool = False,
     ) -> Columns:
         """Return columns that are inferred from the first 20,000 rows of a table.
 
@@ -137,7 +136,6 @@ class Columns:
             reserved: columns that are no features (the answer, what is only known afterwards), and what they are.
             only: the columns to take, whatever they hold.
             kinds: what some columns are, whatever they look like: by name a kind of `Column`, or ``"left out"``.
-            everything: take ids, constants and counters, too; but no column without a single value.
         """
         kinds = dict(kinds or {})
         for name, kind in kinds.items():
@@ -153,7 +151,7 @@ class Columns:
         excluded = {name: why for name, why in (reserved or {}).items() if name not in kinds}
         excluded |= {name: "as asked for" for name, kind in kinds.items() if kind == LEFT_OUT}
         chosen = None if only is None else dict.fromkeys([*only, *kinds])
-        features, left_out = select_features(profiles, excluded, chosen, everything=everything)
+        features, left_out = select_features(profiles, excluded, chosen)
         columns = [profile.to_column() for profile in features]
         distinct = [profile.n_distinct for profile in features if profile.kind == WORDS]
         n_words = sum(n for n in distinct if n <= MANY_WORDS)  # of columns with more, words are hashed

@@ -14,7 +14,7 @@ from functools import reduce
 from itertools import pairwise
 from numbers import Real
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -294,42 +294,25 @@ def column_profiles(cells: Mapping[str, Sequence[Cell]], kinds: ColumnKinds) -> 
     return profiles
 
 
-class FeatureSelection(NamedTuple):
-    """The columns of a table that can be features, and why the others are none."""
-
-    profiles: list[ColumnProfile]
-    left_out: dict[str, str]
-
-
 def select_features(
     profiles: Mapping[str, ColumnProfile],
     left_out: Mapping[str, str],
     wanted: Iterable[str] | None,
-    *,
-    everything: bool,
-) -> FeatureSelection:
-    """Choose the features among the columns of a table.
+) -> tuple[list[ColumnProfile], dict[str, str]]:
+    """Return the columns of a table that are taken as features, and why the others are left out.
 
     Args:
         profiles: of all columns, by name.
         left_out: columns that are no features in any case, and why.
         wanted: the only columns to take, whatever they hold; ``None`` leaves out ids, constants and counters.
-        everything: take these, too; but no column without a single value.
     """
     candidates = [profiles[name] for name in (profiles if wanted is None else wanted) if name not in left_out]
-    reasons = {
-        profile.name: profile.exclusion_reason(
-            wanted=wanted is not None or (everything and profile.n_filled > 0)
-        )
-        for profile in candidates
-    }
+    reasons = {profile.name: profile.exclusion_reason(wanted=wanted is not None) for profile in candidates}
     if all(reasons.values()):  # ids and constants alone are better than nothing
         reasons = {profile.name: profile.exclusion_reason(wanted=True) for profile in candidates}
     reasons = {**left_out, **reasons}
-    return FeatureSelection(
-        [profile for profile in candidates if not reasons[profile.name]],
-        {name: reasons[name] for name in profiles if reasons.get(name)},
-    )
+    features = [profile for profile in candidates if not reasons[profile.name]]
+    return features, {name: reasons[name] for name in profiles if reasons.get(name)}
 
 
 def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str]) -> list[str]:

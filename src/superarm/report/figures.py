@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from superarm.errors import InvalidInput
@@ -28,7 +27,6 @@ X_LABELS = {
     "gamma": "γ, the share of exploration",
     "set-size": "m, the number of labels shown",
 }
-MAX_POINTS = 110  # of a curve; more cannot be seen
 MAX_CURVES = 8  # in one chart; more cannot be told apart
 
 
@@ -144,8 +142,8 @@ def _chart(name: str, title: str, figure: Figure, frame: pl.DataFrame, learners:
     table = with_interval(frame, ["series", "x"], figure.y)
     x_log = "x" in figure.log or figure.kind == "gamma"
     y_log = "y" in figure.log or _needs_log_axis(table, figure.kind)
-    if figure.kind == "rounds":
-        table = _thin(table, x_log)
+    if figure.kind == "rounds" and x_log and float(table["x"].max()) >= 1000.0:  # type: ignore[arg-type]
+        table = table.filter(pl.col("x") >= 10)  # rates of fewer rounds are noise, and take a lot of room
     x = Axis(X_LABELS[figure.kind], log=x_log, whole=figure.kind == "set-size")
     y = Axis(RATE_LABELS[figure.y], log=y_log)
     styles = curve_styles(curves, learners)
@@ -179,19 +177,6 @@ def _needs_log_axis(table: pl.DataFrame, kind: str) -> bool:
     means = table.filter(pl.col("x") == pl.col("x").max())["mean"] if kind == "rounds" else table["mean"]
     least, most = float(means.min()), float(means.max())  # type: ignore[arg-type]
     return most < 0.1 if kind == "rounds" else least < most / 50.0
-
-
-def _thin(table: pl.DataFrame, logarithmic: bool) -> pl.DataFrame:
-    """Return fewer points of a curve, evenly spaced on its axis, with the last one."""
-    if logarithmic and float(table["x"].max()) >= 1000.0:  # type: ignore[arg-type]
-        table = table.filter(pl.col("x") >= 10)  # rates of fewer rounds are noise, and take a lot of room
-    rounds = np.array(sorted(set(table["x"].to_list())))
-    if len(rounds) <= MAX_POINTS:
-        return table
-    space = np.geomspace if logarithmic else np.linspace
-    wanted = space(rounds[0], rounds[-1], MAX_POINTS)
-    near = {int(rounds[np.argmin(np.abs(rounds - w))]) for w in wanted} | {int(rounds[-1])}
-    return table.filter(pl.col("x").is_in(sorted(near)))
 
 
 def _slug(name: str) -> str:
