@@ -3,6 +3,7 @@
 import json
 import pickle
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -237,3 +238,16 @@ def test_what_cannot_be_read_is_no_truncated_file(tmp_path, model, monkeypatch):
     monkeypatch.setattr(Path, "open", forbidden)
     with pytest.raises(ModelFileError, match="cannot be read: Permission denied"):
         sa.load(model)
+
+
+def test_two_threads_write_the_same_file(tmp_path):
+    path, content = tmp_path / "model.npz", b"x" * 4096
+
+    def write_often(_):
+        for _ in range(50):
+            _files.write_atomically(path, lambda file: file.write(content))
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(write_often, range(2)))
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]

@@ -87,6 +87,7 @@ def test_labels(y, labels, codes, names, count):
     [
         ({"y": [0, 1]}, "y of Arrays must be 6 labels, at least one, got 2"),
         ({"y": [[0, 1]] * 6}, "y of Arrays must be one label for each row"),
+        ({"y": [{0, 1}] * 6}, "y of Arrays must be one label for each row"),
         (
             {"y": list("aabbcc"), "labels": ["a", "b"]},
             "y of Arrays must be made of the given labels, got 'c'",

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from glob import escape
 from os import PathLike
 from pathlib import Path
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -41,7 +41,7 @@ def write_atomically(path: str | PathLike[str], write: Callable[[BinaryIO], obje
 @contextmanager
 def part_of(target: Path) -> Iterator[Path]:
     """Yield the path for a new file; after the block, which makes it durable, it gets its name or is deleted."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part = target.with_name(f".{target.name}.{os.getpid()}-{get_ident()}.part")
     files = [Path(f"{part}{ending}") for ending in ("", "-journal", *JOURNAL_SIDECARS)]
     discard(*files)
     try:
@@ -65,7 +65,7 @@ def _rename(part: Path, target: Path) -> None:
 
 def clear_parts(target: Path) -> None:
     """Delete what a crash has left of new files that had not got their name yet."""
-    is_part = re.compile(rf"\.{re.escape(target.name)}\.\d+\.part").match
+    is_part = re.compile(rf"\.{re.escape(target.name)}\.\d+-\d+\.part").match
     discard(*(file for file in target.parent.glob(f".{escape(target.name)}.*") if is_part(file.name)))
 
 

@@ -17,6 +17,7 @@ import pytest
 from lab_kit import run
 
 import superarm as sa
+from superarm.data.encoding import is_matrix
 from superarm.data.tables import open_table
 from superarm.errors import InvalidInput
 from superarm.logs import Log, LogColumns, Policy, evaluate, summarize, train
@@ -328,3 +329,34 @@ def test_empty_rows_at_the_end_of_a_csv_are_skipped_and_told(tmp_path: Path) -> 
         rows = list(table.rows())
     assert rows == [{"a": "1", "b": "2"}, {"a": None, "b": None}, {"a": "3", "b": "4"}]
     assert list(table.rows()) == rows  # told once
+
+
+def test_names_that_are_numbers_are_read_in_a_batch_as_one_by_one() -> None:
+    columns = sa.Columns([sa.Column("1", "numbers"), sa.Column("2", "numbers")])
+    row = {1: 2.0, 2: 3.0}
+    assert columns.row(row, "test").tolist() == columns.rows([row], "test").dense[0].tolist() == [2, 3, 0, 0]
+    assert columns.parse_row(row, "test") == {"1": 2.0, "2": 3.0}
+
+
+def test_an_arrow_table_of_numbers_is_a_matrix_as_a_frame_is() -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
+    tables = [frame, pl.from_pandas(frame), pl.from_pandas(frame).to_arrow(), frame.to_numpy()]
+    batches = [sa.SetLogit(n_labels=3, n_features=2, seed=0).decide_many(table) for table in tables]
+    assert all(batch.rows.dense.tobytes() == batches[0].rows.dense.tobytes() for batch in batches)
+    gaps = pl.DataFrame({"a": [1.0, None], "n": [1, None]})
+    columns = sa.Columns.infer(gaps)
+    assert columns.rows(gaps.to_arrow(), "t").dense.tobytes() == columns.rows(gaps, "t").dense.tobytes()
+
+
+def test_a_column_of_intervals_is_no_matrix() -> None:
+    frame = pd.DataFrame({"band": pd.cut(np.arange(30.0), 3), "size": np.arange(30) % 7})
+    frame["band"] = frame["band"].astype(pd.IntervalDtype(np.float64, "right"))
+    assert not is_matrix(frame)
+
+
+def test_vectors_may_be_named_by_a_text(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("size,label\n1,a\n2,b\n4,a\n", encoding="utf-8")
+    np.save(tmp_path / "v.npy", np.eye(3, 8))
+    stream = sa.streams.open_data(str(tmp_path / "t.csv"), label="label", vectors=str(tmp_path / "v.npy"))
+    assert stream.columns is not None
+    assert "vectors" in stream.columns.names

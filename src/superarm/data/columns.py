@@ -368,8 +368,8 @@ class Columns:
             x: names and values.
             owner: whose row it is, for messages.
         """
-        parsed = {name: column.parse(x.get(name), owner) for name, column in self.columns.items()}
-        return json_row(parsed)
+        cells = {str(name): value for name, value in x.items()}
+        return json_row({name: column.parse(cells.get(name), owner) for name, column in self.columns.items()})
 
 
 def _word_features(n_words: int) -> int:

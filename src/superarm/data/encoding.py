@@ -5,6 +5,7 @@ Numbers, dates and words go to the dense part (dense_part.py), texts are hashed 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -233,8 +234,7 @@ def _numbers(cells: Any) -> Array | None:
     """Return a series of numbers or booleans as float64, NaN where one is missing; ``None`` for any other series."""
     if not hasattr(cells, "dtype"):
         return None
-    kind = str(cells.dtype).lower().split("(")[0]
-    if not kind.startswith(("int", "uint", "float", "bool", "decimal")):
+    if not re.match(r"u?int\d|float|bool|decimal", str(cells.dtype).lower()):
         return None
     if hasattr(cells, "cast"):  # Polars
         return np.array(cells.cast(float).to_numpy(), np.float64)

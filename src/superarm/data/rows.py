@@ -63,7 +63,7 @@ class Row:
         self.dense = NO_VALUES if dense is None else _dense_row(dense, None, "Row")
         self.indices, self.values, self.width = NO_INDICES, NO_VALUES, width or 0
         if hasattr(sparse, "tocsr"):
-            self.indices, self.values, self.width = _scipy_row(sparse, None, "Row")
+            self.indices, self.values, self.width = _scipy_row(sparse, width, "Row")
         elif sparse is not None:
             if not (isinstance(sparse, Sequence) and len(sparse) == 2):
                 raise InvalidInput.must("sparse", "Row", "a pair (indices, values) or a SciPy row", sparse)

@@ -10,6 +10,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -38,7 +39,7 @@ TableRow = dict[str, Cell] | str  # a sentence in place of a row that cannot be 
 def open_table(
     source: str | PathLike[str] | Frame | list[Any],
     *,
-    vectors: Path | None = None,
+    vectors: str | PathLike[str] | None = None,
 ) -> Table:
     """Return a file, or a pandas, Polars or Arrow table, as a `Table`.
 
@@ -225,8 +226,8 @@ class WithVectors(Table):
         column: its name; the rows of a sparse matrix become x_indices and x_values.
     """
 
-    def __init__(self, table: Table, path: Path, column: str = "vectors") -> None:
-        self.table, self.path, self.name, self.column = table, path, table.name, column
+    def __init__(self, table: Table, path: str | PathLike[str], column: str = "vectors") -> None:
+        self.table, self.path, self.name, self.column = table, Path(path), table.name, column
         self.matrix = read_matrix(path)
         self.sparse = hasattr(self.matrix, "tocsr")
         if self.sparse and column != "x":
@@ -281,10 +282,10 @@ def named_row(x: Any) -> Any:
 
 
 def records(X: Any) -> Iterator[dict[str, Cell]]:
-    """Yield the rows of a table or of a list of dicts, as dicts; missing values of pandas are ``None``."""
+    """Yield the rows of a table or of a list of dicts, by name; missing values of pandas are ``None``."""
     if isinstance(X, list | tuple):
         for x in X:
-            yield x if isinstance(x, dict) else dict(x) if isinstance(x, Mapping) else x.to_dict()
+            yield {str(name): value for name, value in x.items()}  # of a dict or a Series
     elif hasattr(X, "to_pylist"):
         yield from X.to_pylist()
     elif hasattr(X, "iter_slices") or hasattr(X, "collect_batches"):
@@ -338,20 +339,26 @@ def columns_of(X: Any) -> tuple[dict[str, Any], int]:
             raise InvalidInput.must("columns", "the table", "of one length", lengths)
         return dict(X), next(iter(lengths.values()), 0)
     if hasattr(X, "to_pydict") and hasattr(X, "column_names"):
-        return X.to_pydict(), len(X)
+        # of Arrow: numbers as arrays, all else as Python's values
+        are_numbers = re.compile("u?int|float|double").match
+        columns = dict(zip(_names(X.column_names), X.columns, strict=True))
+        return {
+            name: cells.to_numpy() if are_numbers(str(cells.type)) else cells.to_pylist()
+            for name, cells in columns.items()
+        }, len(X)
     if is_frame(X):
         return dict(zip(_names(X.columns), (X[name] for name in X.columns), strict=True)), len(X)
     rows = list(records(X))
-    names = dict.fromkeys(str(name) for row in rows for name in row)
+    names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}, len(rows)
 
 
 # ---------------------------------------------------------------- matrices
 
 
-def read_matrix(path: Path) -> Any:
+def read_matrix(path: str | PathLike[str]) -> Any:
     """Return a matrix, dense (an .npy is left on disk) or sparse, from an .npy or an .npz."""
-    existing_file(path)
+    path = existing_file(Path(path))
     wanted = "a matrix: an .npy, or an .npz with X or X_data, X_indices, X_indptr, X_shape"
     try:
         if path.suffix.lower() == ".npy":

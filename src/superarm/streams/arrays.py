@@ -103,7 +103,7 @@ def _numbered(y: Any, labels: Sequence[Label] | None) -> tuple[Array, LabelVocab
 
 def _labels_by_cell(cells: list[Any], shape: tuple[int, ...]) -> dict[Any, Label]:
     """Return the label of each different cell of y; lists and missing labels are refused."""
-    if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells):
+    if any(isinstance(cell, list | tuple | set | dict | np.ndarray) for cell in cells):
         raise InvalidInput.must("y", "Arrays", "one label for each row", Description(f"shape {shape}"))
     label_of = {cell: to_label(cell) for cell in cells}
     missing = next((i for i, cell in enumerate(cells) if label_of[cell] is None), None)
