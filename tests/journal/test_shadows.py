@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from journal_kit import bits, decide_until_label_left_out, save_promise
-from service_kit import LABELS, rows
+from service_kit import LABELS, Clock, rows
 
 import superarm as sa
 from superarm.errors import InvalidInput
@@ -176,8 +176,6 @@ def test_a_learner_that_cannot_learn_from_sets_of_others_is_refused(drive, spec)
 
 @pytest.mark.parametrize("hit", [False, True])
 def test_a_late_answer_teaches_a_shadow_what_the_default_did_not(drive, hit):
-    from service_kit import Clock
-
     clock = Clock()
     session = drive(shadows=SPECS[:1], timeout=10.0, default_outcome=False, clock=clock)
     session.decide(DecisionRequest(rows(1)[0], "a"))
@@ -187,6 +185,37 @@ def test_a_late_answer_teaches_a_shadow_what_the_default_did_not(drive, hit):
     (shadow,) = session.projector.shadows.values()
     assert shadow.learnt == 1 + hit
     assert np.isfinite(shadow.learner.core.state()["weights.W"]).all()
+
+
+def test_a_shadow_learns_a_late_answer_where_the_default_was_not_learnt(drive):
+    """The default came while learning was frozen; the answer says the same, and is learnt by model and shadow."""
+    clock = Clock()
+    session = drive(shadows=SPECS[:1], timeout=10.0, default_outcome=False, clock=clock)
+    session.decide(DecisionRequest(rows(1)[0], "a"))
+    session.freeze()
+    clock.now += 20.0
+    session.expire()
+    session.unfreeze()
+    assert session.outcome(OutcomeRequest("a", hit=False)).outcome["learnt"]
+    (shadow,) = session.projector.shadows.values()
+    assert shadow.learnt == 1
+
+
+def test_a_new_shadow_has_the_labels_and_columns_of_a_stretch_that_was_erased(drive):
+    """What it must learn again from the first event on skips the stretch, and with it the changes there."""
+    session = drive(n_features=None)
+    words, vectors = {"a": 1.0}, {"a": 1.0, "embedding": [0.1, 0.2]}
+    session.decide(DecisionRequest(vectors, "first"))
+    session.outcome(OutcomeRequest("first", hit=True))
+    session.add_labels(["new"])
+    session.erase(["first"])
+    session.close()
+    session = drive(shadows=SPECS[:1])
+    for i, x in enumerate((words, vectors)):
+        session.decide(DecisionRequest(x, f"d{i}", eligible=("new", *LABELS[:2])))
+        session.outcome(OutcomeRequest(f"d{i}", label="new"))
+    (shadow,) = session.projector.shadows.values()
+    assert (shadow.learnt, shadow.stop_reason) == (2, "")
 
 
 @pytest.mark.parametrize("restart", [False, True])

@@ -126,8 +126,11 @@ class Projector:
             if max(seq, self.seq) <= info.seq and (until is None or info.seq <= until):
                 snapshot = self.store.snapshot(info.seq)
                 self.load(snapshot)
-                for name in self.shadows.keys() & snapshot.parts.keys():
-                    self.shadows[name] = Shadow.from_bytes(self.shadows[name].spec, snapshot.parts[name])
+                for name, shadow in self.shadows.items():
+                    if name in snapshot.parts:
+                        self.shadows[name] = Shadow.from_bytes(shadow.spec, snapshot.parts[name])
+                    else:  # it is new, and goes on without what it has missed
+                        shadow.follow(self.learner)
                 self.loaded_snapshots.append(info.seq)
                 return
         raise JournalDamaged(f"event {seq} was erased, and no snapshot after it is left", event=seq)
@@ -277,7 +280,7 @@ class Projector:
         if learner is not None:
             self.learner = learner
         for shadow in self.shadows.values():
-            shadow.add_labels(self.labels)
+            shadow.follow(self.learner)
 
     def _count_outcome(self, event: Event, record: DecisionRecord) -> None:
         """Count an outcome, in time or late, with what the model's top set would have earned."""
@@ -318,6 +321,7 @@ class Projector:
 
     def _show_to_shadows(self, event: Event, record: DecisionRecord) -> None:
         """Let shadows learn an outcome or a timeout."""
+        default_was_learnt = self._default_was_learnt(record)
         tops: dict[str, list[str] | None] = {}
         if event.kind == OUTCOME:
             tops = {name: shadow.take_top(record.decision.seq) for name, shadow in self.shadows.items()}
@@ -331,7 +335,7 @@ class Projector:
                 shadow.stop_reason = shadow.stop_reason or repr(error)
             return
         for name, shadow in self.shadows.items():
-            shadow.on_outcome(event, record, given, tops.get(name))
+            shadow.on_outcome(event, record, given, tops.get(name), default_was_learnt)
 
     def _load_shadows(self, specs: Sequence[str], snapshot: Snapshot) -> dict[str, Shadow]:
         new_shadows = make_shadows(specs, self.learner)

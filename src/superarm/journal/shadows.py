@@ -67,7 +67,12 @@ class Shadow:
             self.stop_reason = repr(error)
 
     def on_outcome(
-        self, event: Event, record: DecisionRecord, given: Decision, top: Sequence[str] | None
+        self,
+        event: Event,
+        record: DecisionRecord,
+        given: Decision,
+        top: Sequence[str] | None,
+        default_was_learnt: bool,
     ) -> None:
         """Estimate the hit rate with an outcome, then learn it; the default of a timeout is learnt only.
 
@@ -76,6 +81,7 @@ class Shadow:
             record: all about its decision.
             given: that decision, as a set that another learner chose.
             top: what `take_top` gave for an outcome; None if there is none.
+            default_was_learnt: whether the default of a timeout was learnt before.
         """
         hit, label, expired = event.body.hit, event.body.label, record.expired
         if self.stop_reason or hit is None:
@@ -87,8 +93,8 @@ class Shadow:
                 )
             if not self._can_learn_label(given, label):
                 label = None
-            default_was_same = expired is not None and expired.body.hit == hit  # and was learnt
-            if label is not None or not default_was_same:
+            says_the_same = default_was_learnt and expired is not None and expired.body.hit == hit
+            if label is not None or not says_the_same:
                 self._learn(given, hit, label)
         except Exception as error:  # nothing that a shadow does may disturb the service
             self._stop(error)
@@ -105,14 +111,18 @@ class Shadow:
             self.learner.update(given, label=label)
         self.learnt += 1
 
-    def add_labels(self, labels: Sequence[str]) -> None:
-        """Let the learner have all labels of the model."""
-        new = [label for label in labels if label not in (self.learner.labels or ())]
-        if new and not self.stop_reason:
-            try:
+    def follow(self, model: Learner) -> None:
+        """Let the learner have all labels of the model, and its columns where it has had no row yet."""
+        new = [label for label in model.labels or () if label not in (self.learner.labels or ())]
+        if self.stop_reason:
+            return
+        try:
+            if new:
                 self.learner.add_labels(new)
-            except SuperarmError as error:
-                self.stop_reason = str(error)
+            if model.columns is not None and self.learner.inputs.layout is None:
+                self.learner.use_columns(model.columns)
+        except SuperarmError as error:
+            self.stop_reason = str(error)
 
     def report(self) -> JsonObject:
         return self.estimate.report(self.spec, self.learnt, self.stop_reason)

@@ -389,7 +389,10 @@ class SqliteStore(JournalStore):
             yield f"the journal {lost}"
 
     def size(self) -> int:
-        return self.log_bytes() + self.path.stat().st_size
+        try:
+            return self.log_bytes() + self.path.stat().st_size
+        except OSError as error:  # it is somewhere else now
+            raise JournalUnavailable(f"journal {self.path} cannot be found: {error.strerror}") from error
 
     def log_bytes(self) -> int:
         return self._log_path.stat().st_size if self._log_path.exists() else 0

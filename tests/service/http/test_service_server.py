@@ -395,6 +395,16 @@ def test_tls_files_must_be_usable(certificate, tmp_path):
             Listener(**wrong).tls_context()
 
 
+def test_a_key_with_a_passphrase_asks_no_terminal(certificate, tmp_path, capfd):
+    cert, key = certificate
+    locked = tmp_path / "locked.pem"
+    command = ["openssl", "ec", "-in", key, "-out", locked, "-aes256", "-passout", "pass:secret"]
+    subprocess.run(command, check=True, capture_output=True)
+    with pytest.raises(InvalidInput, match="without a passphrase"):
+        Listener(tls_cert=cert, tls_key=locked).tls_context()
+    assert capfd.readouterr().err == ""  # without a terminal, OpenSSL asks on standard error
+
+
 def test_a_unix_socket(live, open_service, tmp_path):
     path = tmp_path / "superarm.sock"
     web = live(listener=Listener(unix_socket=path))

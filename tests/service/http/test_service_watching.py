@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from service_kit import both
+from service_kit import both, soon
 
 from superarm.service.http.access import Tokens
 
@@ -58,6 +58,20 @@ def test_ready_knows_a_hung_disk(live, open_service, monkeypatch):
     assert status == 503
     assert "waiting for the disk" in answer["error"]["message"]
     assert families(web)["superarm_ready"].samples[0].value == 0
+
+
+def test_metrics_are_there_while_the_journal_is_not(live, open_service):
+    session = open_service()
+    web = live(session)
+    for find_fault in (
+        lambda: session.store.path.rename(session.store.path.with_name("away")),
+        session.store.close,
+    ):
+        find_fault()
+        soon(lambda: web.get("/ready")[0] == 503)
+        found = families(web)
+        assert found["superarm_journal_up"].samples[0].value == 0
+        assert "superarm_journal_bytes" not in found
 
 
 @both

@@ -38,9 +38,10 @@ class Listener:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
             file_stamps(self.tls_files, self.owner)
-            context.load_cert_chain(self.tls_cert, self.tls_key)
+            # with a password: OpenSSL would ask the terminal for one, and all requests wait for the answer
+            context.load_cert_chain(self.tls_cert, self.tls_key, password="")
         except (OSError, ssl.SSLError) as error:
-            wanted = "PEM files of a certificate and its key"
+            wanted = "PEM files of a certificate and its key, without a passphrase"
             raise InvalidInput.must("--tls-cert", self.owner, wanted, error) from error
         return context
 

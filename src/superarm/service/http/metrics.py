@@ -153,13 +153,12 @@ def _connection_metrics(tracker: ConnectionTracker) -> Iterator[Metric]:
 
 
 def service_metrics(service: Service) -> list[Metric]:
-    """Return all metrics of a service."""
+    """Return the metrics of a service that are there whether its journal can be read or not."""
     projector = service.model.projector
     return [
         *_model_metrics(projector.totals, projector.reports()),
         *_promise_metrics(projector.learner),
         *_journal_metrics(service),
-        *_storage_metrics(service),
         *_queue_metrics(service),
     ]
 
@@ -212,18 +211,11 @@ def _promise_metrics(learner: Learner) -> Iterator[Metric]:
 
 
 def _journal_metrics(service: Service) -> Iterator[Metric]:
-    """Yield the metrics that every journal has."""
-    model, oldest = service.model, oldest_pending_seconds(service) or 0.0
-    yield gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest)
+    """Yield what the process itself knows of its journal."""
+    model = service.model
     yield gauge("journal_events", "Events written since the journal was made.", model.projector.seq)
-    yield gauge("journal_bytes", "The journal on disk.", service.store.size())
     yield gauge("journal_up", "Whether the journal can be written.", service.outage is None)
     yield gauge("ready", "Whether requests that write should be sent here.", service.ready)
-    yield gauge(
-        "snapshot_lag_events",
-        "Events since the newest snapshot.",
-        model.projector.seq - model.store.newest_snapshot(),
-    )
     yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)
     yield gauge("restart_replayed_events", "Events projected by it.", model.replayed)
     yield gauge("batch_age_seconds", "The age of the batch under way.", service.batch_seconds)
@@ -233,16 +225,21 @@ def _journal_metrics(service: Service) -> Iterator[Metric]:
         model.erasure_problem is not None,
     )
     yield counter("upkeep_failures", "Failed expiry, snapshots, erasing.", service.upkeep.failures)
+    yield gauge("broken_snapshots", "Snapshots that could not be read.", len(model.broken_snapshots))
 
 
-def _storage_metrics(service: Service) -> Iterator[Metric]:
-    """Yield the metrics of snapshots, and those that only SQLite or only PostgreSQL has."""
-    yield gauge("broken_snapshots", "Snapshots that could not be read.", len(service.model.broken_snapshots))
-    processes = service.store.processes()
-    if processes is None:
-        yield gauge("wal_bytes", "The write-ahead log.", service.store.log_bytes())
-    else:
-        yield gauge("processes", "Processes that serve on this journal.", len(processes))
+def storage_metrics(service: Service) -> list[Metric]:
+    """Return the metrics that are read from the journal; some only SQLite or only PostgreSQL has."""
+    store, oldest = service.store, oldest_pending_seconds(service) or 0.0
+    lag, processes = service.model.projector.seq - store.newest_snapshot(), store.processes()
+    return [
+        gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest),
+        gauge("journal_bytes", "The journal on disk.", store.size()),
+        gauge("snapshot_lag_events", "Events since the newest snapshot.", lag),
+        gauge("wal_bytes", "The write-ahead log.", store.log_bytes())
+        if processes is None
+        else gauge("processes", "Processes that serve on this journal.", len(processes)),
+    ]
 
 
 def _queue_metrics(service: Service) -> Iterator[Metric]:

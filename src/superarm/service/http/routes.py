@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,7 @@ import msgspec
 from superarm._types import JsonObject
 from superarm.errors import SuperarmError
 from superarm.journal.changes import AnyOperatorRequest
-from superarm.journal.errors import JournalUnavailable
+from superarm.journal.errors import JournalError, JournalUnavailable
 from superarm.learners import Learner
 from superarm.service import Service
 from superarm.service.errors import HttpError, UnknownDecision, error_body, status_of
@@ -24,7 +25,7 @@ from superarm.service.http import views
 from superarm.service.http.access import ANY_ROLE, DECIDE, OPEN, OPERATE, READ, Tokens
 from superarm.service.http.decision_requests import to_decision_request
 from superarm.service.http.decoding import decode_body
-from superarm.service.http.metrics import RequestMetrics, service_metrics
+from superarm.service.http.metrics import RequestMetrics, service_metrics, storage_metrics
 from superarm.service.http.openapi import documentation_page, openapi_document
 from superarm.service.http.pages import favicon, load_page
 from superarm.service.http.request import Response
@@ -289,8 +290,10 @@ def ready(context: Context) -> Status:
 @route("GET", "/metrics", READ, response_type="text/plain")
 async def metrics(context: Context) -> Response:
     """Numbers for Prometheus."""
-    text = context.metrics.text(await context.service.read(service_metrics))
-    return Response(200, text, METRICS_TYPE)
+    measured = service_metrics(context.service)
+    with suppress(JournalError):  # what cannot be read now has no sample
+        measured += await context.service.read(storage_metrics)
+    return Response(200, context.metrics.text(measured), METRICS_TYPE)
 
 
 def token_file_metrics(context: Context) -> Response:

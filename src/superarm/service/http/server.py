@@ -124,7 +124,7 @@ class Server(uvicorn.Server):
     def _load_certificate(self, certificate: Path, key: Path) -> None:
         self.listener.tls_context()  # a certificate without its key must not get into the context in use
         assert self.tls is not None
-        self.tls.load_cert_chain(certificate, key)
+        self.tls.load_cert_chain(certificate, key, password="")
 
     async def _tick(self) -> None:
         """Close late connections, read a changed certificate, and tell systemd's watchdog that the event loop runs."""
