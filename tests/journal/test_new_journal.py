@@ -135,11 +135,11 @@ def test_labels_may_be_an_array(drive):
 
 
 @pytest.mark.parametrize(
-    ("name", "other"), [("model", ".model.npz.77.part"), ("a[0-9].db", ".a1.db.77.part")]
+    ("name", "other"), [("model", ".model.npz.77-1.part"), ("a[0-9].db", ".a1.db.77-1.part")]
 )
 def test_parts_of_other_files_are_left_alone(drive, tmp_path, name, other):
     (tmp_path / other).write_text("of another process")
-    own = tmp_path / f".{name}.77.part-wal"
+    own = tmp_path / f".{name}.77-1.part-wal"
     own.write_text("left by a crash")
     drive(name)
     assert (tmp_path / other).exists()

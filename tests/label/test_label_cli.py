@@ -422,7 +422,7 @@ def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path
 
 def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path, run_here: Run) -> None:
     journal = tmp_path / "y[1]l.db"  # no pattern of names
-    leftover = tmp_path / ".y[1]l.db.4711.part"
+    leftover = tmp_path / ".y[1]l.db.4711-1.part"
     leftover.write_text("what a crash has left, with zoe in it")
     with sa.Labelling(tickets, labels=["login", "billing", "ads"], target=1.0, journal=journal) as job:
         for i in range(12):
