@@ -10,6 +10,7 @@ import numpy as np
 
 from superarm._extras import require_extra
 from superarm._types import Array
+from superarm.errors import InvalidInput
 
 MEDIA_TYPES = {
     ".png": "image/png",
@@ -46,7 +47,10 @@ def pixel_features(file: str | Path) -> Array | None:
 def load_picture(picture: Path | Array) -> Picture:
     """Return a picture: a file, or a matrix of ink on white, which becomes a PNG."""
     if isinstance(picture, Path):
-        return Picture(picture.read_bytes(), MEDIA_TYPES[picture.suffix.lower()])
+        try:
+            return Picture(picture.read_bytes(), MEDIA_TYPES[picture.suffix.lower()])
+        except OSError as error:
+            raise InvalidInput(f"picture {picture} cannot be read: {error.strerror}") from error
     from PIL import Image
 
     png = BytesIO()

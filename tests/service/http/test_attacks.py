@@ -159,6 +159,8 @@ def test_framing_errors_say_what_is_wrong_and_are_no_bugs(served):
         assert error["message"].startswith("request must be valid HTTP/1.1: "), error
     _, error = said(post + host + token + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n12345")
     assert error["message"] == "request must be valid HTTP/1.1: Duplicate Content-Length"
+    _, error = said(b"CONNECT elsewhere:80 HTTP/1.1\r\nHost: elsewhere:80\r\n\r\n")
+    assert error["message"] == "request must be valid HTTP/1.1: invalid url b'elsewhere:80'"
     status, error = said(post + host + token + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n")
     assert (status, error["field"]) == (415, "transfer-encoding")
     assert "got 'gzip, chunked'" in error["message"]
@@ -168,7 +170,7 @@ def test_framing_errors_say_what_is_wrong_and_are_no_bugs(served):
         assert (status, error["field"]) == (400, "host")
     status, error = said(look + host + b"Content-Length: 5\r\n\r\n12345")
     assert (status, error["field"]) == (400, "body")
-    status, error = said(post + host + token + b"Content-Length: 5\r\n\r\nhello")
+    status, error = said(post + host + token + b"Content-Length: 5 \t\r\n\r\nhello")
     assert (status, error["field"]) == (400, "body")
 
 

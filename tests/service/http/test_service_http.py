@@ -200,6 +200,8 @@ BAD = [
     (b'{"features": [1, 2, 3, 4, Infinity]}', 422, "features[4]"),
     (b'{"features": [1, 2, 1e999, 4, 5]}', 422, "features[2]"),
     (b'{"features": {"a": -Infinity}}', 422, "features.a"),
+    (rb'{"features": {"text": "half an emoji: \ud83d"}}', 422, "features.text"),
+    (rb'{"features": [1, 2, 3, 4, 5], "context": {"\ud83d": NaN}}', 422, "context"),
     ({"features": [1, 2, 1e39, 4, 5]}, 422, "features[2]"),
     ({"features": [3e38] * 5}, None, None),  # finite, but may make scores that are not
     ({"features": [1, 2, 3]}, 422, "features"),

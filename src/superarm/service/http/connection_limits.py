@@ -190,7 +190,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.deadline = monotonic() + self.limits.head_seconds
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        super().on_header(name, value)
+        super().on_header(name, value.rstrip(b" \t"))  # llhttp strips the left side only
         if len(self.headers) > MAX_HEADERS:  # trailers included
             self.stop_parser(431)
 
@@ -250,7 +250,9 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Called by uvicorn when the parser fails, while it handles the error."""
-        self.refuse(self.refusal_status, str(sys.exception()) if self.refusal_status == 400 else "")
+        error = sys.exception()
+        reason = getattr(error, "__context__", None) or error  # httptools says only that a callback failed
+        self.refuse(self.refusal_status, str(reason) if self.refusal_status == 400 else "")
 
     def refuse(self, status: int, reason: str = "") -> None:
         """Send a refusal, after which nothing more is read; earlier requests are answered first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -16,6 +17,8 @@ from superarm.service.messages import DecisionRequestBody, Id
 
 T = TypeVar("T")
 
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+
 
 def decode_body(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
     """Return the message in a body."""
@@ -24,7 +27,7 @@ def decode_body(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> 
     except msgspec.ValidationError as error:
         raise _invalid_request(error, body) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        _check_finite(bytes(body))
+        _check_values(bytes(body))
         raise HttpError.must("body", "request", "JSON", error, status=400) from None
     except RecursionError:
         raise HttpError.must(
@@ -95,8 +98,8 @@ def _first_invalid_key(field: str, values: Any) -> str | None:
     return None
 
 
-def _check_finite(body: bytes) -> None:
-    """Refuse NaN and Infinity by the name of their field: they are not JSON, but many clients send them."""
+def _check_values(body: bytes) -> None:
+    """Refuse by the name of their field what is not JSON, but many clients send: NaN, Infinity, cut emoji."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
@@ -106,6 +109,10 @@ def _check_finite(body: bytes) -> None:
         path, value = stack.pop()
         if isinstance(value, float) and not isfinite(value):
             raise InvalidRequest.must(path.lstrip("."), "request", "finite", value)
+        for text in value if isinstance(value, dict) else [value]:
+            if isinstance(text, str) and HALF_CHARACTER.search(text):
+                wanted = "of whole characters, without half of a surrogate pair"
+                raise InvalidRequest.must(path.lstrip(".") or "body", "request", wanted, text)
         if isinstance(value, dict):
             stack += [(f"{path}.{key}", part) for key, part in value.items()]
         elif isinstance(value, list):
