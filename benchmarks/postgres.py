@@ -126,9 +126,9 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     began = time.perf_counter()
     for start in range(0, pairs, 250):
         asked = [DecisionRequest(rows[(start + i) % 1000]) for i in range(250)]
-        made = service.commit([Call(service.handler.decide, one) for one in asked])
+        made = service.commit([Call(one) for one in asked])
         told = [OutcomeRequest(done.result["id"], hit=i % 2 == 0) for i, done in enumerate(made)]
-        service.commit([Call(service.handler.outcome, one) for one in told])
+        service.commit([Call(one) for one in told])
     written = time.perf_counter() - began
     service.store.close()  # without a snapshot
     store = PostgresStore(url)
@@ -176,12 +176,9 @@ def batches(database: Any, features: int = 64, sizes: tuple[int, ...] = (4, 8, 1
         for _ in range(5):
             spent = [0.0] * 3
             for batch in range(100):
-                calls = [
-                    Call(serves.handler.decide, DecisionRequest(rows[(batch * size + i) % 1000]))
-                    for i in range(size)
-                ]
+                calls = [Call(DecisionRequest(rows[(batch * size + i) % 1000])) for i in range(size)]
                 outcomes = (OutcomeRequest(id_, hit=i % 2 == 0) for i, id_ in enumerate(ids))
-                calls += [Call(serves.handler.outcome, outcome) for outcome in outcomes]
+                calls += [Call(outcome) for outcome in outcomes]
                 times = [time.thread_time()]
                 done = serves.commit(calls)
                 times.append(time.thread_time())

@@ -130,9 +130,9 @@ def from_service(rows: list[dict[str, Any]], folder: Path, columns: Any = None) 
     journal = folder / f"{'open' if columns is None else 'declared'}.db"
     service = Service.open(journal, labels=TEAMS, set_size=3, columns=columns)
     for row in rows:
-        shown = service.call(service.handler.decide, DecisionRequest(features(row)))
+        shown = service.call(DecisionRequest(features(row)))
         outcome = OutcomeRequest(shown["id"], row["team"] in shown["labels"])
-        service.call(service.handler.outcome, outcome)
+        service.call(outcome)
     learner = service.model.projector.learner
     service.close()
     return learner

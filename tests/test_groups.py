@@ -225,9 +225,9 @@ def served(path: Any, named: bool, **options: Any) -> Service:
     for i, row in enumerate(frame(100, 2).to_dicts()):
         kind = row.pop("kind")
         context = None if i % 2 else {"site": row.pop("site")}
-        shown = service.call(service.handler.decide, DecisionRequest(row, f"d{i}", context=context))
+        shown = service.call(DecisionRequest(row, f"d{i}", context=context))
         told = {"label": kind} if named else {"hit": kind in shown["labels"]}
-        service.call(service.handler.outcome, OutcomeRequest(f"d{i}", **told))
+        service.call(OutcomeRequest(f"d{i}", **told))
     return service
 
 

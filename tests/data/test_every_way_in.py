@@ -176,18 +176,18 @@ def test_the_service(open_service: Callable[[], Service], table: Path, expected:
     try:
         for row in rows:
             x = {name: row[name] for name in FEATURES}
-            shown = service.call(service.handler.decide, DecisionRequest(x))
+            shown = service.call(DecisionRequest(x))
             assert "warnings" not in shown
             hit = row["team"] in shown["labels"]
-            service.call(service.handler.outcome, OutcomeRequest(shown["id"], hit))
+            service.call(OutcomeRequest(shown["id"], hit))
         assert state(service.model.projector.learner) == expected
-        strange = service.call(service.handler.decide, DecisionRequest({"age": "old", "size": 3}))
+        strange = service.call(DecisionRequest({"age": "old", "size": 3}))
         assert strange["warnings"] == [
             "column 'age' holds numbers, got 'old': the number counts as missing, and this as a word",
             "column 'size' is new: it is left out",
             *(f"column {name!r} is missing" for name in FEATURES if name != "age"),
         ]
-        assert service.handler.n_warned == 1
+        assert service.column_warnings.n_decisions == 1
     finally:
         service.close()
 

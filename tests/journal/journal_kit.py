@@ -89,18 +89,18 @@ class Driver:
     def open(cls, *arguments: Any, **options: Any) -> Driver:
         return cls(Service.open(*arguments, **options))
 
-    def call(self, method: Any, argument: Any = None) -> Any:
-        return self.service.call(method, argument)
+    def call(self, request: Any) -> Any:
+        return self.service.call(request)
 
-    def together(self, method: Any, arguments: Any) -> list[Any]:
+    def together(self, requests: Any) -> list[Any]:
         """The results of calls in one turn, with one commit."""
-        return [done.result for done in self.service.commit([Call(method, one) for one in arguments])]
+        return [done.result for done in self.service.commit([Call(one) for one in requests])]
 
     def decide(self, request: DecisionRequest) -> StoredDecision:
-        return StoredDecision(self, self.call(self.service.handler.decide, request)["id"])
+        return StoredDecision(self, self.call(request)["id"])
 
     def outcome(self, request: OutcomeRequest) -> StoredDecision:
-        return StoredDecision(self, self.call(self.service.handler.outcome, request)["id"])
+        return StoredDecision(self, self.call(request)["id"])
 
     def expire(self) -> int:
         before = self.stats.timeouts
@@ -109,13 +109,13 @@ class Driver:
         return int(self.stats.timeouts - before)
 
     def snapshot(self) -> None:
-        self.call(lambda _: self.service.model.snapshot())
+        self.call(lambda: self.service.model.snapshot())
 
     def find(self, id_: str) -> StoredDecision | None:
         return StoredDecision(self, id_) if self.store.events_by_id([id_]) else None
 
     def change(self, change: Any) -> None:
-        seq = self.call(self.service.handler.change, change)
+        seq = self.call(change)
         refused = self.projector.totals.refusals.get(seq)
         assert refused is None, refused
 
@@ -138,7 +138,7 @@ class Driver:
         self.change(Rollback(to=to))
 
     def erase(self, ids: Any = None, before: float | None = None) -> int:
-        seq = self.call(self.service.handler.change, Erase(ids=ids, before=before))
+        seq = self.call(Erase(ids=ids, before=before))
         return self.service.model.n_erased(seq)
 
     def recover(self) -> None:

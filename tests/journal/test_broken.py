@@ -162,11 +162,11 @@ def test_a_missing_event_is_told_and_nobody_hangs(drive):
         told = await asyncio.wait_for(service.outcome(OutcomeRequest("c", hit=True)), 5)
         assert told["outcome"]["learnt"]
 
-        def stop(_):
+        def stop():
             raise StopIteration
 
         with pytest.raises(RuntimeError):  # what a Future cannot hold
-            await asyncio.wait_for(service.submit(stop, None), 5)
+            await asyncio.wait_for(service.submit(stop), 5)
         await asyncio.wait_for(service.decide(DecisionRequest(rows(1)[0])), 5)
         await service.stop()
 
@@ -201,7 +201,7 @@ def test_expiry_reads_what_is_due_and_no_more(drive):
     clock.now += 5.0
     service = session.service
     for _ in range(20):
-        service.commit([Call(service.handler.decide, DecisionRequest(rows(1)[0]))] * 250)
+        service.commit([Call(DecisionRequest(rows(1)[0]))] * 250)
     clock.now += 6.0
     steps = []
     session.store._reader.set_progress_handler(lambda: steps.append(1), 100)
@@ -405,7 +405,7 @@ def test_one_duty_of_upkeep_that_fails_starves_no_other(drive, monkeypatch):
     session.decide(DecisionRequest(rows(1)[0]))
     service = session.service
 
-    def upkeep():
+    def timeouts():
         raise ValueError("no")
 
     async def main():
@@ -415,7 +415,7 @@ def test_one_duty_of_upkeep_that_fails_starves_no_other(drive, monkeypatch):
         assert any("upkeep fails: events: no" in told for told in service.problems())
         await service.stop()
 
-    monkeypatch.setattr(service.model, "upkeep", upkeep)
+    monkeypatch.setattr(service.upkeep, "timeouts", timeouts)
     asyncio.run(asyncio.wait_for(main(), 20))
 
 

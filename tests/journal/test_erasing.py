@@ -33,14 +33,12 @@ WORD = "a-name-that-nobody-may-keep"
 
 
 def fill(session, n, seed=0, answered=True):
-    X, handler = rows(n, seed), session.service.handler
+    X = rows(n, seed)
     for start in range(0, n, 20):
         turn = range(start, min(start + 20, n))
-        session.together(
-            handler.decide, [DecisionRequest(X[i], f"{seed}.{i}", context={"n": i}) for i in turn]
-        )
+        session.together([DecisionRequest(X[i], f"{seed}.{i}", context={"n": i}) for i in turn])
         if answered:
-            session.together(handler.outcome, [OutcomeRequest(f"{seed}.{i}", hit=i % 2 == 0) for i in turn])
+            session.together([OutcomeRequest(f"{seed}.{i}", hit=i % 2 == 0) for i in turn])
 
 
 def compact(session):

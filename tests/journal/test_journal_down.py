@@ -38,23 +38,23 @@ def full(drive, monkeypatch):
 
 @pytest.mark.parametrize("retry", [False, True], ids=["down", "tried again in vain"])
 def test_repeated_requests_are_answered_while_the_journal_is_down(full, retry):
-    service, handler = full.service, full.service.handler
+    service = full.service
     if retry:
         with pytest.raises(JournalFull):
             full.recover()
     model = full.model_file()
     calls = [
-        Call(handler.decide, DecisionRequest(X, "a", context={"n": 1})),
-        Call(handler.outcome, OutcomeRequest("a", hit=True)),
-        Call(handler.decide, DecisionRequest(X, "c")),
-        Call(handler.decide, DecisionRequest(X, "c")),
-        Call(handler.outcome, OutcomeRequest("b", hit=True)),
-        Call(handler.outcome, OutcomeRequest("c", hit=True)),
-        Call(handler.decide, DecisionRequest(Y, "a")),
-        Call(handler.outcome, OutcomeRequest("b", label="nobody knows it")),
-        Call(handler.change, Freeze()),
-        Call(handler.change, Erase(ids=["a"])),
-        Call(handler.change, Unfreeze()),
+        Call(DecisionRequest(X, "a", context={"n": 1})),
+        Call(OutcomeRequest("a", hit=True)),
+        Call(DecisionRequest(X, "c")),
+        Call(DecisionRequest(X, "c")),
+        Call(OutcomeRequest("b", hit=True)),
+        Call(OutcomeRequest("c", hit=True)),
+        Call(DecisionRequest(Y, "a")),
+        Call(OutcomeRequest("b", label="nobody knows it")),
+        Call(Freeze()),
+        Call(Erase(ids=["a"])),
+        Call(Unfreeze()),
     ]
     done = service.commit(calls)
     again, outcome, change = [one.result for one in done if one.error is None]
@@ -86,7 +86,7 @@ def test_the_model_file_is_given_and_upkeep_waits_while_the_journal_is_down(full
 
 
 def test_a_journal_that_is_up_again_goes_on_after_what_was_answered(full, monkeypatch):
-    full.service.call(full.service.handler.decide, DecisionRequest(X, "a", context={"n": 1}))
+    full.service.call(DecisionRequest(X, "a", context={"n": 1}))
     monkeypatch.undo()
     full.recover()
     full.decide(DecisionRequest(X, "c"))
@@ -98,7 +98,7 @@ def test_a_journal_that_is_up_again_goes_on_after_what_was_answered(full, monkey
 def test_a_model_that_was_left_in_the_midst_of_events_answers_nothing(full):
     full.projector.is_intact = False
     with pytest.raises(JournalFull):
-        full.service.call(full.service.handler.decide, DecisionRequest(X, "a", context={"n": 1}))
+        full.service.call(DecisionRequest(X, "a", context={"n": 1}))
 
 
 def test_a_database_that_is_gone_is_not_asked_again_for_each_batch(full, monkeypatch):
@@ -116,5 +116,5 @@ def test_a_database_that_is_gone_is_not_asked_again_for_each_batch(full, monkeyp
     service._retry_at = 0.0
     for _ in range(5):
         with pytest.raises(JournalUnavailable, match="does not answer"):
-            service.call(service.handler.decide, DecisionRequest(X, "a", context={"n": 1}))
+            service.call(DecisionRequest(X, "a", context={"n": 1}))
     assert len(asked) == 1

@@ -132,6 +132,6 @@ def test_new_columns_without_end_take_no_memory(drive):
     session = drive(n_features=None, columns=columns)
     for i in range(30):
         session.decide(DecisionRequest({"age": 1, "city": "Rome"} | {f"{i}.{n}": n for n in range(10)}))
-    warnings = session.service.handler.warnings_by_column
+    warnings = session.service.column_warnings.by_column
     assert (len(warnings), warnings["0.0"]) == (100, "column '0.0' is new: it is left out")
-    assert session.service.handler.n_warned == 30
+    assert session.service.column_warnings.n_decisions == 30

@@ -42,7 +42,7 @@ def shared(database):
 
 def caught_up(driver):
     """The projector of a process, after a turn without requests."""
-    driver.call(lambda _: None)
+    driver.call(lambda: None)
     assert driver.service.model.projector.seq == driver.store.head().seq
     return driver.projector
 
@@ -145,7 +145,7 @@ def test_an_erasure_that_its_process_did_not_live_to_make_is_made_by_another(sha
     one, two = shared(), shared()
     one.decide(DecisionRequest(rows(1)[0], "a"))
     monkeypatch.setattr(ServedModel, "apply", lambda self, events: None)  # it is killed after the commit
-    seq = one.call(one.service.handler.change, Erase(ids=["a"]))
+    seq = one.call(Erase(ids=["a"]))
     monkeypatch.undo()
     assert not one.find("a").erased
     caught_up(two)
@@ -168,9 +168,9 @@ def test_a_timeout_that_comes_late_or_twice_is_one(shared):
     for id_ in ("a", "b"):
         one.decide(DecisionRequest(rows(1)[0], id_))
     soon(one.store.begin_upkeep)
-    due = soon(lambda: len(events := one.service.model._timeouts()) == 2 and events)
+    due = soon(lambda: len(events := one.service.upkeep.timeouts()) == 2 and events)
     two.outcome(OutcomeRequest("b", hit=True))
-    two.call(lambda _: two.store.append(two.service.model._timeouts()) and None)
+    two.call(lambda: two.store.append(two.service.upkeep.timeouts()) and None)
     assert [event.id for event in one.store.append(due)] == ["a"]  # it has been closed
     stats = caught_up(one).totals.stats
     assert (stats.timeouts, stats.outcomes, stats.learnt) == (1, 1, 2)
@@ -183,13 +183,13 @@ def test_changes_and_erasing_are_made_by_any_process(shared):
     for i, x in enumerate(rows(30)):
         one.decide(DecisionRequest(x, f"d{i}"))
         one.outcome(OutcomeRequest(f"d{i}", hit=True))
-    one.call(one.service.handler.change, AddLabels(labels=["new"]))
-    seq = one.call(one.service.handler.change, Erase(ids=["d3"]))
+    one.call(AddLabels(labels=["new"]))
+    seq = one.call(Erase(ids=["d3"]))
     assert "new" in caught_up(one).learner.labels
     assert one.service.model.n_erased(seq) == 1
     assert one.find("d3").erased
     with pytest.raises(InvalidInput):
-        two.call(two.service.handler.change, AddLabels(labels=["label-1"]))
+        two.call(AddLabels(labels=["label-1"]))
     found = verify(one.url)
     assert found.ok, found.problems
     assert found.erased == 1
@@ -199,10 +199,10 @@ def test_an_erased_decision_is_forgotten_by_every_process(shared):
     one, other = shared(), shared()
     for i, x in enumerate(rows(22)):
         one.decide(DecisionRequest(x, f"d{i}"))
-        one.call(one.service.handler.change, Erase(ids=[f"d{i}"]))
+        one.call(Erase(ids=[f"d{i}"]))
     caught_up(one)
     one.decide(DecisionRequest(rows(1)[0], "late"))
-    one.call(one.service.handler.change, Erase(ids=["late"]))
+    one.call(Erase(ids=["late"]))
     caught_up(one)
     for driver in (one, other):
         with pytest.raises(DecisionErased):

@@ -20,14 +20,12 @@ from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 def work(driver, n, seed, wrong=False):
     """Rows whose right label is the largest of the first five numbers; hits among the last half."""
-    hits, handler = [], driver.service.handler
+    hits = []
     for X in np.split(rows(n, seed), n // 20):
-        shown = driver.together(handler.decide, [DecisionRequest(x) for x in X])
+        shown = driver.together([DecisionRequest(x) for x in X])
         right = [LABELS[int(x.argmax())] in made["labels"] for x, made in zip(X, shown, strict=True)]
         pairs = zip(shown, right, strict=True)
-        driver.together(
-            handler.outcome, [OutcomeRequest(made["id"], hit=hit and not wrong) for made, hit in pairs]
-        )
+        driver.together([OutcomeRequest(made["id"], hit=hit and not wrong) for made, hit in pairs])
         hits += right
     return float(np.mean(hits[n // 2 :]))
 

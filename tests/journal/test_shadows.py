@@ -26,12 +26,12 @@ def run_some(session, n, seed=0):
     for start in range(0, n, 10):
         turn = range(start, min(start + 10, n))
         requests = [DecisionRequest(X[i], f"{seed}.{i}") for i in turn]
-        shown = session.together(session.service.handler.decide, requests)
+        shown = session.together(requests)
         outcomes = [
             OutcomeRequest(made["id"], hit=LABELS[y[i]] in made["labels"])
             for i, made in zip(turn, shown, strict=True)
         ]
-        session.together(session.service.handler.outcome, outcomes)
+        session.together(outcomes)
 
 
 def test_a_shadow_changes_nothing_and_writes_nothing(drive):
@@ -226,7 +226,7 @@ def test_a_shadow_is_judged_by_what_it_knew_at_the_decision(drive, restart):
     session = drive(**options)
     X, y = world(1500)
     requests = [DecisionRequest(x, f"d{i}") for i, x in enumerate(X)]
-    shown = session.together(session.service.handler.decide, requests)
+    shown = session.together(requests)
     if restart:  # the snapshot has the top sets of what is pending
         session.close()
         session = drive(shadows=[spec])
@@ -234,7 +234,7 @@ def test_a_shadow_is_judged_by_what_it_knew_at_the_decision(drive, restart):
         OutcomeRequest(made["id"], hit=LABELS[right] in made["labels"])
         for made, right in zip(shown, y, strict=True)
     ]
-    session.together(session.service.handler.outcome, outcomes)
+    session.together(outcomes)
     model, shadow = session.reports()
     assert shadow["rows"] == model["rows"] == 1500
     # all scores tie, and each breaks ties itself

@@ -316,8 +316,9 @@ def test_commits_that_copy_the_log_into_the_file_are_our_own(drive):
     session = drive()
     before = session.store._files
     for part in range(30):  # more than the thousand pages of a checkpoint
-        session.call(lambda _, part=part: [session.service.handler.decide(
-            DecisionRequest(x, f"{part}.{i}", context="c" * 4000)) for i, x in enumerate(rows(50))])  # fmt: skip
+        session.together(
+            [DecisionRequest(x, f"{part}.{i}", context="c" * 4000) for i, x in enumerate(rows(50))]
+        )
     assert session.store._files != before
     assert session.ready
     session.store.purge_erased()

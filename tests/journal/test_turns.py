@@ -204,14 +204,9 @@ def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
     X = np.ones((3, D), np.float32)
     truth = [LABELS[0], LABELS[1], LABELS[0]]
     made = [twin.decide(x) for x in X]
-    session.service.commit(
-        [
-            Call(session.service.handler.decide, DecisionRequest(x, id_))
-            for id_, x in zip("abc", X, strict=True)
-        ]
-    )
+    session.service.commit([Call(DecisionRequest(x, id_)) for id_, x in zip("abc", X, strict=True)])
     answers = [OutcomeRequest(id_, label=label) for id_, label in zip("abc", truth, strict=True)]
-    one_turn = [Call(session.service.handler.outcome, one) for one in answers]
+    one_turn = [Call(one) for one in answers]
     told = session.service.commit(one_turn)
     assert [done.result["outcome"]["learnt"] for done in told] == [True, False, True]
     assert (session.stats.refused, session.stats.outcomes, session.stats.learnt) == (1, 3, 2)
@@ -270,9 +265,7 @@ def test_the_curves_of_the_totals_stay_short():
 def test_an_id_that_no_event_can_hold_fails_alone(drive):
     session = drive()
     long, good = DecisionRequest(rows(1)[0], "x" * 300), DecisionRequest(rows(1)[0], "good")
-    refused, done = session.service.commit(
-        [Call(session.service.handler.decide, one) for one in (long, good)]
-    )
+    refused, done = session.service.commit([Call(one) for one in (long, good)])
     assert isinstance(refused.error, InvalidRequest)
     assert refused.error.field == "id"
     assert done.error is None

@@ -31,18 +31,17 @@ from superarm.service.requests import DecisionRequest, OutcomeRequest
 def filled(drive, parts=3, each=40, **options):
     """A journal with snapshots, changes, erased and open decisions."""
     session = drive(keep_snapshots=2, **options)
-    handler = session.service.handler
     for part in range(parts):
         requests = [
             DecisionRequest(x, f"{part}.{i}", context={"n": i}) for i, x in enumerate(rows(each, part))
         ]
-        session.together(handler.decide, requests)
+        session.together(requests)
         answered = [i for i in range(each) if i % 4]
-        session.together(handler.outcome, [OutcomeRequest(f"{part}.{i}", hit=i % 3 == 0) for i in answered])
+        session.together([OutcomeRequest(f"{part}.{i}", hit=i % 3 == 0) for i in answered])
         session.snapshot()
     session.add_labels(["new"])
     session.erase(ids=["0.3"])
-    session.together(handler.decide, [DecisionRequest(x, f"late.{i}") for i, x in enumerate(rows(10, 9))])
+    session.together([DecisionRequest(x, f"late.{i}") for i, x in enumerate(rows(10, 9))])
     return session
 
 
@@ -411,7 +410,7 @@ def test_a_copy_of_a_journal_without_events_has_its_mark(drive, tmp_path):
 )
 def test_content_that_was_taken_out_without_an_erasure_is_damage(drive, tmp_path, change, problem):
     session = drive()
-    session.together(session.service.handler.decide, [DecisionRequest(x) for x in rows(3)])
+    session.together([DecisionRequest(x) for x in rows(3)])
     sql(session, f"UPDATE events SET {change} WHERE seq = 2")
     found = verify(tmp_path / "events.db")
     assert (found.problems, found.damaged) == ([problem], [2])

@@ -58,8 +58,8 @@ def test_in_the_service(tmp_path: Path) -> None:
 
     asked: dict[str, Any] = {"labels": ["a", "b", "c"], "n_features": 2, "set_size": 1}
     service = Service.open(tmp_path / "j.db", learner=f"{FILE}:PlainSteps", **asked)
-    service.call(service.handler.decide, DecisionRequest(np.array([1.0, 0.0], np.float32), "one"))
-    service.call(service.handler.outcome, OutcomeRequest("one", True))
+    service.call(DecisionRequest(np.array([1.0, 0.0], np.float32), "one"))
+    service.call(OutcomeRequest("one", True))
     W = service.model.projector.learner.memory["W"].copy()
     assert W.any()
     service.close()

@@ -14,6 +14,7 @@ from superarm.journal.events import CHANGE, Event
 from superarm.journal.projector import Projector
 from superarm.journal.verify import verify, verify_store
 from superarm.service import DecisionRequest, OutcomeRequest, Service
+from superarm.service.batch import Batch
 
 # two rows, each of which may be the first, and not both
 PAIRS = {
@@ -74,10 +75,10 @@ def test_of_two_first_rows_in_a_batch_one_is_refused_and_the_journal_starts_agai
 def test_of_two_first_rows_to_two_processes_one_is_refused(shared, pair):
     one, two = shared(n_features=None), shared()
     first, second = PAIRS[pair]
-    one.call(one.handler.decide, request(first, "n1"))
+    one.call(request(first, "n1"))
     with pytest.raises(ValueError, match="must be"):
-        two.call(two.handler.decide, request(second, "n2"))
-    one.call(one.handler.outcome, OutcomeRequest("n1", hit=True))
+        two.call(request(second, "n2"))
+    one.call(OutcomeRequest("n1", hit=True))
     shared()
     assert check_sound(shared.url).events == 2
 
@@ -91,19 +92,19 @@ def test_two_first_rows_at_the_same_moment(database, pair):
     waited = set()
 
     def wait_once(service):
-        begin = service.handler.begin_batch
+        append = service.store.append
 
-        def begin_batch_together(calls, *outage):
-            begin(calls, *outage)
+        def append_together(events, **options):
             if service not in waited:
                 waited.add(service)
                 barrier.wait()
+            return append(events, **options)
 
-        service.handler.begin_batch = begin_batch_together
+        service.store.append = append_together
 
     def decide(service, x, id_):
         try:
-            return service.call(service.handler.decide, request(x, id_))
+            return service.call(request(x, id_))
         except ValueError as error:
             return error
 
@@ -132,12 +133,10 @@ def test_two_first_rows_at_the_same_moment(database, pair):
 
 def two_first_rows(service, first, second):
     """Write both, as a service once did that judged every row of a batch alone."""
-    handler = service.handler
-    handler.begin_batch([])
-    events = []
+    batch, events = Batch(service, []), []
     for x, id_ in ((first, "n1"), (second, "n2")):
-        events.append(handler._new_decision(request(x, id_), None))
-        handler._staged.clear()
+        events.append(batch._new_decision(request(x, id_), None))
+        batch._staged.clear()
     service.store.append(events)
 
 
@@ -151,7 +150,7 @@ def test_a_decision_that_does_not_fit_is_a_refusal(open_service, pair):
     assert list(totals.refusals) == [2]
     assert (totals.stats.decisions, totals.stats.refused) == (2, 1)
     for id_, learnt in (("n1", True), ("n2", False)):
-        told = service.call(service.handler.outcome, OutcomeRequest(id_, hit=True))
+        told = service.call(OutcomeRequest(id_, hit=True))
         assert told["outcome"]["learnt"] is learnt
     assert service.model.projector.totals.stats.refused == 2
     assert [shadow.stop_reason for shadow in service.model.projector.shadows.values()] == [""]

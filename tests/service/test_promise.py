@@ -24,16 +24,16 @@ from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 def rounds(service: Any, start: int, stop: int, **asked: Any) -> list[Any]:
     """Decisions, answered; what was kept of each."""
-    handler, random = service.handler, np.random.default_rng(start)
+    random = np.random.default_rng(start)
     made = []
     for i in range(start, stop):
         x = random.normal(size=D).astype(np.float32)
-        service.call(handler.decide, DecisionRequest(x, f"d{i}", **asked))
+        service.call(DecisionRequest(x, f"d{i}", **asked))
         decision = service.model.projector.records.get(f"d{i}").body
         made.append(decision)
         label = LABELS[int(np.argmax([*x, 0.3]))]
         hit = label in decision.labels
-        service.call(handler.outcome, OutcomeRequest(f"d{i}", hit=hit))
+        service.call(OutcomeRequest(f"d{i}", hit=hit))
     return made
 
 
@@ -55,7 +55,7 @@ def test_a_promise_in_the_journal(tmp_path):
 
     again = DecisionRequest(np.random.default_rng(60).normal(size=D).astype(np.float32), "d60")
     with pytest.raises(Conflict, match="coverage"):
-        service.call(service.handler.decide, again)
+        service.call(again)
 
     info, stats = views.info(service), views.stats(service)
     assert (info["coverage"], info["set_size"]) == (0.9, len(LABELS))
@@ -117,8 +117,8 @@ def test_by_label_and_by_group_count_the_services_own_coverage_only(tmp_path):
 
     def round_(id_: str, **asked: Any) -> None:
         request = DecisionRequest(np.ones(D, np.float32), id_, context={"site": "rome"}, **asked)
-        service.call(service.handler.decide, request)
-        service.call(service.handler.outcome, OutcomeRequest(id_, label=LABELS[0]))
+        service.call(request)
+        service.call(OutcomeRequest(id_, label=LABELS[0]))
 
     for n in range(10):
         round_(f"own.{n}")
@@ -173,8 +173,8 @@ def test_http_without_a_promise(live):
 def test_labels_can_be_disabled_while_a_promise_is_kept(tmp_path):
     """Its set size is the number of labels: none could be disabled."""
     service = Service.open(tmp_path / "events.db", labels=LABELS, n_features=D, coverage=0.9)
-    service.call(service.handler.change, DisableLabels(labels=LABELS[1:]))
+    service.call(DisableLabels(labels=LABELS[1:]))
     assert {tuple(made.labels) for made in rounds(service, 0, 5)} == {(LABELS[0],)}
     with pytest.raises(SuperarmError, match="fewer than all"):
-        service.call(service.handler.change, DisableLabels(labels=LABELS[:1]))
+        service.call(DisableLabels(labels=LABELS[:1]))
     service.close()

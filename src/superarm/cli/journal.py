@@ -287,7 +287,7 @@ def erase(
             wanted = "given when the clock is right, or with --trust-clock"
             raise InvalidInput.must("--older", "superarm erase", wanted, Description(wrong))
         erasure = Erase(ids=id_ or None, before=before)
-        count = service.model.n_erased(service.call(service.handler.change, erasure))
+        count = service.model.n_erased(service.call(erasure))
     finally:
         service.close()
     problem = service.model.erasure_problem

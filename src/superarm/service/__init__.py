@@ -1,8 +1,9 @@
 """Decisions and outcomes over HTTP, with a journal that loses nothing.
 
 service.py   Service: batches of requests (commit_queue.py), each committed to a journal, then projected; no HTTP
-handler.py   RequestHandler: requests (requests.py) to events, and their responses (responses.py)
-served_model.py   ServedModel: what it decides with, projected from the journal; upkeep.py: timeouts, snapshots, erasing
+batch.py     Batch: requests (requests.py) to events, and their responses (responses.py)
+upkeep.py    Upkeep: what is due by time: timeouts, erasures by age, snapshots
+served_model.py   ServedModel: what the service decides with, projected from the journal; and how content is erased
 http/        what each route does, who is let in, views, metrics, the dashboard
 client/      the Python client (it needs no extra), and simulated users of it
 """

@@ -34,13 +34,13 @@ class AfterCommit:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """``method(argument)``, to be made in a batch, which then sets its result or its error.
+    """A request, to be answered in a batch, which then sets its result or its error.
 
-    What the method returns is the result, or an `AfterCommit` where the result is known only then.
+    It is a request of a client or of an operator (`Batch` answers these), or a function without arguments. The result
+    of a function may be an `AfterCommit`, where it is known only then.
     """
 
-    method: Callable[[Any], Any]
-    argument: Any
+    request: Any
     future: asyncio.Future[Any] | None = None  # None if the caller itself runs the batch
     result: Any = None
     error: Exception | None = None
@@ -48,7 +48,7 @@ class Call:
     @property
     def id(self) -> str | None:
         """The id that a request gives to its decision, or is about."""
-        return getattr(self.argument, "id", None)
+        return getattr(self.request, "id", None)
 
 
 class CommitQueue:
@@ -82,13 +82,13 @@ class CommitQueue:
         """How long the batch that is under way has taken so far."""
         return monotonic() - self._began if self._busy else 0.0
 
-    def submit(self, method: Callable[[Any], Any], argument: Any) -> asyncio.Future[Any]:
-        """Call ``method(argument)`` in the next batch; the future is done when its effects are on the disk."""
+    def submit(self, request: Any) -> asyncio.Future[Any]:
+        """Answer a request in the next batch; the future is done when its effects are on the disk."""
         future = self._loop.create_future()
         if len(self._waiting) >= MAX_WAITING:
             future.set_exception(Overloaded("the service has too many requests waiting"))
             return future
-        self._waiting.append(Call(method, argument, future))
+        self._waiting.append(Call(request, future))
         if not self._busy:
             self._start_or_wait()
         return future

@@ -1,8 +1,7 @@
 """The model that a service decides with: projected from the events of its journal.
 
 Many processes may serve one journal in a database. Each projects all events, in their one order, and so comes to
-the same model. What is due by time (timeouts, erasures by age, snapshots) is written by one process at a time
-(`JournalStore.begin_upkeep`); done twice, or late, it has the same effect.
+the same model.
 
 Erasing features and context of decisions is an event, too. Three steps come before the events after it are projected:
 
@@ -20,10 +19,10 @@ import logging
 from collections.abc import Callable, Sequence
 from time import monotonic
 
-from superarm.journal.changes import Erase, change_of
+from superarm.journal.changes import change_of
 from superarm.journal.clock import clock_problem
 from superarm.journal.errors import JournalDamaged, JournalError, JournalUnavailable
-from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody
+from superarm.journal.events import Event
 from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import take_snapshot
@@ -32,9 +31,6 @@ from superarm.journal.store import JournalStore
 from superarm.service.settings import Settings
 
 log = logging.getLogger("superarm.service")
-
-RETAIN_EVERY = 3600.0  # seconds between two looks for what is too old to be kept
-TIMEOUT_BATCH = 500  # decisions that are closed by one commit
 
 
 class ServedModel:
@@ -58,7 +54,6 @@ class ServedModel:
             self._check_clock()
         self.erasure_problem: str | None = None
         self._erased_counts: dict[int, int] = {}  # decisions, by the erasures that this process has made
-        self._retain_at = 0.0
         self.load()
         settings.check(self.projector.learner)
 
@@ -78,7 +73,7 @@ class ServedModel:
             reason = f"the events after event {seq} of journal {name} cannot be applied: {error!r}"
             raise JournalDamaged(reason) from error
         if self.projector.erase_content is not None and self.store.progress(ERASED):
-            self._finish_erasing()
+            self.finish_erasing()
         self.replayed = self.projector.seq - start
         self.store.recheck_missing()
 
@@ -118,8 +113,6 @@ class ServedModel:
             log.exception("projection failed")
             self.load()
 
-    # ------------------------------------------------------------ what is due by time
-
     def _check_clock(self) -> None:
         """Use the journal's clock; while it is too far from the last event, count on from that event instead."""
         last, began = self.store.head().time, monotonic()
@@ -130,47 +123,7 @@ class ServedModel:
             self.clock = lambda: last + monotonic() - began
         self.clock_problem = problem
 
-    def upkeep(self) -> bool:
-        """Write timeouts and erasures that are due, finish erasing; return whether there is more to do at once."""
-        if not self.store.begin_upkeep():
-            return False
-        events = self._timeouts()
-        full = len(events) == TIMEOUT_BATCH
-        if not full:
-            events += self._retention()
-        self.store.append(events)  # but for timeouts that another process was faster to write
-        self.apply(events)
-        if self.erasure_problem is not None:
-            self._finish_erasing()
-        return full
-
-    def _timeouts(self) -> list[Event]:
-        """Return the timeouts that are due, at most so many."""
-        timeout, default, now = self.settings.timeout, self.settings.default_outcome, self.clock()
-        if timeout is None or self.clock_problem is not None:
-            return []
-        due = self.store.pending(TIMEOUT_BATCH, before=now - timeout)
-        return [Event.new(now, TIMEOUT, OutcomeBody(decision.seq, default), decision.id) for decision in due]
-
-    def _retention(self) -> list[Event]:
-        """Return the erasure of what is too old to be kept, if there is any, and it is time to look."""
-        retain = self.settings.retain
-        if retain is None or monotonic() < self._retain_at or self.clock_problem is not None:
-            return []
-        before = self.clock() - retain
-        if self.store.has_content_before(before):  # (a look at once again, until none is left)
-            return [Event.new(self.clock(), ERASURE, Erase(before=before).to_dict())]
-        self._retain_at = monotonic() + min(RETAIN_EVERY, retain / 2.0)
-        return []
-
     # ------------------------------------------------------------ snapshots and erasing
-
-    def snapshot_is_due(self) -> bool:
-        """Return whether this process is to keep a snapshot now."""
-        return (
-            self.projector.seq - self.store.newest_snapshot() >= self.settings.snapshot_every
-            and self.store.begin_upkeep()
-        )
 
     def snapshot(self) -> None:
         """Keep the whole model, so that a restart needs only the events after it."""
@@ -187,10 +140,10 @@ class ServedModel:
                 erasure.seq, request.ids, request.before
             )
             log.info("erased", extra={"count": count, "event_no": erasure.seq})
-            self._finish_erasing()
+            self.finish_erasing()
         self.projector.records.clear()
 
-    def _finish_erasing(self) -> None:
+    def finish_erasing(self) -> None:
         """Leave nothing of what was erased on the disk, or remember why it is there."""
         try:
             self.store.purge_erased()

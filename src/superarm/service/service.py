@@ -35,9 +35,9 @@ from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import JournalStore
 from superarm.journal.user_learners import import_user_learner
+from superarm.service.batch import Batch, ColumnWarnings
 from superarm.service.commit_queue import AfterCommit, Call, CommitQueue
 from superarm.service.errors import InvalidRequest
-from superarm.service.handler import RequestHandler, RetryAfterCommit
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.served_model import ServedModel
 from superarm.service.settings import Settings
@@ -65,7 +65,7 @@ class Service:
         self.restart_seconds = 0.0
         self._retry_at = 0.0
         self._readable_in_outage = not self.store.shared
-        self.handler = RequestHandler(model)
+        self.column_warnings = ColumnWarnings()
         self.upkeep = Upkeep(self)
         self.queue: CommitQueue | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="superarm-read")
@@ -158,24 +158,21 @@ class Service:
             raise outage from error
         return calls
 
-    def call(self, method: Callable[[Any], Any], argument: Any = None) -> Any:
-        """Make one call in a batch of its own; return its result."""
-        [call] = self.commit([Call(method, argument)])
+    def call(self, request: Any) -> Any:
+        """Answer one request in a batch of its own."""
+        [call] = self.commit([Call(request)])
         if call.error is not None:
             raise call.error
         return call.result
 
     def _commit_once(self, calls: list[Call]) -> list[Call]:
         """Commit once; return the calls that must be made again."""
-        handler = self.handler
-        handler.begin_batch(calls, self.outage)
-        done, retry = self._make_calls(calls)
-        events = handler.staged_events()
+        batch = Batch(self, calls)
+        done, retry = batch.make_calls()
+        events = batch.staged_events()
         if events:
             try:
-                duplicates = {
-                    event.id for event in self.store.append(events, only_after=handler.only_after())
-                }
+                duplicates = {event.id for event in self.store.append(events, only_after=batch.only_after())}
             except OtherEventsFirst:  # of another process: these calls are made again, and find what it wrote
                 return retry + done
             self.model.apply(events)
@@ -185,24 +182,6 @@ class Service:
             if isinstance(call.result, AfterCommit):
                 self._finish_call(call, call.result)
         return retry
-
-    def _make_calls(self, calls: list[Call]) -> tuple[list[Call], list[Call]]:
-        """Make calls; return those without an error, and those that must be made again after the commit."""
-        done: list[Call] = []
-        retry: list[Call] = []
-        for call in calls:
-            try:
-                call.result = call.method(call.argument)
-                done.append(call)
-            except RetryAfterCommit:
-                retry.append(call)
-            except (JournalUnavailable, JournalMismatch) as error:
-                if error is not self.outage:  # that concerns all calls
-                    raise
-                call.error = error
-            except Exception as error:  # of that call alone
-                call.error = error
-        return done, retry
 
     def _finish_call(self, call: Call, result: AfterCommit) -> None:
         """Compute the result of a call whose events are durable and projected."""
@@ -275,17 +254,18 @@ class Service:
             self._readers.shutdown(wait=False, cancel_futures=True)
             self.store.close()
 
-    def submit(self, method: Callable[[Any], Any], argument: Any = None) -> asyncio.Future[Any]:
+    def submit(self, request: Any) -> asyncio.Future[Any]:
+        """Answer a request in the next batch; see `Call`."""
         assert self.queue is not None
-        return self.queue.submit(method, argument)
+        return self.queue.submit(request)
 
     def decide(self, request: DecisionRequest) -> asyncio.Future[JsonObject]:
         """Return a set to show, when it is on the disk."""
-        return self.submit(self.handler.decide, request)
+        return self.submit(request)
 
     def outcome(self, request: OutcomeRequest) -> asyncio.Future[JsonObject]:
         """Return the recorded outcome, when it is on the disk."""
-        return self.submit(self.handler.outcome, request)
+        return self.submit(request)
 
     async def read(self, view: Callable[..., Any], *arguments: Any) -> Any:
         """Return one of the views (http/views.py) of this service, without a batch."""
@@ -301,11 +281,11 @@ class Service:
     async def catch_up(self) -> None:
         """Project what other processes have written, as every batch does; do nothing in an outage."""
         if self.store.shared and self.outage is None:
-            await self.submit(lambda _: None)
+            await self.submit(lambda: None)
 
     async def change(self, request: AnyOperatorRequest) -> JsonObject:
         """Make a change by an operator: an event, which has taken effect when this returns."""
-        seq = await self.submit(self.handler.change, request)
+        seq = await self.submit(request)
         projector = self.model.projector
         settings, refused = projector.totals.settings, projector.totals.refusals.get(seq)
         if refused is not None:
@@ -325,7 +305,7 @@ class Service:
 
     async def model_file(self) -> bytes:
         """Return the model as it is now, as `Learner.save` writes it."""
-        learner = await self.submit(lambda _: copy.deepcopy(self.model.projector.learner))
+        learner = await self.submit(lambda: copy.deepcopy(self.model.projector.learner))
         return await asyncio.to_thread(model_bytes, learner)
 
     @property

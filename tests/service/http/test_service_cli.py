@@ -150,7 +150,7 @@ def test_a_start_that_fails_leaves_no_socket_and_logs_json_only(label_file, tmp_
 def test_a_journal_with_timeouts_in_its_past_warns_without_one(served, open_service, tmp_path, caplog):
     clock = Clock()
     service = open_service("e.db", timeout=60.0, clock=clock)
-    service.call(service.handler.decide, DecisionRequest(rows(1)[0]))
+    service.call(DecisionRequest(rows(1)[0]))
     clock.now += 61.0
     service.call(service.upkeep.write_due_events)
     service.close()
@@ -255,8 +255,8 @@ def test_change(live, open_service, monkeypatch):
 def filled(open_service):
     session = open_service()
     for i, x in enumerate(rows(40)):
-        shown = session.call(session.handler.decide, DecisionRequest(x))
-        session.call(session.handler.outcome, OutcomeRequest(shown["id"], hit=i % 2 == 0))
+        shown = session.call(DecisionRequest(x))
+        session.call(OutcomeRequest(shown["id"], hit=i % 2 == 0))
     return session
 
 

@@ -31,9 +31,9 @@ def superarm(*arguments):
 def fill(service, start, count):
     """So many decisions, two of three with an outcome."""
     for i in range(start, start + count):
-        service.call(service.handler.decide, DecisionRequest(X[i % 60], id=f"d{i}", context={"i": i}))
+        service.call(DecisionRequest(X[i % 60], id=f"d{i}", context={"i": i}))
         if i % 3:
-            service.call(service.handler.outcome, OutcomeRequest(f"d{i}", hit=i % 2 == 0))
+            service.call(OutcomeRequest(f"d{i}", hit=i % 2 == 0))
 
 
 # ---------------------------------------------------------------- addresses and secrets
@@ -184,13 +184,13 @@ def test_two_roles_as_in_the_docs(database):
     sessions = [Service.open(serve, labels=LABELS, n_features=D, set_size=2) for _ in range(2)]
     try:
         fill(sessions[0], 0, 9)
-        sessions[1].call(sessions[1].handler.change, AddLabels(labels=["more"]))
-        erasure = sessions[0].call(sessions[0].handler.change, Erase(ids=["d1"]))
+        sessions[1].call(AddLabels(labels=["more"]))
+        erasure = sessions[0].call(Erase(ids=["d1"]))
         assert sessions[0].model.n_erased(erasure) == 1
         assert len(sessions[1].store.processes()) == 2
         for session in sessions:
             session.call(session.upkeep.write_due_events)
-            session.call(lambda _, session=session: session.model.snapshot())
+            session.call(lambda session=session: session.model.snapshot())
         with database.connect(name, "serve") as connection:
             for forbidden in (
                 "DELETE FROM superarm.events",

@@ -218,14 +218,14 @@ def test_what_is_erased_is_erased_for_all(webs, shared):
 def test_a_process_projects_its_own_events_without_reading_them_again(shared, monkeypatch, erases):
     mine, other = shared(), shared()
     decisions = [DecisionRequest(X[i], id=f"d{i}") for i in range(4)]
-    other.call(other.handler.decide, decisions[0])
+    other.call(decisions[0])
     append, read, raw_events = mine.store.append, [], mine.store.raw_events
 
     def append_after_the_other(events, **options):
-        other.call(other.handler.decide, decisions[1])
+        other.call(decisions[1])
         if erases:  # what came in between cannot be projected any more
-            other.call(other.handler.change, Erase(ids=["d1"]))
-            other.call(other.handler.decide, decisions[2])
+            other.call(Erase(ids=["d1"]))
+            other.call(decisions[2])
         return append(events, **options)
 
     def noted(*arguments):
@@ -233,13 +233,13 @@ def test_a_process_projects_its_own_events_without_reading_them_again(shared, mo
             read.append(event.id)
             yield event
 
-    mine.call(mine.handler.decide, DecisionRequest(X[5], id="first"))
+    mine.call(DecisionRequest(X[5], id="first"))
     monkeypatch.setattr(mine.store, "append", append_after_the_other)
     monkeypatch.setattr(mine.store, "raw_events", noted)
-    mine.call(mine.handler.decide, decisions[3])
+    mine.call(decisions[3])
     assert ("d3" in read) == erases
     monkeypatch.undo()
     for service in (mine, other):
-        service.call(lambda _: None)
+        service.call(lambda: None)
     assert model_bytes(mine.model.projector.learner) == model_bytes(other.model.projector.learner)
     sound(shared.url, events=6 if erases else 4)

@@ -21,7 +21,7 @@ ASK = {"features": X[0].tolist(), "id": "a"}
 
 
 def decide(service, id_, i=0):
-    return service.call(service.handler.decide, DecisionRequest(X[i], id_))
+    return service.call(DecisionRequest(X[i], id_))
 
 
 # ---------------------------------------------------------------- away, hanging, full
@@ -184,7 +184,7 @@ def test_one_connection_is_enough_to_write_and_learn(limited):
         used = owner.execute(has, (role,)).fetchone()[0]
         owner.execute(f"ALTER ROLE {role} CONNECTION LIMIT {used}")
         decide(one, "b")
-        one.call(one.handler.outcome, OutcomeRequest("a", hit=True))
+        one.call(OutcomeRequest("a", hit=True))
         assert used == 1
         assert one.model.projector.totals.stats.learnt == 1
         assert one.outage is None
@@ -254,7 +254,7 @@ def test_a_process_with_a_wrong_clock_changes_nothing(shared, monkeypatch):
     monkeypatch.undo()
     decide(one, "right")
     soon(one.store.begin_upkeep)
-    assert one.model._timeouts() == []
+    assert one.upkeep.timeouts() == []
     one.call(one.upkeep.write_due_events)
     found = one.store.events_by_id(["slow", "right"])
     assert len(found["slow"]) == 1  # not expired

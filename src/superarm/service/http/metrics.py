@@ -244,7 +244,7 @@ def storage_metrics(service: Service) -> list[Metric]:
 
 def _queue_metrics(service: Service) -> Iterator[Metric]:
     warned = "Decisions for rows whose columns differ from the declared ones."
-    yield counter("column_warnings", warned, service.handler.n_warned)
+    yield counter("column_warnings", warned, service.column_warnings.n_decisions)
     if service.queue is not None:
         yield gauge("queue_depth", "Requests that wait for the next batch.", service.queue.waiting)
         yield counter("batches", "Batches of requests, each with one commit at most.", service.queue.count)

@@ -129,7 +129,7 @@ def stats(service: Service) -> JsonObject:
         "disabled": sorted(settings.disabled),
         "frozen": settings.frozen,
         "shadows": service.model.projector.reports(),
-        "warnings": list(service.handler.warnings_by_column.values()),
+        "warnings": list(service.column_warnings.by_column.values()),
         "processes": service.store.processes(),
     }
     return copy.deepcopy(totals)  # the running lists are in it

@@ -1,4 +1,4 @@
-"""Requests to events: the requests of a batch are answered with the model as it is. Nothing in here changes the model.
+"""Batch: the calls of one commit, made with the model as it is. Nothing in here changes the model.
 
 A batch has one model, and a cursor of its own: what deciding moves in the rule belongs to the batch, in the order of
 the requests. Its events are decisions first, then outcomes, then what operators change.
@@ -10,15 +10,15 @@ import copy
 from collections.abc import Sequence
 from operator import attrgetter
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from superarm._types import JsonObject
 from superarm.data.cells import json_row
 from superarm.decisions import Decision
 from superarm.decisions.ids import ID_DESCRIPTION, IS_ID
 from superarm.errors import Description, FeedbackError, InvalidInput, WeightsOverflow
-from superarm.journal.changes import AnyOperatorRequest, Change, Erase, Rollback
-from superarm.journal.errors import JournalDamaged, JournalUnavailable
+from superarm.journal.changes import AnyOperatorRequest, Change, Erase, OperatorRequest, Rollback
+from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable
 from superarm.journal.events import (
     CHANGE,
     DECISION,
@@ -44,7 +44,7 @@ from superarm.service.responses import decision_response, outcome_response
 
 if TYPE_CHECKING:
     from superarm.native.core import Cursor
-    from superarm.service.served_model import ServedModel
+    from superarm.service.service import Service
 
 MAX_CLOCK_SKEW = 60.0  # seconds, between machines
 MAX_WARNINGS = 100  # columns that the dashboard lists
@@ -54,35 +54,67 @@ class RetryAfterCommit(Exception):
     """The call must be made again after this batch was committed: it is about what the batch writes."""
 
 
-class RequestHandler:
-    """The requests of one batch after another."""
+class ColumnWarnings:
+    """Columns of rows that are not as declared: how many decisions had some, and the newest warning of each."""
 
-    def __init__(self, model: ServedModel) -> None:
-        self.model, self.store = model, model.store
-        self._staged: dict[tuple[int, str], Event] = {}
-        self._staged_changes: list[Event] = []
-        self._now: float | None = None
-        self._outage: JournalUnavailable | None = None
-        self.warnings_by_column: dict[str, str] = {}  # of columns that are not as declared, the first ones
-        self.n_warned = 0  # decisions with such columns
-        self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
+    def __init__(self) -> None:
+        self.n_decisions = 0
+        self.by_column: dict[str, str] = {}
 
-    def begin_batch(self, calls: Sequence[Call], outage: JournalUnavailable | None = None) -> None:
-        """Begin a batch with the newest model, and look up the decisions that these calls are about.
+    def add(self, warnings: dict[str, str]) -> None:
+        """Count a decision with these warnings, by column."""
+        if warnings:
+            self.n_decisions += 1
+            for column, warning in warnings.items():
+                if column in self.by_column or len(self.by_column) < MAX_WARNINGS:
+                    self.by_column[column] = warning  # names come from callers
 
-        Args:
-            calls: of the batch.
-            outage: why the journal cannot be written; calls that must write raise it.
-        """
-        self._outage = outage
+
+class Batch:
+    """Calls that are made with the newest model, and the events that they have to write.
+
+    Args:
+        service: whose model and journal these are.
+        calls: of the batch; the decisions that they are about are looked up at once.
+    """
+
+    def __init__(self, service: Service, calls: Sequence[Call]) -> None:
+        self.service, self.model, self.store, self.calls = service, service.model, service.store, calls
         self.model.catch_up()
         self.projector = self.model.projector
         self.cursor = self.projector.learner.cursor()
-        self._staged, self._staged_changes, self._damaged = {}, [], {}
-        self._now = None
-        kinds = (DecisionRequest, OutcomeRequest)
-        requests = [call.argument for call in calls if isinstance(call.argument, kinds)]
-        self.load_records([request.id for request in requests if request.id is not None])
+        self._staged: dict[tuple[int, str], Event] = {}
+        self._staged_changes: list[Event] = []
+        self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
+        self._now: float | None = None
+        self.load_records([call.id for call in calls if call.id is not None])
+
+    def make_calls(self) -> tuple[list[Call], list[Call]]:
+        """Make the calls; return those that are done, and those that must be made again after the commit."""
+        done: list[Call] = []
+        retry: list[Call] = []
+        for call in self.calls:
+            try:
+                call.result = self._make(call.request)
+                done.append(call)
+            except RetryAfterCommit:
+                retry.append(call)
+            except (JournalUnavailable, JournalMismatch) as error:
+                if error is not self.service.outage:  # that concerns all calls
+                    raise
+                call.error = error
+            except Exception as error:  # of that call alone
+                call.error = error
+        return done, retry
+
+    def _make(self, request: Any) -> Any:
+        if isinstance(request, DecisionRequest):
+            return self.decide(request)
+        if isinstance(request, OutcomeRequest):
+            return self.outcome(request)
+        if isinstance(request, OperatorRequest):
+            return self.change(request)  # type: ignore[arg-type]
+        return request()
 
     def load_records(self, ids: Sequence[str]) -> None:
         try:
@@ -126,7 +158,7 @@ class RequestHandler:
             event = self._new_decision(request, context)
             if isinstance(request.x, dict):
                 warnings = self.projector.learner.column_warnings
-                self._count_warnings(warnings)
+                self.service.column_warnings.add(warnings)
         else:
             check_same_decision(event, request, context, self.projector.learner)
             if isinstance(request.x, dict) and not self._awaits_first_row:
@@ -152,7 +184,7 @@ class RequestHandler:
             raise RetryAfterCommit  # the staged row fixes what all others must look like
         if isinstance(request.x, dict):
             self._check_named(request.x)
-        self._check_writable()
+        self.service.check_writable()
         round_ = self.store.next_round()
         if round_ is not None:  # many processes decide: the event keeps the cursor, too
             cursor.round = round_
@@ -193,13 +225,6 @@ class RequestHandler:
             wanted = "so small that all scores stay finite"
             raise InvalidRequest.must("features", "decision", wanted, Description("an overflow")) from error
 
-    def _count_warnings(self, warnings: dict[str, str]) -> None:
-        if warnings:
-            self.n_warned += 1
-            for column, warning in warnings.items():
-                if column in self.warnings_by_column or len(self.warnings_by_column) < MAX_WARNINGS:
-                    self.warnings_by_column[column] = warning  # names come from callers
-
     def outcome(self, request: OutcomeRequest) -> AfterCommit:
         """Take an outcome, once; the result is the response."""
         id_ = request.id
@@ -208,7 +233,7 @@ class RequestHandler:
         if record is None and (DECISION, id_) in self._staged:
             raise RetryAfterCommit  # its decision gets its number with the commit
         if record is None:
-            self._check_writable()  # in an outage, the journal may have more than the model knows
+            self.service.check_writable()  # in an outage, the journal may have more than the model knows
             raise UnknownDecision.must("id", "outcome", "that of a decision", id_)
         self._stage_outcome(record, request)
 
@@ -242,7 +267,7 @@ class RequestHandler:
         if label is None and "hit" not in learner.feedback:
             got = Description(f"hit={request.hit!r}")
             raise FeedbackError.must("feedback", type(learner).__name__, "label=...", got)
-        self._check_writable()
+        self.service.check_writable()
         outcome = OutcomeBody(record.decision.seq, hit, label)
         self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, outcome, id_)
 
@@ -254,7 +279,7 @@ class RequestHandler:
             request = self._check_erasure(request)
         elif not self._has_effect(request):
             return None
-        self._check_writable()
+        self.service.check_writable()
         if isinstance(request, Rollback) and not self.store.pin_snapshot(request.to):
             raise request.no_snapshot()
         kind = ERASURE if isinstance(request, Erase) else CHANGE
@@ -287,10 +312,6 @@ class RequestHandler:
         return Erase(ids=names)
 
     # ------------------------------------------------------------ inside
-
-    def _check_writable(self) -> None:
-        if self._outage is not None:
-            raise self._outage.with_traceback(None)
 
     def _check_readable(self, id_: str) -> None:
         if id_ in self._damaged:
