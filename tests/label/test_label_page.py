@@ -317,7 +317,7 @@ def test_it_looks_as_it_should(labeller, tmp_path):
             "[...document.querySelectorAll('#choices button')].map(b => b.getBoundingClientRect().toJSON())"
         )
         assert all(box["height"] >= 44 and box["width"] > 250 and box["bottom"] < 844 for box in boxes)
-        # words that speak for and against differ in more than colour
+        # words that count for and against differ in more than colour
         browser.eval(
             "state.question.reasons = { text: state.question.values[0][1].split(' ').map("
             "(word, i) => [word, i ? 1 - i : 2]) }; showRow(state.question)"
@@ -326,7 +326,7 @@ def test_it_looks_as_it_should(labeller, tmp_path):
         styles = [browser.eval(style % kind) for kind in ("for", "against")]
         assert styles[0][0] != styles[1][0]
         assert styles[0][1] != styles[1][1]
-        assert "speak for" in labeller.text("legend")
+        assert "count for" in labeller.text("legend")
         assert "against" in labeller.text("legend")
         assert browser.complaints() == []
 

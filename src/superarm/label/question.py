@@ -1,4 +1,4 @@
-"""Questions: which labels they show, which words speak for the first of them, and which are open."""
+"""Questions: which labels they show, which words count for the first of them, and which are open."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """LabellingState: what the events of a journal come to. A pure function of them, in their order.
 
-For every item: its answers, the beliefs that follow, the label that they speak for, and the doubt in it, 1 - belief.
+For every item: its answers, the beliefs that follow, the most probable label, and the doubt in it, 1 - belief.
 The prior of the beliefs is what a model said that had not learnt from the item (model_trials.py).
 """
 
