@@ -161,6 +161,12 @@ def test_a_library_with_nothing_but_the_array_api() -> None:
     assert np.allclose(np.asarray(posterior(strict.asarray(given[0]), *given[1:])), posterior(*given))
 
 
+def test_the_type_of_the_logits_is_kept() -> None:
+    logits, *given = example()
+    for function in (set_nll, posterior):
+        assert function(logits.astype(np.float32), *given).dtype == np.float32
+
+
 def test_posterior_refuses_in_its_own_name() -> None:
     for change, message in (
         ({"shown": [0]}, "shown of posterior must be n x m"),

@@ -56,7 +56,7 @@ def set_nll(
         raise InvalidInput.must("reduction", owner, "'mean', 'sum' or 'none'", reduction)
     xp, logits, mask, yes = _validate(owner, logits, shown, hit, false_yes, false_no)
     log_in, log_out = _log_sum(xp, logits, mask), _log_sum(xp, logits, ~mask)
-    log_if_shown, log_if_not = _log_answer_probabilities(xp, yes, false_yes, false_no)
+    log_if_shown, log_if_not = _log_answer_probabilities(xp, logits, yes, false_yes, false_no)
     loss = _log_add(xp, log_in, log_out) - _log_add(xp, log_if_shown + log_in, log_if_not + log_out)
     if reduction == "none":
         return loss
@@ -75,7 +75,7 @@ def posterior(logits: Any, shown: Any, hit: Any, *, false_yes: float = 0.0, fals
     [[0.625, 0.375, 0.0]]
     """
     xp, logits, mask, yes = _validate("posterior", logits, shown, hit, false_yes, false_no)
-    log_if_shown, log_if_not = _log_answer_probabilities(xp, yes, false_yes, false_no)
+    log_if_shown, log_if_not = _log_answer_probabilities(xp, logits, yes, false_yes, false_no)
     log_weights = logits + xp.where(mask, log_if_shown[:, None], log_if_not[:, None])
     weights = xp.exp(log_weights - _row_max(xp, log_weights)[:, None])
     return weights / xp.sum(weights, axis=1)[:, None]
@@ -189,10 +189,13 @@ def _to_library(xp: Any, logits: Any, value: Any) -> Any:
     return xp.asarray(value, device=logits.device) if hasattr(logits, "device") else xp.asarray(value)
 
 
-def _log_answer_probabilities(xp: Any, yes: Any, false_yes: float, false_no: float) -> tuple[Any, Any]:
+def _log_answer_probabilities(
+    xp: Any, logits: Any, yes: Any, false_yes: float, false_no: float
+) -> tuple[Any, Any]:
     """Return the log-probability of each answer if the right label was shown, and if it was not."""
-    log_if_shown = xp.where(yes, _log(1.0 - false_no), _log(false_no))
-    log_if_not = xp.where(yes, _log(false_yes), _log(1.0 - false_yes))
+    zeros = xp.zeros_like(logits[:, 0])  # of two plain numbers, `where` would not know the type
+    log_if_shown = xp.where(yes, zeros + _log(1.0 - false_no), zeros + _log(false_no))
+    log_if_not = xp.where(yes, zeros + _log(false_yes), zeros + _log(1.0 - false_yes))
     return log_if_shown, log_if_not
 
 
