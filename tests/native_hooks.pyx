@@ -7,9 +7,9 @@ import numpy as np
 
 from superarm.native.arrays cimport double_data, float_data, int32_data, intp_data
 from superarm.native.averaging cimport AveragedWeights
-from superarm.native.bandits cimport epabf_multipliers as multipliers
 from superarm.native.curves cimport Curves, Noise, gate_gradient
-from superarm.native.full_information cimport pa_threshold as threshold
+from superarm.native.first_order cimport epabf_multipliers as multipliers
+from superarm.native.first_order cimport pa_threshold as threshold
 from superarm.native.linear cimport Weights
 from superarm.native.random_features cimport RandomFeatures
 from superarm.native.scaling cimport Scaling
@@ -205,16 +205,16 @@ def posterior(
     return post
 
 
-def epabf_multipliers(losses, Py_ssize_t at, double a, double high, double delta):
+def epabf_multipliers(losses, Py_ssize_t at, double a, double max_lambda, double diagonal):
     """Return lambda for losses / X."""
     own = np.array(losses, np.float64)
-    multipliers(double_data(own), len(own), at, a, high, delta)
+    multipliers(double_data(own), len(own), at, a, max_lambda, diagonal)
     return own
 
 
-def pa_threshold(losses, double X, double C, int variant):
+def pa_threshold(losses, double X, double max_total, double slack_price):
     """Return Lambda, and the loss above which a label is in the support, of positive losses."""
     cdef double Lambda, bound
     own = np.array(losses, np.float64)
-    threshold(double_data(own), len(own), X, C, variant, &Lambda, &bound)
+    threshold(double_data(own), len(own), X, max_total, slack_price, &Lambda, &bound)
     return Lambda, bound

@@ -24,7 +24,8 @@ def pa_coefficients(s, y, X, C, variant):
     positive = losses[losses > 0]
     c = np.zeros(len(s))
     if len(positive):
-        Lambda, bound = threshold(positive, X, C, variant)
+        max_total = C if variant == "PA-I" else np.inf
+        Lambda, bound = threshold(positive, X, max_total, 2 * C if variant == "PA-II" else np.inf)
         c = -np.maximum(1 - s[y] + s - bound, 0) / X
         c[y] = Lambda
     return c
@@ -35,7 +36,7 @@ def pa_coefficients(s, y, X, C, variant):
 @pytest.mark.parametrize("variant", ["PA", "PA-I", "PA-II"])
 def test_pa(variant, s, y, X, C):
     s, y = np.array(s), y % len(s)
-    ours = pa_coefficients(s, y, X, C, ("PA", "PA-I", "PA-II").index(variant))
+    ours = pa_coefficients(s, y, X, C, variant)
     assert abs(ours.sum()) < 1e-9
     if (1 - s[y] + np.delete(s, y) > 0).any():
         wanted = qp.pa(s, y, X, C, variant)

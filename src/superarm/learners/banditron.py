@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from superarm.data.rows import Layout
 from superarm.learners.families import BanditLearner
-from superarm.native.bandits import BanditronCore
+from superarm.native.first_order import BanditronCore
 from superarm.native.core import Core
 
 

@@ -19,11 +19,12 @@ condition for y~ and clips the unbounded solution; this solves the problem they 
 
 from __future__ import annotations
 
+from math import inf
 from typing import Unpack
 
 from superarm.data.rows import Layout
 from superarm.learners.families import BanditLearner, BanditParams
-from superarm.native.bandits import EPABFCore
+from superarm.native.first_order import EPABFCore
 from superarm.native.core import Core
 from superarm.parameters import check_choice, check_number
 
@@ -52,4 +53,8 @@ class EPABF(BanditLearner):
         self.C = check_number("C", self.owner, C, 0.0)
 
     def make_core(self, layout: Layout) -> Core:
-        return EPABFCore(**self.core_args(layout), C=self.C, variant=VARIANTS.index(self.variant))
+        return EPABFCore(
+            **self.core_args(layout),
+            max_lambda=self.C if self.variant == "EPABF-I" else inf,
+            slack_price=2.0 * self.C if self.variant == "EPABF-II" else inf,
+        )

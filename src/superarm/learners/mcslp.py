@@ -16,7 +16,7 @@ from superarm.explore.rule import Rule
 from superarm.learners.base import CommonParams
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
-from superarm.native.full_information import MCSLPCore
+from superarm.native.first_order import MCSLPCore
 from superarm.parameters import check_number
 
 

@@ -15,12 +15,13 @@ losses and X = |x|^2:
 
 from __future__ import annotations
 
+from math import inf
 from typing import Unpack
 
 from superarm.data.rows import Layout
 from superarm.learners.families import ExploringParams, LabelLearner
 from superarm.native.core import Core
-from superarm.native.full_information import PACore
+from superarm.native.first_order import PACore
 from superarm.parameters import check_choice, check_number
 
 VARIANTS = ("PA", "PA-I", "PA-II")
@@ -48,4 +49,8 @@ class PA(LabelLearner):
         self.C = check_number("C", self.owner, C, 0.0)
 
     def make_core(self, layout: Layout) -> Core:
-        return PACore(**self.core_args(layout), C=self.C, variant=VARIANTS.index(self.variant))
+        return PACore(
+            **self.core_args(layout),
+            max_lambda=self.C if self.variant == "PA-I" else inf,
+            slack_price=2.0 * self.C if self.variant == "PA-II" else inf,
+        )

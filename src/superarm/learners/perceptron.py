@@ -8,7 +8,7 @@ from __future__ import annotations
 from superarm.data.rows import Layout
 from superarm.learners.families import LabelLearner
 from superarm.native.core import Core
-from superarm.native.full_information import PerceptronCore
+from superarm.native.first_order import PerceptronCore
 
 
 class Perceptron(LabelLearner):

@@ -12,7 +12,7 @@ from superarm.data.rows import Layout
 from superarm.learners.families import ExploringParams, LabelLearner
 from superarm.losses import softmax
 from superarm.native.core import Core
-from superarm.native.full_information import SoftmaxCore
+from superarm.native.first_order import SoftmaxCore
 from superarm.parameters import check_number
 
 
