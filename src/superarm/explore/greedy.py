@@ -9,7 +9,6 @@ from superarm.data.labels import Label
 from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.rule import Rule
 from superarm.native.rule import RuleKernel
-from superarm.native.stateless_rules import GreedyKernel
 
 
 class Greedy(Rule):
@@ -18,7 +17,7 @@ class Greedy(Rule):
     name = "greedy"
 
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
-        return GreedyKernel(k, seed)
+        return RuleKernel(k, seed)
 
     @classmethod
     def distribution_from(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from superarm.data.rows import Layout
 from superarm.learners.families import BanditLearner
-from superarm.native.first_order import BanditronCore
 from superarm.native.core import Core
+from superarm.native.first_order import BanditronCore
 
 
 class Banditron(BanditLearner):

@@ -24,8 +24,8 @@ from typing import Unpack
 
 from superarm.data.rows import Layout
 from superarm.learners.families import BanditLearner, BanditParams
-from superarm.native.first_order import EPABFCore
 from superarm.native.core import Core
+from superarm.native.first_order import EPABFCore
 from superarm.parameters import check_choice, check_number
 
 VARIANTS = ("EPABF", "EPABF-I", "EPABF-II")

@@ -161,6 +161,8 @@ cdef class Core(Stage):
                 self.eligible_scores[i] = self.s[eligible[i]]
             context.scores = self.eligible_scores
         draw.drawn, draw.top, draw.draw_log = self.drawn, self.top, draw_log
+        draw.size = draw.top_size = context.m
+        draw.n_log, draw.log_propensity = 0, 0.0
         self.rule.choose(&context, draw)
         if not all_eligible:
             for i in range(draw.size):

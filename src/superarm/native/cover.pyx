@@ -164,13 +164,13 @@ cdef class CoverKernel(LeaveOutKernel):
         else:
             size = self.half_size(context)
         self.best_positions(context, self.order, min(n, size + 1))
-        self.break_ties(context, size, <float>SCORE_TOLERANCE, size)
+        self.break_ties(context, size, size, <float>SCORE_TOLERANCE)
         for i in range(n):
             certainty += (self.p[i] * self.scale) ** 2
         self.n_sums, self.sums[0] = 0, 0.0
         if counts and not self.full_information and q < self.max_threshold():  # else a miss is impossible, as the bound needs it
             cost = self.fill_sums(context, size, certainty)
-        if self.draw_set(context, size, draw):
+        if self.draw_set(context, draw):
             cut_by = 2.0
         # what an answer will say about rows whose truth can be shown
         for i in range(draw.size):
@@ -181,7 +181,7 @@ cdef class CoverKernel(LeaveOutKernel):
         log_head.weight_of_no = _share(outside * (1.0 - self.false_yes) + inside * self.false_no, ineligible * (1.0 - self.false_yes))
         log_head.weight_of_yes = _share(inside * (1.0 - self.false_no) + outside * self.false_yes, ineligible * self.false_yes)
         draw.draw_log[N_LOG_HEAD] = q
-        draw.n_log = self.write_log(context, size, draw.draw_log, N_LOG_HEAD + 1)
+        draw.n_log = self.write_log(context, draw.draw_log, N_LOG_HEAD + 1)
 
     cdef double weigh_ineligible(self, const DrawContext* context) noexcept nogil:
         """Return p of the labels that cannot be shown, on the scale on which p of the eligible ones sum up to 1."""

@@ -18,7 +18,9 @@ cdef class LeaveOutKernel(RuleKernel):
     cdef Py_ssize_t n_sums
     cdef Py_ssize_t* order  # positions by rank, tied ones in the order of the draw; one more than n_ranks
     cdef Py_ssize_t* ranking  # the same, tied ones by score and position: what does not depend on the draw
-    cdef Py_ssize_t n_ranks  # ranks that may be shown: more than the set has, where the next ones fill up
+    cdef Py_ssize_t m  # labels of the set before any is left out
+    cdef Py_ssize_t n_ranks  # ranks that may be shown: more than m, where the next ones fill up
+    cdef bint may_leave_out_two  # else one
     # groups of tied labels; without ties, each rank is a group of its own
     cdef bint has_ties
     cdef Py_ssize_t n_groups
@@ -31,15 +33,15 @@ cdef class LeaveOutKernel(RuleKernel):
     cdef Py_ssize_t* member  # scratch space, of positions
 
     cdef void fill_softmax(self, const DrawContext* context) noexcept nogil
-    cdef void break_ties(self, const DrawContext* context, Py_ssize_t n_ranks, float tolerance, Py_ssize_t m) noexcept nogil
-    cdef bint draw_set(self, const DrawContext* context, Py_ssize_t m, Draw* draw) noexcept nogil
-    cdef Py_ssize_t write_log(self, const DrawContext* context, Py_ssize_t m, double* draw_log, Py_ssize_t at) noexcept nogil
+    cdef void break_ties(self, const DrawContext* context, Py_ssize_t m, Py_ssize_t n_ranks, float tolerance) noexcept nogil
+    cdef bint draw_set(self, const DrawContext* context, Draw* draw) noexcept nogil
+    cdef Py_ssize_t write_log(self, const DrawContext* context, double* draw_log, Py_ssize_t at) noexcept nogil
     cdef bint in_group(self, Py_ssize_t g, float score) noexcept nogil
     cdef Py_ssize_t group_of(self, float score) noexcept nogil
-    cdef double interval_probability(self, Py_ssize_t first, Py_ssize_t second, bint may_leave_out_two) noexcept nogil
-    cdef double set_probability(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size, Py_ssize_t m) noexcept nogil
+    cdef double interval_probability(self, Py_ssize_t first, Py_ssize_t second) noexcept nogil
+    cdef double set_probability(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size) noexcept nogil
     cdef double count_groups(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size) noexcept nogil
-    cdef double length_of_matches(self, Py_ssize_t m) noexcept nogil
+    cdef double length_of_matches(self) noexcept nogil
     cdef void find_groups(self, const float* s, Py_ssize_t n, float tolerance) noexcept nogil
     cdef void order_group(self, const float* s, Py_ssize_t n, Py_ssize_t g, Py_ssize_t start, int64_t round, uint64_t* draw) noexcept nogil
 

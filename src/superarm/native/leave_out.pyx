@@ -50,11 +50,12 @@ cdef class LeaveOutKernel(RuleKernel):
 
     # ------------------------------------------------------------ ties
 
-    cdef void break_ties(self, const DrawContext* context, Py_ssize_t n_ranks, float tolerance, Py_ssize_t m) noexcept nogil:
-        """Group the first ``n_ranks`` places of ``order`` (which has one more, if there are more labels), and put tied labels into a random order."""
+    cdef void break_ties(self, const DrawContext* context, Py_ssize_t m, Py_ssize_t n_ranks, float tolerance) noexcept nogil:
+        """Group the first ``n_ranks`` places of ``order`` (which has one more, if there are more labels), and put tied
+        labels into a random order; ``m`` labels are to be shown."""
         cdef Py_ssize_t g, i, start = 0
         cdef uint64_t draw = <uint64_t>(2 + m)
-        self.n_ranks = n_ranks
+        self.m, self.n_ranks, self.may_leave_out_two = m, n_ranks, n_ranks == m or n_ranks > m + 1
         for i in range(n_ranks):
             self.ranking[i] = self.order[i]
         self.find_groups(context.scores, context.n, tolerance)
@@ -122,11 +123,10 @@ cdef class LeaveOutKernel(RuleKernel):
 
     # ------------------------------------------------------------ the draw
 
-    cdef bint draw_set(self, const DrawContext* context, Py_ssize_t m, Draw* draw) noexcept nogil:
-        """Draw a set around the m best ranks, and fill in its probability. Returns whether it is a uniform one."""
-        cdef Py_ssize_t i, size = 0, first = -1, second = -1
+    cdef bint draw_set(self, const DrawContext* context, Draw* draw) noexcept nogil:
+        """Draw a set around the m best ranks, and fill in its probability. Return whether it is a uniform one."""
+        cdef Py_ssize_t i, m = self.m, size = 0, first = -1, second = -1
         cdef double u, probability
-        cdef bint may_leave_out_two = self.n_ranks == m or self.n_ranks > m + 1
         cdef bint is_uniform = self.uniform > 0.0 and uniform(self.seed, <uint64_t>context.round, 1) < self.uniform
         if is_uniform:
             draw_uniform_set(context.n, m, self.seed, context.round, 2, draw.drawn)
@@ -134,7 +134,7 @@ cdef class LeaveOutKernel(RuleKernel):
         else:
             u = uniform(self.seed, <uint64_t>context.round, 0)
             first = interval(u, self.sums, self.n_sums)
-            if may_leave_out_two:
+            if self.may_leave_out_two:
                 second = interval(u + 1.0, self.sums, self.n_sums)
                 second = -1 if second == first else second
             for i in range(self.n_ranks):
@@ -142,11 +142,11 @@ cdef class LeaveOutKernel(RuleKernel):
                     draw.drawn[size] = self.order[i]
                     size += 1
         if is_uniform or self.has_ties:
-            probability = self.set_probability(context.scores, draw.drawn, size, m)
+            probability = self.set_probability(context.scores, draw.drawn, size)
         else:  # it is known which ranks are missing
-            probability = self.interval_probability(first, second, may_leave_out_two)
+            probability = self.interval_probability(first, second)
             if second >= 0:
-                probability += self.interval_probability(second, first, may_leave_out_two)
+                probability += self.interval_probability(second, first)
         if self.uniform > 0.0:
             probability *= 1.0 - self.uniform
             if size == m:
@@ -157,11 +157,11 @@ cdef class LeaveOutKernel(RuleKernel):
         draw.log_propensity = log(probability)
         return is_uniform
 
-    cdef double interval_probability(self, Py_ssize_t first, Py_ssize_t second, bint may_leave_out_two) noexcept nogil:
+    cdef double interval_probability(self, Py_ssize_t first, Py_ssize_t second) noexcept nogil:
         """Return the probability, over u in [0, 1), that u falls into interval ``first``, and u + 1 into ``second`` (-1: none)."""
         cdef const double* sums = self.sums
         cdef double total = sums[self.n_sums], high
-        cdef double limit = max(0.0, total - 1.0) if may_leave_out_two else 0.0  # below this u, two are left out
+        cdef double limit = max(0.0, total - 1.0) if self.may_leave_out_two else 0.0  # below this u, two are left out
         if first < 0:
             return max(0.0, 1.0 - total)
         if second < 0:
@@ -169,10 +169,10 @@ cdef class LeaveOutKernel(RuleKernel):
         high = min(min(sums[first + 1], sums[second + 1] - 1.0), limit)
         return max(0.0, high - max(sums[first], sums[second] - 1.0))
 
-    cdef double set_probability(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size, Py_ssize_t m) noexcept nogil:
+    cdef double set_probability(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size) noexcept nogil:
         """Return the probability that these positions are shown, but for uniform sets."""
         cdef double of_groups = self.count_groups(s, drawn, size)
-        return self.length_of_matches(m) * of_groups if of_groups > 0.0 else 0.0
+        return self.length_of_matches() * of_groups if of_groups > 0.0 else 0.0
 
     cdef double count_groups(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size) noexcept nogil:
         """Fill ``group_count`` with how many of every group a set has. Return the probability of it, given these counts;
@@ -192,13 +192,13 @@ cdef class LeaveOutKernel(RuleKernel):
                 probability *= <double>(count[g] - i) / <double>(self.group_size[g] - i)
         return probability
 
-    cdef double length_of_matches(self, Py_ssize_t m) noexcept nogil:
+    cdef double length_of_matches(self) noexcept nogil:
         """Return the length of all stretches of u in which the ranks that stay have as many of every group as
         ``group_count`` says."""
         cdef const double* sums = self.sums
         cdef const Py_ssize_t* group = self.group_of_rank
         cdef Py_ssize_t* count = self.group_count  # less those of the ranks that stay
-        cdef Py_ssize_t g, i, sign, left_out, a = 0, b = self.n_sums, n_sums = self.n_sums, unequal = 0
+        cdef Py_ssize_t g, i, sign, left_out, m = self.m, a = 0, b = self.n_sums, n_sums = self.n_sums, unequal = 0
         cdef double u = 0.0, end, total = 0.0
         for g in range(self.n_groups):
             unequal += count[g] != 0
@@ -206,7 +206,7 @@ cdef class LeaveOutKernel(RuleKernel):
             unequal += _shift(count, group[i], -1)
         while a < n_sums and sums[a + 1] <= 0.0:
             a += 1
-        if self.n_ranks == m or self.n_ranks > m + 1:  # u + 1 counts, too
+        if self.may_leave_out_two:  # u + 1 counts, too
             b = a
             while b < n_sums and sums[b + 1] <= 1.0:
                 b += 1
@@ -237,14 +237,14 @@ cdef class LeaveOutKernel(RuleKernel):
 
     # ------------------------------------------------------------ records
 
-    cdef Py_ssize_t write_log(self, const DrawContext* context, Py_ssize_t m, double* draw_log, Py_ssize_t at) noexcept nogil:
-        """Write down what explore/leave_out.py needs, from ``draw_log[at]`` on. Returns where it ends.
+    cdef Py_ssize_t write_log(self, const DrawContext* context, double* draw_log, Py_ssize_t at) noexcept nogil:
+        """Write down what explore/leave_out.py needs, from ``draw_log[at]`` on. Return where it ends.
 
         How many sums there are, and they; how many ranks fill up, and their positions; how many groups there are (0: no
         ties), and the ranks of each. Then +1 and the positions behind the ranks that are tied with the last one, or if
         they are fewer, -1 and the others.
         """
-        cdef Py_ssize_t i, behind, last = self.n_groups - 1
+        cdef Py_ssize_t i, behind, m = self.m, last = self.n_groups - 1
         cdef const float* s = context.scores
         cdef bint inside
         draw_log[at] = self.n_sums
@@ -278,7 +278,7 @@ cdef class LeaveOutKernel(RuleKernel):
 
 
 cdef inline Py_ssize_t _shift(Py_ssize_t* count, Py_ssize_t g, Py_ssize_t change) noexcept nogil:
-    """Change count[g]. Returns +1 if it was 0 and is not any more, -1 if it has become 0."""
+    """Change count[g]. Return +1 if it was 0 and is not any more, -1 if it has become 0."""
     cdef Py_ssize_t before = count[g] != 0
     count[g] += change
     return (count[g] != 0) - before

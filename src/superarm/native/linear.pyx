@@ -10,6 +10,8 @@ cache lines. A row with both parts has the sum of both scores.
 from libc.math cimport fabs
 from libc.string cimport memset
 
+import numpy as np
+
 from superarm.native.cpu cimport kernels
 from superarm.native.prefetch cimport superarm_prefetch_far
 
@@ -30,19 +32,12 @@ cdef class Weights(Stage):
         self.sparse = self.floats("sparse", (width + 1, k), value) if width > 0 else NULL
 
     cdef void scores(self, const Features* x, float* s) noexcept nogil:
-        cdef Py_ssize_t r
-        cdef const float* w
         if self.d > 0:
             kernels.scores(self.dense, self.stride, self.k, self.d, x.x, x.factor, x.bias, s)
-            if self.width > 0 and x.sparse_bias != 0.0:
-                kernels.axpy(s, x.sparse_bias, self.sparse + self.width * self.k, self.k)
-        elif self.width > 0:
-            w = self.sparse + self.width * self.k
-            for r in range(self.k):
-                s[r] = x.sparse_bias * w[r]
         else:
             memset(s, 0, self.k * sizeof(float))
         if self.width > 0:
+            kernels.axpy(s, x.sparse_bias, self.sparse + self.width * self.k, self.k)
             kernels.sparse_scores(self.sparse, self.k, x.indices, x.values, x.n, x.sparse_factor, s)
 
     cdef bint add_outer(self, const Py_ssize_t* labels, const double* c, Py_ssize_t n, const Features* x) noexcept nogil:
@@ -57,24 +52,10 @@ cdef class Weights(Stage):
             )
         return True
 
-    cdef void subtract_mean(self) noexcept nogil:
+    def subtract_mean(self):
         """Subtract the mean of all labels' weights: no ranking changes, and float32 stays sharp."""
-        cdef Py_ssize_t j, r
-        cdef double mean
-        for j in range(self.stride):
-            mean = 0.0
-            for r in range(self.k):
-                mean += self.dense[r * self.stride + j]
-            mean /= self.k
-            for r in range(self.k):
-                self.dense[r * self.stride + j] -= <float>mean
-        for j in range(self.width + 1 if self.width > 0 else 0):
-            mean = 0.0
-            for r in range(self.k):
-                mean += self.sparse[j * self.k + r]
-            mean /= self.k
-            for r in range(self.k):
-                self.sparse[j * self.k + r] -= <float>mean
+        for part, W in self.arrays.items():
+            W -= W.mean(axis=0 if part == "dense" else 1, dtype=np.float64, keepdims=True).astype(np.float32)
 
     cdef void prefetch(self, const Row* row) noexcept nogil:
         """Prefetch the weights of a sparse row. (Dense rows want all weights, which are at hand.)"""

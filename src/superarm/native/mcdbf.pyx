@@ -205,7 +205,8 @@ cdef class MCDBFCore(LinearCore):
         self.updates[0] += 1
         self.squares[0] += self.new_squares
         if e.rest != 0.0 and self.updates[0] % CENTRE_INTERVAL == 0:
-            self.weights.subtract_mean()
+            with gil:
+                self.weights.subtract_mean()
         if self.learn_rho and answer.label < 0 and n > m:
             outside = <double>(m - common) / (n - m)
             slope = <double>common / m - outside

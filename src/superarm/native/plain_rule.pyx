@@ -43,15 +43,14 @@ cdef class PlainRuleKernel(RuleKernel):
         return self.max_log
 
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
-        draw.size = draw.top_size = draw.n_log = 0
-        draw.log_propensity = 0.0
         with gil:
+            if not self.failed:
+                try:
+                    self._choose(context, draw)
+                except BaseException as error:
+                    self.error, self.failed = error, True
             if self.failed:
-                return
-            try:
-                self._choose(context, draw)
-            except BaseException as error:
-                self.error, self.failed, draw.size = error, True, 0
+                draw.size = draw.top_size = 0
 
     cdef _choose(self, const DrawContext* context, Draw* draw):
         cdef Py_ssize_t i

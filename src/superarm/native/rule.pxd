@@ -17,7 +17,7 @@ cdef class RuleKernel(Stage):
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m)
     # The most numbers that `choose` may write to draw_log.
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil
-    # Fill in the draw; moves nothing.
+    # Fill in the draw; moves nothing. This one shows the top set.
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil
     # The positions of the best ``count`` scores, best first; of equal ones, the first comes first.
     cdef void best_positions(self, const DrawContext* context, Py_ssize_t* positions, Py_ssize_t count) noexcept nogil

@@ -18,7 +18,10 @@ cdef class RuleKernel(Stage):
         return 0
 
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
-        draw.size = draw.top_size = draw.n_log = 0
+        cdef Py_ssize_t i
+        self.best_positions(context, draw.top, context.m)
+        for i in range(context.m):
+            draw.drawn[i] = draw.top[i]
 
     cdef void best_positions(self, const DrawContext* context, Py_ssize_t* positions, Py_ssize_t count) noexcept nogil:
         kernels.top_positions(context.scores, context.n, positions, count)

@@ -9,6 +9,7 @@ from libc.stdint cimport uint64_t
 from superarm.native.cpu cimport kernels
 from superarm.native.leave_out cimport SCORE_TOLERANCE, LeaveOutKernel, interval
 from superarm.native.randomness cimport uniform
+from superarm.native.rule cimport RuleKernel
 from superarm.native.sampling cimport draw_uniform_set
 from superarm.native.types cimport Answer, Draw, DrawContext
 
@@ -44,27 +45,22 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         return 0 if n <= m else N_LOG_HEAD + LeaveOutKernel.log_size(self, n, m)
 
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
-        cdef Py_ssize_t i, n = context.n, m = context.m, n_ranks = min(n, m + 2) if m > 1 else 1
+        cdef Py_ssize_t n = context.n, m = context.m, n_ranks = min(n, m + 2) if m > 1 else 1
         cdef double tolerance = SCORE_TOLERANCE, pending = (<const BudgetState*>context.draw_state).pending
         if n == m:
-            self.best_positions(context, draw.top, m)
-            for i in range(m):
-                draw.drawn[i] = draw.top[i]
-            draw.size = draw.top_size = m
-            draw.log_propensity = 0.0
-            draw.n_log = 0
+            RuleKernel.choose(self, context, draw)
             return
         if self.answers[0] > 0.0 and pending > 0.0:
             tolerance += log(1.0 + pending / self.answers[0])
         self.best_positions(context, self.order, min(n, n_ranks + 1))
         self.fill_softmax(context)
-        self.break_ties(context, n_ranks, <float>tolerance, m)
+        self.break_ties(context, m, n_ranks, <float>tolerance)
         (<LogHead*>draw.draw_log).cost = self.fill_sums(context)
-        draw.n_log = self.write_log(context, m, draw.draw_log, N_LOG_HEAD)
+        draw.n_log = self.write_log(context, draw.draw_log, N_LOG_HEAD)
         if m == 1:
             self.draw_label(context, draw)
         else:
-            self.draw_set(context, m, draw)
+            self.draw_set(context, draw)
 
     cdef double fill_sums(self, const DrawContext* context) noexcept nogil:
         """Fill ``sums`` with the running sums of pi, and return what they would have cost at q = 1.
@@ -117,9 +113,7 @@ cdef class RunnerUpKernel(LeaveOutKernel):
         if self.in_group(0, context.scores[shown]):
             probability += max(0.0, 1.0 - self.sums[n]) / <double>self.group_size[0]
         probability = (1.0 - self.uniform) * probability + self.uniform / n
-        draw.drawn[0] = shown
-        draw.size = draw.top_size = 1
-        draw.log_propensity = log(probability)
+        draw.drawn[0], draw.log_propensity = shown, log(probability)
 
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
         cdef BudgetState* budget = <BudgetState*>draw_state

@@ -3,24 +3,37 @@
 from libc.math cimport exp, sqrt
 from libc.string cimport memset
 
-from superarm.native.core cimport LinearCore
 from superarm.native.cpu cimport kernels
-from superarm.native.linear cimport Coordinates, Weights, coordinates, squared_norm_with_bias
+from superarm.native.linear cimport Weights, squared_norm_with_bias
 from superarm.native.ranking cimport softmax
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
-from superarm.native.types cimport Answer, Features, Round
+from superarm.native.types cimport Answer, Round
 
 
 cdef class CoordinateCore(LinearCore):
-    """A learner whose step is another one for each coordinate: it has room for the row's coordinates."""
-
-    cdef Coordinates at
-
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
         LinearCore.__init__(self, k, scaling, rule)
-        self.at.z = self.scratch_doubles("z", scaling.d + scaling.width + 2)
-        self.at.features = self.scratch_intp("features", scaling.width + 1)
+        self.z = self.scratch_doubles("z", scaling.d + scaling.width + 2)
+        self.features = self.scratch_intp("features", scaling.width + 1)
+
+    cdef void read_coordinates(self, const Features* x) noexcept nogil:
+        """Fill in the coordinates of a row as it reaches the weights."""
+        cdef Py_ssize_t i, width = self.weights.width
+        cdef double* z = self.z
+        self.n_dense = self.n_sparse = 0
+        if x.d > 0:
+            for i in range(x.d):
+                z[i] = x.factor * x.x[i]
+            z[x.d] = x.bias
+            self.n_dense = x.d + 1
+        if width > 0:
+            z += self.n_dense
+            for i in range(x.n):
+                z[i] = x.sparse_factor * x.values[i]
+                self.features[i] = x.indices[i]
+            z[x.n], self.features[x.n] = x.sparse_bias, width
+            self.n_sparse = x.n + 1
 
 
 # ---------------------------------------------------------------- SOBA
@@ -52,7 +65,7 @@ cdef class SOBACore(CoordinateCore):
             r = round.eligible[i]
             if r != y and (other < 0 or s[r] > s[other]):
                 other = r
-        coordinates(round.x, self.weights.width, &self.at)
+        self.read_coordinates(round.x)
         Wg = (<double>s[other] - <double>s[y]) / P
         Wz = sqrt(P) * Wg
         zAz = self.product(other, y, P)
@@ -81,11 +94,11 @@ cdef class SOBADiagonalCore(SOBACore):
 
     cdef double quadratic(self, Py_ssize_t r) noexcept nogil:
         """x' A_r^-1 x for the block of label r."""
-        cdef const double* z = self.at.z + self.at.dense
+        cdef const double* z = self.z + self.n_dense
         cdef Py_ssize_t i
-        cdef double total = kernels.quadratic(self.A.dense + r * self.A.stride, self.at.z, self.at.dense)
-        for i in range(self.at.sparse):
-            total += kernels.quadratic(self.A.sparse + self.at.features[i] * self.k + r, z + i, 1)
+        cdef double total = kernels.quadratic(self.A.dense + r * self.A.stride, self.z, self.n_dense)
+        for i in range(self.n_sparse):
+            total += kernels.quadratic(self.A.sparse + self.features[i] * self.k + r, z + i, 1)
         return total
 
     cdef void step(self, Py_ssize_t other, Py_ssize_t y, double P, double Wz, double zAz) noexcept nogil:
@@ -94,11 +107,11 @@ cdef class SOBADiagonalCore(SOBACore):
 
     cdef void step_label(self, Py_ssize_t r, double scale, double P) noexcept nogil:
         """A += z z', theta -= g, W = theta / A on the weights of label r, where g = scale x."""
-        cdef const double* z = self.at.z + self.at.dense
+        cdef const double* z = self.z + self.n_dense
         cdef Py_ssize_t i, at = r * self.A.stride
-        kernels.soba_step(self.weights.dense + at, self.A.dense + at, self.theta.dense + at, self.at.z, scale, P, self.at.dense)
-        for i in range(self.at.sparse):
-            at = self.at.features[i] * self.k + r
+        kernels.soba_step(self.weights.dense + at, self.A.dense + at, self.theta.dense + at, self.z, scale, P, self.n_dense)
+        for i in range(self.n_sparse):
+            at = self.features[i] * self.k + r
             kernels.soba_step(self.weights.sparse + at, self.A.sparse + at, self.theta.sparse + at, z + i, scale, P, 1)
 
 
@@ -107,12 +120,13 @@ cdef class SOBAFullCore(SOBACore):
 
     cdef double* inverse  # size x size: label by label in the dense part, then feature by feature in the sparse part
     cdef double* u
-    cdef Py_ssize_t dense, size  # dense: numbers of a label, its constant included
+    cdef Py_ssize_t label_size  # dense weights of a label, its constant included
+    cdef Py_ssize_t size
 
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double a):
         SOBACore.__init__(self, k, scaling, rule)
-        self.dense = scaling.d + 1 if scaling.d > 0 else 0
-        self.size = k * (self.dense + (scaling.width + 1 if scaling.width > 0 else 0))
+        self.label_size = scaling.d + 1 if scaling.d > 0 else 0
+        self.size = k * (self.label_size + (scaling.width + 1 if scaling.width > 0 else 0))
         self.inverse = self.doubles("inverse", (self.size, self.size))
         self.u = self.scratch_doubles("u", self.size)
         cdef Py_ssize_t i
@@ -121,20 +135,20 @@ cdef class SOBAFullCore(SOBACore):
 
     cdef inline Py_ssize_t place(self, Py_ssize_t r, Py_ssize_t i) noexcept nogil:
         """Where the weight of label r for the row's i-th coordinate stands in A."""
-        if i < self.at.dense:
-            return r * self.dense + i
-        return self.k * self.dense + self.at.features[i - self.at.dense] * self.k + r
+        if i < self.n_dense:
+            return r * self.label_size + i
+        return self.k * self.label_size + self.features[i - self.n_dense] * self.k + r
 
     cdef double product(self, Py_ssize_t other, Py_ssize_t y, double P) noexcept nogil:
         cdef Py_ssize_t i, n = self.size
         cdef double v, scale = 1.0 / sqrt(P), total = 0.0
         memset(self.u, 0, n * sizeof(double))
-        for i in range(self.at.dense + self.at.sparse):
-            v = scale * self.at.z[i]
+        for i in range(self.n_dense + self.n_sparse):
+            v = scale * self.z[i]
             if v != 0.0:
                 kernels.add_difference(self.u, v, self.inverse + self.place(other, i) * n, self.inverse + self.place(y, i) * n, n)
-        for i in range(self.at.dense + self.at.sparse):
-            total += scale * self.at.z[i] * (self.u[self.place(other, i)] - self.u[self.place(y, i)])
+        for i in range(self.n_dense + self.n_sparse):
+            total += scale * self.z[i] * (self.u[self.place(other, i)] - self.u[self.place(y, i)])
         return total
 
     cdef void step(self, Py_ssize_t other, Py_ssize_t y, double P, double Wz, double zAz) noexcept nogil:
@@ -143,7 +157,7 @@ cdef class SOBAFullCore(SOBACore):
         cdef double q = 1.0 + zAz, scale = Wz + 1.0 / sqrt(P)
         cdef Py_ssize_t i, r, at = 0
         for r in range(self.k):
-            for i in range(self.dense):
+            for i in range(self.label_size):
                 w[r * self.weights.stride + i] -= <float>(u[at] * scale / q)
                 at += 1
         w = self.weights.sparse
@@ -209,17 +223,17 @@ cdef class NewtronCore(CoordinateCore):
         memset(c, 0, self.k * sizeof(double))
         for i in range(n):
             c[eligible[i]] = factor * (1.0 - away if eligible[i] == drawn else -away)
-        coordinates(round.x, self.weights.width, &self.at)
-        if self.at.dense > 0:
+        self.read_coordinates(round.x)
+        if self.n_dense > 0:
             for i in range(n):
                 change += self.step(
                     self.weights.dense, self.A.dense, self.b.dense, eligible[i] * self.weights.stride,
-                    self.at.z, self.at.dense, c[eligible[i]], weight, slope,
+                    self.z, self.n_dense, c[eligible[i]], weight, slope,
                 )
-        z = self.at.z + self.at.dense
-        for i in range(self.at.sparse):  # labels with c = 0 keep what they have: W is b / A already
+        z = self.z + self.n_dense
+        for i in range(self.n_sparse):  # labels with c = 0 keep what they have: W is b / A already
             change += self.step(
-                self.weights.sparse, self.A.sparse, self.b.sparse, self.at.features[i] * self.k, c, self.k, z[i], weight, slope
+                self.weights.sparse, self.A.sparse, self.b.sparse, self.features[i] * self.k, c, self.k, z[i], weight, slope
             )
         self.norm[0] += change
         return True

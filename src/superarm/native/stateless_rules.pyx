@@ -1,4 +1,4 @@
-"""The rules that move nothing: greedy, uniform, Boltzmann, dilute. superarm.explore has their equations."""
+"""The rules that draw and move nothing: uniform, Boltzmann, dilute. superarm.explore has their equations."""
 
 from functools import lru_cache
 
@@ -15,25 +15,11 @@ from superarm.native.sampling cimport draw_uniform_set, log_dilute_order, logp_u
 from superarm.native.types cimport Draw, DrawContext
 
 
-cdef class GreedyKernel(RuleKernel):
-    cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
-        cdef Py_ssize_t i
-        self.best_positions(context, draw.top, context.m)
-        for i in range(context.m):
-            draw.drawn[i] = draw.top[i]
-        draw.size = draw.top_size = context.m
-        draw.n_log = 0
-        draw.log_propensity = 0.0
-
-
 cdef class UniformKernel(RuleKernel):
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
-        cdef Py_ssize_t n = context.n, m = context.m
-        self.best_positions(context, draw.top, m)
-        draw_uniform_set(n, m, self.seed, context.round, 0, draw.drawn)
-        draw.size = draw.top_size = m
-        draw.n_log = 0
-        draw.log_propensity = logp_uniform_set(n, m)
+        self.best_positions(context, draw.top, context.m)
+        draw_uniform_set(context.n, context.m, self.seed, context.round, 0, draw.drawn)
+        draw.log_propensity = logp_uniform_set(context.n, context.m)
 
 
 cdef class BoltzmannKernel(RuleKernel):
@@ -61,10 +47,7 @@ cdef class BoltzmannKernel(RuleKernel):
             if point < 0.0:
                 chosen = i
                 break
-        draw.drawn[0] = chosen
-        draw.size = draw.top_size = 1
-        draw.n_log = n
-        draw.log_propensity = log(P[chosen])
+        draw.drawn[0], draw.n_log, draw.log_propensity = chosen, n, log(P[chosen])
 
 
 @lru_cache(maxsize=4096)
@@ -165,6 +148,5 @@ cdef class DiluteKernel(RuleKernel):
                 _insert_sorted(skip, m + outside, at)
                 draw.drawn[i] = at
                 outside += 1
-        draw.size = draw.top_size = m
         draw.draw_log[0], draw.n_log = self.gamma, 1
         draw.log_propensity = self.log_set[inside]

@@ -45,7 +45,8 @@ cdef struct DrawContext:
 
 
 cdef struct Draw:
-    # What a rule has chosen. Labels are positions in DrawContext.scores, until the core has made numbers of them.
+    # What a rule has chosen. Labels are positions in DrawContext.scores, until the core has made numbers of them. The
+    # rule finds both sizes at DrawContext.m, n_log and log_propensity at 0: it sets what is to be different.
     Py_ssize_t* drawn  # the set, in the order of the draw
     Py_ssize_t* top  # the top set, best first
     double* draw_log  # what the rule must know to be asked again
