@@ -1,4 +1,4 @@
-"""Where the numbers of an array lie; its dtype must be the one that the function names."""
+"""Where the numbers of an array lie (its dtype must be the one that the function names), and arrays that grow."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -24,3 +24,13 @@ cdef inline int64_t* int64_data(array):
 cdef inline Py_ssize_t* intp_data(array):
     """Labels, rows, offsets."""
     return <Py_ssize_t*>np.PyArray_DATA(array)
+
+
+cdef class GrowingArray:
+    """Numbers that are written one after the other, before it is known how many there will be."""
+
+    cdef list chunks
+    cdef object chunk  # the one at hand, and where its numbers lie
+    cdef char* data
+    cdef Py_ssize_t used, capacity, itemsize  # of it
+    cdef void* end(self, Py_ssize_t n) except NULL nogil

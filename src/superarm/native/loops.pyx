@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 
 cimport numpy as np
 
-from superarm.native.arrays cimport double_data, int64_data, intp_data
+from superarm.native.arrays cimport GrowingArray, double_data, int64_data, intp_data
 from superarm.native.core cimport Core, Cursor
 from superarm.native.ranking cimport contains, write_sets
 from superarm.native.rows cimport RowBlock
@@ -17,39 +17,11 @@ import numpy as np
 
 np.import_array()
 
-cdef Py_ssize_t CHUNK = 2**14  # numbers
-
-
 cdef struct RunCounts:  # of the rounds of `run`
     int64_t errors
     int64_t misses
     int64_t shown_misses
     int64_t shown  # labels
-
-
-cdef class GrowingArray:
-    """Numbers of 8 bytes that are written one after the other, into chunks."""
-
-    cdef object dtype, chunk
-    cdef list chunks
-    cdef void* data  # the chunk at hand
-    cdef Py_ssize_t used, capacity  # of it
-
-    def __init__(self, dtype):
-        self.dtype, self.chunks, self.chunk = dtype, [], np.empty(0, dtype)
-
-    cdef void* end(self, Py_ssize_t n) except NULL nogil:
-        """Return where the next number goes, with room for ``n`` more side by side."""
-        if self.data == NULL or self.used + n > self.capacity:
-            with gil:
-                self.chunks.append(self.chunk[: self.used])
-                self.capacity, self.used = max(n, CHUNK), 0
-                self.chunk = np.empty(self.capacity, self.dtype)
-                self.data = np.PyArray_DATA(self.chunk)
-        return <char*>self.data + 8 * self.used
-
-    def whole(self):
-        return np.concatenate([*self.chunks, self.chunk[: self.used]])
 
 
 cdef struct LabelLists:  # the labels that may be shown, for many rows
@@ -230,8 +202,8 @@ def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor)
             set_start[i + 1], log_start[i + 1] = set_start[i] + length, log_start[i] + draw.n_log
             i += 1
     return i, {
-        "flat": sets.whole(), "starts": starts, "sizes": sizes, "log_probs": log_probs,
-        "draw_logs": logs.whole(), "draw_log_starts": draw_log_starts,
+        "flat": sets.numbers(), "starts": starts, "sizes": sizes, "log_probs": log_probs,
+        "draw_logs": logs.numbers(), "draw_log_starts": draw_log_starts,
     }
 
 

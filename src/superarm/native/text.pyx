@@ -10,13 +10,12 @@ Texts come in lower case and in one normal form (data/cells.py); what is hashed 
 
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND, PyUnicode_READ
 from libc.math cimport sqrtf
-from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport free, qsort, realloc
-from libc.string cimport memcpy
+from libc.stdint cimport int32_t, uint64_t
+from libc.stdlib cimport qsort
 
 import numpy as np
 
-from superarm.native.arrays cimport float_data, int32_data, int64_data
+from superarm.native.arrays cimport GrowingArray
 
 cdef enum:
     PART_LETTERS = 4  # letters of a part of a word
@@ -26,19 +25,13 @@ cdef uint64_t PAIRED = 0x9E3779B97F4A7C15ULL
 cdef uint64_t PART_OF = 0xC2B2AE3D27D4EB4FULL
 
 
-cdef struct Places:  # of the non-zeros of all rows so far
-    int32_t* at
-    float* values  # known of the rows that are complete
-    Py_ssize_t n, capacity
-    uint64_t mask
-
-
-cdef inline uint64_t mixed(uint64_t h) noexcept nogil:
+cdef inline int32_t place(uint64_t h, uint64_t mask) noexcept nogil:
+    """Return the place of a hash, once its bits are mixed."""
     h ^= h >> 33
     h *= 0xFF51AFD7ED558CCDULL
     h ^= h >> 33
     h *= 0xC4CEB9FE1A85EC53ULL
-    return h ^ (h >> 33)
+    return <int32_t>((h ^ (h >> 33)) & mask)
 
 
 cdef inline uint64_t with_letter(uint64_t h, Py_UCS4 letter) noexcept nogil:
@@ -65,46 +58,23 @@ cdef inline bint combines(Py_UCS4 c) noexcept nogil:
     )
 
 
-cdef bint make_room(Places* out, Py_ssize_t more) except False:
-    cdef void* at
-    cdef void* values
-    if out.n + more > out.capacity:
-        out.capacity = 2 * (out.n + more)
-        at = realloc(out.at, out.capacity * sizeof(int32_t))
-        if at == NULL:
-            raise MemoryError
-        out.at = <int32_t*>at
-        values = realloc(out.values, out.capacity * sizeof(float))
-        if values == NULL:
-            raise MemoryError
-        out.values = <float*>values
-    return True
-
-
-cdef inline void add(Places* out, uint64_t h) noexcept nogil:
-    out.at[out.n] = <int32_t>(mixed(h) & out.mask)
-    out.n += 1
-
-
-cdef bint add_whole(Places* out, uint64_t seed, str text) except False:
-    """The text as it is, in one place."""
+cdef int32_t place_of(uint64_t mask, uint64_t seed, str text) noexcept:
+    """Return the place of the text as it is."""
     cdef Py_ssize_t i
     cdef uint64_t h = seed
     for i in range(PyUnicode_GET_LENGTH(text)):
         h = with_letter(h, PyUnicode_READ(PyUnicode_KIND(text), PyUnicode_DATA(text), i))
-    make_room(out, 1)
-    add(out, h)
-    return True
+    return place(h, mask)
 
 
-cdef bint add_text(Places* out, uint64_t seed, str text) except False:
+cdef Py_ssize_t write_places(int32_t* out, uint64_t mask, uint64_t seed, str text) noexcept:
+    """Write the places of all words, pairs and parts: fewer than 4 a letter, as a letter has a part, a word three places
+    more. Return how many these are."""
     cdef int kind = PyUnicode_KIND(text)
     cdef void* data = PyUnicode_DATA(text)
-    cdef Py_ssize_t i, j, start, n = PyUnicode_GET_LENGTH(text)
+    cdef Py_ssize_t i = 0, j, start, added = 0, n = PyUnicode_GET_LENGTH(text)
     cdef Py_UCS4 c
     cdef uint64_t h, before = 0, part
-    make_room(out, 4 * n + 8)  # a letter has a part, a word three places more
-    i = 0
     while i < n:
         c = PyUnicode_READ(kind, data, i)
         start = i
@@ -125,9 +95,11 @@ cdef bint add_text(Places* out, uint64_t seed, str text) except False:
             if i == start:
                 i += 1
                 continue
-        add(out, h)
+        out[added] = place(h, mask)
+        added += 1
         if before != 0:
-            add(out, (before * PAIRED) ^ h)
+            out[added] = place((before * PAIRED) ^ h, mask)
+            added += 1
         before = h
         for j in range(start, i + 3 - PART_LETTERS if i - start > 2 else start):  # its two ends count as letters
             part = seed ^ PART_OF
@@ -135,8 +107,9 @@ cdef bint add_text(Places* out, uint64_t seed, str text) except False:
             part = with_letter(part, PyUnicode_READ(kind, data, j))
             part = with_letter(part, PyUnicode_READ(kind, data, j + 1))
             part = with_letter(part, 32 if j + 2 == i else PyUnicode_READ(kind, data, j + 2))
-            add(out, part)
-    return True
+            out[added] = place(part, mask)
+            added += 1
+    return added
 
 
 cdef int by_place(const void* a, const void* b) noexcept nogil:
@@ -146,35 +119,31 @@ cdef int by_place(const void* a, const void* b) noexcept nogil:
 
 cdef void sort_places(int32_t* at, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i, j
-    cdef int32_t place
+    cdef int32_t moved
     if n > MAX_INSERTION_SORT:
         qsort(at, n, sizeof(int32_t), &by_place)
         return
     for i in range(1, n):
-        place = at[i]
-        j = i
-        while j > 0 and at[j - 1] > place:
+        moved, j = at[i], i
+        while j > 0 and at[j - 1] > moved:
             at[j] = at[j - 1]
             j -= 1
-        at[j] = place
+        at[j] = moved
 
 
-cdef void complete_row(Places* out, Py_ssize_t start) noexcept nogil:
-    """Sort the places from ``start`` on, each once, with the root of how often it was hit."""
-    cdef Py_ssize_t i, end = start
-    cdef float* values = out.values
-    sort_places(out.at + start, out.n - start)
-    for i in range(start, out.n):
-        if end > start and out.at[end - 1] == out.at[i]:
+cdef Py_ssize_t merge_equal(int32_t* places, float* values, Py_ssize_t n) noexcept nogil:
+    """Sort the places, each once, with the root of how often it was hit. Return how many are left."""
+    cdef Py_ssize_t i, end = 0
+    sort_places(places, n)
+    for i in range(n):
+        if end > 0 and places[end - 1] == places[i]:
             values[end - 1] += 1.0
         else:
-            out.at[end] = out.at[i]
-            values[end] = 1.0
+            places[end], values[end] = places[i], 1.0
             end += 1
-    for i in range(start, end):
-        if values[i] > 1.0:
-            values[i] = sqrtf(values[i])
-    out.n = end
+    for i in range(end):
+        values[i] = sqrtf(values[i])
+    return end
 
 
 def hash_texts(columns, Py_ssize_t n, Py_ssize_t width):
@@ -185,31 +154,24 @@ def hash_texts(columns, Py_ssize_t n, Py_ssize_t width):
         n: rows.
         width: places, a power of two.
     """
-    cdef Places out
-    cdef Py_ssize_t i, start
-    cdef int64_t* starts
+    cdef GrowingArray indices = GrowingArray(np.int32), values = GrowingArray(np.float32)
+    cdef Py_ssize_t i, length
+    cdef uint64_t mask = width - 1
+    cdef int32_t* out
     if width < 1 or width & (width - 1) or width > 2**30:
         raise ValueError(f"width must be a power of two, got {width}")
-    ends = np.zeros(n + 1, np.int64)
-    starts = int64_data(ends)
-    parts = list(columns)
-    out.at, out.values, out.n, out.capacity, out.mask = NULL, NULL, 0, 0, width - 1
-    try:
-        for i in range(n):
-            start = out.n
-            for seed, one_word, texts in parts:
-                text = texts[i]
-                if text is not None and one_word:
-                    add_whole(&out, seed, text)
-                elif text is not None:
-                    add_text(&out, seed, text)
-            complete_row(&out, start)
-            starts[i + 1] = out.n
-        indices, counts = np.empty(out.n, np.int32), np.empty(out.n, np.float32)
-        if out.n > 0:
-            memcpy(int32_data(indices), out.at, out.n * sizeof(int32_t))
-            memcpy(float_data(counts), out.values, out.n * sizeof(float))
-        return indices, counts, ends
-    finally:
-        free(out.at)
-        free(out.values)
+    starts, columns = np.zeros(n + 1, np.int64), list(columns)
+    for i in range(n):
+        row = [(seed, one_word, texts[i]) for seed, one_word, texts in columns if texts[i] is not None]
+        out, length = <int32_t*>indices.end(4 * sum([len(text) + 1 for _, _, text in row])), 0
+        for seed, one_word, text in row:
+            if one_word:
+                out[length] = place_of(mask, seed, text)
+                length += 1
+            else:
+                length += write_places(out + length, mask, seed, text)
+        length = merge_equal(out, <float*>values.end(length), length)
+        indices.used += length
+        values.used += length
+        starts[i + 1] = starts[i] + length
+    return indices.numbers(), values.numbers(), starts
