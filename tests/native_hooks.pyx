@@ -7,15 +7,15 @@ import numpy as np
 
 from superarm.native.arrays cimport double_data, float_data, int32_data, intp_data
 from superarm.native.averaging cimport AveragedWeights
-from superarm.native.curves cimport Curves, Noise, gate_gradient
+from superarm.native.curves cimport Curves
 from superarm.native.first_order cimport epabf_multipliers as multipliers
 from superarm.native.first_order cimport pa_threshold as threshold
+from superarm.native.likelihood cimport Noise, gate_gradient, given_bit, times_likelihood
 from superarm.native.linear cimport Weights
 from superarm.native.random_features cimport RandomFeatures
 from superarm.native.scaling cimport Scaling
-from superarm.native.setlogit cimport given_bit, times_likelihood
 from superarm.native.sparse_steps cimport SparseStepSizes
-from superarm.native.types cimport Answer, Features, Row
+from superarm.native.types cimport Answer, Features, Round, Row
 
 
 cdef object fill_row(x, indices, values, Py_ssize_t d, Py_ssize_t width, Row* row):
@@ -175,13 +175,15 @@ def gate_slope(q, a, shown, *, bint hit=False, Py_ssize_t label=-1, likelihood=N
     """Return the slope of the log-likelihood of one answer along the gate of scores ``a``, at probabilities ``q``."""
     cdef Noise noise = Noise(false_yes, false_no)
     cdef Answer answer
+    cdef Round round
     q, a = np.ascontiguousarray(q, np.float64), np.ascontiguousarray(a, np.float32)
     shown = np.ascontiguousarray(shown, np.intp)
+    round.drawn, round.m = intp_data(shown), len(shown)
     answer.hit, answer.label, answer.likelihood = hit, label, NULL
     if likelihood is not None:
         likelihood = np.ascontiguousarray(likelihood, np.float64)
         answer.likelihood = double_data(likelihood)
-    return gate_gradient(double_data(q), float_data(a), len(q), &noise, intp_data(shown), len(shown), &answer)
+    return gate_gradient(double_data(q), float_data(a), len(q), &noise, &round, &answer)
 
 
 def posterior(
@@ -190,6 +192,7 @@ def posterior(
 ):
     """Return the probability of each label given an answer, from the probabilities p before it, as SetLogit has it."""
     cdef Noise noise = Noise(false_yes, false_no)
+    cdef Round round
     post = np.array(p, np.float64)
     k = len(post)
     drawn, revive_weights = np.ascontiguousarray(shown, np.intp), np.zeros(k)
@@ -198,9 +201,9 @@ def posterior(
         likelihood = np.ascontiguousarray(likelihood, np.float64)
         times_likelihood(double_data(post), k, double_data(likelihood))
         return post
+    round.drawn, round.m = intp_data(drawn), len(drawn)
     given_bit(
-        double_data(post), k, &noise, revive, none_label, double_data(mean_posterior), intp_data(drawn), len(drawn), hit,
-        double_data(revive_weights),
+        double_data(post), k, &noise, &round, hit, revive, none_label, double_data(mean_posterior), double_data(revive_weights)
     )
     return post
 

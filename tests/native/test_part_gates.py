@@ -10,7 +10,6 @@ from native_hooks import averaged_scores, random_feature_scores, scaled
 from scipy.sparse import csr_matrix
 
 import superarm as sa
-from superarm.native.part_gates import PartGates
 
 K, D, WIDTH = 5, 4, 12
 
@@ -85,8 +84,7 @@ def test_rows_with_one_part_have_no_gates() -> None:
     for part in (X, S):
         learner = sa.SetLogit(n_labels=K, n_features=part.shape[1], set_size=2)
         learner.run(part, y)
-        assert learner.core.part_gates.k == 0
-        assert PartGates(0, None).state()["gates"].size == 0
+        assert learner.core.state()["part_gates.gates"].size == 0
 
 
 @pytest.mark.parametrize("noise", ["dense", "sparse"])
@@ -101,7 +99,7 @@ def test_the_gate_of_a_part_that_is_noise_closes(noise: str) -> None:
     both = sa.SetLogit(n_labels=k, n_features=(8, 40), set_size=2)
     S = csr_matrix(S)
     errors = alone.run(S if noise == "dense" else X, y)[0] / n, both.run((X, S), y)[0] / n
-    dense, sparse = both.core.part_gates.state()["gates"][[0, 2]]
+    dense, sparse = both.core.state()["part_gates.gates"][[0, 2]]
     assert (dense if noise == "dense" else sparse) < 0.5 < (sparse if noise == "dense" else dense)
     assert errors[1] < 1.1 * errors[0] + 0.01
 

@@ -19,6 +19,11 @@ cdef inline ScorePair score_pair(float* numbers, Py_ssize_t k) noexcept nogil:
     return ScorePair(numbers, numbers + k)
 
 
+cdef inline float midpoint(const ScorePair* scores, Py_ssize_t r) noexcept nogil:
+    """Return the score of a label half-way between both, where gradients are taken."""
+    return 0.5 * (scores.average[r] + scores.last[r])
+
+
 cdef class AveragedWeights(Stage):
     """Weights that keep moving, and their running average."""
 

@@ -5,54 +5,15 @@
     p2    = softmax at the mix of the sums, linear + random features
     W    += step (post - [(1 - g) p1 + g p2]) x~,     W2 += step (post - p2) phi
 
-The gate g in [0, 1] starts at 1 and climbs the likelihood of the answers, by AdaGrad:
-
-    slope = E[a2 | answer] - E[a2] under softmax(score);   G += slope^2;   g += 0.5 slope / sqrt(1 + G)
-
-so that where the truth is linear and noisy, the random features fade.
+The gate g (likelihood.pyx) makes the random features fade where the truth is linear and noisy.
 """
 
-from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 
-from superarm.native.averaging cimport score_pair
+from superarm.native.averaging cimport midpoint, score_pair
 from superarm.native.cpu cimport kernels
+from superarm.native.likelihood cimport add_gated, gate_gradient, step_gate
 from superarm.native.random_features cimport STATS_INTERVAL
-
-cdef double GATE_RATE = 0.5
-
-
-cdef double gate_gradient(
-    const double* q, const float* a, Py_ssize_t k, const Noise* noise, const Py_ssize_t* drawn, Py_ssize_t m,
-    const Answer* answer,
-) noexcept nogil:
-    """d log Pr(answer) / dg: the mean of a under q given the answer, minus its mean."""
-    cdef double every = 0.0, shown = 0.0, part = 0.0, high = 0.0, inside, outside, total
-    cdef Py_ssize_t i, r
-    for r in range(k):
-        every += q[r] * a[r]
-    if answer.label >= 0:
-        return a[answer.label] - every
-    if answer.likelihood != NULL:
-        for r in range(k):
-            high = max(high, answer.likelihood[r])
-            part += q[r] * answer.likelihood[r]
-            shown += q[r] * answer.likelihood[r] * a[r]
-        return shown / part - every if part >= 1e-6 * high and part > 0.0 else 0.0
-    for i in range(m):
-        part += q[drawn[i]]
-        shown += q[drawn[i]] * a[drawn[i]]
-    inside, outside = likelihood_inside(noise, answer.hit), likelihood_outside(noise, answer.hit)
-    total = inside * part + outside * max(0.0, 1.0 - part)
-    if total < 1e-6:  # what was next to impossible says nothing about the gate
-        return 0.0
-    return (inside * shown + outside * (every - shown)) / total - every
-
-
-cdef void step_gate(Gate* gate, double slope, double forget) noexcept nogil:
-    """One step of g by AdaGrad."""
-    gate.squared_slopes = (1.0 - forget) * gate.squared_slopes + slope * slope
-    gate.value = min(1.0, max(0.0, gate.value + GATE_RATE * slope / sqrt(1.0 + gate.squared_slopes)))
 
 
 cdef class Curves(Stage):
@@ -88,21 +49,13 @@ cdef class Curves(Stage):
         cdef Features features
         self.random_features.transform(x, &features)
         self.weights.average_scores(&features, self.feature_scores.average)
-        self.add_gated(s, self.feature_scores.average, self.linear_scores.average)
+        add_gated(s, 1.0, <float>self.gate.value, self.feature_scores.average, self.linear_scores.average, self.k)
 
     cdef void add_last(self, float* last) noexcept nogil:
         cdef Features features
         self.random_features.last_features(&features)
         self.weights.last_scores(&features, self.feature_scores.last)
-        self.add_gated(last, self.feature_scores.last, self.linear_scores.last)
-
-    cdef void add_gated(self, float* s, const float* features, float* linear) noexcept nogil:
-        """linear = s;  s += g features"""
-        cdef float g = <float>self.gate.value
-        cdef Py_ssize_t r
-        for r in range(self.k):
-            linear[r] = s[r]
-            s[r] += g * features[r]
+        add_gated(last, 1.0, <float>self.gate.value, self.feature_scores.last, self.linear_scores.last, self.k)
 
     cdef void add_sparse_scores(self, const ScorePair* sparse, float v) noexcept nogil:
         cdef Py_ssize_t r
@@ -114,18 +67,18 @@ cdef class Curves(Stage):
         cdef double* q = self.probabilities
         cdef double slope
         kernels.softmax(round.s, q, self.exp_scratch, self.k)
-        slope = gate_gradient(q, self.feature_scores.average, self.k, noise, round.drawn, round.m, answer)
+        slope = gate_gradient(q, self.feature_scores.average, self.k, noise, round, answer)
         step_gate(self.gate, reach * slope, self.random_features.forget)
 
     cdef void set_probabilities(self, double* p) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
         cdef ScorePair linear = self.linear_scores, features = self.feature_scores
-        cdef float share = GRADIENT_AVERAGE_SHARE, rest = 1.0 - GRADIENT_AVERAGE_SHARE
         cdef double g = self.gate.value
         for r in range(k):
-            self.mixed[r] = share * (linear.average[r] + features.average[r]) + rest * (linear.last[r] + features.last[r])
+            self.mixed[r] = 0.5 * ((linear.average[r] + features.average[r]) + (linear.last[r] + features.last[r]))
         kernels.softmax(self.mixed, self.probabilities, self.exp_scratch, k)
-        kernels.mix_scores(linear.average, linear.last, share, rest, self.mixed, k)
+        for r in range(k):
+            self.mixed[r] = midpoint(&linear, r)
         kernels.softmax(self.mixed, p, self.exp_scratch, k)
         for r in range(k):
             p[r] = (1.0 - g) * p[r] + g * self.probabilities[r]

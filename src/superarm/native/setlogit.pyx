@@ -14,20 +14,28 @@ A constant step escapes local optima, the average removes its noise. With the sc
 On a miss, the labels that were not shown give a share ``revive`` of their part of post to each other in proportion
 to 1 / (mean_posterior + 0.01/k), mean_posterior being the running average of post: a label that hardly ever has any is revived.
 
-A row with both parts has one softmax over the sum of both scores, each part with its own step and its own gate
-(part_gates.pyx); curves.pyx says what random features of the dense part add.
+**Rows with both parts** have one softmax over the sum of both scores, and a gate for each part (likelihood.pyx):
+
+    score  = u a1 + v a2       a1 of the dense part with its curves (curves.pyx), a2 of the sparse part, both averages
+    dense    W1 += step (post - softmax(a1 + v a2)) x1
+    sparse   W2 += step (post - softmax(a2 + u a1)) x2       (the softmax at the midpoint of average and last weights)
+
+Where one part is noise, its gate closes, and the other part learns as if it were alone. Each part learns as if its own
+gate were open, so that it can come back. (docs/research.md: mixed rows)
 """
 
-from libc.math cimport signbit
 from libc.string cimport memcpy
 
-from superarm.native.averaging cimport averaging_rate
+from superarm.native.averaging cimport AveragedWeights, ScorePair, averaging_rate, midpoint, score_pair
+from superarm.native.core cimport Core
 from superarm.native.cpu cimport kernels
-from superarm.native.curves cimport GRADIENT_AVERAGE_SHARE, likelihood_inside, likelihood_outside
+from superarm.native.curves cimport Curves
+from superarm.native.likelihood cimport Gate, Noise, add_gated, gate_gradient, given_bit, step_gate, times_likelihood
 from superarm.native.linear cimport safe_to_add
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
-from superarm.native.types cimport Features, Round, Row
+from superarm.native.sparse_steps cimport SparseStepSizes
+from superarm.native.types cimport Answer, Features, Round, Row
 
 cdef double POSTERIOR_WINDOW = 3.0  # of the running average of post
 
@@ -48,8 +56,29 @@ cdef class SetLogitCore(Core):
         bias: the constant beside the dense part.
         forget: the least weight of a new round.
         false_yes, false_no: how often a bit is wrong.
-        none_label: the number of the label that is never shown; -1 for none.
+        none_label: the number of the label that is never shown, and never revived; -1 for none.
     """
+
+    cdef readonly AveragedWeights weights
+    cdef readonly Curves curves
+    cdef readonly SparseStepSizes step_sizes
+    cdef readonly bint mixed_rows  # they have both parts
+    cdef public double step
+    cdef readonly double sparse_step, average_share, revive
+    cdef readonly Py_ssize_t none_label
+    cdef Noise noise
+    cdef double* mean_posterior
+    cdef Gate* dense_gate  # u
+    cdef Gate* sparse_gate  # v
+    # scratch space:
+    cdef ScorePair dense_scores  # of rows with both parts, before u; those of the sparse part are with the weights
+    cdef float* last  # the scores of W
+    cdef float* mixed
+    cdef float* exp_scratch
+    cdef double* probabilities
+    cdef double* post
+    cdef double* c  # p of the dense part, then its step
+    cdef double* sparse_c  # of the sparse part
 
     def __init__(
         self, *, Py_ssize_t k, seed, Scaling scaling, RuleKernel rule, double step,
@@ -63,13 +92,18 @@ cdef class SetLogitCore(Core):
         self.weights = AveragedWeights(k, d, width, forget)
         self.curves = Curves(k, d, curves if d > 0 else 0, seed, bias, forget)
         self.step_sizes = SparseStepSizes(k, width, sparse_step, forget)
+        self.stages |= {"weights": self.weights, "curves": self.curves, "step_sizes": self.step_sizes}
         self.mixed_rows = d > 0 and width > 0
-        self.part_gates = PartGates(k if self.mixed_rows else 0, self.weights, forget)
-        self.stages |= {"weights": self.weights, "curves": self.curves, "step_sizes": self.step_sizes, "part_gates": self.part_gates}
+        self.dense_gate = <Gate*>self.doubles("part_gates.gates", 2 * sizeof(Gate) // sizeof(double) if self.mixed_rows else 0)
+        self.sparse_gate = self.dense_gate + 1
+        if self.mixed_rows:
+            self.dense_gate.value = self.sparse_gate.value = 1.0
         self.mean_posterior = self.doubles("mean_posterior", k, 1.0 / k)
+        self.dense_scores = score_pair(self.scratch_floats("dense_scores", 2 * k), k)
         self.last = self.scratch_floats("last", k)
         self.mixed = self.scratch_floats("mixed", k)
         self.exp_scratch = self.scratch_floats("exp_scratch", k)
+        self.probabilities = self.scratch_doubles("probabilities", k)
         self.post = self.scratch_doubles("post", k)
         self.c = self.scratch_doubles("c", k)
         self.sparse_c = self.scratch_doubles("sparse_c", k)
@@ -88,7 +122,21 @@ cdef class SetLogitCore(Core):
         if self.curves.n_features > 0:
             self.curves.add_average(x, s)
         if self.mixed_rows:
-            self.part_gates.add_average(s)
+            self.add_sparse_part(s, self.weights.sparse_scores.average, self.dense_scores.average)
+
+    cdef void score_last(self, const Features* x) noexcept nogil:
+        """Fill in the scores of the last weights, at the row that was scored last."""
+        if self.weights.d == 0:
+            memcpy(self.last, self.weights.sparse_scores.last, self.k * sizeof(float))
+            return
+        self.weights.last_scores(x, self.last)
+        if self.curves.n_features > 0:
+            self.curves.add_last(self.last)
+        if self.mixed_rows:
+            self.add_sparse_part(self.last, self.weights.sparse_scores.last, self.dense_scores.last)
+
+    cdef void add_sparse_part(self, float* s, const float* sparse, float* dense) noexcept nogil:
+        add_gated(s, <float>self.dense_gate.value, <float>self.sparse_gate.value, sparse, dense, self.k)
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
@@ -98,8 +146,8 @@ cdef class SetLogitCore(Core):
         cdef double rate
         if not safe_to_add(c, 0, round.x):
             return False
-        self.set_last_scores(round.x)
-        self.set_posterior(round.s, round.drawn, round.m, answer)
+        self.score_last(round.x)
+        self.set_posterior(round, answer)
         self.set_probabilities(round, answer)
         rate = averaging_rate(self.weights.averaging.updates, self.weights.forget, POSTERIOR_WINDOW)
         if self.weights.width > 0:
@@ -114,101 +162,79 @@ cdef class SetLogitCore(Core):
             self.mean_posterior[r] += rate * (post[r] - self.mean_posterior[r])
         return True
 
-    cdef void set_last_scores(self, const Features* x) noexcept nogil:
-        if self.weights.d == 0:
-            memcpy(self.last, self.weights.sparse_scores.last, self.k * sizeof(float))
+    cdef void set_posterior(self, const Round* round, const Answer* answer) noexcept nogil:
+        """post = the probability of each label, given the answer."""
+        cdef Py_ssize_t r, k = self.k
+        if answer.label >= 0:
+            for r in range(k):
+                self.post[r] = 0.0
+            self.post[answer.label] = 1.0
             return
-        self.weights.last_scores(x, self.last)
-        if self.curves.n_features > 0:
-            self.curves.add_last(self.last)
-        if self.mixed_rows:
-            self.part_gates.add_last(self.last)
+        kernels.mix_scores(round.s, self.last, <float>self.average_share, <float>(1.0 - self.average_share), self.mixed, k)
+        kernels.softmax(self.mixed, self.post, self.exp_scratch, k)
+        if answer.likelihood != NULL:
+            times_likelihood(self.post, k, answer.likelihood)
+        else:
+            given_bit(
+                self.post, k, &self.noise, round, answer.hit, self.revive, self.none_label, self.mean_posterior, self.c
+            )
 
     cdef void set_probabilities(self, const Round* round, const Answer* answer) noexcept nogil:
         """c and sparse_c = p, which the step of each part leads away from; the curves and the gates make their steps."""
         cdef double* p = self.c if self.weights.d > 0 else self.sparse_c
         cdef double reach = 1.0  # how much of the curves gets into the score
+        cdef float v
         if self.mixed_rows:
-            reach = self.part_gates.dense_gate.value
-            self.part_gates.sparse_probabilities(self.curves, self.sparse_c)
+            reach, v = self.dense_gate.value, <float>self.sparse_gate.value
+            self.set_sparse_probabilities()
         if self.curves.n_features > 0:
             if self.mixed_rows:
-                self.curves.add_sparse_scores(&self.weights.sparse_scores, <float>self.part_gates.sparse_gate.value)
+                self.curves.add_sparse_scores(&self.weights.sparse_scores, v)
             self.curves.learn_gate(round, answer, &self.noise, reach)
             self.curves.set_probabilities(p)
             self.curves.step_weights(round.x, self.post, self.step, self.weights)
         elif self.mixed_rows:
-            self.part_gates.dense_probabilities(p)
+            self.softmax_of_sum(&self.dense_scores, v, &self.weights.sparse_scores, p)
         else:
-            kernels.mix_scores(round.s, self.last, GRADIENT_AVERAGE_SHARE, 1.0 - GRADIENT_AVERAGE_SHARE, self.mixed, self.k)
+            kernels.mix_scores(round.s, self.last, 0.5, 0.5, self.mixed, self.k)
             kernels.softmax(self.mixed, p, self.exp_scratch, self.k)
         if self.mixed_rows:
-            self.part_gates.learn(round, answer, &self.noise)
+            self.learn_part_gates(round, answer)
 
-    cdef void set_posterior(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t m, const Answer* answer) noexcept nogil:
-        """post = the probability of each label, given the answer."""
+    cdef void set_sparse_probabilities(self) noexcept nogil:
+        """sparse_c = p of the sparse part, the curves mixed in as curves.pyx does."""
         cdef Py_ssize_t r
-        if answer.label >= 0:
-            for r in range(self.k):
-                self.post[r] = 0.0
-            self.post[answer.label] = 1.0
+        cdef float u = <float>self.dense_gate.value
+        cdef double g = self.curves.gate.value
+        cdef double* p = self.sparse_c
+        cdef const ScorePair* features = &self.curves.feature_scores
+        if self.curves.n_features == 0:
+            self.softmax_of_sum(&self.weights.sparse_scores, u, &self.dense_scores, p)
             return
-        kernels.mix_scores(s, self.last, <float>self.average_share, <float>(1.0 - self.average_share), self.mixed, self.k)
-        kernels.softmax(self.mixed, self.post, self.exp_scratch, self.k)
-        if answer.likelihood != NULL:
-            times_likelihood(self.post, self.k, answer.likelihood)
-        else:
-            given_bit(
-                self.post, self.k, &self.noise, self.revive, self.none_label, self.mean_posterior, drawn, m, answer.hit, self.c
-            )
+        self.softmax_of_sum(&self.weights.sparse_scores, u, &self.curves.linear_scores, p)
+        for r in range(self.k):
+            self.mixed[r] += u * (0.5 * (<double>features.average[r] + features.last[r]))
+        kernels.softmax(self.mixed, self.probabilities, self.exp_scratch, self.k)
+        for r in range(self.k):
+            p[r] = (1.0 - g) * p[r] + g * self.probabilities[r]
+
+    cdef void softmax_of_sum(self, const ScorePair* own, float gate, const ScorePair* other, double* p) noexcept nogil:
+        """p = softmax(mixed),  mixed = own + gate other, both at the midpoint"""
+        cdef Py_ssize_t r
+        for r in range(self.k):
+            self.mixed[r] = midpoint(own, r) + gate * midpoint(other, r)
+        kernels.softmax(self.mixed, p, self.exp_scratch, self.k)
+
+    cdef void learn_part_gates(self, const Round* round, const Answer* answer) noexcept nogil:
+        cdef double* q = self.probabilities
+        cdef double forget = self.weights.forget
+        kernels.softmax(round.s, q, self.exp_scratch, self.k)
+        step_gate(self.dense_gate, gate_gradient(q, self.dense_scores.average, self.k, &self.noise, round, answer), forget)
+        step_gate(
+            self.sparse_gate, gate_gradient(q, self.weights.sparse_scores.average, self.k, &self.noise, round, answer), forget
+        )
 
     cdef void prefetch_weights(self, const Row* row) noexcept nogil:
         self.scaling.prefetch(row)
         self.weights.prefetch(row)
         self.step_sizes.prefetch(row)
-
-
-cdef void times_likelihood(double* p, Py_ssize_t k, const double* likelihood) noexcept nogil:
-    """Turn p, in place, into post: the probability of each label given the likelihood."""
-    cdef double total = 0.0, high = 0.0
-    cdef Py_ssize_t r
-    for r in range(k):
-        total += p[r] * likelihood[r]
-        high = max(high, likelihood[r])
-    if not total > 1e-20 * high:  # it had probability 0: nothing can be learnt from it
-        return
-    for r in range(k):
-        p[r] *= likelihood[r] / total
-
-
-cdef void given_bit(
-    double* p, Py_ssize_t k, const Noise* noise, double revive, Py_ssize_t none_label, const double* mean_posterior,
-    const Py_ssize_t* drawn, Py_ssize_t m, bint hit, double* revive_weights,
-) noexcept nogil:
-    """Turn p, in place, into post: the probability of each label given the bit."""
-    cdef double inside = likelihood_inside(noise, hit), outside = likelihood_outside(noise, hit)
-    cdef double shown = 0.0, total, revived = 0.0 if hit else revive, given = 0.0, spread = 0.0, floor = 0.01 / k
-    cdef Py_ssize_t i, r
-    for i in range(m):
-        shown += p[drawn[i]]
-    total = shown * inside + max(1.0 - shown, 0.0) * outside
-    if total < 1e-20:  # the bit had probability 0: nothing can be learnt from it
-        return
-    for i in range(m):
-        p[drawn[i]] *= -inside / total  # marked by a minus
-    for r in range(k):
-        if signbit(p[r]):
-            p[r] = -p[r]
-        else:
-            p[r] *= outside / total
-            if revived > 0.0 and r != none_label:
-                given += revived * p[r]
-                p[r] *= 1.0 - revived
-                # until the total is known, what r receives waits
-                revive_weights[r] = 1.0 / (mean_posterior[r] + floor)
-                spread += revive_weights[r]
-                continue
-        revive_weights[r] = 0.0
-    if given > 0.0:
-        for r in range(k):
-            p[r] += given * revive_weights[r] / spread
