@@ -44,12 +44,12 @@ def find_compiler() -> list[str] | None:
     """The command of a compiler that works here, or None."""
     if chosen := os.environ.get("CC"):
         command = shlex.split(chosen)
-        if not works(command):
+        if not works(*command):
             raise BuildError(f"the compiler that CC names does not work: {chosen}")
         return command
     built_with = shlex.split(sysconfig.get_config_var("CC") or "")[:1]
     for name in [*built_with, "cc", "gcc", "clang"]:
-        if shutil.which(name) and works([name]):
+        if shutil.which(name) and works(name):
             return [name]
     return None
 
@@ -91,20 +91,16 @@ def c_compiler() -> list[str]:
 
 
 @functools.cache
-def _works(command: tuple[str, ...]) -> bool:
+def works(*command: str) -> bool:
+    """Whether it compiles a program of one line."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "try.c")
         source.write_text("#include <math.h>\n#include <stdlib.h>\nint main(void) { return 0; }\n")
-        tried = subprocess.run([*command, "-c", source, "-o", source.with_suffix(".o")], capture_output=True)
-    return tried.returncode == 0
-
-
-def works(command: list[str]) -> bool:
-    """Whether it compiles a program of one line."""
-    try:
-        return _works(tuple(command))
-    except OSError:
-        return False
+        compile_it = [*command, "-c", source, "-o", source.with_suffix(".o")]
+        try:
+            return subprocess.run(compile_it, capture_output=True).returncode == 0
+        except OSError:
+            return False
 
 
 def macros(command: list[str]) -> set[str]:
