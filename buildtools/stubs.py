@@ -51,9 +51,9 @@ CONSTANTS = {
     "LEVELS": "tuple[str, ...]",
     "LOG_KEYS": "tuple[str, ...]",
     "RHO_GRID": "NDArray[Any]",
-    "BEND_AT": "float",
-    "BEND_LIMIT": "float",
-    "CLIP": "float",
+    "CLIP_START": "float",
+    "CLIP_LIMIT": "float",
+    "MAX_FEATURE": "float",
 }
 
 

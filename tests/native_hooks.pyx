@@ -25,7 +25,7 @@ cdef object fill_row(x, indices, values, Py_ssize_t d, Py_ssize_t width, Row* ro
     value = np.ascontiguousarray([] if values is None else values, np.float32)
     assert dense.shape == (d,) and index.shape == value.shape
     assert not len(index) or 0 <= index.min() <= index.max() < width
-    row.x, row.d = float_data(dense), d
+    row.dense, row.d = float_data(dense), d
     row.indices, row.values, row.n = int32_data(index), float_data(value), len(index)
     return dense, index, value
 
@@ -41,7 +41,7 @@ cdef class ScaledRow:
         self.arrays = dense, _, value = fill_row(x, indices, values, d, width, &row)
         squared_norm = float((dense.astype(float) ** 2).sum() + (value.astype(float) ** 2).sum()) * <double>factor * <double>factor
         self.features = Features(
-            row.x, d, factor, bias, row.indices, row.values, row.n, factor, sparse_bias, squared_norm
+            row.dense, d, factor, bias, row.indices, row.values, row.n, factor, sparse_bias, squared_norm
         )
 
 
@@ -55,7 +55,7 @@ def scaled(Scaling scaling, x=None, indices=None, values=None):
     cdef Py_ssize_t j
     keep = fill_row(x, indices, values, scaling.d, scaling.width, &row)
     scaling.scale(&row, &out)
-    dense = np.array([out.factor * out.x[j] for j in range(out.d)], np.float32)
+    dense = np.array([out.factor * out.dense[j] for j in range(out.d)], np.float32)
     stored = np.array([out.sparse_factor * out.values[j] for j in range(out.n)], np.float32)
     del keep
     return dense, out.bias, stored, out.sparse_bias

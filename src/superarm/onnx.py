@@ -16,8 +16,8 @@ import numpy as np
 
 from superarm._extras import require_extra
 from superarm.errors import Description
-from superarm.native.random_features import CLIP
-from superarm.native.scaling import BEND_AT, BEND_LIMIT, UnitScaling
+from superarm.native.cpu import CLIP_LIMIT, CLIP_START, MAX_FEATURE
+from superarm.native.scaling import UnitScaling
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -124,9 +124,9 @@ def _scaled(graph: Graph, scaling: Any) -> str:
     state = scaling.state()
     v = graph.node("Mul", graph.node("Sub", "X", state["mean"]), state["inverse"])
     size = graph.node("Abs", v)
-    tail = graph.node("Div", BEND_AT * (BEND_LIMIT - BEND_AT), graph.node("Max", size, BEND_AT))
-    compressed = graph.node("Mul", graph.node("Sign", v), graph.node("Sub", BEND_LIMIT, tail))
-    z = graph.node("Where", graph.node("Greater", size, BEND_AT), compressed, v)
+    tail = graph.node("Div", CLIP_START * (CLIP_LIMIT - CLIP_START), graph.node("Max", size, CLIP_START))
+    compressed = graph.node("Mul", graph.node("Sign", v), graph.node("Sub", CLIP_LIMIT, tail))
+    z = graph.node("Where", graph.node("Greater", size, CLIP_START), compressed, v)
     return _scale_to_length(graph, z, scaling.mean_squared_norm, (1.0 - scaling.bias**2) ** 0.5)
 
 
@@ -149,7 +149,7 @@ def _random_features(graph: Graph, features: Any, x: str, d: int) -> str:
     raw = graph.node("Concat", _sine(graph, graph.node("Add", t, 0.25)), _sine(graph, t), axis=1)
     state = features.state()
     standardised = graph.node("Mul", graph.node("Sub", raw, state["mean"]), state["inverse"])
-    clipped = graph.node("Clip", standardised, np.float32(-CLIP), np.float32(CLIP))
+    clipped = graph.node("Clip", standardised, np.float32(-MAX_FEATURE), np.float32(MAX_FEATURE))
     return _scale_to_length(graph, clipped, features.mean_squared_norm, 1.0)
 
 

@@ -39,7 +39,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from math import log, nan
+from math import nan
 from typing import Any, Unpack
 
 import numpy as np
@@ -53,10 +53,7 @@ from superarm.explore.distributions import SetDistribution
 from superarm.explore.leave_out import LABEL_KEYS, leave_out_distribution, leave_out_record
 from superarm.explore.rule import LearnerTraits, Rule, RuleParams
 from superarm.native.cover import LOG_KEYS, MAX_TARGETS, WRONG_ANSWERS, CoverKernel
-from superarm.native.rule import RuleKernel
 from superarm.parameters import check_int, check_number, check_share, is_number
-
-MIN_PROBABILITY = 1e-4  # over k: the least p that is told from 0, as in native/cover.pyx
 
 
 def check_coverage(coverage: Any, owner: str) -> float:
@@ -211,7 +208,7 @@ class Cover(Rule):
             ):
                 warnings.warn(trouble, stacklevel=3)
 
-    def calibrate(self, kernel: RuleKernel, calibration: Calibration, round_: int) -> None:
+    def calibrate(self, kernel: Any, calibration: Calibration, round_: int) -> None:
         """Take the threshold of its own coverage from rows held out, and count these alone; the warm-up is over.
 
         Args:
@@ -219,15 +216,14 @@ class Cover(Rule):
             calibration: what the rows held out told.
             round_: the present round.
         """
-        state = {name: array.copy() for name, array in kernel.state().items()}
-        everything = log(kernel.k / MIN_PROBABILITY)
-        at = state["targets"].tolist().index(self.coverage)
-        state["thresholds"][at] = min(everything, calibration.threshold)
-        state["recent_misses"][at] = 1.0 - self.coverage
-        counts = (calibration.answers, calibration.misses, calibration.shown, calibration.capped_misses, 0.0)
-        state["tally"][at] = counts
-        state["warm_up"][0] = min(state["warm_up"][0], round_)
-        kernel.restore(state)
+        counts = {
+            "answers": calibration.answers,
+            "misses": calibration.misses,
+            "shown": calibration.shown,
+            "capped_misses": calibration.capped_misses,
+            "noes_to_all": 0.0,
+        }
+        kernel.calibrate(calibration.threshold, counts, round_)
 
     def observed_coverage(self, coverage: float | None = None) -> Coverage:
         """Return the coverage promised and kept where the rule is used alone; ``coverage`` names another target."""

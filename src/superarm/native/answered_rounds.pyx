@@ -37,17 +37,13 @@ cdef class AnsweredRounds:
         """How many rounds have been answered."""
         return self.start + int.from_bytes(self.bits, "little").bit_count()
 
-    cdef int mark(self, int64_t round) except -1:
+    cpdef add(self, int64_t round):
+        """Mark a round as answered."""
         cdef int64_t at = round - self.start
         if at >= 0:
             self._extend(at)
             self.bits[at >> 3] |= 1 << (at & 7)
             self._trim()
-        return 0
-
-    def add(self, round):
-        """Mark a round as answered."""
-        self.mark(round)
 
     def add_many(self, rounds):
         """Mark an array of rounds as answered."""

@@ -47,10 +47,10 @@ cdef class AveragedWeights(Stage):
         self.sparse_scores = score_pair(self.scratch_floats("sparse_scores", 2 * k), k)
 
     cdef void average_scores(self, const Features* x, float* s) noexcept nogil:
-        kernels.scores(self.A, self.stride, self.k, self.d, x.x, x.factor, x.bias, s)
+        kernels.scores(self.A, self.stride, self.k, self.d, x.dense, x.factor, x.bias, s)
 
     cdef void last_scores(self, const Features* x, float* last) noexcept nogil:
-        kernels.scores(self.W, self.stride, self.k, self.d, x.x, x.factor, x.bias, last)
+        kernels.scores(self.W, self.stride, self.k, self.d, x.dense, x.factor, x.bias, last)
 
     cdef void score_sparse(self, const Features* x) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
@@ -80,13 +80,13 @@ cdef class AveragedWeights(Stage):
         state.dense_omega *= 1.0 - averaging_rate(state.updates, self.forget, DENSE_WINDOW)
         rate = <float>(1.0 - state.dense_omega)
         if updates >= 64.0 and <int64_t>updates % AVERAGE_INTERVAL != 0:
-            kernels.step_rows(self.W, self.stride, c, self.k, MIN_STEP, x.x, x.factor, x.bias, d)
+            kernels.step_rows(self.W, self.stride, c, self.k, MIN_STEP, x.dense, x.factor, x.bias, d)
             return
         state.dense_omega = 1.0
         for r in range(self.k):
             w, a = self.W + r * self.stride, self.A + r * self.stride
             w[d] += <float>c[r] * x.bias
-            kernels.step_and_average(w, a, x.factor * <float>c[r], x.x, rate, d)
+            kernels.step_and_average(w, a, x.factor * <float>c[r], x.dense, rate, d)
             a[d] += rate * (w[d] - a[d])
 
     cdef void shrink(self) noexcept nogil:

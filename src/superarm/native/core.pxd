@@ -46,8 +46,8 @@ cdef class Core(Stage):
     cdef list skipped  # pairs (first, end): rounds before it that are still to be counted (`count_round`)
     cdef float* s  # scores of all labels
     cdef float* eligible_scores
-    cdef object last_decision  # the decision whose scaled row and scores are still in x and s; None for none
-    cdef Features x  # the row at hand, scaled
+    cdef object last_decision  # the decision whose scaled row and scores are still in scaled_row and s; None for none
+    cdef Features scaled_row  # the row at hand
     cdef double* draw_log  # scratch for what a rule writes down, of draw_log_capacity numbers
     cdef Py_ssize_t draw_log_capacity
     cdef Py_ssize_t* drawn  # room for k labels each

@@ -65,7 +65,7 @@ cdef class DecisionBase:
 cdef int read_row(object row, Row* out) except -1:
     """``row`` is a dense row (an array), or has ``dense``, ``indices`` and ``values``."""
     dense = row if type(row) is np.ndarray else row.dense
-    out.x, out.d = float_data(dense), np.PyArray_DIM(dense, 0)
+    out.dense, out.d = float_data(dense), np.PyArray_DIM(dense, 0)
     out.indices, out.values, out.n = NULL, NULL, 0
     if dense is not row:
         out.indices, out.values = int32_data(row.indices), float_data(row.values)
@@ -149,8 +149,8 @@ cdef class Core(Stage):
         cdef Py_ssize_t i
         cdef DrawContext context
         cdef bint all_eligible = eligible[n - 1] == n - 1  # as they are increasing
-        self.scaling.scale(row, &self.x)
-        self.score(&self.x, self.s)
+        self.scaling.scale(row, &self.scaled_row)
+        self.score(&self.scaled_row, self.s)
         if not kernels.all_finite(self.s, self.k):
             return SCORE_FAILED
         context.n, context.m, context.round, context.draw_state = n, min(n, m), round, draw_state
@@ -177,14 +177,14 @@ cdef class Core(Stage):
         return SCORE_FAILED if self.rule.failed else 0
 
     cdef int learn_step(self, Round* round, const Answer* answer, bint scores_ready) noexcept nogil:
-        round.x, round.s = &self.x, self.s
+        round.x, round.s = &self.scaled_row, self.s
         if not scores_ready:
-            self.scaling.scale(round.row, &self.x)
+            self.scaling.scale(round.row, &self.scaled_row)
             if self.reads_scores(round):
-                self.score(&self.x, self.s)
+                self.score(&self.scaled_row, self.s)
                 if not kernels.all_finite(self.s, self.k):
                     return SCORE_FAILED
-            elif self.x.squared_norm == INFINITY:  # what the scores would have shown
+            elif self.scaled_row.squared_norm == INFINITY:  # what the scores would have shown
                 return UPDATE_REFUSED
         if not self.learn(round, answer):
             return UPDATE_REFUSED
@@ -353,7 +353,7 @@ cdef class Core(Stage):
         if status == 0 and round.given:
             decision.learnt_by = (*decision.learnt_by, self.id)
         elif status == 0:
-            self.answered.mark(decision.round)
+            self.answered.add(decision.round)
         return status
 
     # ------------------------------------------------------------ many
@@ -367,8 +367,8 @@ cdef class Core(Stage):
         with nogil:
             for i in range(rows.n):
                 rows.at(i, &row)
-                self.scaling.scale(&row, &self.x)
-                self.score(&self.x, s + i * self.k)
+                self.scaling.scale(&row, &self.scaled_row)
+                self.score(&self.scaled_row, s + i * self.k)
 
 
 cdef class LinearCore(Core):
@@ -395,7 +395,7 @@ cdef class ScoresCore(Core):
         Core.__init__(self, k, Scaling(k, 0), rule)
 
     cdef void score(self, const Features* x, float* s) noexcept nogil:
-        memcpy(s, x.x, self.k * sizeof(float))
+        memcpy(s, x.dense, self.k * sizeof(float))
 
     cdef bint reads_scores(self, const Round* round) noexcept nogil:
         return False  # a row of an earlier time may have scores of fewer labels

@@ -107,6 +107,13 @@ cdef class CoverKernel(LeaveOutKernel):
         at = self.target_index(target)
         return 0 if at < 0 else self.why_broken(at)
 
+    def calibrate(self, double threshold, dict counts, double round):
+        """Take the threshold of its own coverage from elsewhere, and these counts alone; the warm-up ends at ``round``."""
+        cdef Py_ssize_t at = self.target_index(self.coverage)
+        self.thresholds[at], self.recent_misses[at] = min(self.max_threshold(), threshold), 1.0 - self.coverage
+        self.tally[at] = counts
+        self.warm_up[0] = min(self.warm_up[0], round)
+
     cdef int why_broken(self, Py_ssize_t at) noexcept nogil:
         cdef const Tally* tally = self.tally + at
         cdef double alpha = 1.0 - self.targets[at], excess = tally.misses - alpha * tally.answers

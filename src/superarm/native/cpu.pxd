@@ -1,7 +1,7 @@
 from libc.stdint cimport int32_t
 
 cdef extern from "kernels.h":
-    const float HUGE_NUMBER, CLIP_START, CLIP_LIMIT, MAX_FEATURE
+    const float HUGE_NUMBER
 
     ctypedef struct Kernels:
         # linear.h

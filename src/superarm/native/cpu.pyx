@@ -15,7 +15,13 @@ cdef extern from "kernels.h":
     const Kernels kernels_base
     const Kernels kernels_v3
     const Kernels kernels_v4
+    const float c_clip_start "CLIP_START", c_clip_limit "CLIP_LIMIT", c_max_feature "MAX_FEATURE"
     const int SUPERARM_LEVELS  # 3 where the levels of x86-64 were built, else 1
+
+# of kernels.h, for Python
+CLIP_START = c_clip_start
+CLIP_LIMIT = c_clip_limit
+MAX_FEATURE = c_max_feature
 
 LEVELS = ("base", "v3", "v4")[:SUPERARM_LEVELS]
 _V3 = ("AVX2", "FMA3", "F16C")

@@ -33,7 +33,7 @@ cdef class Weights(Stage):
 
     cdef void scores(self, const Features* x, float* s) noexcept nogil:
         if self.d > 0:
-            kernels.scores(self.dense, self.stride, self.k, self.d, x.x, x.factor, x.bias, s)
+            kernels.scores(self.dense, self.stride, self.k, self.d, x.dense, x.factor, x.bias, s)
         else:
             memset(s, 0, self.k * sizeof(float))
         if self.width > 0:
@@ -45,7 +45,7 @@ cdef class Weights(Stage):
         if not safe_to_add(c, n, x):
             return False
         if self.d > 0:
-            kernels.dense_add(self.dense, self.stride, labels, c, n, x.x, self.d, x.factor, x.bias)
+            kernels.dense_add(self.dense, self.stride, labels, c, n, x.dense, self.d, x.factor, x.bias)
         if self.width > 0:
             kernels.sparse_add(
                 self.sparse, self.k, self.width, labels, c, n, x.indices, x.values, x.n, x.sparse_factor, x.sparse_bias

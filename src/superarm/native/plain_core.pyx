@@ -30,37 +30,37 @@ cdef class PlainCore(Core):
 
     cdef object score_row, learn_row
     cdef public dict memory
-    cdef object row, scores_row  # arrays behind the two addresses
-    cdef float* x_address
-    cdef float* s_address
+    cdef object row, scores_row  # arrays, and where their numbers lie:
+    cdef float* row_data
+    cdef float* scores_data
     cdef readonly object error
 
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, score, learn, dict memory):
         Core.__init__(self, k, scaling, rule)
         self.score_row, self.learn_row, self.memory = score, learn, memory
-        self.x_address = self.scratch_floats("row", scaling.d + scaling.width)
-        self.s_address = self.scratch_floats("scores", k)
+        self.row_data = self.scratch_floats("row", scaling.d + scaling.width)
+        self.scores_data = self.scratch_floats("scores", k)
         self.row, self.scores_row = self._scratch["row"], self._scratch["scores"]
 
     cdef object as_array(self, const Features* x):
         """Return a copy of the row, scaled."""
         cdef Py_ssize_t i
         if x.d > 0:
-            memcpy(self.x_address, x.x, x.d * sizeof(float))
-            kernels.multiply(self.x_address, x.factor, x.d)
-        memset(self.x_address + x.d, 0, self.scaling.width * sizeof(float))
+            memcpy(self.row_data, x.dense, x.d * sizeof(float))
+            kernels.multiply(self.row_data, x.factor, x.d)
+        memset(self.row_data + x.d, 0, self.scaling.width * sizeof(float))
         for i in range(x.n):
-            self.x_address[x.d + x.indices[i]] = x.sparse_factor * x.values[i]
+            self.row_data[x.d + x.indices[i]] = x.sparse_factor * x.values[i]
         return self.row.copy()
 
     cdef void score(self, const Features* x, float* s) noexcept nogil:
         s[0] = NAN  # which tells the loop to stop
-        if kernels.all_finite(x.x, x.d) and kernels.all_finite(x.values, x.n):
+        if kernels.all_finite(x.dense, x.d) and kernels.all_finite(x.values, x.n):
             with gil:
                 if self.error is None:
                     try:
                         self.scores_row[:] = self.score_row(self.as_array(x))
-                        memcpy(s, self.s_address, self.k * sizeof(float))
+                        memcpy(s, self.scores_data, self.k * sizeof(float))
                     except BaseException as error:
                         self.error = error
 

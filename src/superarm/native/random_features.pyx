@@ -34,7 +34,7 @@ from libc.stdint cimport int64_t, uint64_t
 import numpy as np
 
 from superarm.native.arrays cimport float_data
-from superarm.native.cpu cimport MAX_FEATURE, kernels
+from superarm.native.cpu cimport kernels
 from superarm.native.randomness cimport uniform
 
 cdef double BANDWIDTH_FACTOR = 5.5, MIN_BANDWIDTH = 1.0, MAX_BANDWIDTH = 4.0
@@ -43,8 +43,6 @@ cdef Py_ssize_t MIN_SPREAD = 64  # columns should fill as many of the 256 places
 cdef double EVERY_ROW_UNTIL = 256.0
 
 cdef double MIN_BANK_WEIGHT = 0.1  # l_b^2; the other bank has the rest of 2
-
-CLIP = MAX_FEATURE  # for Python
 
 
 cdef class RandomFeatures(Stage):
@@ -94,7 +92,7 @@ cdef class RandomFeatures(Stage):
         cdef float scale = x.factor * <float>(self.current_bandwidth() * self.turns_per_unit)
         cdef double typical = self.counters.mean_squared_norm
         kernels.project(
-            self.sign, self.groups, self.blocks, x.x, self.relevance, self.d, self.copies, self.group_size,
+            self.sign, self.groups, self.blocks, x.dense, self.relevance, self.d, self.copies, self.group_size,
             self.work, self.angle,
         )
         self.squared_norm = kernels.random_features(self.angle, scale, self.mean, self.inverse, self.raw, self.features, self.n_frequencies)
@@ -104,14 +102,14 @@ cdef class RandomFeatures(Stage):
         self.last_features(features)
 
     cdef void last_features(self, Features* features) noexcept nogil:
-        features.x, features.d, features.factor, features.bias = self.features, 2 * self.n_frequencies, <float>self.factor, 0.0
+        features.dense, features.d, features.factor, features.bias = self.features, 2 * self.n_frequencies, <float>self.factor, 0.0
         features.indices, features.values, features.n, features.sparse_factor, features.sparse_bias = NULL, NULL, 0, 1.0, 0.0
         features.squared_norm = self.squared_norm * self.factor * self.factor
 
     cdef void update_stats(self, const Features* x) noexcept nogil:
         """Update the statistics by the row that was transformed last."""
         cdef FeatureCounters* counters = self.counters
-        cdef double dot = kernels.dot_and_keep(x.x, x.factor, self.previous, self.d), rate
+        cdef double dot = kernels.dot_and_keep(x.dense, x.factor, self.previous, self.d), rate
         counters.n_rows += 1.0
         counters.inverse_dimension += (self.dot_factor * (dot * dot) - counters.inverse_dimension) * max(1.0 / (counters.n_rows + 16.0), self.forget)
         counters.mean_squared_norm += (self.squared_norm - counters.mean_squared_norm) * max(1.0 / counters.n_rows, max(0.001, self.forget))

@@ -29,26 +29,26 @@ cdef class RowBlock:
         self.dense, self.indices, self.values, self.starts = dense, indices, values, starts
         self.n = len(dense) if dense is not None else len(starts) - 1
         self.d, self.width = 0 if dense is None else dense.shape[1], width if starts is not None else 0
-        self.x = NULL if dense is None else float_data(dense)
+        self.dense_data = NULL if dense is None else float_data(dense)
         if starts is not None:
-            self.index = int32_data(indices)
-            self.value = float_data(values)
-            self.start = int64_data(starts)
+            self.indices_data = int32_data(indices)
+            self.values_data = float_data(values)
+            self.starts_data = int64_data(starts)
 
     def __len__(self):
         return self.n
 
     cdef void at(self, Py_ssize_t i, Row* row) noexcept nogil:
-        row.x, row.d = self.x + i * self.d, self.d
+        row.dense, row.d = self.dense_data + i * self.d, self.d
         row.indices, row.values, row.n = NULL, NULL, 0
-        if self.start != NULL:
-            row.indices, row.values = self.index + self.start[i], self.value + self.start[i]
-            row.n = self.start[i + 1] - self.start[i]
+        if self.starts_data != NULL:
+            row.indices, row.values = self.indices_data + self.starts_data[i], self.values_data + self.starts_data[i]
+            row.n = self.starts_data[i + 1] - self.starts_data[i]
 
     cdef void prefetch_row(self, Py_ssize_t i) noexcept nogil:
         """Rows visited at random come slowly from memory: ask early."""
         cdef Py_ssize_t j
-        cdef const float* x = self.x + i * self.d
+        cdef const float* x = self.dense_data + i * self.d
         if self.d <= MAX_NEAR_COLUMNS:
             for j in range(0, self.d, 16):
                 superarm_prefetch(x + j)
@@ -56,7 +56,7 @@ cdef class RowBlock:
             for j in range(0, self.d, 16):
                 superarm_prefetch_far(x + j)
             superarm_prefetch_far(x + self.d - 1)  # a row need not begin with a line
-        if self.start != NULL:
-            for j in range(self.start[i], self.start[i + 1], 16):
-                superarm_prefetch(self.index + j)
-                superarm_prefetch(self.value + j)
+        if self.starts_data != NULL:
+            for j in range(self.starts_data[i], self.starts_data[i + 1], 16):
+                superarm_prefetch(self.indices_data + j)
+                superarm_prefetch(self.values_data + j)

@@ -47,7 +47,7 @@ and ±1, which keep their scale (sd = 1): a rare word is not louder than a commo
 from libc.math cimport INFINITY, NAN, fabsf, floor, log, sqrt, sqrtf
 from libc.stdint cimport int64_t
 
-from superarm.native.cpu cimport CLIP_LIMIT, CLIP_START, HUGE_NUMBER, kernels
+from superarm.native.cpu cimport HUGE_NUMBER, kernels
 from superarm.native.linear cimport prefetch_features
 
 cdef float MAX_FLOAT = 3.402823466e38
@@ -55,9 +55,6 @@ cdef float FAST_RATE = 0.016
 cdef enum:
     N_FIRST = 16
     FAST_INTERVAL = 4  # the statistics that forget fast take in every 4th row
-
-BEND_AT = CLIP_START  # of soft_clip, for Python
-BEND_LIMIT = CLIP_LIMIT
 
 
 cdef class Scaling(Stage):
@@ -67,7 +64,7 @@ cdef class Scaling(Stage):
         self.d, self.width = d, width
 
     cdef void scale(self, const Row* row, Features* x) noexcept nogil:
-        x.x, x.d, x.factor, x.bias = row.x, row.d, 1.0, 0.0
+        x.dense, x.d, x.factor, x.bias = row.dense, row.d, 1.0, 0.0
         x.indices, x.values, x.n, x.sparse_factor, x.sparse_bias = row.indices, row.values, row.n, 1.0, 0.0
         x.squared_norm = 0.0
 
@@ -98,14 +95,14 @@ cdef class UnitScaling(Scaling):
         cdef double wide = 0.0, squared_norm = 1.0
         cdef Py_ssize_t i
         if row.d > 0:
-            total = kernels.sum_squares(row.x, row.d)
+            total = kernels.sum_squares(row.dense, row.d)
         if row.n > 0:
             total += kernels.sum_squares(row.values, row.n)
         if 1e-30 < total < 1e30:
             factor = <float>1.0 / sqrtf(total)
         else:  # a sum of squares outside of float32's range, a row of zeros, or NaN: slowly, in float64
             for i in range(row.d):
-                wide += <double>row.x[i] * <double>row.x[i]
+                wide += <double>row.dense[i] * <double>row.dense[i]
             for i in range(row.n):
                 wide += <double>row.values[i] * <double>row.values[i]
             if wide == 0.0:
@@ -114,7 +111,7 @@ cdef class UnitScaling(Scaling):
                 factor = <float>(1.0 / sqrt(wide))
                 if not (0.0 < factor <= MAX_FLOAT):
                     squared_norm = INFINITY
-        x.x, x.d, x.factor = row.x, row.d, factor
+        x.dense, x.d, x.factor = row.dense, row.d, factor
         x.indices, x.values, x.n, x.sparse_factor = row.indices, row.values, row.n, factor
         x.bias = <float>self.bias if self.d > 0 else 0.0
         x.sparse_bias = 0.0 if self.d > 0 else <float>self.bias
@@ -156,7 +153,7 @@ cdef class StandardScaling(Scaling):
         self.sparse_z = self.scratch_floats("sparse_z", width)
 
     cdef void scale(self, const Row* row, Features* x) noexcept nogil:
-        x.x, x.d, x.factor, x.bias = self.z, self.d, 1.0, <float>self.bias if self.d > 0 else 0.0
+        x.dense, x.d, x.factor, x.bias = self.z, self.d, 1.0, <float>self.bias if self.d > 0 else 0.0
         x.indices, x.values, x.n, x.sparse_factor = row.indices, self.sparse_z, row.n, 1.0
         x.sparse_bias = <float>self.sparse_bias if self.width > 0 else 0.0
         x.squared_norm = 0.0
@@ -167,7 +164,7 @@ cdef class StandardScaling(Scaling):
 
     cdef double _scale_dense(self, const Row* row, Features* out) noexcept nogil:
         """Fill z and its factor. Return its squared length, infinite where a step must be refused."""
-        cdef const float* x = row.x
+        cdef const float* x = row.dense
         cdef float* z = self.z
         cdef Py_ssize_t j, d = self.d, n = self.n_numbers, huge = 0
         cdef double total, typical

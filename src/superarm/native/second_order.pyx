@@ -24,7 +24,7 @@ cdef class CoordinateCore(LinearCore):
         self.n_dense = self.n_sparse = 0
         if x.d > 0:
             for i in range(x.d):
-                z[i] = x.factor * x.x[i]
+                z[i] = x.factor * x.dense[i]
             z[x.d] = x.bias
             self.n_dense = x.d + 1
         if width > 0:

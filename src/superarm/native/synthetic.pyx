@@ -23,7 +23,7 @@ def fill(uint64_t seed, uint64_t first, owned, sizes, double noise, X, y):
     cdef int64_t* label = int64_data(y)
     cdef int64_t pool[N_FEATURES]
     cdef Py_ssize_t i, j, at, count
-    cdef int64_t c, swapped
+    cdef int64_t c
     cdef uint64_t t
     with nogil:
         for i in range(n):
@@ -35,16 +35,14 @@ def fill(uint64_t seed, uint64_t first, owned, sizes, double noise, X, y):
                 pool[j] = own[c * N_OWNED + j]
             for j in range(N_OFF):  # the first of the pool are those that go off
                 at = j + <Py_ssize_t>(uniform(seed, t, 1 + j) * (count - j))
-                swapped = pool[j]
-                pool[j], pool[at] = pool[at], swapped
+                pool[j], pool[at] = pool[at], pool[j]
             for j in range(N_OFF, count):
                 row[pool[j]] = 1.0
             for j in range(N_FEATURES - N_OWNED):
                 pool[j] = N_OWNED + j
             for j in range(N_ON):
                 at = j + <Py_ssize_t>(uniform(seed, t, 10 + j) * (N_FEATURES - N_OWNED - j))
-                swapped = pool[j]
-                pool[j], pool[at] = pool[at], swapped
+                pool[j], pool[at] = pool[at], pool[j]
                 row[pool[j]] = 1.0
             if uniform(seed, t, 40) < noise:
                 c = <int64_t>(uniform(seed, t, 41) * N_LABELS)

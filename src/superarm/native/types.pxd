@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t
 
 cdef struct Row:
     # As it came: a dense part and a sparse part; either may be empty.
-    const float* x
+    const float* dense
     Py_ssize_t d
     const int32_t* indices  # increasing
     const float* values
@@ -13,8 +13,8 @@ cdef struct Row:
 
 
 cdef struct Features:
-    # As it reaches the weights: factor x and a constant beside it, sparse_factor values and a constant beside them.
-    const float* x
+    # As it reaches the weights: factor dense and a constant beside it, sparse_factor values and a constant beside them.
+    const float* dense
     Py_ssize_t d
     float factor
     float bias
