@@ -19,10 +19,6 @@ cdef class AnsweredRounds:
     """
 
     def __init__(self, start=0, bits=b""):
-        self.restore(start, bits)
-
-    def restore(self, start, bits):
-        """Take over the ``start`` and ``bits`` of another one."""
         self.start, self.bits = start, bytearray(bits)
 
     cdef bint has(self, int64_t round) except -1:

@@ -24,9 +24,12 @@ cdef inline float midpoint(const ScorePair* scores, Py_ssize_t r) noexcept nogil
     return 0.5 * (scores.average[r] + scores.last[r])
 
 
-cdef class AveragedWeights(Stage):
-    """Weights that keep moving, and their running average."""
+cdef inline double averaging_rate(double updates, double forget, double window) noexcept nogil:
+    """Return rho of the update that follows ``updates`` earlier ones."""
+    return max(window / (updates + 1.0 + window), forget)
 
+
+cdef class AveragedWeights(Stage):
     cdef readonly Py_ssize_t k, d, width, stride
     cdef readonly double forget
     cdef float* W  # dense: k x stride, as in linear.pyx
@@ -45,6 +48,3 @@ cdef class AveragedWeights(Stage):
     cdef void step_dense(self, const double* c, const Features* x) noexcept nogil
     cdef void shrink(self) noexcept nogil
     cdef void prefetch(self, const Row* row) noexcept nogil
-
-
-cdef double averaging_rate(double updates, double forget, double window) noexcept nogil

@@ -23,11 +23,6 @@ cdef enum:
 cdef double MIN_STEP = 3e-4  # dense steps below it are left out (but for the constant) when the average does not take W in
 
 
-cdef double averaging_rate(double updates, double forget, double window) noexcept nogil:
-    """rho of the update that follows ``updates`` earlier ones."""
-    return max(window / (updates + 1.0 + window), forget)
-
-
 cdef class AveragedWeights(Stage):
     """Weights and their running average.
 

@@ -10,8 +10,6 @@ from superarm.native.types cimport Answer, Draw, DrawContext, Features, Round, R
 
 
 cdef class Cursor:
-    """The position of a learner: its next round, and the part of its rule's state that deciding moves."""
-
     cdef public int64_t round
     cdef readonly object draw_state  # an array
     cdef double* draw_state_data
@@ -36,8 +34,6 @@ cdef class DecisionBase:
 
 
 cdef class Core(Stage):
-    """One decide step and one learn step. An algorithm adds `score` and `learn`."""
-
     cdef readonly Py_ssize_t k
     cdef readonly Scaling scaling
     cdef readonly RuleKernel rule
@@ -80,8 +76,6 @@ cdef class Core(Stage):
 
 
 cdef class LinearCore(Core):
-    """A core with one matrix of weights, and room for a step on some labels."""
-
     cdef readonly Weights weights
     cdef Py_ssize_t* touched
     cdef double* c

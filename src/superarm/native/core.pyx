@@ -296,7 +296,7 @@ cdef class Core(Stage):
     def restore_rounds(self, rounds):
         """Take over the ``rounds()`` of another core."""
         start, bits = rounds["answered"]
-        self.answered.restore(start, bytes.fromhex(bits))
+        self.answered = AnsweredRounds(start, bytes.fromhex(bits))
         self.round, self.skipped = rounds["round"], [(first, end) for first, end in rounds["skipped_rounds"]]
 
     def advance(self, np.ndarray draw_log):

@@ -8,7 +8,7 @@ from libc.math cimport exp, log, sqrt
 cimport numpy as np
 
 from superarm.native.arrays cimport double_data
-from superarm.native.leave_out cimport SCORE_TOLERANCE, LeaveOutKernel
+from superarm.native.leave_out cimport LeaveOutKernel
 from superarm.native.types cimport Answer, Draw, DrawContext
 
 cdef double MIN_PROBABILITY = 1e-4  # over k: the least p that is told from 0
@@ -171,7 +171,7 @@ cdef class CoverKernel(LeaveOutKernel):
         else:
             size = self.half_size(context)
         self.best_positions(context, self.order, min(n, size + 1))
-        self.break_ties(context, size, size, <float>SCORE_TOLERANCE)
+        self.break_ties(context, size, size, 0.0)
         for i in range(n):
             certainty += (self.p[i] * self.scale) ** 2
         self.n_sums, self.sums[0] = 0, 0.0

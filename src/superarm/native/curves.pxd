@@ -6,8 +6,6 @@ from superarm.native.types cimport Answer, Features, Round
 
 
 cdef class Curves(Stage):
-    """The part of a likelihood learner that is not linear: weights for random features of the row, and a gate."""
-
     cdef readonly Py_ssize_t k, n_features
     cdef readonly RandomFeatures random_features
     cdef readonly AveragedWeights weights  # of the random features

@@ -3,12 +3,6 @@ from libc.stdint cimport int64_t, uint64_t
 from superarm.native.rule cimport RuleKernel
 from superarm.native.types cimport Draw, DrawContext
 
-cdef extern from *:
-    """
-    #define SCORE_TOLERANCE 1e-5 /* scores that differ by no more are tied: those of labels with equal histories may differ by rounding */
-    """
-    const double SCORE_TOLERANCE
-
 
 cdef class LeaveOutKernel(RuleKernel):
     cdef readonly double uniform  # the share of sets drawn uniformly
@@ -33,7 +27,7 @@ cdef class LeaveOutKernel(RuleKernel):
     cdef Py_ssize_t* member  # scratch space, of positions
 
     cdef void fill_softmax(self, const DrawContext* context) noexcept nogil
-    cdef void break_ties(self, const DrawContext* context, Py_ssize_t m, Py_ssize_t n_ranks, float tolerance) noexcept nogil
+    cdef void break_ties(self, const DrawContext* context, Py_ssize_t m, Py_ssize_t n_ranks, double more_tolerance) noexcept nogil
     cdef bint draw_set(self, const DrawContext* context, Draw* draw) noexcept nogil
     cdef Py_ssize_t write_log(self, const DrawContext* context, double* draw_log, Py_ssize_t at) noexcept nogil
     cdef bint in_group(self, Py_ssize_t g, float score) noexcept nogil

@@ -23,6 +23,8 @@ from superarm.native.cpu cimport kernels
 from superarm.native.randomness cimport uniform
 from superarm.native.sampling cimport draw_uniform_set, logp_uniform_set
 
+cdef double SCORE_TOLERANCE = 1e-5  # scores that differ by no more are tied: those of labels with equal histories may differ by rounding
+
 
 cdef class LeaveOutKernel(RuleKernel):
     def __init__(self, k, seed, uniform):
@@ -50,15 +52,15 @@ cdef class LeaveOutKernel(RuleKernel):
 
     # ------------------------------------------------------------ ties
 
-    cdef void break_ties(self, const DrawContext* context, Py_ssize_t m, Py_ssize_t n_ranks, float tolerance) noexcept nogil:
+    cdef void break_ties(self, const DrawContext* context, Py_ssize_t m, Py_ssize_t n_ranks, double more_tolerance) noexcept nogil:
         """Group the first ``n_ranks`` places of ``order`` (which has one more, if there are more labels), and put tied
-        labels into a random order; ``m`` labels are to be shown."""
+        labels into a random order; ``m`` labels are to be shown. ``more_tolerance``: what scores may differ by beyond rounding."""
         cdef Py_ssize_t g, i, start = 0
         cdef uint64_t draw = <uint64_t>(2 + m)
         self.m, self.n_ranks, self.may_leave_out_two = m, n_ranks, n_ranks == m or n_ranks > m + 1
         for i in range(n_ranks):
             self.ranking[i] = self.order[i]
-        self.find_groups(context.scores, context.n, tolerance)
+        self.find_groups(context.scores, context.n, <float>(SCORE_TOLERANCE + more_tolerance))
         if self.has_ties:
             for g in range(self.n_groups):
                 if self.group_size[g] > 1:

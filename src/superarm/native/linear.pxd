@@ -12,8 +12,6 @@ cdef inline Py_ssize_t padded_width(Py_ssize_t d) noexcept nogil:
 
 
 cdef class Weights(Stage):
-    """One matrix of weights: the dense part label-major, the sparse part feature-major."""
-
     cdef readonly Py_ssize_t k, d, width, stride
     cdef float* dense  # k x stride; place d of each label is the constant's
     cdef float* sparse  # (width + 1) x k; the last row is the constant's; NULL if width is 0

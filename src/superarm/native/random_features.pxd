@@ -17,8 +17,6 @@ cdef struct FeatureCounters:
 
 
 cdef class RandomFeatures(Stage):
-    """Random Fourier features of a row."""
-
     cdef readonly Py_ssize_t d, n_frequencies, copies, groups, blocks, group_size  # projections of each group
     cdef readonly double forget, row_length, projection_scale, turns_per_unit, dot_factor
     cdef float* sign  # groups x blocks x 3 x 256

@@ -1,6 +1,7 @@
 """Scores to orders and probabilities: the order of a set, softmax, membership."""
 
 from libc.math cimport expf
+from libc.stdint cimport int32_t
 from libc.string cimport memcpy
 
 from superarm.native.types cimport Draw
@@ -31,6 +32,20 @@ cdef inline bint contains(const Py_ssize_t* labels, Py_ssize_t m, Py_ssize_t lab
         if labels[i] == label:
             return True
     return False
+
+
+ctypedef fused Sortable:
+    float
+    int32_t
+    Py_ssize_t
+
+
+cdef inline void insert_sorted(Sortable* ordered, Py_ssize_t n, Sortable value) noexcept nogil:
+    """Put a value into its place among n increasing ones."""
+    while n > 0 and ordered[n - 1] > value:
+        ordered[n] = ordered[n - 1]
+        n -= 1
+    ordered[n] = value
 
 
 cdef inline Py_ssize_t position(const Py_ssize_t* values, Py_ssize_t n, Py_ssize_t value) noexcept nogil:

@@ -4,8 +4,6 @@ from superarm.native.types cimport Row
 
 
 cdef class RowBlock:
-    """Many rows: a dense matrix, and beside it a sparse one in compressed rows; either may have no columns."""
-
     cdef readonly object dense, indices, values, starts
     cdef readonly Py_ssize_t n, d, width
     cdef const float* dense_data

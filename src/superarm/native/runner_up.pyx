@@ -7,7 +7,7 @@ from libc.math cimport exp, floor, log, sqrt
 from libc.stdint cimport uint64_t
 
 from superarm.native.cpu cimport kernels
-from superarm.native.leave_out cimport SCORE_TOLERANCE, LeaveOutKernel, interval
+from superarm.native.leave_out cimport LeaveOutKernel, interval
 from superarm.native.randomness cimport uniform
 from superarm.native.rule cimport RuleKernel
 from superarm.native.sampling cimport draw_uniform_set
@@ -46,15 +46,15 @@ cdef class RunnerUpKernel(LeaveOutKernel):
 
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
         cdef Py_ssize_t n = context.n, m = context.m, n_ranks = min(n, m + 2) if m > 1 else 1
-        cdef double tolerance = SCORE_TOLERANCE, pending = (<const BudgetState*>context.draw_state).pending
+        cdef double more_tolerance = 0.0, pending = (<const BudgetState*>context.draw_state).pending
         if n == m:
             RuleKernel.choose(self, context, draw)
             return
         if self.answers[0] > 0.0 and pending > 0.0:
-            tolerance += log(1.0 + pending / self.answers[0])
+            more_tolerance = log(1.0 + pending / self.answers[0])
         self.best_positions(context, self.order, min(n, n_ranks + 1))
         self.fill_softmax(context)
-        self.break_ties(context, m, n_ranks, <float>tolerance)
+        self.break_ties(context, m, n_ranks, more_tolerance)
         (<LogHead*>draw.draw_log).cost = self.fill_sums(context)
         draw.n_log = self.write_log(context, draw.draw_log, N_LOG_HEAD)
         if m == 1:

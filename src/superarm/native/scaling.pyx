@@ -49,6 +49,7 @@ from libc.stdint cimport int64_t
 
 from superarm.native.cpu cimport HUGE_NUMBER, kernels
 from superarm.native.linear cimport prefetch_features
+from superarm.native.ranking cimport insert_sorted
 
 cdef float MAX_FLOAT = 3.402823466e38
 cdef float FAST_RATE = 0.016
@@ -57,8 +58,14 @@ cdef enum:
     FAST_INTERVAL = 4  # the statistics that forget fast take in every 4th row
 
 
+cdef struct ScalingCounters:  # of dense rows
+    double n_rows
+    double mean_squared_norm  # of |z|^2
+    double next_refresh  # the row at which 1 / sd and limit are due again
+
+
 cdef class Scaling(Stage):
-    """What every scaling has: the widths of both parts."""
+    """Rows as they come, and what every scaling has: the widths of both parts."""
 
     def __init__(self, Py_ssize_t d, Py_ssize_t width):
         self.d, self.width = d, width
@@ -85,6 +92,8 @@ cdef class UnitScaling(Scaling):
         d, width: columns of the dense and of the sparse part.
         bias: the constant; it stands beside the dense part where there is one.
     """
+
+    cdef readonly double bias
 
     def __init__(self, Py_ssize_t d, Py_ssize_t width, double bias):
         Scaling.__init__(self, d, width)
@@ -131,6 +140,32 @@ cdef class StandardScaling(Scaling):
         n_numbers: of named rows, how many dense columns may be missing.
     """
 
+    cdef readonly double bias, sparse_bias, forget
+    cdef readonly Py_ssize_t n_numbers
+    cdef ScalingCounters* counters
+    # of each dense column; the equations are above
+    cdef float* mean
+    cdef float* var
+    cdef float* inverse  # 1 / sd
+    cdef float* n_values  # in mean and var
+    cdef float* mode
+    cdef float* nonmode_share
+    cdef float* outlier_rate
+    cdef float* fast_mean
+    cdef float* fast_var
+    cdef float* fast_nonmode_share
+    cdef float* limit
+    cdef float* first_values  # in order of size, so that no row can be read off; 0 later
+    # of each sparse column, and of all
+    cdef float* df
+    cdef double* n_sparse_rows
+    # of the row that was scaled last
+    cdef float* z
+    cdef float* repaired  # what is missing filled in, what is huge bounded
+    cdef const float* x  # the row, repaired where it had to be
+    cdef float* sparse_z
+    cdef double squared_norm  # |z|^2
+
     def __init__(
         self, Py_ssize_t d, Py_ssize_t width, double bias, double sparse_bias, double forget=0.0, Py_ssize_t n_numbers=0
     ):
@@ -138,17 +173,17 @@ cdef class StandardScaling(Scaling):
         self.bias, self.sparse_bias, self.forget, self.n_numbers = bias, sparse_bias, forget, n_numbers
         self.mean, self.var, self.inverse = self.floats("mean", d), self.floats("var", d), self.floats("inverse", d)
         self.counters = <ScalingCounters*>self.doubles("counters", sizeof(ScalingCounters) // sizeof(double))
-        self.n_values = self.floats("n_values", d)  # values in mean and var, column by column
+        self.n_values = self.floats("n_values", d)
         self.mode, self.nonmode_share = self.floats("mode", d), self.floats("nonmode_share", d)
         self.outlier_rate = self.floats("outlier_rate", d)
         self.fast_mean, self.fast_var = self.floats("fast_mean", d), self.floats("fast_var", d)
         self.fast_nonmode_share = self.floats("fast_nonmode_share", d)
         self.limit = self.floats("limit", d)
-        self.first_values = self.floats("first_values", (d, N_FIRST))  # in order of size, so that no row can be read off; 0 later
+        self.first_values = self.floats("first_values", (d, N_FIRST))
         self.df = self.floats("df", width)
         self.n_sparse_rows = self.doubles("n_sparse_rows", 1)
         self.z = self.scratch_floats("z", d)
-        self.repaired = self.scratch_floats("repaired", d)  # what is missing filled in, what is huge bounded
+        self.repaired = self.scratch_floats("repaired", d)
         self.x = self.repaired
         self.sparse_z = self.scratch_floats("sparse_z", width)
 
@@ -158,11 +193,11 @@ cdef class StandardScaling(Scaling):
         x.sparse_bias = <float>self.sparse_bias if self.width > 0 else 0.0
         x.squared_norm = 0.0
         if self.d > 0:
-            x.squared_norm += self._scale_dense(row, x)
+            x.squared_norm += self.scale_dense(row, x)
         if self.width > 0:
-            x.squared_norm += self._scale_sparse(row)
+            x.squared_norm += self.scale_sparse(row)
 
-    cdef double _scale_dense(self, const Row* row, Features* out) noexcept nogil:
+    cdef double scale_dense(self, const Row* row, Features* out) noexcept nogil:
         """Fill z and its factor. Return its squared length, infinite where a step must be refused."""
         cdef const float* x = row.dense
         cdef float* z = self.z
@@ -189,7 +224,7 @@ cdef class StandardScaling(Scaling):
             out.factor = <float>sqrt((1.0 - self.bias * self.bias) / sqrt(total * typical))
         return total * <double>out.factor * <double>out.factor
 
-    cdef double _scale_sparse(self, const Row* row) noexcept nogil:
+    cdef double scale_sparse(self, const Row* row) noexcept nogil:
         cdef float* z = self.sparse_z
         cdef Py_ssize_t i, n = row.n
         cdef float v, total = 0.0, scale
@@ -212,21 +247,21 @@ cdef class StandardScaling(Scaling):
 
     cdef void update_stats(self, const Row* row) noexcept nogil:
         if self.d > 0:
-            self._update_dense()
+            self.update_dense()
         if self.width > 0:
-            self._update_sparse(row)
+            self.update_sparse(row)
 
-    cdef void _update_dense(self) noexcept nogil:
+    cdef void update_dense(self) noexcept nogil:
         cdef const float* x = self.x
         cdef ScalingCounters* counters = self.counters
         cdef Py_ssize_t j, d = self.d, n = self.n_numbers
         cdef double rate = max(1.0 / (counters.n_rows + 1.0), self.forget)
         if n == 0:
-            self._update_numbers(x, 0, d)
+            self.update_numbers(x, 0, d)
         else:
             for j in range(n):
                 if x[n + j] == 0.0:
-                    self._update_numbers(x, j, j + 1)
+                    self.update_numbers(x, j, j + 1)
             kernels.update_mean_var(x + n, self.mean + n, self.var + n, <float>rate, <float>(1.0 - rate), d - n)
         counters.n_rows += 1.0
         counters.mean_squared_norm += (self.squared_norm - counters.mean_squared_norm) * max(1.0 / counters.n_rows, max(0.001, self.forget))
@@ -242,11 +277,11 @@ cdef class StandardScaling(Scaling):
                 for j in range(n, d):  # marks keep their scale
                     self.inverse[j] = min(self.inverse[j], <float>1.0)
 
-    cdef void _update_numbers(self, const float* x, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef void update_numbers(self, const float* x, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
         cdef Py_ssize_t j
         if self.n_values[first] < N_FIRST:
             for j in range(first, last):
-                self._init_stats(j, x[j])
+                self.init_stats(j, x[j])
             return
         if <int64_t>self.counters.n_rows % FAST_INTERVAL == 0:
             kernels.update_fast(
@@ -258,17 +293,17 @@ cdef class StandardScaling(Scaling):
             self.nonmode_share + first, self.outlier_rate + first, self.limit + first, <float>self.forget, last - first,
         )
 
-    cdef void _init_stats(self, Py_ssize_t j, float x) noexcept nogil:
+    cdef void init_stats(self, Py_ssize_t j, float x) noexcept nogil:
         """Count one of the first values of a column: mean, variance and mode are those of all of them."""
         cdef float[N_FIRST] far
         cdef float* first = self.first_values + j * N_FIRST
         cdef Py_ssize_t i, n = <Py_ssize_t>self.n_values[j] + 1, zeros = 0
         cdef float middle, limit, gap
         cdef double mean = 0.0, square = 0.0
-        _insert(first, n - 1, x)
+        insert_sorted(first, n - 1, x)
         middle = first[n // 2]
         for i in range(n):
-            _insert(far, i, fabsf(first[i] - middle))
+            insert_sorted(far, i, fabsf(first[i] - middle))
         while zeros < n and far[zeros] == 0.0:
             zeros += 1
         limit = 0.0 if zeros == n else <float>6.0 * far[(zeros + n) // 2]
@@ -286,7 +321,7 @@ cdef class StandardScaling(Scaling):
                 first[i] = 0.0
             self.limit[j] = <float>(4.0 * sqrt(self.var[j] / self.nonmode_share[j])) if self.var[j] > 0.0 else MAX_FLOAT
 
-    cdef void _update_sparse(self, const Row* row) noexcept nogil:
+    cdef void update_sparse(self, const Row* row) noexcept nogil:
         cdef Py_ssize_t i, j
         self.n_sparse_rows[0] += 1.0
         for i in range(row.n):
@@ -304,11 +339,3 @@ cdef class StandardScaling(Scaling):
     def mean_squared_norm(self):
         """The mean of |z|^2 over the rows seen so far."""
         return self.counters.mean_squared_norm
-
-
-cdef inline void _insert(float* ordered, Py_ssize_t n, float value) noexcept nogil:
-    """Put a value into its place among n increasing ones."""
-    while n > 0 and ordered[n - 1] > value:
-        ordered[n] = ordered[n - 1]
-        n -= 1
-    ordered[n] = value

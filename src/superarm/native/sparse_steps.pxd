@@ -4,8 +4,6 @@ from superarm.native.types cimport Features, Row
 
 
 cdef class SparseStepSizes(Stage):
-    """How far a step of the sparse part goes."""
-
     cdef readonly Py_ssize_t k, width
     cdef readonly double step_size, forget
     cdef double* H  # by label: the running mean of e^2

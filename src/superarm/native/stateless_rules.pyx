@@ -10,6 +10,7 @@ import numpy as np
 from superarm.native.arrays cimport double_data, intp_data
 from superarm.native.cpu cimport kernels
 from superarm.native.randomness cimport uniform
+from superarm.native.ranking cimport insert_sorted
 from superarm.native.rule cimport RuleKernel
 from superarm.native.sampling cimport draw_uniform_set, log_dilute_order, logp_uniform_set
 from superarm.native.types cimport Draw, DrawContext
@@ -82,14 +83,6 @@ cdef void _fill_table(Py_ssize_t n, Py_ssize_t m, double a, double b, double* F)
             F[u * row + v] = high if high == -INFINITY else high + log(exp(x - high) + exp(y - high))
 
 
-cdef inline void _insert_sorted(Py_ssize_t* values, Py_ssize_t n, Py_ssize_t value) noexcept nogil:
-    cdef Py_ssize_t i = n
-    while i > 0 and values[i - 1] > value:
-        values[i] = values[i - 1]
-        i -= 1
-    values[i] = value
-
-
 def log_order_probability(order, Py_ssize_t n, double gamma):
     """Return log Z of an ordered dilute draw from n labels: ``order`` (intp) has each one's rank, from m on outside of Y^."""
     ranks = np.arange(len(order))
@@ -140,12 +133,12 @@ cdef class DiluteKernel(RuleKernel):
             else:
                 if outside == 0:
                     for l in range(m):
-                        _insert_sorted(skip, l, draw.top[l])
+                        insert_sorted(skip, l, draw.top[l])
                 at = min(<Py_ssize_t>((point - weight_in) / b), n - m - outside - 1)
                 for l in range(m + outside):  # the at-th position that is not in skip
                     if skip[l] <= at:
                         at += 1
-                _insert_sorted(skip, m + outside, at)
+                insert_sorted(skip, m + outside, at)
                 draw.drawn[i] = at
                 outside += 1
         draw.draw_log[0], draw.n_log = self.gamma, 1

@@ -16,6 +16,7 @@ from libc.stdlib cimport qsort
 import numpy as np
 
 from superarm.native.arrays cimport GrowingArray
+from superarm.native.ranking cimport insert_sorted
 
 cdef enum:
     PART_LETTERS = 4  # letters of a part of a word
@@ -117,24 +118,14 @@ cdef int by_place(const void* a, const void* b) noexcept nogil:
     return (first > second) - (first < second)
 
 
-cdef void sort_places(int32_t* at, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i, j
-    cdef int32_t moved
-    if n > MAX_INSERTION_SORT:
-        qsort(at, n, sizeof(int32_t), &by_place)
-        return
-    for i in range(1, n):
-        moved, j = at[i], i
-        while j > 0 and at[j - 1] > moved:
-            at[j] = at[j - 1]
-            j -= 1
-        at[j] = moved
-
-
 cdef Py_ssize_t merge_equal(int32_t* places, float* values, Py_ssize_t n) noexcept nogil:
     """Sort the places, each once, with the root of how often it was hit. Return how many are left."""
     cdef Py_ssize_t i, end = 0
-    sort_places(places, n)
+    if n > MAX_INSERTION_SORT:
+        qsort(places, n, sizeof(int32_t), &by_place)
+    else:
+        for i in range(1, n):
+            insert_sorted(places, i, places[i])
     for i in range(n):
         if end > 0 and places[end - 1] == places[i]:
             values[end - 1] += 1.0
