@@ -178,17 +178,6 @@ def test_as_its_naive_twin(name: str, k: int, m: int) -> None:
             assert made.ordered_propensity == pytest.approx(ordered, rel=2e-5)
 
 
-@pytest.mark.parametrize("k", [2, 3, 10, 16, 17, 32, 33, 81, 1000])
-def test_top_sets_of_few_and_of_many_with_and_without_ties(k: int) -> None:
-    """Each number of labels has its way of ranking; the first of equals wins in all of them."""
-    core, random = core_of(Greedy(), k), np.random.default_rng(k)
-    for m in (1, 2, 3, 6, 20, 40):
-        for digits in (0, 1, 7):
-            s = random.normal(size=k).round(digits).astype(np.float32)
-            if m < k:
-                assert decide(core, s, m=m).sets[2 * m :].tolist() == ranked(s, list(range(k)))[:m]
-
-
 @pytest.mark.parametrize("name", TWINS)
 def test_choosing_moves_nothing_and_what_moves_is_written_down(name: str) -> None:
     """Deciding at a cursor, and counting the decision in later from its draw log, is deciding."""
@@ -229,7 +218,7 @@ def test_best_labels_of_any_number() -> None:
     random = np.random.default_rng(1)
     for k in [*range(1, 70), 128, 300, 1000]:
         core = core_of(Greedy(), k)
-        for m in {min(k, m) for m in (1, 2, k // 3 + 1, k // 2 + 1, 17, k)}:
+        for m in {min(k, m) for m in (1, 2, 6, k // 3 + 1, k // 2 + 1, 17, k)}:
             for s in (
                 random.normal(size=k),
                 random.integers(-2, 3, k),

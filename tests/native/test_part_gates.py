@@ -6,17 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from naive import softmax
 from native_hooks import averaged_scores, random_feature_scores, scaled
 from scipy.sparse import csr_matrix
 
 import superarm as sa
 
 K, D, WIDTH = 5, 4, 12
-
-
-def softmax(s: Any) -> Any:
-    e = np.exp(s - s.max())
-    return e / e.sum()
+GATES = [0, 2]  # places of u and v in `part_gates.gates`
 
 
 def rows(n: int, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -71,7 +68,7 @@ def test_the_score_is_the_gated_sum() -> None:
     learner = made(curves=0)
     learner.run((X, S), y)
     core, state = learner.core, learner.core.state()
-    state["part_gates.gates"][[0, 2]] = 0.6, 0.3
+    state["part_gates.gates"][GATES] = 0.6, 0.3
     x, bias, values, sparse_bias = scaled(core.scaling, X[0], S[0].indices, S[0].data)
     dense = averaged_scores(core.weights, x, bias=bias)[0]
     both = averaged_scores(core.weights, x, S[0].indices, values, bias=bias, sparse_bias=sparse_bias)[0]
@@ -99,7 +96,7 @@ def test_the_gate_of_a_part_that_is_noise_closes(noise: str) -> None:
     both = sa.SetLogit(n_labels=k, n_features=(8, 40), set_size=2)
     S = csr_matrix(S)
     errors = alone.run(S if noise == "dense" else X, y)[0] / n, both.run((X, S), y)[0] / n
-    dense, sparse = both.core.state()["part_gates.gates"][[0, 2]]
+    dense, sparse = both.core.state()["part_gates.gates"][GATES]
     assert (dense if noise == "dense" else sparse) < 0.5 < (sparse if noise == "dense" else dense)
     assert errors[1] < 1.1 * errors[0] + 0.01
 

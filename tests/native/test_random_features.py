@@ -17,7 +17,7 @@ from scipy import stats
 
 from superarm.native.random_features import RandomFeatures
 
-INVERSE_DIMENSION, N_GRADIENTS, NEXT_RELEVANCE = 4, 5, 6  # places in `counters`
+N_GRADIENTS, NEXT_RELEVANCE = 5, 6  # places in `counters`
 
 
 def matrix(d: int, n_frequencies: int = 1024, seed: int = 0) -> Any:
@@ -97,6 +97,11 @@ def test_back_is_the_transpose(d: int, n_frequencies: int) -> None:
 # ------------------------------------------------------------ cosines and sines
 
 
+def inverse_dimension(features: RandomFeatures) -> float:
+    """The estimate of q."""
+    return float(features.state()["counters"][4])
+
+
 def rows_of(n: int, d: int) -> Any:
     return np.random.default_rng(1).normal(size=(n, d)).astype(np.float32) / np.float32(np.sqrt(d))
 
@@ -120,13 +125,12 @@ def test_random_features_are_standardised() -> None:
         u = (
             features.projections(x)[:n_frequencies]
             / np.sqrt(1 - bias**2)
-            * np.clip(5.5 * np.sqrt(features.state()["counters"][INVERSE_DIMENSION]), 1, 4)
+            * np.clip(5.5 * np.sqrt(inverse_dimension(features)), 1, 4)
         )
         raw = raw_features(features, x)
         np.testing.assert_allclose(raw, np.concatenate([np.cos(u), np.sin(u)]), atol=2e-3)
         z = np.clip((raw - state["mean"]) * state["inverse"], -5, 5)
-        length = state["counters"][2]
-        factor = ((z @ z) * (length or z @ z)) ** -0.25 if z.any() else 1.0
+        factor = ((z @ z) * (features.mean_squared_norm or z @ z)) ** -0.25 if z.any() else 1.0
         np.testing.assert_allclose(random_features(features, x), factor * z, rtol=1e-3, atol=1e-4)
         seen.append(raw)
         transform_and_update(features, x)
@@ -139,10 +143,8 @@ def test_q_is_one_over_the_effective_dimension() -> None:
         features = RandomFeatures(d, 16, 0)
         for x in rows_of(4000, d):
             transform_and_update(features, x)
-        assert features.state()["counters"][INVERSE_DIMENSION] == pytest.approx(1 / d, rel=0.15)
-        assert features.bandwidth == pytest.approx(
-            np.clip(5.5 * np.sqrt(features.state()["counters"][INVERSE_DIMENSION]), 1, 4)
-        )
+        assert inverse_dimension(features) == pytest.approx(1 / d, rel=0.15)
+        assert features.bandwidth == pytest.approx(np.clip(5.5 * np.sqrt(inverse_dimension(features)), 1, 4))
 
 
 def test_forgetting_follows_what_changes() -> None:
@@ -152,7 +154,7 @@ def test_forgetting_follows_what_changes() -> None:
     X[1500:, 0] = 1.0  # from now on all rows are alike
     for x in X:
         transform_and_update(features, x)
-    assert features.state()["counters"][INVERSE_DIMENSION] > 0.9
+    assert inverse_dimension(features) > 0.9
     np.testing.assert_allclose(features.state()["mean"], raw_features(features, X[-1]), atol=1e-3)
 
 
@@ -170,7 +172,7 @@ def test_slopes_are_those_of_the_score() -> None:
     state["relevance"][:] = random.uniform(0.5, 1.5, d)
     v, w = random.normal(size=2 * n_frequencies), random.normal(size=d)
     standard = np.clip((raw_features(features, X[0]) - state["mean"]) * state["inverse"], -5, 5)
-    factor = ((standard @ standard) * state["counters"][2]) ** -0.25
+    factor = ((standard @ standard) * features.mean_squared_norm) ** -0.25
 
     def score(z: Any) -> float:
         u = features.projections(z) * features.bandwidth

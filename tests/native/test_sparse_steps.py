@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from lab_kit import shared_data
+from naive import softmax
 from native_hooks import sparse_step
 from scipy.sparse import csr_matrix
 
@@ -15,11 +16,6 @@ from superarm.native.averaging import AveragedWeights
 from superarm.native.sparse_steps import SparseStepSizes
 
 K, D, BIAS2 = 5, 12, 0.02
-
-
-def softmax(s: Any) -> Any:
-    e = np.exp(s - s.max())
-    return e / e.sum()
 
 
 class Twin:
