@@ -1,7 +1,6 @@
 """Type stubs (.pyi) of the compiled modules, from their .pyx and .pxd files; setup.py writes them.
 
-Types of arguments and attributes are those that Cython knows. What functions return is not written in Cython;
-it is in RETURNS where Python's side wants to know it, else Any.
+Types of arguments and attributes are those that Cython knows; what a function returns is Any where its .pyx does not say.
 """
 
 from __future__ import annotations
@@ -25,26 +24,12 @@ TYPES = {
     "object": "Any",
     "np.ndarray": "NDArray[Any]",
 }
-RETURNS = {
+SPECIAL = {  # what special methods return
     "__init__": "None",
     "__len__": "int",
     "__contains__": "bool",
     "__eq__": "bool",
     "__repr__": "str",
-    "state": "dict[str, NDArray[Any]]",
-    "restore": "None",
-    "prepare": "None",
-    "Core.cursor": "Cursor",
-    "Cursor.of": "Cursor",
-    "bind": "None",
-    "on_labels_added": "None",
-    "aligned": "NDArray[Any]",
-    "levels": "tuple[str, ...]",
-    "log_set_table": "NDArray[Any]",
-    "uniform_number": "float",
-    "run": "tuple[int, int]",
-    "decide_many": "tuple[int, dict[str, NDArray[Any]]]",
-    "update_many": "tuple[int, int]",
 }
 CONSTANTS = {
     "LEVEL": "str",
@@ -68,12 +53,11 @@ def parameter(text: str, classes: dict[str, str]) -> str:
     return f"{name}: {python}" + (" = ..." if default else "")
 
 
-def signature(name: str, text: str, owner: str, classes: dict[str, str]) -> str:
+def signature(name: str, text: str, returns: str, classes: dict[str, str]) -> str:
     parameters = [parameter(part, classes) for part in re.split(r",\s*(?![^()]*\))", text) if part.strip()]
     if name == "__eq__":
         parameters = ["self", "other: object"]
-    returns = RETURNS.get(f"{owner}.{name}") or RETURNS.get(name, "Any")
-    return f"def {name}({', '.join(parameters)}) -> {returns}: ..."
+    return f"def {name}({', '.join(parameters)}) -> {returns or SPECIAL.get(name, 'Any')}: ..."
 
 
 def attributes(body: str, classes: dict[str, str]) -> list[str]:
@@ -94,15 +78,15 @@ def bodies(text: str) -> dict[str, str]:
     }
 
 
-def methods(body: str, owner: str, indent: str, classes: dict[str, str]) -> list[str]:
+def methods(body: str, indent: str, classes: dict[str, str]) -> list[str]:
     lines = []
-    pattern = rf"(?:^{indent}@(\w+)\n)?^{indent}(?:def|cpdef) (\w+)\(([^:]*?)\):"
-    for decorator, name, text in re.findall(pattern, body, re.M):
+    pattern = rf"(?:^{indent}@(\w+)\n)?^{indent}(?:def|cpdef) (\w+)\(([^:]*?)\)(?: -> (.*))?:$"
+    for decorator, name, text, returns in re.findall(pattern, body, re.M):
         if name == "__cinit__" or (name.startswith("_") and not name.startswith("__")):
             continue
         if decorator:
             lines.append(f"@{decorator}")
-        lines.append(signature(name, " ".join(text.split()), owner, classes))
+        lines.append(signature(name, " ".join(text.split()), returns, classes))
     return lines
 
 
@@ -117,10 +101,10 @@ def stub(path: Path, classes: dict[str, str]) -> str:
         parts += [f"{name}: int" for name in re.findall(r"^    (\w+)", members, re.M)]
     for name, body in bodies(text).items():
         base = re.search(rf"^cdef class {name}\((\w+)\)", text, re.M)
-        inside = [*attributes(declared.get(name, "") + body, classes), *methods(body, name, "    ", classes)]
+        inside = [*attributes(declared.get(name, "") + body, classes), *methods(body, "    ", classes)]
         parts.append(f"class {name}{f'({base[1]})' if base else ''}:")
         parts += [f"    {line}" for line in inside or ["..."]]
-    parts += methods(text, "", "", classes)
+    parts += methods(text, "", classes)
     used = {word for word in re.findall(r"\w+", "\n".join(parts)) if word in classes}
     imports = ["from typing import Any"] if re.search(r"\bAny\b", "\n".join(parts)) else []
     if "NDArray" in "\n".join(parts):

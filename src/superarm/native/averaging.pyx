@@ -19,7 +19,8 @@ from superarm.native.linear cimport padded_width, prefetch_features
 cdef double DENSE_WINDOW = 3.0, SPARSE_WINDOW = 20.0
 cdef enum:
     AVERAGE_INTERVAL = 8
-
+    EVERY_UPDATE_UNTIL = 64
+cdef double MIN_OMEGA = 1e-12  # omega starts anew below it, before 1 / omega outgrows float32
 cdef double MIN_STEP = 3e-4  # dense steps below it are left out (but for the constant) when the average does not take W in
 
 
@@ -74,7 +75,7 @@ cdef class AveragedWeights(Stage):
         cdef float* a
         state.dense_omega *= 1.0 - averaging_rate(state.updates, self.forget, DENSE_WINDOW)
         rate = <float>(1.0 - state.dense_omega)
-        if updates >= 64.0 and <int64_t>updates % AVERAGE_INTERVAL != 0:
+        if updates >= EVERY_UPDATE_UNTIL and <int64_t>updates % AVERAGE_INTERVAL != 0:
             kernels.step_rows(self.W, self.stride, c, self.k, MIN_STEP, x.dense, x.factor, x.bias, d)
             return
         state.dense_omega = 1.0
@@ -90,7 +91,7 @@ cdef class AveragedWeights(Stage):
         cdef Py_ssize_t i, r, k = self.k
         cdef float* a
         state.sparse_omega *= 1.0 - averaging_rate(state.updates, self.forget, SPARSE_WINDOW)
-        if state.sparse_omega < 1e-12:  # rare: start omega anew before 1 / omega outgrows float32
+        if state.sparse_omega < MIN_OMEGA:  # rare
             for i in range(self.width + 1):
                 a = self.sparse + (2 * i + 1) * k
                 for r in range(k):

@@ -42,7 +42,7 @@ cdef class Cursor:
         self.draw_state_data = double_data(self.draw_state)
 
     @staticmethod
-    def of(RuleKernel rule, int64_t round):
+    def of(RuleKernel rule, int64_t round) -> Cursor:
         """Return the position of a learner with this ``rule`` at a ``round``."""
         cdef Cursor cursor = Cursor(round, np.zeros(rule.n_draw_state))
         memcpy(cursor.draw_state_data, rule.draw_state, rule.n_draw_state * sizeof(double))
@@ -97,7 +97,7 @@ cdef class Core(Stage):
     def bind(
         self, *, decision_class, explore_rule, vocabulary, str id, all_labels=None, showable=None, Py_ssize_t set_size=1,
         tuple feedback=("hit",), bint plain_dense_rows=False,
-    ):
+    ) -> None:
         """Take what every decision carries, and what `decide_fast` and `update_fast` must know.
 
         Args:
@@ -137,7 +137,7 @@ cdef class Core(Stage):
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         """Make what depends on how many labels are eligible and shown; with the interpreter, before the loop."""
 
-    def on_labels_added(self, Py_ssize_t before):
+    def on_labels_added(self, Py_ssize_t before) -> None:
         """Set what is not to begin as in a new core, for labels from number ``before`` on, which are new."""
 
     # ------------------------------------------------------------ the two steps
@@ -209,7 +209,7 @@ cdef class Core(Stage):
 
     # ------------------------------------------------------------ one decision
 
-    def cursor(self):
+    def cursor(self) -> Cursor:
         """Return a copy of its position."""
         return Cursor.of(self.rule, self.round)
 

@@ -39,8 +39,8 @@ cdef extern from "kernels.h":
         double (*label_step_sizes)(const double* H, double mean, double soft, double* c, float* g, Py_ssize_t k) noexcept nogil
         void (*adagrad_step)(float* w, const float* g, float v, float inverse, Py_ssize_t k) noexcept nogil
         # random_features.h
-        void (*project)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* z, const float* relevance, Py_ssize_t d, Py_ssize_t copies, Py_ssize_t kept, float* work, float* angle) noexcept nogil
-        void (*project_back)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* angle, const float* relevance, Py_ssize_t d, Py_ssize_t copies, Py_ssize_t kept, float* work, float* columns) noexcept nogil
+        void (*project)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* z, const float* relevance, Py_ssize_t d, Py_ssize_t copies, Py_ssize_t group_size, float* work, float* angle) noexcept nogil
+        void (*project_back)(const float* sign, Py_ssize_t groups, Py_ssize_t blocks, const float* angle, const float* relevance, Py_ssize_t d, Py_ssize_t copies, Py_ssize_t group_size, float* work, float* columns) noexcept nogil
         float (*random_features)(const float* turns, float scale, const float* mean, const float* inverse, float* raw, float* features, Py_ssize_t P) noexcept nogil
         float (*dot_and_keep)(const float* x, float factor, float* previous, Py_ssize_t d) noexcept nogil
         void (*update_mean_var)(const float* x, float* mean, float* var, float a, float b, Py_ssize_t n) noexcept nogil

@@ -28,7 +28,7 @@ _V3 = ("AVX2", "FMA3", "F16C")
 _V4 = ("AVX512F", "AVX512CD", "AVX512BW", "AVX512DQ", "AVX512VL")
 
 
-def levels():
+def levels() -> tuple[str, ...]:
     """Return the levels that were built and that this processor has, lowest first."""
     has = {"base": True, "v3": all(map(features.get, _V3))}
     has["v4"] = has["v3"] and (features.get("AVX512_SKX", False) or all(map(features.get, _V4)))

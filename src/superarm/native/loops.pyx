@@ -90,7 +90,7 @@ cdef class DecisionBlock:
         round.given = self.round_numbers[i] < 0
 
 
-def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts, signed_sizes=None):
+def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts, signed_sizes=None) -> tuple[int, int]:
     """Run rounds over rows[visit], answered from y. Return how many were done, and why it stopped (0: at the end).
 
     Args:
@@ -152,7 +152,7 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
     return i, status
 
 
-def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor):
+def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor) -> tuple[int, dict[str, NDArray[Any]]]:
     """Decide for every row, at a cursor.
 
     Args:
@@ -207,7 +207,7 @@ def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor)
     }
 
 
-def update_many(Core core, DecisionBlock decisions, answers):
+def update_many(Core core, DecisionBlock decisions, answers) -> tuple[int, int]:
     """Learn from answers to decisions, in their order, and mark their rounds as answered.
 
     Args:

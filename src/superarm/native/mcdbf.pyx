@@ -17,7 +17,9 @@ from superarm.native.types cimport Answer, Round
 
 import numpy as np
 
-cdef int64_t CENTRE_INTERVAL = 65536
+cdef int64_t CENTRE_INTERVAL = 65536  # updates after which the mean of all labels' weights is subtracted
+cdef double FIRST_RHO_WEIGHT = 20.0  # of the rho at the start, in answers
+cdef double RHO_MEMORY = 0.999  # what an answer leaves of the weight of earlier ones
 # the values that rho, the belief P(y in Y^), can take in the minimum-variance estimate; `rho_index` finds the nearest one
 cdef enum:
     RHO_POINTS = 33
@@ -91,7 +93,7 @@ cdef class MCDBFCore(LinearCore):
         self.gate, self.margin, self.learn_rho = gate, margin, learn_rho
         self.estimate_table = estimate_table
         self.rho = <Belief*>self.doubles("rho", 2)
-        self.rho.numerator, self.rho.denominator = 20.0 * rho, 20.0
+        self.rho.numerator, self.rho.denominator = FIRST_RHO_WEIGHT * rho, FIRST_RHO_WEIGHT
         self.squares = self.doubles("squares", 1)
         self.updates = self.integers("updates", 1)
         self.own_top = self.scratch_intp("own_top", k)
@@ -210,6 +212,6 @@ cdef class MCDBFCore(LinearCore):
         if self.learn_rho and answer.label < 0 and n > m:
             outside = <double>(m - common) / (n - m)
             slope = <double>common / m - outside
-            self.rho.numerator = 0.999 * self.rho.numerator + slope * ((1.0 if answer.hit else 0.0) - outside)
-            self.rho.denominator = 0.999 * self.rho.denominator + slope * slope
+            self.rho.numerator = RHO_MEMORY * self.rho.numerator + slope * ((1.0 if answer.hit else 0.0) - outside)
+            self.rho.denominator = RHO_MEMORY * self.rho.denominator + slope * slope
         return True

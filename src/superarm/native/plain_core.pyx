@@ -86,11 +86,11 @@ cdef class PlainCore(Core):
 
     # ------------------------------------------------------------ the state
 
-    def state(self):
+    def state(self) -> dict[str, NDArray[Any]]:
         arrays = {f"memory.{name}": value for name, value in self.memory.items() if isinstance(value, np.ndarray)}
         return Core.state(self) | arrays
 
-    def restore(self, state):
+    def restore(self, state) -> None:
         """As for every stage; arrays of the memory that are new since it began are taken as they are."""
         own = self.state()
         for name, saved in state.items():

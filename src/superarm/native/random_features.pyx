@@ -41,7 +41,8 @@ cdef double BANDWIDTH_FACTOR = 5.5, MIN_BANDWIDTH = 1.0, MAX_BANDWIDTH = 4.0
 cdef Py_ssize_t BLOCK_SIZE = 256
 cdef Py_ssize_t MIN_SPREAD = 64  # columns should fill as many of the 256 places
 cdef double EVERY_ROW_UNTIL = 256.0
-
+cdef double FIRST_DIMENSION = 16.0  # effective dimension at the start, and the weight of it in rows
+cdef double GRADIENT_WINDOW = 3.0
 cdef double MIN_BANK_WEIGHT = 0.1  # l_b^2; the other bank has the rest of 2
 
 
@@ -74,7 +75,7 @@ cdef class RandomFeatures(Stage):
         self.relevance = self.floats("relevance", d, 1.0)
         self.bank_gradient, self.bank_scale = self.doubles("bank_gradient", 2), self.doubles("bank_scale", 2, 1.0)
         self.counters = <FeatureCounters*>self.doubles("counters", sizeof(FeatureCounters) // sizeof(double))
-        self.counters.inverse_dimension = 1.0 / 16.0
+        self.counters.inverse_dimension = 1.0 / FIRST_DIMENSION
         self.angle = self.scratch_floats("angle", self.groups * self.group_size + BLOCK_SIZE)
         self.raw = self.scratch_floats("raw", 2 * n_frequencies)
         self.features = self.scratch_floats("features", 2 * n_frequencies)
@@ -111,7 +112,7 @@ cdef class RandomFeatures(Stage):
         cdef FeatureCounters* counters = self.counters
         cdef double dot = kernels.dot_and_keep(x.dense, x.factor, self.previous, self.d), rate
         counters.n_rows += 1.0
-        counters.inverse_dimension += (self.dot_factor * (dot * dot) - counters.inverse_dimension) * max(1.0 / (counters.n_rows + 16.0), self.forget)
+        counters.inverse_dimension += (self.dot_factor * (dot * dot) - counters.inverse_dimension) * max(1.0 / (counters.n_rows + FIRST_DIMENSION), self.forget)
         counters.mean_squared_norm += (self.squared_norm - counters.mean_squared_norm) * max(1.0 / counters.n_rows, max(0.001, self.forget))
         if counters.n_rows < EVERY_ROW_UNTIL or <int64_t>counters.n_rows % STATS_INTERVAL == 0:
             counters.n_counted += 1.0
@@ -162,7 +163,7 @@ cdef class RandomFeatures(Stage):
         kernels.angle_slopes(feature_gradient, self.inverse, self.raw, self.angle, self.n_frequencies)
         self.project_back()
         counters.n_gradients += 1.0
-        rate = <float>max(3.0 / (counters.n_gradients + 3.0), min(1.0, STATS_INTERVAL * self.forget))
+        rate = <float>max(GRADIENT_WINDOW / (counters.n_gradients + GRADIENT_WINDOW), min(1.0, STATS_INTERVAL * self.forget))
         self.add_bank_gradients(feature_gradient, rate)
         total = kernels.update_slopes(scale, self.columns, <float>self.row_length, linear_gradient, rate, self.slope, self.d)
         if counters.n_gradients >= counters.next_relevance and total > 0.0:  # the features change with it: seldom, after each further 10 %

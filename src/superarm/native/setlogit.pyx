@@ -108,7 +108,7 @@ cdef class SetLogitCore(Core):
         self.c = self.scratch_doubles("c", k)
         self.sparse_c = self.scratch_doubles("sparse_c", k)
 
-    def on_labels_added(self, Py_ssize_t before):
+    def on_labels_added(self, Py_ssize_t before) -> None:
         """Give labels from ``before`` on, which are new, a mean posterior of 0: they are tried first."""
         self.arrays["mean_posterior"][before:] = 0.0
 

@@ -15,7 +15,7 @@ LINE_BYTES = 64  # bytes of a cache line
 MIN_HUGE_PAGE_BYTES = 2**22  # bytes from which large pages are worth asking for
 
 
-def aligned(shape, dtype, value=0.0):
+def aligned(shape, dtype, value=0.0) -> NDArray[Any]:
     """Return a new array that starts on a cache line, with one to spare behind it."""
     dtype = np.dtype(dtype)
     size = int(np.prod(shape)) * dtype.itemsize
@@ -71,14 +71,14 @@ cdef class Stage:
         self._scratch[name] = array = aligned(shape, np.intp)
         return intp_data(array)
 
-    def state(self):
+    def state(self) -> dict[str, NDArray[Any]]:
         """Every array of the state by its dotted name. They are live: compiled code writes to them."""
         arrays = dict(self.arrays)
         for name, stage in self.stages.items():
             arrays |= {f"{name}.{inner}": array for inner, array in stage.state().items()}
         return arrays
 
-    def restore(self, state):
+    def restore(self, state) -> None:
         """Copy the arrays of another stage's `state()`; this one may have room for more."""
         own = self.state()
         if own.keys() != state.keys():

@@ -52,7 +52,7 @@ cdef class BoltzmannKernel(RuleKernel):
 
 
 @lru_cache(maxsize=4096)
-def log_set_table(Py_ssize_t n, Py_ssize_t m, double gamma):
+def log_set_table(Py_ssize_t n, Py_ssize_t m, double gamma) -> NDArray[Any]:
     """Return log Z_set(j), j = 0..m, by F(u,v) = u F(u-1,v) a / rem(u-1,v) + v F(u,v-1) b / rem(u,v-1).
 
     Z_set(j) is the probability of a set of m out of n labels with |S n Y^| = j (explore/dilute.py).

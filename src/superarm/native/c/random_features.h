@@ -91,10 +91,10 @@ static void pad_and_repeat(const float *restrict z, const float *restrict releva
   }
 }
 
-/* angle = projections, the first `kept` of each group: of z in even groups, of relevance z in odd ones; `work` has
-   room for 1536 numbers, angle for 256 more than are kept. */
+/* angle = projections, the first `group_size` of each group: of z in even groups, of relevance z in odd ones; `work` has
+   room for 1536 numbers, angle for 256 more than are used. */
 static void project(const float *restrict sign, ptrdiff_t groups, ptrdiff_t blocks, const float *restrict z,
-                    const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies, ptrdiff_t kept,
+                    const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies, ptrdiff_t group_size,
                     float *restrict work, float *restrict angle) {
   float *one = work, *two = work + SIZE * 2, *half = work + SIZE * 4, *sum = work + SIZE * 5;
   const float *s = sign;
@@ -108,7 +108,7 @@ static void project(const float *restrict sign, ptrdiff_t groups, ptrdiff_t bloc
       if (b + 1 < blocks)
         turn_add(one, s + 2 * SIZE, sum);
       else
-        stage_last(one, s + 2 * SIZE, sum, angle + g * kept);
+        stage_last(one, s + 2 * SIZE, sum, angle + g * group_size);
     }
   }
 }
@@ -126,14 +126,14 @@ static void turn_back(const float *restrict h, const float *restrict s, float *r
 
 /* columns = the transpose of `project`, applied to angle. */
 static void project_back(const float *restrict sign, ptrdiff_t groups, ptrdiff_t blocks, const float *restrict angle,
-                         const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies, ptrdiff_t kept,
+                         const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies, ptrdiff_t group_size,
                          float *restrict work, float *restrict columns) {
   float *last = work, *half = work + SIZE, *other = work + SIZE * 2, *wide = work + SIZE * 3;
   const float *s = sign;
   memset(columns, 0, d * sizeof(float));
   for (ptrdiff_t g = 0; g < groups; g++) {
-    memcpy(half, angle + g * kept, kept * sizeof(float));
-    memset(half + kept, 0, (SIZE - kept) * sizeof(float));
+    memcpy(half, angle + g * group_size, group_size * sizeof(float));
+    memset(half + group_size, 0, (SIZE - group_size) * sizeof(float));
     over_rows(half, last);
     for (ptrdiff_t b = 0; b < blocks; b++, s += 3 * SIZE) {
       turn_back(last, s + 2 * SIZE, wide, half);
