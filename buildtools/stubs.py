@@ -1,6 +1,6 @@
 """Type stubs (.pyi) of the compiled modules, from their .pyx and .pxd files; setup.py writes them.
 
-Types of arguments and attributes are those that Cython knows; what a function returns is Any where its .pyx does not say.
+Types of arguments and attributes are those that Cython knows; a function returns Any where its .pyx does not say.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from scipy.stats import chisquare, kstest
 
 from superarm.native.linear import Weights
 from superarm.native.randomness import uniform_number
+from superarm.native.rows import RowBlock
 from superarm.native.scaling import StandardScaling, UnitScaling
 
 # Seeds are fixed, so these tests never flicker; good numbers fail each with this probability.
@@ -92,6 +93,26 @@ def test_a_step_keeps_weights_finite_or_is_not_made(c, size):
         for array in weights.state().values():
             assert np.isfinite(array).all()
             assert made or not array.any()
+
+
+# ---------------------------------------------------------------- rows
+
+INDICES, VALUES, STARTS = np.zeros(1, np.int32), np.ones(1, np.float32), np.array([0, 1])
+MATRIX = np.zeros((2, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((MATRIX.astype(float),), "dense must be"),
+        ((MATRIX.T,), "dense must be"),
+        ((None, INDICES, VALUES.astype(float), STARTS), "must be int32, float32 and int64 vectors"),
+        ((MATRIX, INDICES, VALUES, STARTS), "as many rows"),
+    ],
+)
+def test_arrays_that_compiled_code_would_misread_are_refused(parts, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        RowBlock(*parts)
 
 
 # ---------------------------------------------------------------- rows on one scale

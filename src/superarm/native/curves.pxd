@@ -23,8 +23,8 @@ cdef class Curves(Stage):
     cdef void add_last(self, float* last) noexcept nogil
     # v times the scores of the sparse part belong to the linear scores, too.
     cdef void add_sparse_scores(self, const ScorePair* sparse, float v) noexcept nogil
-    # One update, in this order: the gate climbs, ``reach`` being how much of all this gets into the score;
-    cdef void learn_gate(self, const Round* round, const Answer* answer, const Noise* noise, double reach) noexcept nogil
+    # One update, in this order: the gate climbs, q being softmax(score), and ``reach`` how much of all this gets into it;
+    cdef void learn_gate(self, const double* q, const Round* round, const Answer* answer, const Noise* noise, double reach) noexcept nogil
     # p = (1 - g) p1 + g p2, which the step of the linear weights leads away from;
     cdef void set_probabilities(self, double* p) noexcept nogil
     # the weights of the features make their step, and what the features are made by follows the row.

@@ -63,11 +63,10 @@ cdef class Curves(Stage):
             self.linear_scores.average[r] += v * sparse.average[r]
             self.linear_scores.last[r] += v * sparse.last[r]
 
-    cdef void learn_gate(self, const Round* round, const Answer* answer, const Noise* noise, double reach) noexcept nogil:
-        cdef double* q = self.probabilities
-        cdef double slope
-        kernels.softmax(round.s, q, self.exp_scratch, self.k)
-        slope = gate_gradient(q, self.feature_scores.average, self.k, noise, round, answer)
+    cdef void learn_gate(
+        self, const double* q, const Round* round, const Answer* answer, const Noise* noise, double reach
+    ) noexcept nogil:
+        cdef double slope = gate_gradient(q, self.feature_scores.average, self.k, noise, round, answer)
         step_gate(self.gate, reach * slope, self.random_features.forget)
 
     cdef void set_probabilities(self, double* p) noexcept nogil:

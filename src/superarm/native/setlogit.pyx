@@ -182,15 +182,18 @@ cdef class SetLogitCore(Core):
     cdef void set_probabilities(self, const Round* round, const Answer* answer) noexcept nogil:
         """c and sparse_c = p, which the step of each part leads away from; the curves and the gates make their steps."""
         cdef double* p = self.c if self.weights.d > 0 else self.sparse_c
+        cdef double* q = self.probabilities  # softmax(score)
         cdef double reach = 1.0  # how much of the curves gets into the score
         cdef float v
         if self.mixed_rows:
             reach, v = self.dense_gate.value, <float>self.sparse_gate.value
             self.set_sparse_probabilities()
+        if self.mixed_rows or self.curves.n_features > 0:
+            kernels.softmax(round.s, q, self.exp_scratch, self.k)
         if self.curves.n_features > 0:
             if self.mixed_rows:
                 self.curves.add_sparse_scores(&self.weights.sparse_scores, v)
-            self.curves.learn_gate(round, answer, &self.noise, reach)
+            self.curves.learn_gate(q, round, answer, &self.noise, reach)
             self.curves.set_probabilities(p)
             self.curves.step_weights(round.x, self.post, self.step, self.weights)
         elif self.mixed_rows:
@@ -199,7 +202,11 @@ cdef class SetLogitCore(Core):
             kernels.mix_scores(round.s, self.last, 0.5, 0.5, self.mixed, self.k)
             kernels.softmax(self.mixed, p, self.exp_scratch, self.k)
         if self.mixed_rows:
-            self.learn_part_gates(round, answer)
+            self.learn_part_gate(self.dense_gate, q, self.dense_scores.average, round, answer)
+            self.learn_part_gate(self.sparse_gate, q, self.weights.sparse_scores.average, round, answer)
+
+    cdef void learn_part_gate(self, Gate* gate, const double* q, const float* a, const Round* round, const Answer* answer) noexcept nogil:
+        step_gate(gate, gate_gradient(q, a, self.k, &self.noise, round, answer), self.weights.forget)
 
     cdef void set_sparse_probabilities(self) noexcept nogil:
         """sparse_c = p of the sparse part, the curves mixed in as curves.pyx does."""
@@ -224,15 +231,6 @@ cdef class SetLogitCore(Core):
         for r in range(self.k):
             self.mixed[r] = midpoint(own, r) + gate * midpoint(other, r)
         kernels.softmax(self.mixed, p, self.exp_scratch, self.k)
-
-    cdef void learn_part_gates(self, const Round* round, const Answer* answer) noexcept nogil:
-        cdef double* q = self.probabilities
-        cdef double forget = self.weights.forget
-        kernels.softmax(round.s, q, self.exp_scratch, self.k)
-        step_gate(self.dense_gate, gate_gradient(q, self.dense_scores.average, self.k, &self.noise, round, answer), forget)
-        step_gate(
-            self.sparse_gate, gate_gradient(q, self.weights.sparse_scores.average, self.k, &self.noise, round, answer), forget
-        )
 
     cdef void prefetch_weights(self, const Row* row) noexcept nogil:
         self.scaling.prefetch(row)
