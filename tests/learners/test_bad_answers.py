@@ -140,7 +140,6 @@ def test_a_rule_of_single_labels_shows_no_more() -> None:
     for ask in (
         lambda: learner.decide([1.0, 2.0], set_size=3),
         lambda: learner.decide_many([[1.0, 2.0]], set_size=3),
-        lambda: setattr(learner, "set_size", 3),
     ):
         with pytest.raises(InvalidInput, match=r"set_size of SetLogit must be 1 .*, got 3"):
             ask()

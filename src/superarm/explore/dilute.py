@@ -33,12 +33,7 @@ class Dilute(Rule):
 
     name = "dilute"
 
-    def __init__(
-        self,
-        *,
-        gamma: float = 0.1,
-        **common: Unpack[RuleParams],
-    ) -> None:
+    def __init__(self, *, gamma: float = 0.1, **common: Unpack[RuleParams]) -> None:
         super().__init__(**common)
         self.gamma = check_number("gamma", self.owner, gamma, 0.0, 1.0)
 

@@ -7,7 +7,7 @@ row of the other kind and the same width is as good, and a matrix of the other k
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -95,8 +95,17 @@ class InputSchema:
             raise self.invalid("set_size", f"below n_labels = {self.vocabulary.count}", m)
         return m
 
-    def eligible_numbers(self, labels: Iterable[Label]) -> Array:
-        """Return the numbers of eligible labels, increasing."""
+    def eligible_numbers(
+        self, labels: Iterable[Label] | None, named: Mapping[str, Any] | None = None
+    ) -> Array:
+        """Return the numbers of eligible labels, increasing; ``None``: all that may be shown.
+
+        Args:
+            labels: the eligible ones.
+            named: the row, if it has names: `ScoreSchema` looks at it.
+        """
+        if labels is None:
+            return self.showable
         numbers = np.sort(self.vocabulary.encode(labels, "eligible", self.owner))
         if not len(numbers):
             raise self.invalid("eligible", "distinct labels, at least one", labels)

@@ -17,13 +17,12 @@ from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.rows import Layout
 from superarm.errors import Description, InvalidInput, ModelFileError
-from superarm.learners.base import LearnerBase
 from superarm.parameters import parameters
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
-CORES = ("core", "trial_core", "_trial_key")  # attributes that a copy makes anew
+CORES = ("core", "trial_core")  # attributes that a copy makes anew
 STATE = "state."  # what the names of the core's arrays begin with in a file
 RULE_STATE = "rule."  # what those of its rule begin with
 
@@ -159,9 +158,11 @@ def load(path: str | PathLike[str] | BinaryIO) -> Learner:
     Args:
         path: the file, or an open binary file.
     """
+    from superarm.learners.learner import Learner  # which imports this module
+
     header, content = _files.read_model(path)
     arrays = {name.removeprefix(STATE): array for name, array in content.items() if name.startswith(STATE)}
-    classes = list(_subclasses(LearnerBase))
+    classes = list(_subclasses(Learner))
     known = {cls.__name__: cls for cls in classes}
     file, name = header.get("file"), header.get("class")
     if isinstance(name, str) and name not in known and header.get("module") is not None:

@@ -50,10 +50,6 @@ class PlainLearner(ExploringLearner):
         if "name" not in vars(cls):
             cls.name = cls.__name__
 
-    @classmethod
-    def command_names(cls) -> dict[str, dict[str, Any]]:
-        return {} if cls is PlainLearner else super().command_names()
-
     # ------------------------------------------------------------ what you define
 
     def begin(self) -> dict[str, Any]:
@@ -94,18 +90,14 @@ class PlainLearner(ExploringLearner):
         memory = self.begin()
         if not isinstance(memory, dict):
             raise TypeError(f"begin() of {self.owner} must return a dict, got {memory!r}")
+        if (
+            self.core is not None
+        ):  # the new one continues it; arrays may have grown, and are copied into these
+            memory |= _values(self.core.memory)
         self._memory = memory  # of a core that may stay a trial (`decide` at a cursor)
         return PlainCore(
             **self.core_args(layout), score=self._checked_scores, learn=self._learn, memory=memory
         )
-
-    def rebuild_core(self, old: Core) -> Core:
-        """Return a core that goes on from ``old``; arrays grow, if `begin` makes them larger."""
-        core = super().rebuild_core(old)
-        assert isinstance(old, PlainCore)
-        assert isinstance(core, PlainCore)
-        core.memory.update(_values(old.memory))
-        return core
 
     def memory_to_json(self) -> dict[str, Any] | None:
         values = None if self.core is None else _values(self.memory)
