@@ -56,30 +56,21 @@ class Learner(Parametrised):
     """
 
     name: ClassVar[str]  # on the command line
-    variants: ClassVar[
-        dict[str, dict[str, Any]]
-    ] = {}  # or several names, and what parameters each stands for
+    variants: ClassVar[dict[str, dict[str, Any]]] = {}  # or several names, each with its parameters
     state_version: ClassVar[int] = 1  # raised when older files would no longer continue with the same results
     feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: some of hit, label, likelihood
     learns_from_given: ClassVar[bool] = False  # whether it learns from sets that another system chose
     accepted_decisions: ClassVar[str] = "its own, not a given set"  # what a decision must be, for the message
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
     fixed_labels: bool = False  # no label can be added
-    default_scaling: ClassVar[str] = "unit"  # of rows without names, where ``scaling`` is None
+    default_scaling: ClassVar[str] = "unit"  # where ``scaling`` is None; "unit" is for rows without names
     scaling_forget: float = 0.0  # the least weight of a new row in the statistics of columns
     schema_class: ClassVar[type[InputSchema]] = InputSchema  # what rows and labels mean
     _hidden_from_tab = Parametrised._hidden_from_tab | {
-        *(
-            "variants",
-            "state_version",
-            "learns_from_given",
-            "learns_from",
-            "accepted_decisions",
-            "schema_class",
-        ),
+        *("variants", "state_version", "accepted_decisions", "learns_from_given", "learns_from", "anneal"),
         *("single_label", "fixed_labels", "default_scaling", "scaling_forget", "answer_noise", "intercepts"),
         *("make_core", "make_rule", "core_args", "core", "trial_core", "ensure_core", "inputs", "vocabulary"),
-        *("anneal", "memory_to_json", "memory_from_json"),
+        "schema_class",
     }
 
     core: Any = None  # the algorithm in compiled code
@@ -148,13 +139,6 @@ class Learner(Parametrised):
         ``remaining`` is the share of it that is still to come: 1 at the start, and once more when it is over.
         """
 
-    def memory_to_json(self) -> dict[str, Any] | None:
-        """Return what a model file must keep beside the arrays of the core; ``None`` for nothing."""
-        return None
-
-    def memory_from_json(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
-        """Put back what `memory_to_json` gave as ``kept``, with the ``arrays`` of the model file."""
-
     # ------------------------------------------------------------ what it can do
 
     def decide(
@@ -174,8 +158,7 @@ class Learner(Parametrised):
             eligible: the only labels that may be shown this time.
             set_size: how many to show this time; with a promised coverage, the most.
             coverage: another promise, for this time: a threshold is kept for each that is asked for.
-            cursor: decide with the model of now at this cursor, which is moved; the learner stays as it is,
-                until `advance`.
+            cursor: where to decide; it is moved, and the learner stays as it is, until `advance`.
         """
         if eligible is None and set_size is None and coverage is None and self.core is not None:
             decision: Decision | None = self.core.decide_fast(x, cursor)
@@ -240,23 +223,18 @@ class Learner(Parametrised):
     def update_many(
         self, decisions: Decisions | Sequence[Decision], hits: Any = None, *, labels: Any = None
     ) -> int:
-        """Learn from the answers to many decisions, in their order: the same bits as one by one.
+        """Learn from the answers to many decisions, in their order, and return how many: the same bits as one by one.
 
         Args:
             decisions: what `decide_many` gave, or a part of it; or a list of Decision objects, also of stored
                 and given ones.
             hits: for each, whether the right label was among the shown ones; ``None`` where no answer came.
             labels: for each, the right label, where the world names it; or ``None``.
-
-        Returns:
-            How many answers were learnt from.
         """
         return batch_answers.update_many(self, decisions, hits, labels)
 
     def run(self, X: Any, y: Any, visit: Any = None, *, signed_sizes: Array | None = None) -> Array:
-        """Run rounds over rows of X, answered from y, in one compiled loop.
-
-        The same bits as `decide` and `update` round by round.
+        """Run rounds over rows of X, answered from y, in one compiled loop: the same bits as `decide` and `update`.
 
         Args:
             X: a matrix, or a data frame.
@@ -385,7 +363,9 @@ class Learner(Parametrised):
     def effective_scaling(self) -> str:
         """The ``scaling`` that was chosen, or its own; rows with names are standardised, since their units differ."""
         named = self.inputs.layout is not None and self.inputs.layout.n_numbers > 0
-        return self.scaling or ("standard" if named else self.default_scaling)
+        return self.scaling or (
+            "standard" if named and self.default_scaling == "unit" else self.default_scaling
+        )
 
     @property
     def nondefault_params(self) -> dict[str, Any]:

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
+import numpy as np
+
 from superarm import _files, native
 from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.rows import Layout
-from superarm.errors import Description, InvalidInput, ModelFileError
+from superarm.errors import Description, InvalidInput, ModelFileError, must
+from superarm.native.plain_core import PlainCore
 from superarm.parameters import parameters
 
 if TYPE_CHECKING:
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 CORES = ("core", "trial_core")  # attributes that a copy makes anew
 STATE = "state."  # what the names of the core's arrays begin with in a file
 RULE_STATE = "rule."  # what those of its rule begin with
+MEMORY = "memory."  # what those begin with that a learner in plain Python remembers
 
 AnyLearner = TypeVar("AnyLearner", bound="Learner")
 
@@ -99,9 +104,23 @@ def _header(learner: Learner) -> dict[str, Any]:
         "id": learner.id,
         "rounds": None if core is None else core.rounds(),
         "metadata": learner.metadata,
-        "memory": learner.memory_to_json(),
+        "memory": _values_in_memory(learner),
         "columns": None if inputs.columns is None else inputs.columns.to_dict(),
     }
+
+
+def _values_in_memory(learner: Learner) -> dict[str, Any] | None:
+    """Return what a learner in plain Python remembers beside arrays; ``None`` for compiled ones."""
+    if not isinstance(learner.core, PlainCore):
+        return None
+    values = {name: v for name, v in learner.core.memory.items() if not isinstance(v, np.ndarray)}
+    for name, value in values.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            wanted = "an array, or a value that JSON knows (int(…) of a NumPy number)"
+            raise TypeError(must(f"memory[{name!r}]", learner.owner, wanted, value)) from None
+    return values
 
 
 def pickle_state(learner: Learner) -> dict[str, Any]:
@@ -109,7 +128,7 @@ def pickle_state(learner: Learner) -> dict[str, Any]:
     values = {name: value for name, value in vars(learner).items() if name not in CORES}
     core = learner.core
     if core is not None:
-        values["core"] = (core.state(), core.rounds(), learner.memory_to_json())
+        values["core"] = (core.state(), core.rounds(), _values_in_memory(learner))
     return values
 
 
@@ -142,9 +161,11 @@ def _restore(
     learner: Learner, state: dict[str, Array], rounds: dict[str, Any], memory: dict[str, Any] | None
 ) -> None:
     """Put back what the core of a learner has learnt."""
-    core = learner.ensure_core()
+    core: Any = learner.ensure_core()
     if memory is not None:
-        learner.memory_from_json(memory, state)
+        names = {name: name.removeprefix(MEMORY) for name in state if name.startswith(MEMORY)}
+        core.memory.clear()
+        core.memory.update(memory | {own: state[name].copy() for name, own in names.items()})
     for name, array in core.state().items():
         if name not in state or state[name].shape != array.shape:
             raise ValueError(name)
