@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import exp
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -96,6 +97,7 @@ def flatten(parts: Sequence[Any], kind: Any) -> tuple[Array, Array]:
     return np.concatenate([np.zeros(0, kind), *parts]).astype(kind, copy=False), starts
 
 
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Decisions:
     """Many rounds of one learner or rule, in columns: what `decide_many` gives.
 
@@ -117,26 +119,13 @@ class Decisions:
     2
     """
 
-    __slots__ = ("draws", "eligible", "learner", "round", "rows", "rule", "vocabulary")
-
-    def __init__(
-        self,
-        *,
-        rows: Rows | None,
-        draws: DrawnSets,
-        eligible: EligibleLabels | None,
-        rule: Rule | None,
-        rounds: Array,
-        learner: str | None,
-        vocabulary: LabelVocabulary,
-    ) -> None:
-        self.rows = rows
-        self.draws = draws
-        self.eligible = eligible  # None: all labels
-        self.rule = rule  # the one that chose; None if it is not known
-        self.round = rounds
-        self.learner = learner
-        self.vocabulary = vocabulary
+    rows: Rows | None
+    draws: DrawnSets
+    eligible: EligibleLabels | None  # None: all labels
+    rule: Rule | None  # the one that chose; None if it is not known
+    round: Array
+    learner: str | None
+    vocabulary: LabelVocabulary
 
     def __len__(self) -> int:
         return len(self.draws.sizes)
@@ -152,14 +141,12 @@ class Decisions:
         if isinstance(at, int | np.integer):
             return self._one(range(len(self))[at])
         rows = np.arange(len(self))[at]
-        return Decisions(
+        return replace(
+            self,
             rows=None if self.rows is None else self.rows.take(rows),
             draws=self.draws.take(rows),
             eligible=None if self.eligible is None else self.eligible.take(rows),
-            rule=self.rule,
-            rounds=self.round[rows],
-            learner=self.learner,
-            vocabulary=self.vocabulary,
+            round=self.round[rows],
         )
 
     def _one(self, i: int) -> Decision:
@@ -289,7 +276,7 @@ class Decisions:
             ),
             eligible=_eligible(frame, vocabulary, owner),
             rule=None,
-            rounds=frame["round"].to_numpy().astype(np.int64),
+            round=frame["round"].to_numpy().astype(np.int64),
             learner=learner,
             vocabulary=vocabulary,
         )

@@ -279,7 +279,7 @@ class Rule(Parametrised, ABC):
             draws=DrawnSets(**draws),
             eligible=None if numbers is core.all_labels else EligibleLabels(numbers),
             rule=self,
-            rounds=np.arange(start, start + len(s)),
+            round=np.arange(start, start + len(s)),
             learner=self.id,
             vocabulary=core.vocabulary,
         )

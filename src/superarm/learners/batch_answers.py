@@ -51,7 +51,7 @@ def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerC
         raise FeedbackError.must("decisions", learner.owner, f"its own (learner {learner.id})", whose)
     _check_rounds(learner, rounds)
     rows = decisions.rows
-    if rows is None or not learner.inputs.could_have_encoded(rows.layout):
+    if rows is None or not learner.inputs.accepts_layout(rows.layout):
         wanted = f"those of rows with {learner.n_features} features"
         raise FeedbackError.must("decisions", learner.owner, wanted, rows)
     eligible = _eligible(learner, decisions)

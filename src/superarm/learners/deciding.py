@@ -87,7 +87,7 @@ def decide_many(
         draws=DrawnSets(**draws),
         eligible=None if eligible_labels.indices is inputs.all_labels else eligible_labels,
         rule=learner.rule,
-        rounds=rounds,
+        round=rounds,
         learner=learner.id,
         vocabulary=learner.vocabulary,
     )

@@ -187,8 +187,8 @@ class InputSchema:
         shares_nothing = not isinstance(X, np.ndarray | Rows | tuple) and not hasattr(X, "tocsr")
         return rows if shares_nothing else rows.copy()
 
-    def could_have_encoded(self, layout: Layout) -> bool:
-        """Return whether its rows have this layout, or had it before the first text."""
+    def accepts_layout(self, layout: Layout) -> bool:
+        """Return whether rows of this layout fit: of its own, or of the one before the first text."""
         assert self.layout is not None
         return layout.n_dense == self.layout.n_dense and layout.n_sparse in (0, self.layout.n_sparse)
 

@@ -58,8 +58,8 @@ class ScoreSchema(InputSchema):
             s[number] = score
         return s
 
-    def could_have_encoded(self, layout: Layout) -> bool:
-        """Return whether its rows have this layout, or had it before labels were added."""
+    def accepts_layout(self, layout: Layout) -> bool:
+        """Return whether rows of this layout fit: also those from before labels were added."""
         return layout.n_dense <= self.vocabulary.count and not layout.n_sparse
 
     def example_row(self) -> Any:

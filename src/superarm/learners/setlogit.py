@@ -73,10 +73,9 @@ class LikelihoodLearner(ExploringLearner):
             return 0
         if self.curves is not None:
             return self.curves
-        label_additions = self.inputs.label_additions
-        # labels added later change nothing
-        labels = label_additions[0][1] if label_additions else self.n_labels
-        return CURVES if labels <= MAX_LABELS_WITH_CURVES else 0
+        additions = self.inputs.label_additions
+        _, n_labels = additions[0] if additions else (0, self.n_labels)  # labels added later change nothing
+        return CURVES if n_labels <= MAX_LABELS_WITH_CURVES else 0
 
     @property
     def _step(self) -> float:
@@ -96,6 +95,7 @@ class LikelihoodLearner(ExploringLearner):
                 stacklevel=2,
             )
         sparse_step = STEP_SPARSE * self.n_labels**0.5
+        false_no, false_yes = self.answer_noise
         return SetLogitCore(
             **self.core_args(layout),
             seed=self.seed,
@@ -106,8 +106,8 @@ class LikelihoodLearner(ExploringLearner):
             curves=self.n_random_features,
             bias=self.intercepts[0],
             forget=self.scaling_forget,
-            false_yes=self.answer_noise[1],
-            false_no=self.answer_noise[0],
+            false_yes=false_yes,
+            false_no=false_no,
             none_label=-1 if self.inputs.none_index is None else self.inputs.none_index,
         )
 
