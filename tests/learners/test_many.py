@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 import superarm as sa
@@ -16,7 +14,6 @@ from superarm.checks.helpers import fingerprint, state_bytes
 from superarm.data.rows import as_rows
 from superarm.decisions.decisions import Decisions, DrawnSets
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.native.answered_rounds import AnsweredRounds
 
 LABELS = ["ant", "bee", "cat", "dog", "eel"]
 SPECS = ["set-logit", "set-logit:uniform=0.2", "mc-dbf:gamma=0.3", "mc-dbf:estimate=minimum-variance"]
@@ -214,21 +211,6 @@ def test_no_rows() -> None:
     assert learner.update_many(decisions, []) == 0
     assert decisions.to_frame().height == 0
     assert repr(decisions) == "Decisions(0 x 0 labels, no rounds)"
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(0, 60), unique=True), st.lists(st.integers(0, 60), unique=True))
-def test_many_rounds_are_booked_as_one_by_one(first: list[int], then: list[int]) -> None:
-    many, single = AnsweredRounds(), AnsweredRounds()
-    then = [r for r in then if r not in first]
-    for rounds in (first, then):
-        many.add_many(np.array(rounds, np.int64))
-        for r in rounds:
-            single.add(r)
-        assert (many.start, many.bits) == (single.start, single.bits)
-    found = many.first_of(np.array(then[::-1], np.int64))
-    assert found == (then[-1] if then else None)
-    assert many.first_of(np.array([61, 70])) is None
 
 
 def stored(x: Any) -> Any:

@@ -103,13 +103,6 @@ def test_late_answers_files_and_other_levels(name: str, tmp_path: Any) -> None:
     assert again.coverage == learner.coverage
 
 
-def test_a_promise_that_set_size_breaks_is_said() -> None:
-    X, y = rows(6000, noise=6.0)
-    learner = made("perceptron", set_size=2)
-    with pytest.warns(UserWarning, match="set_size is too small for a coverage of 0.9"):
-        learner.run(X, y)
-
-
 @pytest.mark.parametrize("name", sorted(BOUND))
 def test_those_that_are_bound_to_their_own_sets_refuse_in_one_sentence(name: str) -> None:
     size = {"n_labels": 6, "n_features": 4}
