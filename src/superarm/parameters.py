@@ -92,9 +92,7 @@ class Parametrised:
     """
 
     _hidden_from_tab: ClassVar[frozenset[str]] = frozenset({"invalid", "owner", "parameter_value"})
-    _explanations: ClassVar[
-        dict[str, str]
-    ] = {}  # of parameters, its own and inherited ones: entries under Args
+    _explanations: ClassVar[dict[str, str]] = {}  # entries under Args, by parameter, with the inherited ones
 
     def __dir__(self) -> list[str]:
         """Return the names that users need, for Tab: all but what is for subclasses."""

@@ -96,7 +96,7 @@ class Learner(Parametrised):
         vocabulary = LabelVocabulary.from_params(n_labels, labels, self.owner)
         self.inputs = self.schema_class(self.owner, vocabulary, n_features, single_label=self.single_label)
         self._set_size = self.inputs.check_set_size(1 if set_size is None else set_size)
-        self.id = uuid.uuid4().hex[:16]
+        self.id = uuid.uuid4().hex[:16]  # which its decisions carry; cores that are there keep theirs
         self.seed = check_int("seed", self.owner, seed, 0)
         self.intercept = intercept
         if not isinstance(intercept, int | float) or not 0.0 <= intercept <= 1e6:
@@ -363,9 +363,8 @@ class Learner(Parametrised):
     def effective_scaling(self) -> str:
         """The ``scaling`` that was chosen, or its own; rows with names are standardised, since their units differ."""
         named = self.inputs.layout is not None and self.inputs.layout.n_numbers > 0
-        return self.scaling or (
-            "standard" if named and self.default_scaling == "unit" else self.default_scaling
-        )
+        own = "standard" if named and self.default_scaling == "unit" else self.default_scaling
+        return self.scaling or own
 
     @property
     def nondefault_params(self) -> dict[str, Any]:

@@ -84,9 +84,7 @@ class PlainLearner(ExploringLearner):
         memory = self.begin()
         if not isinstance(memory, dict):
             raise TypeError(f"begin() of {self.owner} must return a dict, got {memory!r}")
-        if (
-            self.core is not None
-        ):  # the new one continues it; arrays may have grown, and are copied into these
+        if self.core is not None:  # which the new one continues; cores.py copies its arrays, which may grow
             memory |= {name: v for name, v in self.core.memory.items() if not isinstance(v, np.ndarray)}
         self._memory = memory  # of a core that may stay a trial (`decide` at a cursor)
         return PlainCore(
