@@ -85,8 +85,7 @@ class ExploringLearner(Learner):
             raise self.invalid("uniform", "left to the rule that explore names", uniform)
         self.inputs.sizes_vary = self.rule.sizes_vary
         self.inputs.single_label |= self.rule.single_label
-        default = self.inputs.default_set_size
-        self._set_size = self.inputs.check_set_size(default if set_size is None else set_size)
+        self._set_size = self.inputs.check_set_size(set_size)
 
     def parameter_value(self, name: str) -> Any:
         """Return a parameter as it was given: the property ``coverage`` is the observed coverage."""

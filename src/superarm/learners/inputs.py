@@ -85,8 +85,8 @@ class InputSchema:
         return self.vocabulary.count if self.sizes_vary else 1
 
     def check_set_size(self, size: Any) -> int:
-        """Return a set_size, checked."""
-        m = check_int("set_size", self.owner, size, 1)
+        """Return a set_size, checked; for ``None`` the default one."""
+        m = check_int("set_size", self.owner, self.default_set_size if size is None else size, 1)
         if self.single_label and m != 1:
             raise self.invalid("set_size", "1 (its theory or its rule knows no larger sets)", m)
         if self.sizes_vary and m <= self.vocabulary.count:

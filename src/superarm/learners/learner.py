@@ -95,7 +95,7 @@ class Learner(Parametrised):
     ) -> None:
         vocabulary = LabelVocabulary.from_params(n_labels, labels, self.owner)
         self.inputs = self.schema_class(self.owner, vocabulary, n_features, single_label=self.single_label)
-        self._set_size = self.inputs.check_set_size(1 if set_size is None else set_size)
+        self._set_size = self.inputs.check_set_size(set_size)
         self.id = uuid.uuid4().hex[:16]  # which its decisions carry; cores that are there keep theirs
         self.seed = check_int("seed", self.owner, seed, 0)
         self.intercept = intercept
