@@ -188,7 +188,7 @@ def test_what_a_rule_decides_can_be_logged(tmp_path: Any) -> None:
 def test_a_copy_for_label_numbers_keeps_the_state() -> None:
     rule = RunnerUp(set_size=2, labels=["ant", "bee", "cat"])
     rule.decide([1.0, 2.0, 3.0])
-    copied = rule.unlabelled()
+    copied = rule.without_label_names()
     assert (copied.labels, copied.round) == (None, 1)
     assert copied.distribution([1.0, 2.0, 3.0], eligible=[0, 1, 2]).eligible == (0, 1, 2)
     assert rule.decide([1.0, 2.0, 3.0]).labels[0] == "cat"

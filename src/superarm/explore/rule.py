@@ -71,7 +71,7 @@ class Rule(Parametrised, ABC):
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "use_coverage"),
         *("without_promise", "count_answer", "calibrate"),
-        *("coverage_at", "report_problem", "unlabelled", "with_state_of"),
+        *("coverage_at", "report_problem", "without_label_names", "with_state_of"),
     }
 
     def __init__(
@@ -190,8 +190,8 @@ class Rule(Parametrised, ABC):
         if state is not None:
             self._core = self._make_core(*state)
 
-    def unlabelled(self) -> Self:
-        """Return a copy in its present state, for label numbers instead of names."""
+    def without_label_names(self) -> Self:
+        """Return a copy in its present state, for label numbers."""
         copied = copy.copy(self)
         copied.__setstate__(copied.__getstate__() | {"labels": None})
         return copied
@@ -201,7 +201,7 @@ class Rule(Parametrised, ABC):
 
         ``traits`` are those of the learner.
         """
-        copied = self.unlabelled()
+        copied = self.without_label_names()
         copied._learner_traits = traits
         copied._core = copied._make_core(kernel.k, kernel.state())
         copied._core.round = round_

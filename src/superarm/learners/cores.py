@@ -130,8 +130,8 @@ def _new_core(learner: Learner) -> Core:
 
 
 @contextmanager
-def another_promise(learner: Learner, core: Core, coverage: float | None) -> Iterator[None]:
-    """Promise this coverage with the decisions of a core inside of the block."""
+def temporary_coverage(learner: Learner, core: Core, coverage: float | None) -> Iterator[None]:
+    """Promise this coverage with the decisions that a core makes inside of the block; ``None``: no other one."""
     if coverage is None:
         yield
         return
@@ -143,15 +143,14 @@ def another_promise(learner: Learner, core: Core, coverage: float | None) -> Ite
 
 
 @contextmanager
-def row_effects(learner: Learner, *, keep: bool = True) -> Iterator[None]:
-    """Keep the layout, names and core that rows bring inside of the block, unless it fails or ``keep`` is false."""
+def undo_on_failure(learner: Learner, *, always: bool = False) -> Iterator[None]:
+    """Take back the layout, names and core that rows have brought inside of the block if it fails, or ``always``."""
     core, checkpoint = learner.core, learner.inputs.checkpoint()
+    undo = True
     try:
         yield
-    except Exception:
-        keep = False
-        raise
+        undo = always
     finally:
-        if not keep:
+        if undo:
             learner.inputs.rollback(checkpoint)
             learner.core = core

@@ -15,7 +15,7 @@ from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import DrawnSets, EligibleLabels
 from superarm.learners import failures
 from superarm.learners.answers import draw_log_of
-from superarm.learners.cores import another_promise, core_for_cursor, row_effects
+from superarm.learners.cores import core_for_cursor, temporary_coverage, undo_on_failure
 from superarm.native import loops
 from superarm.native.core import Cursor
 
@@ -35,11 +35,11 @@ def decide(
     inputs, named = learner.inputs, named_row(x)
     numbers = inputs.eligible_numbers(eligible, named)
     m = learner.set_size if set_size is None else inputs.check_set_size(set_size)
-    with row_effects(learner, keep=cursor is None):
+    with undo_on_failure(learner, always=cursor is not None):
         row = inputs.encode_row(x if named is None else named)
         core: Any = learner.ensure_core() if cursor is None else core_for_cursor(learner, cursor)
         shown = row if named is None else json_row(named)
-        with another_promise(learner, core, coverage):
+        with temporary_coverage(learner, core, coverage):
             decision: Decision | None = core.decide(row, shown, numbers, m, cursor)
         if decision is None:
             raise failures.score_error(learner, row)
@@ -70,13 +70,13 @@ def decide_many(
     """Choose a set for every row of X, in one compiled loop."""
     inputs = learner.inputs
     m = learner.set_size if set_size is None else inputs.check_set_size(set_size)
-    with row_effects(learner):
+    with undo_on_failure(learner):
         rows = inputs.encode_owned_rows(X)
         core, eligible_labels = learner.ensure_core(), EligibleLabels(inputs.showable)
         if eligible is not None:
             eligible_labels = inputs.eligible_by_row(eligible, len(rows), m)
         cursor = core.cursor()
-        with another_promise(learner, core, coverage):
+        with temporary_coverage(learner, core, coverage):
             done, draws = loops.decide_many(core, rows, eligible_labels, m, cursor)
         if done < len(rows):
             raise failures.score_error(learner, rows.row(done))
@@ -95,7 +95,7 @@ def decide_many(
 
 def run(learner: Learner, X: Any, y: Any, visit: Any, signed_sizes: Array | None) -> Array:
     """Decide and update over rows of X, answered from y, in one compiled loop; return the counts of mistakes."""
-    with row_effects(learner):
+    with undo_on_failure(learner):
         rows = learner.inputs.encode_rows(X)
         y, visit = learner.inputs.check_run(len(rows), y, visit, signed_sizes)
         core, counts = learner.ensure_core(), np.zeros(4, np.int64)

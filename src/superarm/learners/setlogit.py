@@ -35,7 +35,7 @@ class LikelihoodParams(ExploringParams, total=False):
 
 
 class LikelihoodLearner(ExploringLearner):
-    """What SetLogit and its twin with labels share: the core.
+    """The model and the update of SetLogit, for learners of bits and for those of labels.
 
     Args:
         intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
