@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from superarm.errors import InvalidInput
 
+Class = TypeVar("Class")
 SECONDS_IN = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -173,6 +174,13 @@ def parameters(cls: type) -> dict[str, Any]:
     given_by_name = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.signature(cls)
     return {name: p.default for name, p in signature.parameters.items() if p.kind in given_by_name}
+
+
+def subclasses(cls: type[Class]) -> Iterator[type[Class]]:
+    """Yield all classes that are derived from a class, however far; those of one base in the order of definition."""
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from subclasses(sub)
 
 
 def check_parameters(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:

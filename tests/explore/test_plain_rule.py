@@ -185,6 +185,27 @@ def test_any_set_can_be_asked_about() -> None:
     assert draw.inclusion().tolist() == [0.5, 0.5, 0.0]
 
 
+def test_a_class_that_is_defined_again_is_the_later_one() -> None:
+    """As in a notebook, where a cell is run a second time."""
+
+    def define(share: float) -> type[Coin]:
+        class Again(Coin):
+            name = "again"
+
+            @classmethod
+            def distribution_from(cls, record: Any, top: Any, eligible: Any, m: int) -> Mixture:
+                return Mixture(eligible, m, [([0], share), ([1], 1.0 - share)])
+
+        return Again
+
+    older, newer = define(0.9), define(0.5)
+    assert rules()["again"] is newer
+    draw = distribution_of(newer().decide([2.0, 1.0, 0.0]))
+    assert draw is not None
+    assert draw.probability([0]) == 0.5
+    assert older is not newer
+
+
 class Failing(Growing):
     """A rule that raises in one of its hooks."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import inspect
 import json
-from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
@@ -21,7 +20,7 @@ from superarm.data.columns import Columns
 from superarm.data.rows import Layout
 from superarm.errors import Description, InvalidInput, ModelFileError, must
 from superarm.native.plain_core import PlainCore
-from superarm.parameters import parameters
+from superarm.parameters import parameters, subclasses
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
@@ -183,7 +182,7 @@ def load(path: str | PathLike[str] | BinaryIO) -> Learner:
 
     header, content = _files.read_model(path)
     arrays = {name.removeprefix(STATE): array for name, array in content.items() if name.startswith(STATE)}
-    classes = list(_subclasses(Learner))
+    classes = list(subclasses(Learner))
     known = {cls.__name__: cls for cls in classes}
     file, name = header.get("file"), header.get("class")
     if isinstance(name, str) and name not in known and header.get("module") is not None:
@@ -211,9 +210,3 @@ def load(path: str | PathLike[str] | BinaryIO) -> Learner:
             "content", str(path), "a superarm model", Description(f"a broken {error}")
         ) from error
     return learner
-
-
-def _subclasses(cls: type[Any]) -> Iterable[type[Any]]:
-    for sub in cls.__subclasses__():
-        yield sub
-        yield from _subclasses(sub)
