@@ -312,8 +312,6 @@ def test_parameters() -> None:
     assert "set_size" not in repr(sa.SetLogit(n_labels=3))
     with pytest.raises(InvalidInput, match="coverage of SetLogit must be between 0 and 1"):
         learner(coverage=95)
-    with pytest.raises(InvalidInput, match="explore of SetLogit must be left out with coverage"):
-        learner(explore="rank")
     with pytest.raises(InvalidInput, match="set_size"):
         learner(set_size=7)
     with pytest.raises(

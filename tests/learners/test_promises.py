@@ -129,7 +129,7 @@ def test_words_and_a_coverage_stand_for_rules(name: str) -> None:
         assert by_word.run(X, y).tolist() == by_rule.run(X, y).tolist()
 
 
-@pytest.mark.parametrize("name", sorted(TOLD))
+@pytest.mark.parametrize("name", sorted(FREE))
 def test_what_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"explore of .* must be .*, got 'most'"):
         made(name, explore="most")
