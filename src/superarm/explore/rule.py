@@ -19,12 +19,11 @@ from superarm.data.cells import is_named_row, json_row
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Rows, as_row, as_rows
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import DrawnSets, EligibleLabels
+from superarm.decisions.decisions import EligibleLabels, decide_rows
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
 from superarm.explore.scores import parse_scores
-from superarm.native import loops
 from superarm.native.core import Cursor, ScoresCore
 from superarm.native.rule import RuleKernel
 from superarm.parameters import Parametrised, as_bit, check_int, parameters
@@ -269,20 +268,10 @@ class Rule(Parametrised, ABC):
         rows = None if x is None else as_rows(x, None, self.owner)
         if rows is not None and len(rows) != len(s):
             raise self.invalid("x", f"{len(s)} rows, as scores has", len(rows))
-        cursor, start = core.cursor(), core.round
-        done, draws = loops.decide_many(core, Rows(s), EligibleLabels(numbers), m, cursor)
+        decisions, done = decide_rows(core, Rows(s), EligibleLabels(numbers), m, rows)
         if done < len(s):
             raise core.rule.take_error()
-        core.move_to(cursor)
-        return Decisions(
-            rows=rows,
-            draws=DrawnSets(**draws),
-            eligible=None if numbers is core.all_labels else EligibleLabels(numbers),
-            rule=self,
-            round=np.arange(start, start + len(s)),
-            learner=self.id,
-            vocabulary=core.vocabulary,
-        )
+        return decisions
 
     def distribution(
         self,

@@ -12,7 +12,7 @@ from superarm.data.cells import json_row
 from superarm.data.labels import Label
 from superarm.data.tables import named_row
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import DrawnSets, EligibleLabels
+from superarm.decisions.decisions import EligibleLabels, decide_rows
 from superarm.learners import failures
 from superarm.learners.answers import draw_log_of
 from superarm.learners.cores import core_for_cursor, temporary_coverage, undo_on_failure
@@ -75,22 +75,11 @@ def decide_many(
         core, eligible_labels = learner.ensure_core(), EligibleLabels(inputs.showable)
         if eligible is not None:
             eligible_labels = inputs.eligible_by_row(eligible, len(rows), m)
-        cursor = core.cursor()
         with temporary_coverage(learner, core, coverage):
-            done, draws = loops.decide_many(core, rows, eligible_labels, m, cursor)
+            decisions, done = decide_rows(core, rows, eligible_labels, m, rows)
         if done < len(rows):
             raise failures.score_error(learner, rows.row(done))
-    rounds = np.arange(core.round, cursor.round)
-    core.move_to(cursor)
-    return Decisions(
-        rows=rows,
-        draws=DrawnSets(**draws),
-        eligible=None if eligible_labels.indices is inputs.all_labels else eligible_labels,
-        rule=learner.rule,
-        round=rounds,
-        learner=learner.id,
-        vocabulary=learner.vocabulary,
-    )
+    return decisions
 
 
 def run(learner: Learner, X: Any, y: Any, visit: Any, signed_sizes: Array | None) -> Array:
