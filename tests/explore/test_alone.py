@@ -93,7 +93,7 @@ def test_a_rule_is_pickled_with_what_it_has_moved() -> None:
     assert rule.decide(np.zeros(9)).set_size == 2
 
 
-def test_a_rule_hears_answers() -> None:
+def test_answers_move_a_rule() -> None:
     """Sets that wait for an answer count as asked: where few came, labels that are close are tied."""
     rule = RunnerUp(set_size=2, explore="rank")
     made = [rule.decide(scores=[2.0, 1.9, 1.0, 0.0]) for _ in range(50)]

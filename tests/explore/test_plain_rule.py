@@ -92,7 +92,7 @@ def test_sets_of_many_sizes() -> None:
         assert single.draw_log_from(decision.rule).tolist() == [decision.set_size]
 
 
-def test_it_hears_answers_and_keeps_what_it_heard() -> None:
+def test_answers_move_it_and_a_pickle_keeps_that() -> None:
     rule = Growing()
     s = [0.5, -0.1, -0.3, -0.6]
     first = rule.decide(s)

@@ -50,4 +50,4 @@ class Dilute(Rule):
     def distribution_from(
         cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
     ) -> SetDistribution:
-        return Mixture(eligible, m, (), 1.0, top, record["gamma"])
+        return Mixture(eligible, m, dilute_share=1.0, top=top, gamma=record["gamma"])

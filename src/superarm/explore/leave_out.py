@@ -59,7 +59,7 @@ def leave_out_distribution(
             for left_out, probability in drawn_intervals(record.get("sums", ()), len(next_ranks) or 2)
         ]
     ties = _tied_labels(record, ranked, eligible) if "groups" in record else ()
-    return Mixture(eligible, m, sets, record["uniform"], ties=ties)
+    return Mixture(eligible, m, sets, dilute_share=record["uniform"], ties=ties)
 
 
 def drawn_intervals(sums: Sequence[float], n_points: int) -> list[tuple[list[int], float]]:

@@ -49,7 +49,8 @@ def make_scaling(learner: Learner, layout: Layout) -> Scaling:
 
 def traits(learner: Learner) -> LearnerTraits:
     """Return what the rule may depend on."""
-    return LearnerTraits(learner.feedback == ("label",), learner.inputs.none_index)
+    full_information = learner.feedback == ("label",)
+    return LearnerTraits(full_information, none_label=learner.inputs.none_index)
 
 
 def make_kernel(learner: Learner) -> RuleKernel:
