@@ -2,7 +2,7 @@
 get the parameters that their base classes add.
 
 Our docstrings end in lines with ``>>>``; to Markdown these would be quotations. The site is made from the sources,
-which say common parameters once (`superarm.parameters.complete_signature`).
+which say common parameters once (`superarm.parameters.Parametrised`).
 """
 
 from __future__ import annotations

@@ -1,23 +1,18 @@
-"""Parameters of learners and rules, ours or your own: checks, each with its one clear sentence, and signatures.
-
-A class whose `__init__` names what it adds, and passes the rest on as ``**common``, gets its whole signature and its
-whole docstring from `complete_signature`: ``help``, notebooks and `parameters` show no ``**common``.
-"""
+"""Parameters of learners and rules, ours or your own: checks, each with its one clear sentence, and signatures."""
 
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from superarm.errors import InvalidInput
 
+Class = TypeVar("Class")
 SECONDS_IN = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-ARGS = re.compile(r"^Args:\n((?: {4}.*(?:\n|$))+)", re.M)
 
 
 def as_bit(value: Any) -> bool | None:
@@ -91,9 +86,14 @@ def existing_file(path: Path) -> Path:
 
 
 class Parametrised:
-    """A class whose parameters are those of its ``__init__``, kept as attributes of the same names."""
+    """A class whose parameters are those of its ``__init__``, kept as attributes of the same names.
 
-    _hidden_from_tab: ClassVar[frozenset[str]] = frozenset({"invalid", "owner"})
+    An ``__init__`` that passes ``**common`` on to its base class takes what that takes, too: the signature and the
+    docstring of the class get those parameters.
+    """
+
+    _hidden_from_tab: ClassVar[frozenset[str]] = frozenset({"invalid", "owner", "parameter_value"})
+    _explanations: ClassVar[dict[str, str]] = {}  # entries under Args, by parameter, with the inherited ones
 
     def __dir__(self) -> list[str]:
         """Return the names that users need, for Tab: all but what is for subclasses."""
@@ -101,7 +101,14 @@ class Parametrised:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        complete_signature(cls)
+        cls.__signature__ = full_signature(cls)  # type: ignore[attr-defined]
+        head, own, rest = _split_args(inspect.cleandoc(cls.__doc__ or ""))
+        cls._explanations = cls._explanations | own
+        known = dict.fromkeys(
+            cls._explanations[name] for name in parameters(cls) if name in cls._explanations
+        )
+        if head and known:
+            cls.__doc__ = "\n\n".join(filter(None, (head, "\n".join(["Args:", *known]), rest)))
 
     @property
     def owner(self) -> str:
@@ -112,39 +119,54 @@ class Parametrised:
         """Return the error of a parameter that is not as expected."""
         return InvalidInput.must(parameter, self.owner, expected, got)
 
+    def parameter_value(self, name: str) -> Any:
+        """Return a parameter as it was given."""
+        if not hasattr(self, name):
+            raise TypeError(f"__init__ of {self.owner} must keep its parameter {name} as self.{name}")
+        return getattr(self, name)
 
-def complete_signature(cls: type) -> None:
-    """Give a class the signature and the docstring that it has with what its base classes add."""
-    own: dict[str, inspect.Parameter] = {}
-    for base in cls.__mro__[:-1]:
-        if "__init__" in vars(base):
-            _, *added = inspect.signature(vars(base)["__init__"]).parameters.values()
-            own = {p.name: p for p in added if p.kind is not p.VAR_KEYWORD} | own
-            if all(p.kind is not p.VAR_KEYWORD for p in added):
-                break
-    signature = inspect.Signature(sorted(own.values(), key=lambda p: p.kind))
-    cls.__signature__ = signature  # type: ignore[attr-defined]
-    doc = inspect.cleandoc(cls.__doc__ or "")
-    cls._own_parameter_docs = _documented_parameters(doc)  # type: ignore[attr-defined]
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters it was made with, as JSON-ready values."""
+        values = {name: self.parameter_value(name) for name in parameters(type(self))}
+        for name, value in values.items():
+            if isinstance(value, tuple):
+                values[name] = list(value)
+            elif hasattr(value, "to_dict"):  # a rule
+                values[name] = value.to_dict()
+        return values
+
+
+def full_signature(cls: type) -> inspect.Signature:
+    """Return what a class takes: in place of ``**common`` what its base class takes, which has its full signature."""
+    inherited = getattr(cls, "__signature__", inspect.Signature())
+    if "__init__" not in vars(cls):
+        return inherited
+    _, *own = inspect.signature(vars(cls)["__init__"]).parameters.values()
+    named = {p.name: p for p in own if p.kind is not p.VAR_KEYWORD}
+    if len(named) < len(own):
+        named = {**inherited.parameters, **named}
+    return inspect.Signature(sorted(named.values(), key=lambda p: p.kind))
+
+
+def _split_args(doc: str) -> tuple[str, dict[str, str], str]:
+    """Return a docstring before its Args, the entries there by parameter, and what follows.
+
+    Without Args it is split after its first paragraph.
+    """
+    if "Args:\n" not in doc:
+        head, _, rest = doc.partition("\n\n")
+        return head, {}, rest
+    head, _, rest = doc.partition("Args:\n")
+    section, _, rest = rest.partition("\n\n")
     entries: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        # a docstring that was completed has what other classes explain
-        raw = vars(base).get("_own_parameter_docs")
-        entries |= _documented_parameters(inspect.cleandoc(base.__doc__ or "")) if raw is None else raw
-    lines = dict.fromkeys(entries[name] for name in own if name in entries)
-    if doc and lines:
-        args = "Args:\n" + "\n".join(lines) + "\n"
-        if not ARGS.search(doc):  # after the first paragraph
-            head, _, rest = doc.partition("\n\n")
-            doc = f"{head}\n\n{args}\n{rest}".rstrip()
-        cls.__doc__ = ARGS.sub(lambda _: args, doc)
-
-
-def _documented_parameters(doc: str) -> dict[str, str]:
-    """Return the entries under Args of a docstring, by parameter."""
-    section = ARGS.search(doc)
-    entries = re.split(r"\n(?= {4}\w)", section[1].rstrip()) if section else []
-    return {name: entry for entry in entries for name in entry.partition(":")[0].strip().split(", ")}
+    names: list[str] = []
+    for line in section.splitlines():
+        if not line.startswith(" " * 5):  # not the continuation of an entry
+            names = line.partition(":")[0].strip().split(", ")
+        for name in names:
+            entries[name] = f"{entries[name]}\n{line}" if name in entries else line
+    return head.rstrip(), entries, rest
 
 
 def parameters(cls: type) -> dict[str, Any]:
@@ -152,6 +174,13 @@ def parameters(cls: type) -> dict[str, Any]:
     given_by_name = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.signature(cls)
     return {name: p.default for name, p in signature.parameters.items() if p.kind in given_by_name}
+
+
+def subclasses(cls: type[Class]) -> Iterator[type[Class]]:
+    """Yield all classes that are derived from a class, however far; those of one base in the order of definition."""
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from subclasses(sub)
 
 
 def check_parameters(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:

@@ -93,7 +93,7 @@ def test_a_rule_is_pickled_with_what_it_has_moved() -> None:
     assert rule.decide(np.zeros(9)).set_size == 2
 
 
-def test_a_rule_hears_answers() -> None:
+def test_answers_move_a_rule() -> None:
     """Sets that wait for an answer count as asked: where few came, labels that are close are tied."""
     rule = RunnerUp(set_size=2, explore="rank")
     made = [rule.decide(scores=[2.0, 1.9, 1.0, 0.0]) for _ in range(50)]
@@ -188,7 +188,7 @@ def test_what_a_rule_decides_can_be_logged(tmp_path: Any) -> None:
 def test_a_copy_for_label_numbers_keeps_the_state() -> None:
     rule = RunnerUp(set_size=2, labels=["ant", "bee", "cat"])
     rule.decide([1.0, 2.0, 3.0])
-    copied = rule.unlabelled()
+    copied = rule.without_label_names()
     assert (copied.labels, copied.round) == (None, 1)
     assert copied.distribution([1.0, 2.0, 3.0], eligible=[0, 1, 2]).eligible == (0, 1, 2)
     assert rule.decide([1.0, 2.0, 3.0]).labels[0] == "cat"

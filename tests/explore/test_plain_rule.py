@@ -92,7 +92,7 @@ def test_sets_of_many_sizes() -> None:
         assert single.draw_log_from(decision.rule).tolist() == [decision.set_size]
 
 
-def test_it_hears_answers_and_keeps_what_it_heard() -> None:
+def test_answers_move_it_and_a_pickle_keeps_that() -> None:
     rule = Growing()
     s = [0.5, -0.1, -0.3, -0.6]
     first = rule.decide(s)
@@ -183,6 +183,27 @@ def test_any_set_can_be_asked_about() -> None:
     draw = distribution_of(rule.decide([2.0, 1.0, 0.0]))
     assert draw is not None
     assert draw.inclusion().tolist() == [0.5, 0.5, 0.0]
+
+
+def test_a_class_that_is_defined_again_is_the_later_one() -> None:
+    """As in a notebook, where a cell is run a second time."""
+
+    def define(share: float) -> type[Coin]:
+        class Again(Coin):
+            name = "again"
+
+            @classmethod
+            def distribution_from(cls, record: Any, top: Any, eligible: Any, m: int) -> Mixture:
+                return Mixture(eligible, m, [([0], share), ([1], 1.0 - share)])
+
+        return Again
+
+    older, newer = define(0.9), define(0.5)
+    assert rules()["again"] is newer
+    draw = distribution_of(newer().decide([2.0, 1.0, 0.0]))
+    assert draw is not None
+    assert draw.probability([0]) == 0.5
+    assert older is not newer
 
 
 class Failing(Growing):

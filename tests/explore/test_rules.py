@@ -129,10 +129,6 @@ def test_what_cannot_be_is_refused() -> None:
         rule.decide(scores=[1.0, 0.0, 2.0], coverage=0.9)
     with pytest.raises(InvalidInput, match="set_size of Boltzmann must be 1"):
         sa.explore.Boltzmann(set_size=2)
-    with pytest.raises(InvalidInput, match="explore of MCDBF must be left out: its update needs"):
-        sa.MCDBF(n_labels=4, n_features=2, explore=sa.explore.Uniform())
-    with pytest.raises(InvalidInput, match="uniform of SetLogit must be left to the rule"):
-        sa.SetLogit(n_labels=4, n_features=2, explore=sa.explore.Uniform(), uniform=0.1)
     with pytest.raises(InvalidInput, match="explore of SetLogit must be a rule, one of"):
         sa.SetLogit(n_labels=4, n_features=2, explore={"name": "no such"})
 

@@ -250,7 +250,7 @@ def test_a_batch_goes_on_after_save_and_load(tmp_path: Path) -> None:
         assert one.to_dict() == other.to_dict()
 
 
-def test_a_rule_on_its_own_hears_no_answers_and_stays_as_it_is() -> None:
+def test_a_rule_alone_without_answers_stays_as_it_is() -> None:
     rule = RunnerUp(set_size=2, explore="rank")
     first = rule.decide(scores=[2.0, 1.0, 0.0, -1.0])
     for _ in range(500):

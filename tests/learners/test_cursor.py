@@ -10,13 +10,10 @@ import numpy as np
 import pytest
 
 import superarm as sa
+from superarm.checks.helpers import state_bytes
 from superarm.errors import InvalidInput, WeightsOverflow
 
 LABELS = ["ant", "bee", "cat", "dog", "eel"]
-
-
-def bits(learner: Any) -> Any:
-    return {name: array.tobytes() for name, array in learner.core.state().items()}
 
 
 def rows(n: int = 40) -> Any:
@@ -53,7 +50,7 @@ def test_many_may_decide_ahead_and_answers_come_later() -> None:
         assert learner.update_many(stored, hits) == 8
         for decision, hit in zip(expected, hits, strict=True):
             usual.update(decision, hit=hit)
-    assert bits(usual) == bits(learner)
+    assert state_bytes(usual) == state_bytes(learner)
     assert usual.cursor() == learner.cursor()
 
 
@@ -76,7 +73,7 @@ def test_deciding_at_a_cursor_fixes_nothing(x: Any) -> None:
     assert decision.to_dict() == usual.decide(x).to_dict()
     learner.advance(sa.Decision.from_dict(decision.to_dict()))
     assert learner.inputs.layout == usual.inputs.layout
-    assert bits(learner) == bits(usual)
+    assert state_bytes(learner) == state_bytes(usual)
     learner.update(decision, hit=True)
 
 
@@ -215,13 +212,13 @@ def test_a_decision_counts_once(tmp_path: Path) -> None:
     own = learner.decide(rows()[0])
     for number in (4, 1):
         learner.advance(decisions[number])
-    before = bits(learner)
+    before = state_bytes(learner)
     for again in (own, decisions[4], decisions[1]):
         with pytest.raises(
             InvalidInput, match="decision of SetLogit must be one that it has not made or taken"
         ):
             learner.advance(again)
-    assert bits(learner) == before
+    assert state_bytes(learner) == before
     learner.save(tmp_path / "model.npz")
     for copied in (
         sa.load(tmp_path / "model.npz"),

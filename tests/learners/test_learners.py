@@ -10,6 +10,7 @@ from learner_internals import INTERNALS, run_internal
 
 import superarm as sa
 from superarm.checks import CHECKS, check_learner, run_check
+from superarm.checks.helpers import state_bytes
 from superarm.errors import InvalidInput
 from superarm.learners.registry import learners_by_name, make, parse
 
@@ -26,11 +27,6 @@ SPECS = [
     "mc-dbf:estimate=minimum-variance,gate=true,margin=10",
     "mc-dbf:estimate=minimum-variance,rho=0.5",
 ]
-
-
-def bits(learner):
-    """Every bit of the state."""
-    return {name: array.tobytes() for name, array in learner.core.state().items()}
 
 
 def weights(learner):
@@ -290,7 +286,7 @@ def test_labels_can_be_added(name, sparse, tmp_path):
         answer(it, late, "b")
         for i, x in enumerate(rows[30:]):
             answer(it, it.decide(x), "abcde"[i % 5])
-    assert bits(learner) == bits(loaded)
+    assert state_bytes(learner) == state_bytes(loaded)
     if name != "soba-diag":  # which rarely updates
         W = weights(learner)
         assert (W.T if sparse else W)[3:].any()
@@ -315,12 +311,12 @@ def test_copies_go_on_by_themselves(spec, digits):
     if spec == "soba":
         X, learner = X[:, :8].copy(), make(spec, n_labels=10, n_features=8, seed=5)
     learner.run(X[:100], y[:100])
-    before = bits(learner)
+    before = state_bytes(learner)
     twin = copy.deepcopy(learner)
     twin.run(X[100:200], y[100:200])
-    assert bits(learner) == before
+    assert state_bytes(learner) == before
     learner.run(X[100:200], y[100:200])
-    assert bits(learner) == bits(twin)
+    assert state_bytes(learner) == state_bytes(twin)
     assert learner.rank(X[0]) == twin.rank(X[0])
 
 

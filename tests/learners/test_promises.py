@@ -103,13 +103,6 @@ def test_late_answers_files_and_other_levels(name: str, tmp_path: Any) -> None:
     assert again.coverage == learner.coverage
 
 
-def test_a_promise_that_set_size_breaks_is_said() -> None:
-    X, y = rows(6000, noise=6.0)
-    learner = made("perceptron", set_size=2)
-    with pytest.warns(UserWarning, match="set_size is too small for a coverage of 0.9"):
-        learner.run(X, y)
-
-
 @pytest.mark.parametrize("name", sorted(BOUND))
 def test_those_that_are_bound_to_their_own_sets_refuse_in_one_sentence(name: str) -> None:
     size = {"n_labels": 6, "n_features": 4}
@@ -136,7 +129,7 @@ def test_words_and_a_coverage_stand_for_rules(name: str) -> None:
         assert by_word.run(X, y).tolist() == by_rule.run(X, y).tolist()
 
 
-@pytest.mark.parametrize("name", sorted(TOLD))
+@pytest.mark.parametrize("name", sorted(FREE))
 def test_what_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"explore of .* must be .*, got 'most'"):
         made(name, explore="most")

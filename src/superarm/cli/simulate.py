@@ -76,7 +76,7 @@ def simulate(
     """
     from superarm.comparison import compare
     from superarm.data.columns import Columns
-    from superarm.learners.base import SCALINGS
+    from superarm.learners.cores import SCALINGS
     from superarm.streams import open_data
 
     declared = None if columns is None else Columns.read(columns)

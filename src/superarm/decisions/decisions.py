@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import exp
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -15,6 +16,8 @@ from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import Row, Rows, as_rows, stack, take_segments
 from superarm.decisions.decision import Decision, DecisionSets
 from superarm.errors import Description, InvalidInput
+from superarm.native import loops
+from superarm.native.core import Core
 
 if TYPE_CHECKING:
     import polars
@@ -96,6 +99,7 @@ def flatten(parts: Sequence[Any], kind: Any) -> tuple[Array, Array]:
     return np.concatenate([np.zeros(0, kind), *parts]).astype(kind, copy=False), starts
 
 
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Decisions:
     """Many rounds of one learner or rule, in columns: what `decide_many` gives.
 
@@ -117,26 +121,13 @@ class Decisions:
     2
     """
 
-    __slots__ = ("draws", "eligible", "learner", "round", "rows", "rule", "vocabulary")
-
-    def __init__(
-        self,
-        *,
-        rows: Rows | None,
-        draws: DrawnSets,
-        eligible: EligibleLabels | None,
-        rule: Rule | None,
-        rounds: Array,
-        learner: str | None,
-        vocabulary: LabelVocabulary,
-    ) -> None:
-        self.rows = rows
-        self.draws = draws
-        self.eligible = eligible  # None: all labels
-        self.rule = rule  # the one that chose; None if it is not known
-        self.round = rounds
-        self.learner = learner
-        self.vocabulary = vocabulary
+    rows: Rows | None
+    draws: DrawnSets
+    eligible: EligibleLabels | None  # None: all labels
+    rule: Rule | None  # the one that chose; None if it is not known
+    round: Array
+    learner: str | None
+    vocabulary: LabelVocabulary
 
     def __len__(self) -> int:
         return len(self.draws.sizes)
@@ -152,14 +143,12 @@ class Decisions:
         if isinstance(at, int | np.integer):
             return self._one(range(len(self))[at])
         rows = np.arange(len(self))[at]
-        return Decisions(
+        return replace(
+            self,
             rows=None if self.rows is None else self.rows.take(rows),
             draws=self.draws.take(rows),
             eligible=None if self.eligible is None else self.eligible.take(rows),
-            rule=self.rule,
-            rounds=self.round[rows],
-            learner=self.learner,
-            vocabulary=self.vocabulary,
+            round=self.round[rows],
         )
 
     def _one(self, i: int) -> Decision:
@@ -289,7 +278,7 @@ class Decisions:
             ),
             eligible=_eligible(frame, vocabulary, owner),
             rule=None,
-            rounds=frame["round"].to_numpy().astype(np.int64),
+            round=frame["round"].to_numpy().astype(np.int64),
             learner=learner,
             vocabulary=vocabulary,
         )
@@ -300,6 +289,37 @@ class Decisions:
         least = sizes.min(initial=self.set_size)
         shown = f"{least}" if least == self.set_size else f"{least} to {self.set_size}"
         return f"Decisions({len(self)} x {shown} labels, {rounds})"
+
+
+def decide_rows(
+    core: Core, rows: Rows, eligible: EligibleLabels, m: int, kept_rows: Rows | None
+) -> tuple[Decisions, int]:
+    """Decide for many rows in one compiled loop, and move the core if all of them could be decided.
+
+    Args:
+        core: of a learner, or of a rule that is used alone.
+        rows: as the core reads them.
+        eligible: the labels that may be shown.
+        m: how many to show.
+        kept_rows: the rows that the decisions keep.
+
+    Returns:
+        The decisions, and for how many rows they were made before one failed.
+    """
+    cursor = core.cursor()
+    done, draws = loops.decide_many(core, rows, eligible, m, cursor)
+    decisions = Decisions(
+        rows=kept_rows,
+        draws=DrawnSets(**draws),
+        eligible=None if eligible.indices is core.all_labels else eligible,
+        rule=core.explore_rule,
+        round=np.arange(core.round, cursor.round),
+        learner=core.id,
+        vocabulary=core.vocabulary,
+    )
+    if done == len(rows):
+        core.move_to(cursor)
+    return decisions, done
 
 
 def _learner_of(frame: Any, owner: str) -> str | None:

@@ -15,25 +15,8 @@ LOG_FORMAT = 1  # of the columns of a log
 
 # The columns of a log, in this order. Everything but the features and the labels may be missing.
 COLUMNS = (
-    "format",
-    "id",
-    "time",
-    "x",
-    "x_indices",
-    "x_values",
-    "labels",
-    "drawn",
-    "top",
-    "eligible",
-    "set_size",
-    "gamma",
-    "propensity",
-    "ordered_propensity",
-    "rule",
-    "hit",
-    "label",
-    "learner",
-    "context",
+    *("format", "id", "time", "x", "x_indices", "x_values", "labels", "drawn", "top", "eligible", "set_size"),
+    *("gamma", "propensity", "ordered_propensity", "rule", "hit", "label", "learner", "context"),
 )
 
 

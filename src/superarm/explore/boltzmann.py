@@ -33,13 +33,7 @@ class Boltzmann(Rule):
     single_label = True
     label_keys = ("order",)
 
-    def __init__(
-        self,
-        *,
-        gamma: float = 0.1,
-        alpha: float = 10.0,
-        **common: Unpack[RuleParams],
-    ) -> None:
+    def __init__(self, *, gamma: float = 0.1, alpha: float = 10.0, **common: Unpack[RuleParams]) -> None:
         super().__init__(**common)
         self.gamma = check_number("gamma", self.owner, gamma, 0.0, 1.0)
         self.alpha = check_number("alpha", self.owner, alpha, 0.0)

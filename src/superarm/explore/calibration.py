@@ -12,13 +12,13 @@ from superarm._types import Array
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A threshold that rows tell which were not learnt from, and what it gives there.
+    """The threshold of a promised coverage, chosen on held-out rows, and the coverage that it gives there.
 
     Attributes:
-        threshold: q; infinite where there are too few rows to tell: everything is shown.
-        answers: how many rows told it, and of these:
-        misses: those whose right label is not shown,
-        capped_misses: because set_size is too small;
+        threshold: q; infinite (everything is shown) where there are too few rows.
+        answers: how many held-out rows there are.
+        misses: those whose right label is not shown.
+        capped_misses: those of them where set_size is too small.
         shown: how many labels are shown in all.
     """
 
@@ -30,7 +30,7 @@ class Calibration:
 
     @classmethod
     def from_rows(cls, p: Array, beliefs: Array, coverage: float, most: int) -> Calibration:
-        """Return the least threshold that covers as much, with one row more that would be missed.
+        """Return the least threshold that keeps the coverage, if one more row were a miss (split conformal prediction).
 
         Args:
             p: the probabilities of all labels by a learner that has not learnt from the row, for each row.

@@ -115,10 +115,10 @@ class Cover(Rule):
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
 
     def make_kernel(self, k: int, seed: int) -> CoverKernel:
-        return self.make_kernel_for_learner(k, seed, full_information=False, none_label=None)
+        return self.make_kernel_for_learner(k, seed, LearnerTraits())
 
-    def make_kernel_for_learner(self, k: int, seed: int, **traits: Unpack[LearnerTraits]) -> CoverKernel:
-        full_information, none_label = traits["full_information"], traits["none_label"]
+    def make_kernel_for_learner(self, k: int, seed: int, traits: LearnerTraits) -> CoverKernel:
+        full_information, none_label = traits
         default_warm_up = 0 if full_information else min(10_000, 400 * k)
         return CoverKernel(
             k,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What was promised, and what was kept.
+    """The coverage that was promised, and what was kept of it.
 
     Attributes:
         promised: how often the right label is to be shown, at least.

@@ -33,12 +33,7 @@ class Dilute(Rule):
 
     name = "dilute"
 
-    def __init__(
-        self,
-        *,
-        gamma: float = 0.1,
-        **common: Unpack[RuleParams],
-    ) -> None:
+    def __init__(self, *, gamma: float = 0.1, **common: Unpack[RuleParams]) -> None:
         super().__init__(**common)
         self.gamma = check_number("gamma", self.owner, gamma, 0.0, 1.0)
 
@@ -55,4 +50,4 @@ class Dilute(Rule):
     def distribution_from(
         cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
     ) -> SetDistribution:
-        return Mixture(eligible, m, (), 1.0, top, record["gamma"])
+        return Mixture(eligible, m, dilute_share=1.0, top=top, gamma=record["gamma"])

@@ -193,7 +193,9 @@ class Mixture(SetDistribution):
     def dilute(cls, eligible: Iterable[Label], top: Iterable[Label], gamma: float) -> Mixture:
         """Return the distribution of the dilute draw from ``eligible`` around ``top``, with this ``gamma``."""
         labels = frozenset(top)
-        return cls(eligible, len(labels), (), 1.0, labels, gamma) if labels else cls.certain(eligible, ())
+        if not labels:
+            return cls.certain(eligible, ())
+        return cls(eligible, len(labels), dilute_share=1.0, top=labels, gamma=gamma)
 
     def probability(self, labels: Iterable[Label]) -> float:
         shown = frozenset(labels)

@@ -56,14 +56,14 @@ def leave_out_distribution(
     if sets is None:
         sets = [
             ([label for rank, label in enumerate(ranked) if rank - 1 not in left_out][:m], probability)
-            for left_out, probability in hit_intervals(record.get("sums", ()), len(next_ranks) or 2)
+            for left_out, probability in drawn_intervals(record.get("sums", ()), len(next_ranks) or 2)
         ]
     ties = _tied_labels(record, ranked, eligible) if "groups" in record else ()
-    return Mixture(eligible, m, sets, record["uniform"], ties=ties)
+    return Mixture(eligible, m, sets, dilute_share=record["uniform"], ties=ties)
 
 
-def hit_intervals(sums: Sequence[float], n_points: int) -> list[tuple[list[int], float]]:
-    """Return which of the intervals between ``sums`` are hit by u, and with two points by u + 1, too.
+def drawn_intervals(sums: Sequence[float], n_points: int) -> list[tuple[list[int], float]]:
+    """Return which of the intervals between ``sums`` hold u, and with two points u + 1, too.
 
     Returns:
         For each stretch of u in which they are the same: the numbers of the intervals, and its probability.

@@ -107,13 +107,7 @@ class PlainRule(Rule):
     ) -> tuple[list[int], list[int], float, Array]:
         """Call `choose` and check its result.
 
-        Args:
-            scores: of the labels that may be shown.
-            m: how many to show.
-            seed: of its draws.
-            round_: whose draws they are.
-            draw_state: numbers that deciding has moved.
-            memory: numbers that answers have moved.
+        ``scores``, ``m`` (how many to show), ``seed``, ``round_``, ``draw_state`` and ``memory`` are its `DrawContext`.
 
         Returns:
             The shown positions, the top ones, the logarithm of the probability, and the draw log.

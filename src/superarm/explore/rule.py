@@ -10,7 +10,7 @@ import copy
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self, TypedDict, Unpack
+from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 
 import numpy as np
 
@@ -19,12 +19,11 @@ from superarm.data.cells import is_named_row, json_row
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Rows, as_row, as_rows
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import DrawnSets, EligibleLabels
+from superarm.decisions.decisions import EligibleLabels, decide_rows
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
 from superarm.explore.scores import parse_scores
-from superarm.native import loops
 from superarm.native.core import Cursor, ScoresCore
 from superarm.native.rule import RuleKernel
 from superarm.parameters import Parametrised, as_bit, check_int, parameters
@@ -38,7 +37,7 @@ class RuleParams(TypedDict, total=False):
     labels: Sequence[Label] | None
 
 
-class LearnerTraits(TypedDict):
+class LearnerTraits(NamedTuple):
     """The traits of a learner that its rule may depend on.
 
     Attributes:
@@ -46,8 +45,8 @@ class LearnerTraits(TypedDict):
         none_label: the number of a label that is never shown and may be the truth; ``None`` without one.
     """
 
-    full_information: bool
-    none_label: int | None
+    full_information: bool = False
+    none_label: int | None = None
 
 
 class Rule(Parametrised, ABC):
@@ -71,7 +70,7 @@ class Rule(Parametrised, ABC):
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "use_coverage"),
         *("without_promise", "count_answer", "calibrate"),
-        *("coverage_at", "report_problem", "unlabelled", "with_state_of"),
+        *("coverage_at", "report_problem", "without_label_names", "with_state_of"),
     }
 
     def __init__(
@@ -85,7 +84,7 @@ class Rule(Parametrised, ABC):
         self.labels = None if labels is None else LabelVocabulary(labels, self.owner).names
         self.id = uuid.uuid4().hex[:16]
         self._core: Any = None  # what decides where the rule is used alone, after the first decision
-        self._learner_traits: LearnerTraits = {"full_information": False, "none_label": None}
+        self._learner_traits = LearnerTraits()
 
     # ------------------------------------------------------------ what a rule defines
 
@@ -93,7 +92,7 @@ class Rule(Parametrised, ABC):
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         """Return a new kernel with room for k labels, for draws by this ``seed``."""
 
-    def make_kernel_for_learner(self, k: int, seed: int, **traits: Unpack[LearnerTraits]) -> RuleKernel:
+    def make_kernel_for_learner(self, k: int, seed: int, traits: LearnerTraits) -> RuleKernel:
         """Return a new kernel for k labels and draws by ``seed``; it may depend on the ``traits`` of its learner."""
         return self.make_kernel(k, seed)
 
@@ -161,7 +160,7 @@ class Rule(Parametrised, ABC):
     def params(self) -> dict[str, Any]:
         """Its own parameters: all but set_size, seed and labels."""
         common = parameters(Rule)
-        return {name: getattr(self, name) for name in parameters(type(self)) if name not in common}
+        return {name: value for name, value in super().params.items() if name not in common}
 
     def to_dict(self) -> dict[str, Any]:
         """Return its name and parameters, as `rule_from` reads them."""
@@ -190,18 +189,18 @@ class Rule(Parametrised, ABC):
         if state is not None:
             self._core = self._make_core(*state)
 
-    def unlabelled(self) -> Self:
-        """Return a copy in its present state, for label numbers instead of names."""
+    def without_label_names(self) -> Self:
+        """Return a copy in its present state, for label numbers."""
         copied = copy.copy(self)
         copied.__setstate__(copied.__getstate__() | {"labels": None})
         return copied
 
-    def with_state_of(self, kernel: RuleKernel, round_: int, **traits: Unpack[LearnerTraits]) -> Self:
+    def with_state_of(self, kernel: RuleKernel, round_: int, traits: LearnerTraits) -> Self:
         """Return a copy for label numbers that continues from a learner's ``kernel``, at round ``round_``.
 
         ``traits`` are those of the learner.
         """
-        copied = self.unlabelled()
+        copied = self.without_label_names()
         copied._learner_traits = traits
         copied._core = copied._make_core(kernel.k, kernel.state())
         copied._core.round = round_
@@ -235,8 +234,7 @@ class Rule(Parametrised, ABC):
         >>> decision.top, round(decision.propensity, 3)
         (['bee', 'dog'], 0.065)
         """
-        s = parse_scores(self.owner, scores, probabilities, 1)
-        core, numbers, m = self._prepare(len(s), eligible, set_size, coverage)
+        core, s, numbers, m = self._prepare(1, scores, probabilities, eligible, set_size, coverage)
         if x is not None:
             x = json_row(x) if is_named_row(x) else as_row(x, None, self.owner)
         decision: Decision = self._decide(core, s, x, numbers, m, None)
@@ -266,25 +264,14 @@ class Rule(Parametrised, ABC):
         >>> decisions.top.tolist()
         [[1, 2], [2, 0]]
         """
-        s = parse_scores(self.owner, scores, probabilities, 2)
-        core, numbers, m = self._prepare(s.shape[1], eligible, set_size, coverage)
+        core, s, numbers, m = self._prepare(2, scores, probabilities, eligible, set_size, coverage)
         rows = None if x is None else as_rows(x, None, self.owner)
         if rows is not None and len(rows) != len(s):
             raise self.invalid("x", f"{len(s)} rows, as scores has", len(rows))
-        cursor, start = core.cursor(), core.round
-        done, draws = loops.decide_many(core, Rows(s), EligibleLabels(numbers), m, cursor)
+        decisions, done = decide_rows(core, Rows(s), EligibleLabels(numbers), m, rows)
         if done < len(s):
             raise core.rule.take_error()
-        core.move_to(cursor)
-        return Decisions(
-            rows=rows,
-            draws=DrawnSets(**draws),
-            eligible=None if numbers is core.all_labels else EligibleLabels(numbers),
-            rule=self,
-            rounds=np.arange(start, start + len(s)),
-            learner=self.id,
-            vocabulary=core.vocabulary,
-        )
+        return decisions
 
     def distribution(
         self,
@@ -303,8 +290,7 @@ class Rule(Parametrised, ABC):
         >>> Uniform(set_size=2).distribution(scores=[1.0, 2.0, 3.0]).inclusion().round(3).tolist()
         [0.667, 0.667, 0.667]
         """
-        s = parse_scores(self.owner, scores, probabilities, 1)
-        core, numbers, m = self._prepare(len(s), eligible, set_size, coverage)
+        core, s, numbers, m = self._prepare(1, scores, probabilities, eligible, set_size, coverage)
         decision = self._decide(core, s, None, numbers, m, core.cursor())
         return self.distribution_from(decision.rule, decision.top, decision.candidates, m)
 
@@ -352,7 +338,7 @@ class Rule(Parametrised, ABC):
 
     def _make_core(self, k: int, kernel_state: dict[str, Array] | None = None, rounds: Any = None) -> Any:
         """Return a new core for k scores; the state of its kernel and its rounds may be those of another one."""
-        core = ScoresCore(k, self.make_kernel_for_learner(k, self.seed, **self._learner_traits))
+        core = ScoresCore(k, self.make_kernel_for_learner(k, self.seed, self._learner_traits))
         vocabulary = LabelVocabulary(k if self.labels is None else list(self.labels))
         core.bind(decision_class=Decision, explore_rule=self, vocabulary=vocabulary, id=self.id)
         if kernel_state is not None:
@@ -362,9 +348,17 @@ class Rule(Parametrised, ABC):
         return core
 
     def _prepare(
-        self, k: int, eligible: Iterable[Label] | None, set_size: int | None, coverage: float | None
-    ) -> tuple[Any, Array, int]:
-        """Return the core for k scores, the numbers of the eligible labels, and how many to show."""
+        self,
+        ndim: int,
+        scores: Any,
+        probabilities: Any,
+        eligible: Iterable[Label] | None,
+        set_size: int | None,
+        coverage: float | None,
+    ) -> tuple[Any, Array, Array, int]:
+        """Return the core, the scores (of ``ndim`` dimensions), the eligible labels' numbers, and how many to show."""
+        s = parse_scores(self.owner, scores, probabilities, ndim)
+        k = s.shape[-1]
         if self.labels is not None and k != len(self.labels):
             raise self.invalid("scores", f"{len(self.labels)} numbers, one a label", k)
         core = self._core_for(k)
@@ -380,7 +374,7 @@ class Rule(Parametrised, ABC):
         if size > k:
             raise self.invalid("set_size", f"at most {k}, as there are labels", size)
         self.use_coverage(core.rule, coverage, self.owner)
-        return core, numbers, min(size, len(numbers))
+        return core, s, numbers, min(size, len(numbers))
 
 
 def _no_promise(coverage: float | None, owner: str) -> InvalidInput:

@@ -36,7 +36,7 @@ from superarm.errors import InvalidInput
 from superarm.explore.distributions import Mixture, SetDistribution
 from superarm.explore.leave_out import (
     LABEL_KEYS,
-    hit_intervals,
+    drawn_intervals,
     leave_out_distribution,
     leave_out_record,
 )
@@ -115,5 +115,5 @@ class RunnerUp(Rule):
         if m > 1:
             return leave_out_distribution(record, top, eligible)
         labels = record.get("order", eligible)
-        sets = [([labels[i] for i in hit] or top, p) for hit, p in hit_intervals(record["sums"], 1)]
+        sets = [([labels[i] for i in drawn] or top, p) for drawn, p in drawn_intervals(record["sums"], 1)]
         return leave_out_distribution(record, top, eligible, sets)

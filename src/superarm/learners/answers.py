@@ -14,7 +14,7 @@ from superarm.learners.failures import update_error
 from superarm.parameters import as_bit
 
 if TYPE_CHECKING:
-    from superarm.learners.base import LearnerBase
+    from superarm.learners.learner import Learner
 
 
 class CheckedAnswer(NamedTuple):
@@ -31,7 +31,7 @@ class CheckedAnswer(NamedTuple):
 
 
 def checked_answer(
-    learner: LearnerBase, decision: Decision, hit: Any = None, label: Any = None, likelihood: Any = None
+    learner: Learner, decision: Decision, hit: Any = None, label: Any = None, likelihood: Any = None
 ) -> CheckedAnswer:
     """Return an answer to a decision, checked, in numbers."""
     _check_feedback(learner, decision, hit, label, likelihood)
@@ -45,7 +45,7 @@ def checked_answer(
     return CheckedAnswer(decision, row, eligible, sets, log, bool(hit), number, likelihood)
 
 
-def _check_feedback(learner: LearnerBase, decision: Any, hit: Any, label: Any, likelihood: Any) -> None:
+def _check_feedback(learner: Learner, decision: Any, hit: Any, label: Any, likelihood: Any) -> None:
     owner = learner.owner
     if not isinstance(decision, Decision):
         raise FeedbackError.must("decision", owner, "a Decision", decision)
@@ -69,15 +69,10 @@ def _check_feedback(learner: LearnerBase, decision: Any, hit: Any, label: Any, l
             raise FeedbackError.must("decision", owner, f"its own (learner {learner.id})", whose)
         again = decision.round in learner.core.answered
     if again:
-        raise answered_before(learner, decision.round)
+        raise FeedbackError.answered_before(owner, decision.round)
 
 
-def answered_before(learner: LearnerBase, round_: int | None) -> FeedbackError:
-    """Return the error of a second answer to the decision of a round, or to a given set."""
-    return FeedbackError.answered_before(learner.owner, round_)
-
-
-def _core_inputs(learner: LearnerBase, decision: Decision) -> tuple[Any, Array, Array]:
+def _core_inputs(learner: Learner, decision: Decision) -> tuple[Any, Array, Array]:
     """Return row, sets and eligible labels of a decision as the core reads them."""
     row, sets, eligible = decision.row, decision.sets, decision._eligible
     if decision.vocabulary is None:  # it was stored, or another system made it: labels, not numbers
@@ -92,7 +87,7 @@ def _core_inputs(learner: LearnerBase, decision: Decision) -> tuple[Any, Array, 
     return row, sets, learner.inputs.labels_at(decision.round) if eligible is None else eligible
 
 
-def draw_log_of(learner: LearnerBase, decision: Decision) -> bytes:
+def draw_log_of(learner: Learner, decision: Decision) -> bytes:
     """Return what the rule wrote down at a decision; of a stored one, the part that moves the rule.
 
     It is empty if the learner has another rule now, and for a set that another system chose by a rule with a state.
@@ -113,7 +108,7 @@ def draw_log_of(learner: LearnerBase, decision: Decision) -> bytes:
         raise learner.invalid("rule of decision", f"as {learner.rule} wrote it", decision.rule) from error
 
 
-def _label_number(learner: LearnerBase, decision: Decision, label: Any, eligible: Array) -> int:
+def _label_number(learner: Learner, decision: Decision, label: Any, eligible: Array) -> int:
     number = learner.vocabulary.index(label)
     if number is None:
         raise learner.invalid("label", "a known label", label)
@@ -123,7 +118,7 @@ def _label_number(learner: LearnerBase, decision: Decision, label: Any, eligible
     return number
 
 
-def ineligible_label(learner: LearnerBase, field: str, label: Any) -> FeedbackError:
+def ineligible_label(learner: Learner, field: str, label: Any) -> FeedbackError:
     """Return the error of an answer that names a label which could not be shown."""
     wanted = "one of the eligible labels"
     if "hit" in learner.feedback:
@@ -131,7 +126,7 @@ def ineligible_label(learner: LearnerBase, field: str, label: Any) -> FeedbackEr
     return FeedbackError.must(field, learner.owner, wanted, label)
 
 
-def _likelihood(learner: LearnerBase, likelihood: Any) -> Array:
+def _likelihood(learner: Learner, likelihood: Any) -> Array:
     """Return k numbers, checked: none below 0, at least one above it."""
     wanted = f"{learner.n_labels} numbers of at least 0, one for each label, not all of them 0"
     try:
@@ -144,7 +139,7 @@ def _likelihood(learner: LearnerBase, likelihood: Any) -> Array:
     return numbers
 
 
-def learn(learner: LearnerBase, answer: CheckedAnswer) -> None:
+def learn(learner: Learner, answer: CheckedAnswer) -> None:
     """Learn from a checked answer."""
     status = learner.core.update(*answer)
     if status:

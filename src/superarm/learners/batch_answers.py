@@ -11,7 +11,7 @@ from superarm._types import Array
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import Description, FeedbackError
-from superarm.learners.answers import answered_before, checked_answer, ineligible_label, learn
+from superarm.learners.answers import checked_answer, ineligible_label, learn
 from superarm.learners.failures import update_error
 from superarm.native import loops
 from superarm.native.loops import DecisionBlock
@@ -38,7 +38,9 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
     answers = _answers(learner, len(decisions), hits, labels)
     if not len(answers.which):
         return 0
-    return (_learn_from_list if is_list else _learn_from_columns)(learner, decisions, answers)
+    done = (_learn_from_list if is_list else _learn_from_columns)(learner, decisions, answers)
+    learner.rule.report_problem(learner.core.rule)
+    return done
 
 
 def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerColumns) -> int:
@@ -49,7 +51,7 @@ def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerC
         raise FeedbackError.must("decisions", learner.owner, f"its own (learner {learner.id})", whose)
     _check_rounds(learner, rounds)
     rows = decisions.rows
-    if rows is None or not learner.inputs.could_have_encoded(rows.layout):
+    if rows is None or not learner.inputs.accepts_layout(rows.layout):
         wanted = f"those of rows with {learner.n_features} features"
         raise FeedbackError.must("decisions", learner.owner, wanted, rows)
     eligible = _eligible(learner, decisions)
@@ -123,7 +125,7 @@ def _check_distinct(learner: Learner, decisions: Sequence[Decision]) -> None:
     for decision in decisions:
         key = -1 - id(decision) if decision.round is None else decision.round
         if key in seen:
-            raise answered_before(learner, decision.round)
+            raise FeedbackError.answered_before(learner.owner, decision.round)
         seen.add(key)
 
 
@@ -133,7 +135,7 @@ def _check_rounds(learner: Learner, rounds: Array) -> None:
         values, counts = np.unique(rounds, return_counts=True)
         again = int(values[counts > 1][0])
     if again is not None:
-        raise answered_before(learner, again)
+        raise FeedbackError.answered_before(learner.owner, again)
 
 
 def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:

@@ -41,13 +41,7 @@ class EPABF(BanditLearner):
 
     name = "epabf"
 
-    def __init__(
-        self,
-        *,
-        variant: str = "EPABF-I",
-        C: float = 0.1,
-        **common: Unpack[BanditParams],
-    ) -> None:
+    def __init__(self, *, variant: str = "EPABF-I", C: float = 0.1, **common: Unpack[BanditParams]) -> None:
         super().__init__(**common)
         self.variant = check_choice("variant", self.owner, variant, VARIANTS)
         self.C = check_number("C", self.owner, C, 0.0)

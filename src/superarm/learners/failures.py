@@ -12,14 +12,14 @@ from superarm.errors import WeightsOverflow
 from superarm.native.core import SCORE_FAILED
 
 if TYPE_CHECKING:
-    from superarm.learners.base import LearnerBase
+    from superarm.learners.learner import Learner
 
 
 def _values(row: Any) -> Array:
     return np.concatenate([row.dense, row.values]) if isinstance(row, Row) else row
 
 
-def pending_error(learner: LearnerBase) -> BaseException | None:
+def pending_error(learner: Learner) -> BaseException | None:
     """Take the exception that a learner or a rule in plain Python raised while compiled code ran, or None."""
     cores = [learner.core, learner.trial_core]
     for part in (part for core in cores if core is not None for part in (core, core.rule)):
@@ -29,7 +29,7 @@ def pending_error(learner: LearnerBase) -> BaseException | None:
     return None
 
 
-def score_error(learner: LearnerBase, row: Any) -> BaseException:
+def score_error(learner: Learner, row: Any) -> BaseException:
     """Return why scores are not finite: the row, the weights, or what a learner in plain Python has raised."""
     error = pending_error(learner)
     if error is not None:
@@ -42,7 +42,7 @@ def score_error(learner: LearnerBase, row: Any) -> BaseException:
     )
 
 
-def update_error(learner: LearnerBase, status: int, row: Any, round_: int | None) -> BaseException:
+def update_error(learner: Learner, status: int, row: Any, round_: int | None) -> BaseException:
     """Return why an update was not made."""
     error = pending_error(learner)
     if error is not None:

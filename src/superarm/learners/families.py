@@ -2,24 +2,37 @@
 
 ExploringLearner    its sets by a word or a number, by a promised coverage, or by any rule of superarm.explore
 LabelLearner        the same, and it is told the label of every row
-BanditLearner       one bit about one label, drawn around its best one
+BanditLearner       bits about labels that are drawn around its best ones; about one label, but for MC-DBF
 """
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from collections.abc import Sequence
+from typing import Any, TypedDict, Unpack
 
+from superarm.data.labels import Label
 from superarm.explore.cover import Cover, check_coverage
 from superarm.explore.dilute import Dilute
 from superarm.explore.greedy import Greedy
 from superarm.explore.registry import rule_from
 from superarm.explore.rule import Rule
 from superarm.explore.runner_up import RunnerUp, check_explore
-from superarm.learners.base import CommonParams
 from superarm.learners.learner import Learner
 from superarm.parameters import check_number, check_share
 
 Explore = str | float | Rule | dict[str, Any] | None
+
+
+class CommonParams(TypedDict, total=False):
+    """The parameters that every learner passes on to `Learner`; its docstring explains them."""
+
+    n_labels: int | None
+    labels: Sequence[Label] | None
+    n_features: int | tuple[int, int] | None
+    set_size: int | None
+    seed: int
+    intercept: bool | float
+    scaling: str | None
 
 
 class SetParams(CommonParams, total=False):
@@ -70,7 +83,13 @@ class ExploringLearner(Learner):
             check_explore(self.explore, self.owner)
         elif uniform and coverage is None:
             raise self.invalid("uniform", "left to the rule that explore names", uniform)
-        self._use_rule(set_size)
+        self.inputs.sizes_vary = self.rule.sizes_vary
+        self.inputs.single_label |= self.rule.single_label
+        self._set_size = self.inputs.check_set_size(set_size)
+
+    def parameter_value(self, name: str) -> Any:
+        """Return a parameter as it was given: the property ``coverage`` is the observed coverage."""
+        return self._coverage if name == "coverage" else super().parameter_value(name)
 
     def make_rule(self) -> Rule:
         if self._coverage is not None:
@@ -107,7 +126,7 @@ class BanditParams(CommonParams, total=False):
 
 
 class BanditLearner(Learner):
-    """A learner that shows one label: its best one, or with a share of exploration any other.
+    """A learner of bits about one label: its best one, or with a share of exploration any other.
 
     Args:
         set_size: 1.

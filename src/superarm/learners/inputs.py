@@ -7,7 +7,7 @@ row of the other kind and the same width is as good, and a matrix of the other k
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -85,8 +85,8 @@ class InputSchema:
         return self.vocabulary.count if self.sizes_vary else 1
 
     def check_set_size(self, size: Any) -> int:
-        """Return a set_size, checked."""
-        m = check_int("set_size", self.owner, size, 1)
+        """Return a set_size, checked; for ``None`` the default one."""
+        m = check_int("set_size", self.owner, self.default_set_size if size is None else size, 1)
         if self.single_label and m != 1:
             raise self.invalid("set_size", "1 (its theory or its rule knows no larger sets)", m)
         if self.sizes_vary and m <= self.vocabulary.count:
@@ -95,8 +95,17 @@ class InputSchema:
             raise self.invalid("set_size", f"below n_labels = {self.vocabulary.count}", m)
         return m
 
-    def eligible_numbers(self, labels: Iterable[Label]) -> Array:
-        """Return the numbers of eligible labels, increasing."""
+    def eligible_numbers(
+        self, labels: Iterable[Label] | None, named: Mapping[str, Any] | None = None
+    ) -> Array:
+        """Return the numbers of eligible labels, increasing; ``None``: all that may be shown.
+
+        Args:
+            labels: the eligible ones.
+            named: the row, if it has names: `ScoreSchema` looks at it.
+        """
+        if labels is None:
+            return self.showable
         numbers = np.sort(self.vocabulary.encode(labels, "eligible", self.owner))
         if not len(numbers):
             raise self.invalid("eligible", "distinct labels, at least one", labels)
@@ -178,8 +187,8 @@ class InputSchema:
         shares_nothing = not isinstance(X, np.ndarray | Rows | tuple) and not hasattr(X, "tocsr")
         return rows if shares_nothing else rows.copy()
 
-    def could_have_encoded(self, layout: Layout) -> bool:
-        """Return whether its rows have this layout, or had it before the first text."""
+    def accepts_layout(self, layout: Layout) -> bool:
+        """Return whether rows of this layout fit: of its own, or of the one before the first text."""
         assert self.layout is not None
         return layout.n_dense == self.layout.n_dense and layout.n_sparse in (0, self.layout.n_sparse)
 

@@ -1,46 +1,42 @@
-"""Learner: deciding, learning and predicting, one by one and many at once. Its parts:
+"""Learner: what every learner is and can do. A subclass defines `make_core` and `make_rule` (docs/extend.md).
 
-inputs (inputs.py): what rows and labels mean; rule (superarm.explore): how sets are chosen; core (superarm.native):
-the algorithm and the rule in compiled code, and the answered rounds. base.py is what a subclass defines
-(docs/extend.md), answers.py and batch_answers.py say which answers can be taken, failures.py why scores or an update
-failed, model_files.py how learners are copied and saved.
+Its parts are ``inputs`` (inputs.py), what rows and labels mean; ``rule`` (superarm.explore), how sets are chosen; and
+``core`` (superarm.native), the algorithm and the rule in compiled code, and the answered rounds. How each call works
+is in cores.py, deciding.py, answers.py, batch_answers.py, predictions.py and model_files.py.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from os import PathLike
-from typing import Any, BinaryIO, Self
-
-import numpy as np
+from typing import Any, BinaryIO, ClassVar, Self
 
 from superarm._types import Array
-from superarm.data.cells import json_row
+from superarm.data.columns import Columns
 from superarm.data.labels import Label, LabelVocabulary
-from superarm.data.rows import stack
-from superarm.data.tables import named_row
+from superarm.data.rows import Layout
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import DrawnSets, EligibleLabels
-from superarm.explore.cover import check_coverage
+from superarm.explore.coverage import Coverage
 from superarm.explore.rule import Rule
-from superarm.learners import answers, batch_answers, failures, model_files
-from superarm.learners.base import SCALINGS, LearnerBase
-from superarm.losses import softmax
-from superarm.native import loops
-from superarm.native.core import NOT_FAST, Cursor
-from superarm.parameters import Parametrised, check_int
+from superarm.learners import (
+    answers,
+    batch_answers,
+    cores,
+    deciding,
+    display,
+    failures,
+    model_files,
+    predictions,
+)
+from superarm.learners.inputs import InputSchema
+from superarm.native.answered_rounds import AnsweredRounds
+from superarm.native.core import NOT_FAST, Core, Cursor
+from superarm.parameters import Parametrised, check_int, check_parameters
 
-# what a subclass may define or use: of LearnerBase, all but these
-FOR_SUBCLASSES = {name for name in vars(LearnerBase) if not name.startswith("_")} - {
-    *("name", "feedback", "params", "nondefault_params", "effective_scaling", "labels", "n_labels"),
-    *("n_features", "columns", "column_warnings", "metadata", "round", "answered", "set_size", "id"),
-    *("rule", "coverage", "coverage_at", "add_labels", "use_columns"),
-}
 
-
-class Learner(LearnerBase):
+class Learner(Parametrised):
     """The API of every learner.
 
     Args:
@@ -59,7 +55,32 @@ class Learner(LearnerBase):
     kept as attributes of the same name (docs/extend.md). ``core`` is ``None`` before the first row.
     """
 
-    _hidden_from_tab = Parametrised._hidden_from_tab | FOR_SUBCLASSES | {"core", "inputs", "answer_noise"}
+    name: ClassVar[str]  # on the command line
+    variants: ClassVar[dict[str, dict[str, Any]]] = {}  # or several names, each with its parameters
+    state_version: ClassVar[int] = 1  # raised when older files would no longer continue with the same results
+    feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: some of hit, label, likelihood
+    learns_from_given: ClassVar[bool] = False  # whether it learns from sets that another system chose
+    accepted_decisions: ClassVar[str] = "its own, not a given set"  # what a decision must be, for the message
+    single_label: ClassVar[bool] = False  # the theory knows only m = 1
+    fixed_labels: bool = False  # no label can be added
+    default_scaling: ClassVar[str] = "unit"  # where ``scaling`` is None; "unit" is for rows without names
+    scaling_forget: float = 0.0  # the least weight of a new row in the statistics of columns
+    schema_class: ClassVar[type[InputSchema]] = InputSchema  # what rows and labels mean
+    _hidden_from_tab = Parametrised._hidden_from_tab | {
+        *("variants", "state_version", "accepted_decisions", "learns_from_given", "learns_from", "anneal"),
+        *("single_label", "fixed_labels", "default_scaling", "scaling_forget", "answer_noise", "intercepts"),
+        *("make_core", "make_rule", "core_args", "core", "trial_core", "ensure_core", "inputs", "vocabulary"),
+        "schema_class",
+    }
+
+    core: Any = None  # the algorithm in compiled code
+    trial_core: cores.TrialCore | None = None  # to decide at a cursor before the first row, or the first text
+    ensure_core = cores.ensure_core
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        """Refuse ``params`` that the class does not have; ``args`` are for classes that take such."""
+        check_parameters(cls, args, params)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -74,18 +95,51 @@ class Learner(LearnerBase):
     ) -> None:
         vocabulary = LabelVocabulary.from_params(n_labels, labels, self.owner)
         self.inputs = self.schema_class(self.owner, vocabulary, n_features, single_label=self.single_label)
-        self.core = None
-        self._set_size = self.inputs.check_set_size(1 if set_size is None else set_size)
-        self.id = uuid.uuid4().hex[:16]
+        self._set_size = self.inputs.check_set_size(set_size)
+        self.id = uuid.uuid4().hex[:16]  # which its decisions carry; cores that are there keep theirs
         self.seed = check_int("seed", self.owner, seed, 0)
         self.intercept = intercept
         if not isinstance(intercept, int | float) or not 0.0 <= intercept <= 1e6:
             raise self.invalid("intercept", "True, False or a number from 0 to 10^6", intercept)
         self.scaling = scaling
-        if scaling not in (None, *SCALINGS):
-            raise self.invalid("scaling", f"one of {', '.join(SCALINGS)}, or None", scaling)
+        if scaling not in (None, *cores.SCALINGS):
+            raise self.invalid("scaling", f"one of {', '.join(cores.SCALINGS)}, or None", scaling)
 
-    # ------------------------------------------------------------ one round
+    # ------------------------------------------------------------ what a subclass defines
+
+    def make_core(self, layout: Layout) -> Core:
+        """Return the algorithm in compiled code, for rows of this layout, before the first round."""
+        raise TypeError(f"{self.owner} must define make_core(layout)")
+
+    def core_args(self, layout: Layout) -> dict[str, Any]:
+        """Return the arguments that every core takes: labels, scaling for rows of this layout, rule."""
+        return {
+            "k": self.n_labels,
+            "scaling": cores.make_scaling(self, layout),
+            "rule": cores.make_kernel(self),
+        }
+
+    def make_rule(self) -> Rule:
+        """Return the rule that chooses its sets."""
+        raise TypeError(f"{self.owner} must define make_rule()")
+
+    @property
+    def intercepts(self) -> tuple[float, float]:
+        """The constant features beside the dense part of a row and beside its sparse part."""
+        constant = 0.1 if self.intercept is True else float(self.intercept)
+        return constant, constant
+
+    def learns_from(self, decision: Decision) -> bool:
+        """Return whether it learns anything from a ``decision`` that another system made."""
+        return self.learns_from_given
+
+    def anneal(self, remaining: float, passes: int) -> None:
+        """Shrink the steps, where training goes ``passes`` times through a log.
+
+        ``remaining`` is the share of it that is still to come: 1 at the start, and once more when it is over.
+        """
+
+    # ------------------------------------------------------------ what it can do
 
     def decide(
         self,
@@ -104,26 +158,13 @@ class Learner(LearnerBase):
             eligible: the only labels that may be shown this time.
             set_size: how many to show this time; with a promised coverage, the most.
             coverage: another promise, for this time: a threshold is kept for each that is asked for.
-            cursor: decide with the model of now at this cursor, which is moved; the learner stays as it is,
-                until `advance`.
+            cursor: where to decide; it is moved, and the learner stays as it is, until `advance`.
         """
         if eligible is None and set_size is None and coverage is None and self.core is not None:
             decision: Decision | None = self.core.decide_fast(x, cursor)
             if decision is not None:
                 return decision
-        numbers = self.inputs.showable if eligible is None else self.inputs.eligible_numbers(eligible)
-        m = self._set_size if set_size is None else self.inputs.check_set_size(set_size)
-        with self._row_effects(keep=cursor is None):
-            named = named_row(x)
-            row = self.inputs.encode_row(x if named is None else named)
-            core = self.ensure_core() if cursor is None else self.core_for_cursor(cursor)
-            shown = row if named is None else json_row(named)
-            decision = self._with_coverage(core, coverage, core.decide, row, shown, numbers, m, cursor)
-            if decision is None:
-                raise failures.score_error(self, row)
-        if cursor is None and self.inputs.column_warnings:
-            self.inputs.warn()
-        return decision
+        return deciding.decide(self, x, eligible, set_size, coverage, cursor)
 
     def update(
         self,
@@ -141,50 +182,26 @@ class Learner(LearnerBase):
             label: the right label, where the world names it.
             likelihood: how probable all that is known is under each label: k numbers.
         """
-        status, core = NOT_FAST, self.core
-        if label is None and likelihood is None and core is not None:
-            status = core.update_fast(decision, hit)
+        status = NOT_FAST
+        if label is None and likelihood is None and self.core is not None:
+            status = self.core.update_fast(decision, hit)
         if status == NOT_FAST:
             answers.learn(self, answers.checked_answer(self, decision, hit, label, likelihood))
-            core = self.core
         elif status:
             raise failures.update_error(self, status, decision.row, decision.round)
-        if self.rule.sizes_vary or core.rule.failed:
-            self.rule.report_problem(core.rule)
+        if self.rule.sizes_vary or self.core.rule.failed:
+            self.rule.report_problem(self.core.rule)
 
     def cursor(self) -> Cursor:
         """Return a copy of its position: the next round, and the part of its rule's state that deciding moves."""
-        return Cursor.of(self._rule_kernel, self.round)
+        return Cursor.of(cores.rule_kernel(self), self.round)
 
     def advance(self, decision: Decision) -> None:
         """Move as if it had made this decision of its own at a cursor: what `decide` does, but for choosing the set.
 
         Decisions may come in any order of rounds, each of them once.
         """
-        if not isinstance(decision, Decision) or decision.learner != self.id or decision.round is None:
-            raise self.invalid("decision", f"its own (learner {self.id})", decision)
-        if self.core is None or self.columns is not None:
-            self.inputs.encode_row(decision.x)
-        core, log = self.ensure_core(), np.frombuffer(answers.draw_log_of(self, decision))
-        if not core.count_round(decision.round):
-            raise self.invalid("decision", "one that it has not made or taken before", decision)
-        core.advance(log)
-
-    @contextmanager
-    def _row_effects(self, *, keep: bool = True) -> Iterator[None]:
-        """Keep the layout, names and core that rows bring inside of the block, unless it fails or ``keep`` is false."""
-        core, checkpoint = self.core, self.inputs.checkpoint()
-        try:
-            yield
-        except Exception:
-            keep = False
-            raise
-        finally:
-            if not keep:
-                self.inputs.rollback(checkpoint)
-                self.core = core
-
-    # ------------------------------------------------------------ many rounds
+        deciding.advance(self, decision)
 
     def decide_many(
         self,
@@ -199,56 +216,25 @@ class Learner(LearnerBase):
         Args:
             X: a matrix, dense or sparse; a pair of both; or a data frame.
             eligible: the only labels that may be shown: one list, or a list for each row.
-            set_size: how many to show; with a promised coverage, the most.
-            coverage: another promise, for this time.
+            set_size, coverage: as in `decide`.
         """
-        m = self._set_size if set_size is None else self.inputs.check_set_size(set_size)
-        with self._row_effects():
-            rows = self.inputs.encode_owned_rows(X)
-            core, eligible_labels = self.ensure_core(), EligibleLabels(self.inputs.showable)
-            if eligible is not None:
-                eligible_labels = self.inputs.eligible_by_row(eligible, len(rows), m)
-            cursor = core.cursor()
-            done, draws = self._with_coverage(
-                core, coverage, loops.decide_many, core, rows, eligible_labels, m, cursor
-            )
-            if done < len(rows):
-                raise failures.score_error(self, rows.row(done))
-        rounds = np.arange(core.round, cursor.round)
-        core.move_to(cursor)
-        return Decisions(
-            rows=rows,
-            draws=DrawnSets(**draws),
-            eligible=None if eligible_labels.indices is self.inputs.all_labels else eligible_labels,
-            rule=self.rule,
-            rounds=rounds,
-            learner=self.id,
-            vocabulary=self.vocabulary,
-        )
+        return deciding.decide_many(self, X, eligible, set_size, coverage)
 
     def update_many(
         self, decisions: Decisions | Sequence[Decision], hits: Any = None, *, labels: Any = None
     ) -> int:
-        """Learn from the answers to many decisions, in their order: the same bits as one by one.
+        """Learn from the answers to many decisions, in their order, and return how many: the same bits as one by one.
 
         Args:
             decisions: what `decide_many` gave, or a part of it; or a list of Decision objects, also of stored
                 and given ones.
             hits: for each, whether the right label was among the shown ones; ``None`` where no answer came.
             labels: for each, the right label, where the world names it; or ``None``.
-
-        Returns:
-            How many answers were learnt from.
         """
-        count = batch_answers.update_many(self, decisions, hits, labels)
-        if count:
-            self.rule.report_problem(self.core.rule)
-        return count
+        return batch_answers.update_many(self, decisions, hits, labels)
 
     def run(self, X: Any, y: Any, visit: Any = None, *, signed_sizes: Array | None = None) -> Array:
-        """Run rounds over rows of X, answered from y, in one compiled loop.
-
-        The same bits as `decide` and `update` round by round.
+        """Run rounds over rows of X, answered from y, in one compiled loop: the same bits as `decide` and `update`.
 
         Args:
             X: a matrix, or a data frame.
@@ -261,44 +247,19 @@ class Learner(LearnerBase):
             How many rounds had a wrong top label, a miss of the top set, a miss of the shown set; and how many labels
             were shown in all.
         """
-        with self._row_effects():
-            rows = self.inputs.encode_rows(X)
-            y, visit = self.inputs.check_run(len(rows), y, visit, signed_sizes)
-            core, counts = self.ensure_core(), np.zeros(4, np.int64)
-            before = core.round
-            done, status = loops.run(core, rows, y, visit, counts, signed_sizes)
-            if status:
-                error = failures.update_error(self, status, rows.row(visit[done]), before + done)
-                if done == 0:  # nothing stays of the first row
-                    raise error
-        if status:
-            raise error
-        self.rule.report_problem(core.rule)
-        return counts
-
-    # ------------------------------------------------------------ predictions
+        return deciding.run(self, X, y, visit, signed_sizes)
 
     def scores(self, X: Any) -> Array:
         """Return the scores of all labels for every row of X, by which labels are ranked."""
-        with self._row_effects(keep=False):
-            rows = self.inputs.encode_rows(X, grow=False)
-            out = np.zeros((len(rows), self.n_labels), np.float32)
-            self.ensure_core().scores(rows, out)
-            fine = np.isfinite(out).all(axis=1)
-            if not fine.all():
-                raise failures.score_error(self, rows.row(int(np.flatnonzero(~fine)[0])))
-        return out
+        return predictions.scores(self, X)
 
     def rank(self, x: Any) -> list[Label]:
         """Return all labels that can be shown for one row ``x``, best first."""
-        with self._row_effects(keep=False):
-            row = self.inputs.encode_row(x, grow=False)
-            return self.vocabulary.decode(self._ranked(stack([row], self.inputs.layout))[0])
+        return predictions.rank(self, x)
 
     def predict(self, X: Any) -> Array:
         """Return the best label for every row of X."""
-        showable = self.inputs.showable
-        return self.vocabulary.decode_array(showable[self.scores(X)[:, showable].argmax(axis=1)])
+        return predictions.predict(self, X)
 
     def predict_set(
         self, X: Any, set_size: int | None = None, *, coverage: float | None = None
@@ -312,27 +273,103 @@ class Learner(LearnerBase):
                 of a learner with a promise is its own, unless a size is asked for. Without a promise: as many
                 as its probabilities need to sum up to it, which is as right as these (docs/coverage.md).
         """
-        promises, showable = self.rule.promises_coverage, self.inputs.showable
-        size = self.set_size if set_size is None else self.inputs.check_set_size(set_size)
-        if coverage is None and (set_size is not None or not promises):
-            return self.vocabulary.decode_array(self._ranked(X)[:, :size])
-        p = softmax(self.scores(X)[:, showable])
-        order = np.argsort(-p, axis=1, kind="stable")
-        if promises or not hasattr(self, "predict_proba"):
-            sizes = (p >= self.coverage_at(coverage).edge).sum(axis=1)
-        else:
-            sums = np.take_along_axis(p, order, axis=1).cumsum(axis=1)
-            sizes = 1 + (sums < check_coverage(coverage, self.owner)).sum(axis=1)
-            size = len(showable) if set_size is None else size
-        sizes = sizes.clip(1, size)
-        return [self.vocabulary.decode_array(showable[row[:n]]) for row, n in zip(order, sizes, strict=True)]
+        return predictions.predict_set(self, X, set_size, coverage)
 
-    def _ranked(self, X: Any) -> Array:
-        """Return the numbers of the labels that can be shown, best first, for every row of X."""
-        showable = self.inputs.showable
-        return showable[np.argsort(-self.scores(X)[:, showable], axis=1, kind="stable")]
+    # ------------------------------------------------------------ its parts
 
-    # ------------------------------------------------------------ copies and files, and how it is shown
+    @property
+    def vocabulary(self) -> LabelVocabulary:
+        """Its labels: names and numbers."""
+        return self.inputs.vocabulary
+
+    @property
+    def labels(self) -> tuple[Label, ...] | None:
+        """The names of the labels, if they have names."""
+        return self.inputs.vocabulary.names
+
+    @property
+    def n_labels(self) -> int:
+        return self.inputs.vocabulary.count
+
+    @property
+    def n_features(self) -> Any:
+        """The length of a row, (dense, sparse) if it has both parts; ``None`` before the first row."""
+        return self.inputs.n_features
+
+    @property
+    def columns(self) -> Columns | None:
+        """What the columns of rows with names are."""
+        return self.inputs.columns
+
+    @property
+    def column_warnings(self) -> dict[str, str]:
+        """What is not as declared in the last row with names: a sentence for each column."""
+        return self.inputs.column_warnings
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """JSON-ready values that travel with the model file."""
+        return self.inputs.metadata
+
+    @property
+    def set_size(self) -> int:
+        return self._set_size
+
+    @property
+    def round(self) -> int:
+        """The next round."""
+        return 0 if self.core is None else self.core.round
+
+    @property
+    def answered(self) -> AnsweredRounds:
+        """Which rounds have been answered."""
+        return AnsweredRounds() if self.core is None else self.core.answered
+
+    def add_labels(self, labels: int | Sequence[Label]) -> None:
+        """Add labels to a running learner: their names, or how many if it has no names.
+
+        They start with weights of 0; what has been learnt stays. Decisions made before can still be
+        answered, as decisions among the labels of that time.
+        """
+        cores.add_labels(self, labels)
+
+    def use_columns(self, columns: Columns | dict[str, Any] | str | PathLike[str]) -> None:
+        """Declare the columns of rows: before the first row, or the same with new ones at the end.
+
+        ``columns`` is what `Columns.infer` gave; or a file of columns, or a model file.
+        """
+        self.inputs.use_columns(Columns.load(columns))
+        self.ensure_core()
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The rule that chooses its sets."""
+        return self.make_rule()
+
+    def current_rule(self) -> Rule:
+        """Return a copy of its rule in its present state, for use without the learner, on any scores."""
+        return self.rule.with_state_of(cores.rule_kernel(self), self.round, cores.traits(self))
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """The coverage that was promised, and what was kept of it; ``None`` without a promise."""
+        return self.coverage_at(None) if self.rule.promises_coverage else None
+
+    def coverage_at(self, coverage: float | None) -> Coverage:
+        """Return the coverage promised and kept at another level, which some decisions asked for."""
+        return self.rule.coverage_at(cores.rule_kernel(self), coverage, self.owner)
+
+    @property
+    def effective_scaling(self) -> str:
+        """The ``scaling`` that was chosen, or its own; rows with names are standardised, since their units differ."""
+        named = self.inputs.layout is not None and self.inputs.layout.n_numbers > 0
+        own = "standard" if named and self.default_scaling == "unit" else self.default_scaling
+        return self.scaling or own
+
+    @property
+    def nondefault_params(self) -> dict[str, Any]:
+        """The parameters that are not the default ones."""
+        return display.nondefault_params(self)
 
     def with_params(self, **params: Any) -> Self:
         """Return a copy with other parameters; all that it has learnt stays."""
@@ -350,26 +387,7 @@ class Learner(LearnerBase):
         """Write the model to a file, by its path or open for writing bytes; loaded again, it goes on bit for bit."""
         model_files.save(self, path)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return model_files.pickle_state(self)
-
-    def __setstate__(self, values: dict[str, Any]) -> None:
-        model_files.unpickle(self, values)
-
-    def current_rule(self) -> Rule:
-        """Return a copy of its rule in its present state, for use without the learner, on any scores."""
-        return self.rule.with_state_of(self._rule_kernel, self.round, **self._traits)
-
-    def __repr__(self) -> str:
-        texts = {name: repr(value) for name, value in self.nondefault_params.items()}
-        if self.labels is not None:
-            few, last = list(self.labels[:3]), self.labels[-1]
-            texts["labels"] = (
-                repr(list(self.labels)) if len(self.labels) <= 6 else f"{repr(few)[:-1]}, … {last!r}]"
-            )
-        return f"{self.owner}({', '.join(f'{name}={text}' for name, text in texts.items())})"
-
-    def _repr_html_(self) -> str:
-        from superarm.learners.html import learner_html
-
-        return learner_html(self)
+    __getstate__ = model_files.pickle_state
+    __setstate__ = model_files.unpickle
+    __repr__ = display.learner_text
+    _repr_html_ = display.learner_html

@@ -27,21 +27,18 @@ from typing import Unpack
 
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
-from superarm.explore.dilute import Dilute
-from superarm.explore.rule import Rule
-from superarm.learners.base import CommonParams
-from superarm.learners.learner import Learner
+from superarm.learners.families import BanditLearner, BanditParams
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
 from superarm.parameters import check_choice, check_number
 from superarm.theory.label_estimates import ESTIMATE_NAMES, estimate_table
 
 
-class MCDBF(Learner):
+class MCDBF(BanditLearner):
     """MC-DBF, the paper's algorithm for one bit about a set.
 
     Args:
-        gamma: the share of exploration, in (0, 1].
+        set_size: how many labels to show, 1 <= m < k; 1 by default.
         estimate: ``"ordered"`` (the paper), ``"set"`` or ``"minimum-variance"``.
         gate: update only where the hinge loss with ``margin`` is positive.
         margin: the margin M of the gate; ``None`` follows the noise of the estimates.
@@ -56,28 +53,24 @@ class MCDBF(Learner):
     """
 
     name = "mc-dbf"
+    single_label = False
     feedback = ("hit", "label")
     accepted_decisions = "its own, or given with top= and gamma="
 
     def __init__(
         self,
         *,
-        gamma: float = 0.1,
         estimate: str = "ordered",
         gate: bool = False,
         margin: float | None = None,
         rho: float | None = None,
-        **common: Unpack[CommonParams],
+        **common: Unpack[BanditParams],
     ) -> None:
         super().__init__(**common)
-        self.gamma = check_number("gamma", self.owner, gamma, 0.0, 1.0)
         self.estimate = check_choice("estimate", self.owner, estimate, ESTIMATE_NAMES)
         self.gate = bool(gate)
         self.margin = None if margin is None else check_number("margin", self.owner, margin, 0.0)
         self.rho = None if rho is None else check_number("rho", self.owner, rho, 0.0, 1.0)
-
-    def make_rule(self) -> Rule:
-        return Dilute(gamma=self.gamma)
 
     def make_core(self, layout: Layout) -> Core:
         return MCDBFCore(

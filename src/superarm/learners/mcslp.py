@@ -13,7 +13,7 @@ from typing import Unpack
 from superarm.data.rows import Layout
 from superarm.explore.greedy import Greedy
 from superarm.explore.rule import Rule
-from superarm.learners.base import CommonParams
+from superarm.learners.families import CommonParams
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.first_order import MCSLPCore
@@ -31,13 +31,7 @@ class MCSLP(Learner):
     name = "mc-slp"
     feedback = ("label",)
 
-    def __init__(
-        self,
-        *,
-        gate: bool = False,
-        margin: float = 1.0,
-        **common: Unpack[CommonParams],
-    ) -> None:
+    def __init__(self, *, gate: bool = False, margin: float = 1.0, **common: Unpack[CommonParams]) -> None:
         super().__init__(**common)
         self.gate = bool(gate)
         self.margin = check_number("margin", self.owner, margin, 0.0)

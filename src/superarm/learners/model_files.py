@@ -7,25 +7,28 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable
+import json
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+import numpy as np
 
 from superarm import _files, native
 from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.rows import Layout
-from superarm.errors import Description, InvalidInput, ModelFileError
-from superarm.learners.base import LearnerBase
-from superarm.parameters import parameters
+from superarm.errors import Description, InvalidInput, ModelFileError, must
+from superarm.native.plain_core import PlainCore
+from superarm.parameters import parameters, subclasses
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
-CORES = ("core", "trial_core", "_trial_key")  # attributes that a copy makes anew
+CORES = ("core", "trial_core")  # attributes that a copy makes anew
 STATE = "state."  # what the names of the core's arrays begin with in a file
 RULE_STATE = "rule."  # what those of its rule begin with
+MEMORY = "memory."  # what those begin with that a learner in plain Python remembers
 
 AnyLearner = TypeVar("AnyLearner", bound="Learner")
 
@@ -100,9 +103,23 @@ def _header(learner: Learner) -> dict[str, Any]:
         "id": learner.id,
         "rounds": None if core is None else core.rounds(),
         "metadata": learner.metadata,
-        "memory": learner.memory_to_json(),
+        "memory": _values_in_memory(learner),
         "columns": None if inputs.columns is None else inputs.columns.to_dict(),
     }
+
+
+def _values_in_memory(learner: Learner) -> dict[str, Any] | None:
+    """Return what a learner in plain Python remembers beside arrays; ``None`` for compiled ones."""
+    if not isinstance(learner.core, PlainCore):
+        return None
+    values = {name: v for name, v in learner.core.memory.items() if not isinstance(v, np.ndarray)}
+    for name, value in values.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            wanted = "an array, or a value that JSON knows (int(…) of a NumPy number)"
+            raise TypeError(must(f"memory[{name!r}]", learner.owner, wanted, value)) from None
+    return values
 
 
 def pickle_state(learner: Learner) -> dict[str, Any]:
@@ -110,7 +127,7 @@ def pickle_state(learner: Learner) -> dict[str, Any]:
     values = {name: value for name, value in vars(learner).items() if name not in CORES}
     core = learner.core
     if core is not None:
-        values["core"] = (core.state(), core.rounds(), learner.memory_to_json())
+        values["core"] = (core.state(), core.rounds(), _values_in_memory(learner))
     return values
 
 
@@ -143,9 +160,11 @@ def _restore(
     learner: Learner, state: dict[str, Array], rounds: dict[str, Any], memory: dict[str, Any] | None
 ) -> None:
     """Put back what the core of a learner has learnt."""
-    core = learner.ensure_core()
+    core: Any = learner.ensure_core()
     if memory is not None:
-        learner.memory_from_json(memory, state)
+        names = {name: name.removeprefix(MEMORY) for name in state if name.startswith(MEMORY)}
+        core.memory.clear()
+        core.memory.update(memory | {own: state[name].copy() for name, own in names.items()})
     for name, array in core.state().items():
         if name not in state or state[name].shape != array.shape:
             raise ValueError(name)
@@ -159,9 +178,11 @@ def load(path: str | PathLike[str] | BinaryIO) -> Learner:
     Args:
         path: the file, or an open binary file.
     """
+    from superarm.learners.learner import Learner  # which imports this module
+
     header, content = _files.read_model(path)
     arrays = {name.removeprefix(STATE): array for name, array in content.items() if name.startswith(STATE)}
-    classes = list(_subclasses(LearnerBase))
+    classes = list(subclasses(Learner))
     known = {cls.__name__: cls for cls in classes}
     file, name = header.get("file"), header.get("class")
     if isinstance(name, str) and name not in known and header.get("module") is not None:
@@ -189,9 +210,3 @@ def load(path: str | PathLike[str] | BinaryIO) -> Learner:
             "content", str(path), "a superarm model", Description(f"a broken {error}")
         ) from error
     return learner
-
-
-def _subclasses(cls: type[Any]) -> Iterable[type[Any]]:
-    for sub in cls.__subclasses__():
-        yield sub
-        yield from _subclasses(sub)

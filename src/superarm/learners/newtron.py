@@ -34,12 +34,7 @@ class Newtron(BanditLearner):
     name = "newtron"
 
     def __init__(
-        self,
-        *,
-        alpha: float = 10.0,
-        beta: float = 0.01,
-        D: float = 1.0,
-        **common: Unpack[BanditParams],
+        self, *, alpha: float = 10.0, beta: float = 0.01, D: float = 1.0, **common: Unpack[BanditParams]
     ) -> None:
         super().__init__(**common)
         self.alpha = check_number("alpha", self.owner, alpha, 0.0)

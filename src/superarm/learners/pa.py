@@ -37,13 +37,7 @@ class PA(LabelLearner):
 
     name = "pa"
 
-    def __init__(
-        self,
-        *,
-        variant: str = "PA-I",
-        C: float = 1.0,
-        **common: Unpack[ExploringParams],
-    ) -> None:
+    def __init__(self, *, variant: str = "PA-I", C: float = 1.0, **common: Unpack[ExploringParams]) -> None:
         super().__init__(**common)
         self.variant = check_choice("variant", self.owner, variant, VARIANTS)
         self.C = check_number("C", self.owner, C, 0.0)

@@ -18,14 +18,13 @@ of. What you keep in ``memory`` must be arrays, or values that JSON knows: it is
 from __future__ import annotations
 
 import copy
-import json
 from typing import Any
 
 import numpy as np
 
 from superarm._types import Array
 from superarm.data.rows import Layout
-from superarm.errors import Description, WeightsOverflow, must
+from superarm.errors import Description, WeightsOverflow
 from superarm.learners.families import ExploringLearner
 from superarm.native.core import Core
 from superarm.native.plain_core import PlainCore
@@ -42,17 +41,13 @@ class PlainLearner(ExploringLearner):
     Parameters of your own are keyword-only, and kept as attributes of the same name.
     """
 
-    feedback = ("hit",)
     learns_from_given = True
+    default_scaling = "none"
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "name" not in vars(cls):
             cls.name = cls.__name__
-
-    @classmethod
-    def command_names(cls) -> dict[str, dict[str, Any]]:
-        return {} if cls is PlainLearner else super().command_names()
 
     # ------------------------------------------------------------ what you define
 
@@ -85,42 +80,16 @@ class PlainLearner(ExploringLearner):
     def intercepts(self) -> tuple[float, float]:
         return 0.0, 0.0
 
-    @property
-    def effective_scaling(self) -> str:
-        """How rows reach `score` and `learn`."""
-        return self.scaling or "none"
-
     def make_core(self, layout: Layout) -> Core:
         memory = self.begin()
         if not isinstance(memory, dict):
             raise TypeError(f"begin() of {self.owner} must return a dict, got {memory!r}")
+        if self.core is not None:  # which the new one continues; cores.py copies its arrays, which may grow
+            memory |= {name: v for name, v in self.core.memory.items() if not isinstance(v, np.ndarray)}
         self._memory = memory  # of a core that may stay a trial (`decide` at a cursor)
         return PlainCore(
             **self.core_args(layout), score=self._checked_scores, learn=self._learn, memory=memory
         )
-
-    def rebuild_core(self, old: Core) -> Core:
-        """Return a core that goes on from ``old``; arrays grow, if `begin` makes them larger."""
-        core = super().rebuild_core(old)
-        assert isinstance(old, PlainCore)
-        assert isinstance(core, PlainCore)
-        core.memory.update(_values(old.memory))
-        return core
-
-    def memory_to_json(self) -> dict[str, Any] | None:
-        values = None if self.core is None else _values(self.memory)
-        for name, value in (values or {}).items():
-            try:
-                json.dumps(value)
-            except (TypeError, ValueError):
-                wanted = "an array, or a value that JSON knows (int(…) of a NumPy number)"
-                raise TypeError(must(f"memory[{name!r}]", self.owner, wanted, value)) from None
-        return values
-
-    def memory_from_json(self, kept: dict[str, Any], arrays: dict[str, Array]) -> None:
-        start = "memory."
-        own = {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
-        self._put_back({**kept, **{name: value.copy() for name, value in own.items()}})
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_memory"}
@@ -155,11 +124,6 @@ class PlainLearner(ExploringLearner):
     def _put_back(self, memory: dict[str, Any]) -> None:
         self.memory.clear()
         self.memory.update(memory)
-
-
-def _values(memory: dict[str, Any]) -> dict[str, Any]:
-    """Return the entries of a memory that are no arrays."""
-    return {name: value for name, value in memory.items() if not isinstance(value, np.ndarray)}
 
 
 def _copied(value: Any) -> Any:

@@ -23,9 +23,12 @@ def learners_by_name() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
     In the order of tables: those told the label, those of single labels, those of sets.
     """
     offered = [value for value in vars(learners).values() if isinstance(value, type)]
-    classes = [cls for cls in offered if issubclass(cls, Learner) and cls not in (Learner, Scores)]
-    classes_by_name = {name: (cls, fixed) for cls in classes for name, fixed in cls.command_names().items()}
-    return dict(sorted(classes_by_name.items(), key=lambda item: (*_table_order(item[1][0]), item[0])))
+    classes = [
+        cls for cls in offered if issubclass(cls, Learner) and hasattr(cls, "name") and cls is not Scores
+    ]
+    names = {cls: cls.variants or {cls.name: {}} for cls in classes}
+    pairs = [(name, (cls, fixed)) for cls in classes for name, fixed in names[cls].items()]
+    return dict(sorted(pairs, key=lambda pair: (*_table_order(pair[1][0]), pair[0])))
 
 
 def _table_order(cls: type[Learner]) -> tuple[bool, bool]:

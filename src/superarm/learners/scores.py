@@ -13,13 +13,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from superarm._types import Array
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import FLOAT32_MAX, Layout, Rows
 from superarm.data.tables import is_named_rows, named_row, records
-from superarm.decisions import Decision
+from superarm.learners import cores
 from superarm.learners.families import ExploringLearner, ExploringParams
 from superarm.learners.inputs import InputSchema
-from superarm.native.core import Core, Cursor, ScoresCore
+from superarm.native.core import Core, ScoresCore
 from superarm.parameters import is_number
 
 
@@ -30,6 +31,18 @@ class ScoreSchema(InputSchema):
         super().use_labels(vocabulary, none_index)
         self.layout = Layout(vocabulary.count, 0)
         self.n_features = vocabulary.count
+
+    def eligible_numbers(
+        self, labels: Iterable[Label] | None, named: Mapping[str, Any] | None = None
+    ) -> Array:
+        """Return the numbers of the labels that may be shown: of a row, only those that have a score there."""
+        if named is not None and len(named) < self.vocabulary.count:
+            scored = {self.vocabulary.index_of_text(label) for label in named}
+            candidates = self.vocabulary.all() if labels is None else list(labels)
+            labels = [label for label in candidates if self.vocabulary.index(label) in scored]
+            if not labels:
+                raise self.invalid("x", "scores of labels that may be shown, at least one", dict(named))
+        return super().eligible_numbers(labels)
 
     def encode_row(self, x: Any, *, grow: bool = True) -> Any:
         named = named_row(x)
@@ -45,8 +58,8 @@ class ScoreSchema(InputSchema):
             s[number] = score
         return s
 
-    def could_have_encoded(self, layout: Layout) -> bool:
-        """Return whether its rows have this layout, or had it before labels were added."""
+    def accepts_layout(self, layout: Layout) -> bool:
+        """Return whether rows of this layout fit: also those from before labels were added."""
         return layout.n_dense <= self.vocabulary.count and not layout.n_sparse
 
     def example_row(self) -> Any:
@@ -86,47 +99,6 @@ class Scores(ExploringLearner):
         if n_features not in (None, self.n_labels):
             wanted = f"left out, or {self.n_labels}: a score for each label"
             raise self.invalid("n_features", wanted, n_features)
-        self.ensure_core()  # how long a row is, is known
 
     def make_core(self, layout: Layout) -> Core:
-        return ScoresCore(self.n_labels, self._make_kernel())
-
-    def decide(
-        self,
-        x: Any,
-        *,
-        eligible: Iterable[Label] | None = None,
-        set_size: int | None = None,
-        coverage: float | None = None,
-        cursor: Cursor | None = None,
-    ) -> Decision:
-        """Choose a set of labels to show, by the scores x.
-
-        Args:
-            x: ``{label: number}``, of all labels or of those that may be shown; or an array with a number for each.
-            eligible: the only labels that may be shown this time.
-            set_size: how many to show this time; with a promised coverage, the most.
-            coverage: another promise, for this time.
-            cursor: decide at this cursor, which is moved; the learner stays as it is, until `advance`.
-        """
-        named = named_row(x)
-        return super().decide(
-            x if named is None else named,
-            eligible=eligible if named is None else self._labels_with_scores(named, eligible),
-            set_size=set_size,
-            coverage=coverage,
-            cursor=cursor,
-        )
-
-    def _labels_with_scores(
-        self, x: Mapping[str, Any], eligible: Iterable[Label] | None
-    ) -> Iterable[Label] | None:
-        """Return the eligible labels that have a score."""
-        if len(x) >= self.n_labels:
-            return eligible
-        numbers = {self.vocabulary.index_of_text(label) for label in x}
-        candidates = self.vocabulary.all() if eligible is None else list(eligible)
-        scored = [label for label in candidates if self.vocabulary.index(label) in numbers]
-        if not scored:
-            raise self.invalid("x", "scores of labels that may be shown, at least one", dict(x))
-        return scored
+        return ScoresCore(self.n_labels, cores.make_kernel(self))

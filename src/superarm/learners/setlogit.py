@@ -35,7 +35,7 @@ class LikelihoodParams(ExploringParams, total=False):
 
 
 class LikelihoodLearner(ExploringLearner):
-    """What SetLogit and its twin with labels share: the core.
+    """The model and the update of SetLogit, for learners of bits and for those of labels.
 
     Args:
         intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
@@ -52,9 +52,6 @@ class LikelihoodLearner(ExploringLearner):
     default_scaling = "standard"
     step: float | None
     curves: int | None
-    forget: float = 0.0
-    false_no: float = 0.0
-    false_yes: float = 0.0
 
     def __init__(
         self, *, step: float | None = None, curves: int | None = None, **common: Unpack[ExploringParams]
@@ -76,23 +73,14 @@ class LikelihoodLearner(ExploringLearner):
             return 0
         if self.curves is not None:
             return self.curves
-        label_additions = self.inputs.label_additions
-        # labels added later change nothing
-        labels = label_additions[0][1] if label_additions else self.n_labels
-        return CURVES if labels <= MAX_LABELS_WITH_CURVES else 0
+        additions = self.inputs.label_additions
+        _, n_labels = additions[0] if additions else (0, self.n_labels)  # labels added later change nothing
+        return CURVES if n_labels <= MAX_LABELS_WITH_CURVES else 0
 
     @property
     def _step(self) -> float:
         """The step size of the dense part."""
         return self.step or (STEP_WITH_CURVES if self.n_random_features else STEP_DENSE)
-
-    @property
-    def scaling_forget(self) -> float:  # type: ignore[override]
-        return self.forget
-
-    @property
-    def answer_noise(self) -> tuple[float, float]:  # type: ignore[override]
-        return self.false_no, self.false_yes
 
     @property
     def intercepts(self) -> tuple[float, float]:
@@ -107,6 +95,7 @@ class LikelihoodLearner(ExploringLearner):
                 stacklevel=2,
             )
         sparse_step = STEP_SPARSE * self.n_labels**0.5
+        false_no, false_yes = self.answer_noise
         return SetLogitCore(
             **self.core_args(layout),
             seed=self.seed,
@@ -116,9 +105,9 @@ class LikelihoodLearner(ExploringLearner):
             revive=REVIVE_MIXED if layout.mixed else REVIVE_SPARSE if width else REVIVE_DENSE,
             curves=self.n_random_features,
             bias=self.intercepts[0],
-            forget=self.forget,
-            false_yes=self.false_yes,
-            false_no=self.false_no,
+            forget=self.scaling_forget,
+            false_yes=false_yes,
+            false_no=false_no,
             none_label=-1 if self.inputs.none_index is None else self.inputs.none_index,
         )
 
@@ -177,11 +166,12 @@ class SetLogit(LikelihoodLearner):
         none_label: Label | None = None,
         **common: Unpack[LikelihoodParams],
     ) -> None:
-        self.forget = check_share("forget", self.owner, forget, 0.5)
+        self.forget = self.scaling_forget = check_share("forget", self.owner, forget, 0.5)
         self.false_no = check_share("false_no", self.owner, false_no, 0.99)
         self.false_yes = check_share("false_yes", self.owner, false_yes, 0.99)
         if self.false_no + self.false_yes >= 1.0:
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
+        self.answer_noise = self.false_no, self.false_yes
         super().__init__(**common)
         self.none_label = to_python(none_label)
         if none_label is not None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from math import inf
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 from superarm.data.rows import Layout
 from superarm.errors import Description
@@ -37,24 +37,18 @@ class SOBA(BanditLearner):
     """
 
     name = "soba-diag"
+    variants: ClassVar[dict[str, dict[str, Any]]] = {
+        "soba": {"matrix": "full"},
+        "soba-diag": {"matrix": "diagonal"},
+    }
 
-    def __init__(
-        self,
-        *,
-        matrix: str = "diagonal",
-        a: float = 1.0,
-        **common: Unpack[BanditParams],
-    ) -> None:
+    def __init__(self, *, matrix: str = "diagonal", a: float = 1.0, **common: Unpack[BanditParams]) -> None:
         super().__init__(**common)
         self.matrix = check_choice("matrix", self.owner, matrix, MATRICES)
         self.a = check_number("a", self.owner, a, 0.0)
         self.fixed_labels = self.matrix == "full"
         if self.n_features is not None:
             self._check_memory(self.n_features if isinstance(self.n_features, int) else sum(self.n_features))
-
-    @classmethod
-    def command_names(cls) -> dict[str, dict[str, Any]]:
-        return {"soba": {"matrix": "full"}, "soba-diag": {"matrix": "diagonal"}}
 
     def make_core(self, layout: Layout) -> Core:
         self._check_memory(layout.n_dense + layout.n_sparse)

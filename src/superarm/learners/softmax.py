@@ -25,12 +25,7 @@ class Softmax(LabelLearner):
 
     name = "softmax"
 
-    def __init__(
-        self,
-        *,
-        step: float = 1.0,
-        **common: Unpack[ExploringParams],
-    ) -> None:
+    def __init__(self, *, step: float = 1.0, **common: Unpack[ExploringParams]) -> None:
         super().__init__(**common)
         self.step = check_number("step", self.owner, step, 0.0)
 

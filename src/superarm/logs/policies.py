@@ -165,7 +165,7 @@ class PolicyRunner:
                 assert learner is not None
                 self.rule, self.budget_frozen = learner.current_rule(), learner.inputs.layout is not None
             else:
-                self.rule, self.budget_frozen = rule.unlabelled(), rule.round > 0
+                self.rule, self.budget_frozen = rule.without_label_names(), rule.round > 0
 
     @property
     def has_probabilities(self) -> bool:

@@ -1,0 +1,100 @@
+"""Deciding, one row at a time and many at once, and the fused loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superarm._types import Array
+from superarm.data.cells import json_row
+from superarm.data.labels import Label
+from superarm.data.tables import named_row
+from superarm.decisions import Decision, Decisions
+from superarm.decisions.decisions import EligibleLabels, decide_rows
+from superarm.learners import failures
+from superarm.learners.answers import draw_log_of
+from superarm.learners.cores import core_for_cursor, temporary_coverage, undo_on_failure
+from superarm.native import loops
+from superarm.native.core import Cursor
+
+if TYPE_CHECKING:
+    from superarm.learners.learner import Learner
+
+
+def decide(
+    learner: Learner,
+    x: Any,
+    eligible: Iterable[Label] | None,
+    set_size: int | None,
+    coverage: float | None,
+    cursor: Cursor | None,
+) -> Decision:
+    """Choose a set for one row, of whatever kind."""
+    inputs, named = learner.inputs, named_row(x)
+    numbers = inputs.eligible_numbers(eligible, named)
+    m = learner.set_size if set_size is None else inputs.check_set_size(set_size)
+    with undo_on_failure(learner, always=cursor is not None):
+        row = inputs.encode_row(x if named is None else named)
+        core: Any = learner.ensure_core() if cursor is None else core_for_cursor(learner, cursor)
+        shown = row if named is None else json_row(named)
+        with temporary_coverage(learner, core, coverage):
+            decision: Decision | None = core.decide(row, shown, numbers, m, cursor)
+        if decision is None:
+            raise failures.score_error(learner, row)
+    if cursor is None and inputs.column_warnings:
+        inputs.warn()
+    return decision
+
+
+def advance(learner: Learner, decision: Decision) -> None:
+    """Move a learner as if it had made this decision."""
+    if not isinstance(decision, Decision) or decision.learner != learner.id or decision.round is None:
+        raise learner.invalid("decision", f"its own (learner {learner.id})", decision)
+    if learner.core is None or learner.columns is not None:
+        learner.inputs.encode_row(decision.x)
+    core, log = learner.ensure_core(), np.frombuffer(draw_log_of(learner, decision))
+    if not core.count_round(decision.round):
+        raise learner.invalid("decision", "one that it has not made or taken before", decision)
+    core.advance(log)
+
+
+def decide_many(
+    learner: Learner,
+    X: Any,
+    eligible: Iterable[Label] | Sequence[Iterable[Label]] | None,
+    set_size: int | None,
+    coverage: float | None,
+) -> Decisions:
+    """Choose a set for every row of X, in one compiled loop."""
+    inputs = learner.inputs
+    m = learner.set_size if set_size is None else inputs.check_set_size(set_size)
+    with undo_on_failure(learner):
+        rows = inputs.encode_owned_rows(X)
+        core, eligible_labels = learner.ensure_core(), EligibleLabels(inputs.showable)
+        if eligible is not None:
+            eligible_labels = inputs.eligible_by_row(eligible, len(rows), m)
+        with temporary_coverage(learner, core, coverage):
+            decisions, done = decide_rows(core, rows, eligible_labels, m, rows)
+        if done < len(rows):
+            raise failures.score_error(learner, rows.row(done))
+    return decisions
+
+
+def run(learner: Learner, X: Any, y: Any, visit: Any, signed_sizes: Array | None) -> Array:
+    """Decide and update over rows of X, answered from y, in one compiled loop; return the counts of mistakes."""
+    with undo_on_failure(learner):
+        rows = learner.inputs.encode_rows(X)
+        y, visit = learner.inputs.check_run(len(rows), y, visit, signed_sizes)
+        core, counts = learner.ensure_core(), np.zeros(4, np.int64)
+        before = core.round
+        done, status = loops.run(core, rows, y, visit, counts, signed_sizes)
+        if status:
+            error = failures.update_error(learner, status, rows.row(visit[done]), before + done)
+            if done == 0:  # nothing stays of the first row
+                raise error
+    if status:
+        raise error
+    learner.rule.report_problem(core.rule)
+    return counts
