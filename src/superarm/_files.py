@@ -103,13 +103,20 @@ def write_model(path: str | PathLike[str] | BinaryIO, header: dict[str, Any], ar
         np.savez(path, header=blob, **arrays)
 
 
+@contextmanager
+def open_npz(path: str | PathLike[str] | BinaryIO) -> Iterator[Any]:
+    """Yield the arrays of an .npz by name, without pickles; where it is none, one of `READ_ERRORS` is raised."""
+    opening = Path(path).open("rb") if isinstance(path, str | PathLike) else nullcontext(path)  # noqa: SIM115
+    with opening as opened, _PARSING_LOCK, np.load(opened, allow_pickle=False) as file:
+        yield file
+
+
 def read_model(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return header and arrays of a model file."""
     name = os.fspath(path) if isinstance(path, str | PathLike) else "an open file"
     try:
-        opening = Path(path).open("rb") if isinstance(path, str | PathLike) else nullcontext(path)  # noqa: SIM115
-        with opening as opened, _PARSING_LOCK, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with open_npz(path) as file:
+            arrays = dict(file)
         header = json.loads(arrays.pop("header").tobytes())
         is_model = header["format"] == FORMAT
         version = int(header["version"])

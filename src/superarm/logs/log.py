@@ -14,7 +14,7 @@ from typing import Any
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, has_float_labels, whole_label
 from superarm.data.leaks import leak_warnings
-from superarm.data.tables import Table, WithVectors, is_named_rows
+from superarm.data.tables import Table, is_named_rows, with_matrix
 from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
 from superarm.errors import Description, InvalidInput, at_row
@@ -94,7 +94,7 @@ class Log:
             if len(self.sources) > 1:
                 wanted = "left out: its rows belong to those of one log, and there are several"
                 raise InvalidInput.must(name, "Log", wanted, str(file))
-            self.sources = [WithVectors(self.sources[0], file, "x" if name == "matrix" else "vectors")]
+            self.sources = [with_matrix(self.sources[0], file, "x" if name == "matrix" else "vectors")]
         self.name = ", ".join(one.name for one in self.sources)
         self.uniform, self.empty_is_no = uniform, empty_is_no
         self.skip_bad, self.separator = skip_bad, separator

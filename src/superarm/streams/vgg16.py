@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._files import READ_ERRORS, file_digest, write_atomically
+from superarm._files import READ_ERRORS, file_digest, open_npz, write_atomically
 from superarm._types import Array
+from superarm.data.tables import read_npz
 from superarm.errors import InvalidInput, MissingData
 from superarm.streams.catalog import feature_file
-from superarm.streams.data_files import read_npz
 from superarm.streams.download import RemoteFile, fetch_files
 from superarm.streams.images import IMAGE_SETS, Images, load_images
 
@@ -157,7 +157,7 @@ def _read_images(path: Path) -> Images:
 def _provenance(path: Path) -> Any:
     """Return the images, weights and size that a file of features was made from; ``None`` if it cannot be read."""
     try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+        with open_npz(path) as file:
             return json.loads(file["provenance"].tobytes())
     except READ_ERRORS:  # not there, broken, or made by something else
         return None
