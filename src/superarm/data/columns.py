@@ -172,10 +172,9 @@ class Columns:
     @classmethod
     def open_for(cls, X: Any, n_features: int | None, owner: str) -> Columns:
         """Open columns for the first rows ``X`` of ``owner``; ``n_features`` is the width, if it was asked for."""
-        rows = [x if isinstance(x, Mapping) else x.to_dict() for x in records(X)]
-        vectors = dict[str, Column]()
+        rows, vectors = list(records(X)), dict[str, Column]()
         for x in rows:
-            for name, value in ((str(name), value) for name, value in x.items()):
+            for name, value in x.items():
                 if is_vector(value) and name not in vectors:
                     vectors[name] = Column(name, VECTOR, length=len(parse_vector(value, name, owner)))
         numbers = max((len(x) for x in rows), default=0) + sum(c.length for c in vectors.values())

@@ -62,7 +62,7 @@ class DensePart:
 
     def has_room(self, name: str) -> bool:
         """Return whether a number with this new name can have a feature of its own."""
-        return name not in self._start and self._used < self._unshared
+        return self.is_open and name not in self._start and self._used < self._unshared
 
     def empty_row(self) -> Array:
         """Return the dense part of a row without a value; not to be changed."""

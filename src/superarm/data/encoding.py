@@ -6,9 +6,9 @@ Numbers, dates and words go to the dense part (dense_part.py), texts are hashed 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from superarm._types import Array, Cell
 from superarm.data.cells import ParsedCell, days_since_1970, is_text, normalize_text
 from superarm.data.column import AS_NUMBER, DATES, NUMBERS, TEXT, VECTOR, WORDS, Column, infer_value
 from superarm.data.dense_part import column_seed
-from superarm.data.rows import FLOAT32_MAX, NO_INDICES, NO_VALUES, AnyRow, Row, Rows, stack
+from superarm.data.rows import FLOAT32_MAX, AnyRow, Row, Rows, stack
 from superarm.data.tables import cell_list, columns_of, records
 from superarm.errors import InvalidInput
 from superarm.native.text import hash_texts
@@ -29,63 +29,26 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 Notices = dict[str, str]  # by column, a sentence if it is not what was declared
 NumberAndWords = tuple[float | None, list[tuple[str, str]]]  # words with the names of their columns
-
-
-class RowParts(NamedTuple):
-    """What the cells of a row hold, by where it goes."""
-
-    numbers: list[tuple[str, float]]  # by the names of columns
-    words: list[tuple[str, str]]
-    texts: list[tuple[Column, str]]
-    vectors: list[tuple[Column, Array]]
+# of a column: the seed of its hashes, whether each cell is one word, and the texts
+TextsToHash = tuple[int, bool, list[ParsedCell]]
 
 
 def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> AnyRow:
     """Return the row of a dict or a Series; `Columns.row` has the arguments."""
-    cells = x if isinstance(x, Mapping) else x.to_dict()
-    parts = _parse_row(columns, cells, owner, grow, notices)
-    parts.numbers.sort()  # new names get features, and shared features add up, in an order of their own
-    if grow and columns.is_open:
-        for name, _ in parts.numbers:
-            if columns.dense_part.has_room(name):
-                columns.add(Column(name, NUMBERS))
-        if parts.texts:
-            columns.add_sparse_part(k)
-    dense = columns.dense_part
+    cells: dict[str, Cell] = {str(name): value for name, value in x.items()}
+    dense, is_open = columns.dense_part, columns.is_open
     row: Array = dense.empty_row().copy()
-    for name, number in parts.numbers:
-        dense.put_number(row, name, number)
-    for column, vector in parts.vectors:
-        dense.put_vector(row, column, vector)
-    for word in parts.words:
-        for i, sign in dense.word_features(*word):
-            row[i] += sign
-    width = columns.text_width
-    if width is None:
-        return row
-    if not parts.texts:
-        return Row.from_parts(row, NO_INDICES, NO_VALUES, width)
-    texts = [
-        (column_seed(column.name), column.high_cardinality, _normalized(column, [text]))
-        for column, text in parts.texts
-    ]
-    indices, values, _ = hash_texts(texts, 1, width)
-    return Row.from_parts(row, indices, values, width)
-
-
-def _parse_row(
-    columns: Columns, cells: Mapping[Any, Cell], owner: str, grow: bool, notices: Notices
-) -> RowParts:
-    """Return the parts of a row; with ``grow``, open columns get a new column of texts."""
-    parts, is_open = RowParts([], [], [], []), columns.is_open
-    n_declared = 0
-    for key, value in cells.items():
-        name = key if type(key) is str else str(key)
+    numbers, texts = list[tuple[str, float]](), list[TextsToHash]()
+    for name, value in cells.items():
         column = columns.columns.get(name)
         if column is not None:
-            n_declared += 1
             parsed = column.parse(value, owner)
-        elif is_open:
+            _add_value_notice(notices, column, parsed)
+        elif not is_open:
+            if name not in columns.left_out:
+                notices[name] = _new_notice(name)
+            continue
+        else:
             kind, parsed = infer_value(name, value, owner)
             if kind == TEXT and not grow and columns.text_width is None:
                 continue
@@ -93,25 +56,31 @@ def _parse_row(
                 column = Column(name, TEXT)
                 if grow:
                     columns.add(column)
-        else:
-            if name not in columns.left_out:
-                notices[name] = _new_notice(name)
-            continue
-        if column is not None:
-            _add_value_notice(notices, column, parsed)
-        if isinstance(parsed, np.ndarray) and column is not None:
-            parts.vectors.append((column, parsed))
-        elif isinstance(parsed, str) and column is not None and column.is_sparse:
-            parts.texts.append((column, parsed))
+        if column is not None and isinstance(parsed, np.ndarray):
+            dense.put_vector(row, column, parsed)
+        elif column is not None and column.is_sparse and isinstance(parsed, str):
+            texts.append(_to_hash(column, [parsed]))
         else:
             has_time = column.has_time if column is not None and not is_open else isinstance(parsed, datetime)
             number, words = _number_and_words(name, parsed, has_time)
-            parts.numbers.extend([] if number is None else [(name, number)])
-            parts.words.extend(words)
-    if not is_open and n_declared < len(columns):
-        names = {str(name) for name in cells}
-        notices.update({name: _missing_notice(name) for name in columns.columns if name not in names})
-    return parts
+            if number is not None:
+                numbers.append((name, number))
+            for word in words:
+                for i, sign in dense.word_features(*word):
+                    row[i] += sign
+    if not is_open:
+        notices.update({name: _missing_notice(name) for name in columns.columns if name not in cells})
+    # in an order of their own, whatever the row's: new names get features, and shared features add up
+    for name, number in sorted(numbers):
+        if grow and dense.has_room(name):
+            columns.add(Column(name, NUMBERS))
+        dense.put_number(row, name, number)
+    if grow and is_open and texts:
+        columns.add_sparse_part(k)
+    if columns.text_width is None:
+        return row
+    indices, values, _ = hash_texts(texts, 1, columns.text_width)
+    return Row.from_parts(row, indices, values, columns.text_width)
 
 
 def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> Rows:
@@ -122,14 +91,13 @@ def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, no
     table, n = columns_of(X)
     new = [name for name in table if name not in columns.columns and name not in columns.left_out]
     notices.update({name: _new_notice(name) for name in new})
-    rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[tuple[int, bool, list[ParsedCell]]]()
+    rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[TextsToHash]()
     for name, column in columns.columns.items():
         cells = table.get(name)
         if cells is None:
             notices[name] = _missing_notice(name)
         elif column.is_sparse:
-            parsed = [column.parse(value, owner) for value in cell_list(cells)]
-            texts.append((column_seed(name), column.high_cardinality, _normalized(column, parsed)))
+            texts.append(_to_hash(column, [column.parse(value, owner) for value in cell_list(cells)]))
         elif column.kind == VECTOR:
             for i, value in enumerate(cell_list(cells)):
                 vector = column.parse(value, f"row {i + 1} of {owner}")
@@ -195,12 +163,11 @@ def _date_words(name: str, when: date, has_time: bool) -> list[tuple[str, str]]:
     return words
 
 
-def _normalized(column: Column, texts: Iterable[ParsedCell]) -> list[ParsedCell]:
-    """Return texts as they are hashed; words are taken as they are."""
-    return [
-        normalize_text(text) if isinstance(text, str) and not column.high_cardinality else text
-        for text in texts
-    ]
+def _to_hash(column: Column, texts: Iterable[ParsedCell]) -> TextsToHash:
+    """Return the texts of a column as `hash_texts` takes them; words of high cardinality stay as they are."""
+    is_word = column.high_cardinality
+    normalized = [normalize_text(text) if isinstance(text, str) and not is_word else text for text in texts]
+    return column_seed(column.name), is_word, normalized
 
 
 def _new_notice(name: str) -> str:

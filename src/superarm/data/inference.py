@@ -22,6 +22,7 @@ from superarm._types import Cell
 from superarm.data.cells import (
     UNSPACED,
     date_order,
+    is_missing,
     parse_date,
     parse_vector,
     to_python,
@@ -38,6 +39,7 @@ from superarm.data.column import (
     ColumnKinds,
 )
 from superarm.data.decimals import DecimalMark, are_codes, is_code
+from superarm.data.labels import Label
 from superarm.data.rows import FLOAT32_MAX
 from superarm.errors import InvalidInput
 
@@ -338,6 +340,28 @@ def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str
         warnings.append(
             f"1/2/2024 is read as 1 February, since no cell shows the order; for 2 January {remedy}"
         )
+    return warnings
+
+
+def leak_warnings(
+    kinds: ColumnKinds, cells: Mapping[str, Iterable[Any]], labels: Iterable[Label]
+) -> list[str]:
+    """Return a sentence for each column that may say the answer: its words are nearly all names of labels.
+
+    Args:
+        kinds: of the features, by name.
+        cells: cells of each column, by its name.
+        labels: the labels that are known.
+    """
+    names, warnings = {str(label) for label in labels}, []
+    for column in (name for name, kind in kinds.items() if kind == WORDS):
+        words = [str(cell).strip() for cell in cells.get(column, ()) if not is_missing(cell)]
+        label_names = [word for word in words if word in names]
+        is_likely = len(words) >= ENOUGH_ROWS and len(label_names) >= MAJORITY * len(words)
+        if is_likely and len(set(label_names)) > 1:  # one may be a name by chance
+            warnings.append(
+                f"column {column} holds names of labels: does it say the answer? --leave-out {column}"
+            )
     return warnings
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from superarm.data.columns import Columns
+from superarm.data.inference import leak_warnings
 from superarm.data.labels import Label, has_float_labels, whole_label
-from superarm.data.leaks import leak_warnings
 from superarm.data.tables import Table, is_named_rows, with_matrix
 from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
@@ -221,7 +221,7 @@ class Log:
         """Return a sentence for each feature that holds names of labels, by the sets of the first rows."""
         named = [parse_object(row.get("x")) or row for row in sample]
         cells = {name: [x.get(name) for x in named] for name in features.names}
-        return leak_warnings(features, cells, self._sample_labels(sample))
+        return leak_warnings(features.kinds, cells, self._sample_labels(sample))
 
     def _sample_labels(self, sample: list[dict[str, Any]]) -> set[Label]:
         """Return the labels of the first rows that can be read."""

@@ -8,9 +8,8 @@ from typing import Any
 from superarm._extras import require_extra
 from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
-from superarm.data.inference import outcome_columns
+from superarm.data.inference import leak_warnings, outcome_columns
 from superarm.data.labels import Label, parse_label_column
-from superarm.data.leaks import leak_warnings
 from superarm.data.tables import TABLES, cell_list, columns_of, open_table, read_npz
 from superarm.errors import Description, InvalidInput
 from superarm.streams.arrays import Arrays
@@ -96,9 +95,8 @@ def _table_arrays(
         columns = Columns.infer(table, reserved=outcome_columns(table), kinds=kinds)
         if not len(columns):
             raise InvalidInput.must("columns", owner, "the label and at least one feature", names)
-        columns.warnings += leak_warnings(
-            columns, {name: cell_list(table[name]) for name in columns.names}, y
-        )
+        cells = {name: cell_list(table[name]) for name in columns.names}
+        columns.warnings += leak_warnings(columns.kinds, cells, y)
     columns = columns.for_labels(max(len(set(y)), 2))
     return {"X": columns.rows(table, owner), "y": y, "columns": columns, "groups": groups}
 
