@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from superarm._types import Array
 from superarm.data.cells import is_missing
@@ -72,6 +75,15 @@ def class_codes(classes: Array, y: Any, parameter: str) -> Array:
         unknown = np.asarray(y)[~known][0]
         raise InvalidInput.must(parameter, OWNER, "made of its classes", unknown)
     return np.asarray(codes)
+
+
+def checked_labels(y: Any, X: Any) -> Array:
+    """Return the labels of rows X as an array, checked by scikit-learn."""
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    check_consistent_length(X, y)
+    return np.asarray(y)
 
 
 def check_not_answers(classes: Array, y: Any, *, fitted_with_shown: bool) -> None:

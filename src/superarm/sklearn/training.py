@@ -20,7 +20,7 @@ from superarm.decisions.decision import Decision
 from superarm.explore.calibration import Calibration
 from superarm.explore.cover import Cover
 from superarm.losses import softmax
-from superarm.sklearn.scorer import log_losses
+from superarm.sklearn.scorer import log_losses, shown_mask
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -46,8 +46,13 @@ class TrainingRows(ABC):
         """Return some of the rows."""
 
     @abstractmethod
+    def learn_pass(self, learner: Learner, order: Array) -> None:
+        """Update a learner by every row, in this order."""
+
     def learn(self, learner: Learner, orders: Iterable[Array]) -> None:
         """Update a learner: one pass in each of these orders."""
+        for order in orders:
+            self.learn_pass(learner, order)
 
     @abstractmethod
     def losses(self, scores: Array) -> Array:
@@ -77,9 +82,8 @@ class LabelledRows(TrainingRows):
     def take(self, indices: Array) -> LabelledRows:
         return LabelledRows(self.rows.take(indices), self.codes[indices])
 
-    def learn(self, learner: Learner, orders: Iterable[Array]) -> None:
-        for order in orders:
-            learner.run(self.rows, self.codes, order)
+    def learn_pass(self, learner: Learner, order: Array) -> None:
+        learner.run(self.rows, self.codes, order)
 
     def losses(self, scores: Array) -> Array:
         """Return 1 where the best label is wrong, else 0."""
@@ -109,9 +113,7 @@ class AnsweredSets(TrainingRows):
         columns = ([column[i] for i in indices] for column in (self.sets, self.hits, self.propensities))
         return AnsweredSets(self.rows.take(indices), *columns)
 
-    def learn_pass(self, learner: Learner, order: Iterable[int]) -> None:
-        """Update a learner by every answer, in this order."""
-        order = list(order)
+    def learn_pass(self, learner: Learner, order: Array) -> None:
         given = [
             Decision.given(self.rows.row(i), learner.vocabulary.decode(self.sets[i]), self.propensities[i])
             for i in order
@@ -136,9 +138,7 @@ class AnsweredSets(TrainingRows):
         distribution that minimise the log loss of the answers.
         """
         false_no, false_yes = answer_noise
-        shown = np.zeros(scores.shape, bool)
-        for row, labels in zip(shown, self.sets, strict=True):
-            row[labels] = True
+        shown = shown_mask(self.sets, scores.shape[1])
         yes = np.where(shown, 1.0 - false_no, false_yes)  # the probability of a yes, for each right label
         likelihood = np.where(np.array(self.hits, bool)[:, None], yes, 1.0 - yes)
         uniform_answer = likelihood.mean(axis=1)
