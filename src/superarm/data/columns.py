@@ -38,7 +38,7 @@ from superarm.data.column import (
     is_vector,
 )
 from superarm.data.dense_part import DensePart
-from superarm.data.encoding import encode_row, encode_table, text_width
+from superarm.data.encoding import Notices, encode_row, encode_table, text_width
 from superarm.data.inference import (
     LIKELY_ID,
     MANY_WORDS,
@@ -156,13 +156,15 @@ class Columns:
         distinct = [profile.n_distinct for profile in features if profile.kind == WORDS]
         n_words = sum(n for n in distinct if n <= MANY_WORDS)  # of columns with more, words are hashed
         has_words = any(c.has_dense_words for c in columns) or any(p.n_non_numeric for p in features)
+        # the next power of two to twice as many as there are words
+        n_word_features = min(max(WORD_FEATURES, 1 << (2 * n_words - 1).bit_length()), MAX_WORD_FEATURES)
         inferred = cls(
             columns,
             left_out=left_out,
             missing=not all(
                 p.kind in (NUMBERS, BOOLEAN) and not p.n_missing + p.n_non_numeric for p in features
             ),
-            n_word_features=_word_features(n_words) if has_words else 0,
+            n_word_features=n_word_features if has_words else 0,
             descriptions={profile.name: profile.describe() for profile in features},
             rows=max((profile.n_rows for profile in profiles.values()), default=0),
         )
@@ -233,17 +235,13 @@ class Columns:
     @classmethod
     def from_dict(cls, data: Any) -> Columns:
         """Return the columns that `to_dict` gave as ``data``."""
-        if (
-            not isinstance(data, Mapping)
-            or "columns" not in data
-            or not data.keys() <= parameters(cls).keys()
-        ):
-            wanted = (
-                "an object with a list columns, each with a name and a kind "
-                "(where a table tells the others, Columns.infer(table, kinds=…))"
-            )
-            raise InvalidInput.must("content", "columns", wanted, data)
-        return cls(**data)
+        if isinstance(data, Mapping) and "columns" in data and data.keys() <= parameters(cls).keys():
+            return cls(**data)
+        wanted = (
+            "an object with a list columns, each with a name and a kind "
+            "(where a table tells the others, Columns.infer(table, kinds=…))"
+        )
+        raise InvalidInput.must("content", "columns", wanted, data)
 
     def copy(self) -> Columns:
         columns = Columns.from_dict(self.to_dict())
@@ -338,7 +336,7 @@ class Columns:
     # ------------------------------------------------------------ rows
 
     def row(
-        self, x: Any, owner: str, *, grow: bool = False, k: int = 2, notices: dict[str, str] | None = None
+        self, x: Any, owner: str, *, grow: bool = False, k: int = 2, notices: Notices | None = None
     ) -> AnyRow:
         """Return the row of a dict or a Series.
 
@@ -352,7 +350,7 @@ class Columns:
         return encode_row(self, x, owner, grow=grow, k=k, notices={} if notices is None else notices)
 
     def rows(
-        self, X: Any, owner: str, *, grow: bool = False, k: int = 2, notices: dict[str, str] | None = None
+        self, X: Any, owner: str, *, grow: bool = False, k: int = 2, notices: Notices | None = None
     ) -> Rows:
         """Return the rows of a table ``X``, or of a list of named rows: the same bits as row by row.
 
@@ -369,11 +367,3 @@ class Columns:
         """
         cells = {str(name): value for name, value in x.items()}
         return json_row({name: column.parse(cells.get(name), owner) for name, column in self.columns.items()})
-
-
-def _word_features(n_words: int) -> int:
-    """Return how many features words share: twice as many as there are different ones, within bounds."""
-    size = WORD_FEATURES
-    while size < 2 * n_words and size < MAX_WORD_FEATURES:
-        size *= 2
-    return size
