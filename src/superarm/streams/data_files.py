@@ -76,19 +76,15 @@ def _table_arrays(
 ) -> dict[str, Any]:
     """Return arguments of `Arrays` from the columns of a table; ``kinds`` are for `Columns.infer`."""
     names = list(table)
+    for parameter, column in {"label": label, "group": group}.items():
+        if column is not None and column not in table:
+            wanted = f"one of its columns {', '.join(names)}"
+            raise InvalidInput.must(parameter, owner, wanted, column, choices=names)
     if label is None:
-        likely = [name for name in LABEL_COLUMNS if name in names]
-        if not likely:
-            wanted = f"the name of the label column (none is called {', '.join(LABEL_COLUMNS)})"
-            raise InvalidInput.must("label", owner, wanted, names)
-        label = likely[0]
-    elif label not in names:
-        wanted = f"one of its columns {', '.join(names)}"
-        raise InvalidInput.must("label", owner, wanted, label, choices=names)
-    if group is not None and group not in names:
-        raise InvalidInput.must(
-            "group", owner, f"one of its columns {', '.join(names)}", group, choices=names
-        )
+        label = next((name for name in LABEL_COLUMNS if name in table), None)
+    if label is None:
+        wanted = f"the name of the label column (none is called {', '.join(LABEL_COLUMNS)})"
+        raise InvalidInput.must("label", owner, wanted, names)
     groups = None if group is None else cell_list(table[group])
     y = _labels(table.pop(label), label, owner)
     if columns is None:
