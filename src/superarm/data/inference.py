@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import reduce
-from itertools import pairwise
 from numbers import Real
 from operator import add
 from typing import Any
@@ -107,7 +106,15 @@ class ColumnProfile:
         self.vector_length = max(vector_lengths, default=0)
         # lists of something else, or of several lengths
         self.has_irregular_lists = None in kinds or len(vector_lengths) > 1
-        self._summarise([v for v, value_kind in zip(values, kinds, strict=True) if value_kind in SCALARS])
+        self.scalars = [v for v, value_kind in zip(values, kinds, strict=True) if value_kind in SCALARS]
+        numbers = [value for value in self.scalars if isinstance(value, Real)]
+        # not by sum(), which rounds otherwise from Python 3.12 on
+        self.mean = reduce(add, numbers, 0.0) / len(numbers) if numbers else 0.0
+        words = [value for value in self.scalars if isinstance(value, str)]
+        self.n_words = sum(1 + word.count(" ") + len(UNSPACED.findall(word)) for word in words)
+        self.has_id_name = ID_NAME.search(name) is not None
+        compared = self.scalars if self.has_id_name else words
+        self.n_compared, self.n_distinct = len(compared), len(set(compared))
         self.kind = kind or self._infer_kind()
 
     def _parse(self, text: str) -> Any:
@@ -120,25 +127,6 @@ class ColumnProfile:
         if scalar is None:
             self.n_missing_words += 1
         return parse_date(text, self.day_first) or text if isinstance(scalar, str) else scalar
-
-    def _summarise(self, scalars: list[Any]) -> None:
-        """Compute the statistics of all values that are no vectors."""
-        numbers = [value for value in scalars if isinstance(value, Real)]
-        words = [value for value in scalars if isinstance(value, str)]
-        has_no_vectors = not self.n_by_kind[VECTOR]
-        self.first_value = scalars[0] if scalars else None
-        self.is_constant = has_no_vectors and all(value == self.first_value for value in scalars)
-        self.is_whole = (
-            has_no_vectors and len(numbers) == len(scalars) and all(float(v).is_integer() for v in numbers)
-        )
-        self.is_sorted = has_no_vectors and all(map(_in_order, scalars, scalars[1:]))
-        self.is_increasing = self.is_sorted and all(a != b for a, b in pairwise(scalars))
-        self.has_time = any(isinstance(v, datetime) and v.time() != datetime.min.time() for v in scalars)
-        self.mean = reduce(add, numbers, 0.0) / len(numbers) if numbers else 0.0
-        self.n_words = sum(1 + word.count(" ") + len(UNSPACED.findall(word)) for word in words)
-        self.is_named_id = ID_NAME.search(self.name) is not None
-        compared = scalars if self.is_named_id else words
-        self.n_compared, self.n_distinct = len(compared), len(set(compared))
 
     # ------------------------------------------------------------ counts
 
@@ -216,7 +204,7 @@ class ColumnProfile:
             self.name,
             kind,
             decimal=self.decimal if numbers else ".",
-            has_time=kind == DATES and self.has_time,
+            has_time=kind == DATES and any(map(_has_time, self.scalars)),
             day_first=kind != DATES or self.day_first,
             length=self.vector_length if kind == VECTOR else 0,
             high_cardinality=kind == WORDS and self.n_distinct > MANY_WORDS,
@@ -264,15 +252,19 @@ class ColumnProfile:
             return "empty"
         if self.n_filled < ENOUGH_ROWS:
             return ""
-        first, is_complete = self.first_value, not self.n_missing
-        if self.is_constant and is_complete:
-            return f"always {first:g}" if isinstance(first, float) else f"always {first}"
-        if self.is_whole and self.is_increasing and is_complete:
-            return "counts the rows"
-        if self.kind == DATES and self.is_sorted and is_complete:
-            return "time: it goes on with the rows"
+        values = self.scalars
+        is_whole = bool(values) and all(map(_is_whole, values))
+        if values and not self.n_missing and not self.n_by_kind[VECTOR]:
+            first = values[0]
+            if all(value == first for value in values):
+                return f"always {first:g}" if isinstance(first, float) else f"always {first}"
+            is_sorted = all(map(_in_order, values, values[1:]))
+            if is_sorted and is_whole and len(set(values)) == len(values):
+                return "counts the rows"
+            if is_sorted and self.kind == DATES:
+                return "time: it goes on with the rows"
         is_unique = self.n_distinct == self.n_compared
-        if self.is_named_id and is_unique and (self.is_whole or self.kind in (WORDS, TEXT)):
+        if self.has_id_name and is_unique and (is_whole or self.kind in (WORDS, TEXT)):
             return "an id"
         return LIKELY_ID if self.kind == WORDS and self.n_distinct >= MAJORITY * self.n_compared else ""
 
@@ -380,6 +372,14 @@ def _kind(value: Any) -> str | None:
     except (TypeError, ValueError):
         return None
     return VECTOR if len(shape) == 1 and shape[0] > 0 else None
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Real) and float(value).is_integer()
+
+
+def _has_time(value: Any) -> bool:
+    return isinstance(value, datetime) and value.time() != datetime.min.time()
 
 
 def _in_order(before: Any, value: Any) -> bool:

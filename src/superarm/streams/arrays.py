@@ -92,9 +92,8 @@ def _numbered(y: Any, names: Sequence[Label] | None) -> tuple[Array, LabelVocabu
         if not are_numbers:
             labels = [str(label) for label in labels]
         names = sorted(set(labels))
-        if (
-            are_numbers and names and names[0] == 0 and names[-1] < max(2 * len(names), 2)
-        ):  # indices themselves
+        has_few_gaps = are_numbers and names[:1] == [0] and names[-1] < max(2 * len(names), 2)
+        if has_few_gaps:  # labels are their own indices
             return np.array(labels), LabelVocabulary(max(names[-1] + 1, 2))
     names = [to_python(name) for name in names]
     if len(set(names)) != len(names) or len(names) < 2:
