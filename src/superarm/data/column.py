@@ -89,20 +89,15 @@ class Column:
         return self.length if self.kind == VECTOR else int(self.kind in AS_NUMBER)
 
     def parse(self, value: Cell, owner: str) -> ParsedCell:
-        """Return a cell as float, str, date, vector or ``None``; a str in a column of numbers or dates is non-numeric.
-
-        Args:
-            value: the cell.
-            owner: whose it is, for messages.
-        """
+        """Return a cell as float, str, date, vector or ``None``; among numbers or dates, a str is none of them."""
         kind = self.kind
         number = type(value) is float or type(value) is int
         if number and kind in AS_NUMBER and -FLOAT32_MAX <= value <= FLOAT32_MAX:
             return float(value)  # most of them
-        if value is None or (isinstance(value, str) and value == ""):
+        if value == "" if isinstance(value, str) else is_missing(value):
             return None
         if kind == VECTOR:
-            return None if is_missing(value) else self._parse_vector(value, owner)
+            return self._parse_vector(value, owner)
         if isinstance(value, str):
             return self._parse_text(to_python(value), owner)
         if isinstance(value, bool | np.bool_) and kind in (WORDS, TEXT):

@@ -24,7 +24,7 @@ class DensePart:
     """Which features of the dense part belong to which column.
 
     Args:
-        columns: in the order of their features; texts have none here.
+        columns: in the order of their features.
         missing: whether numbers may be missing, and are marked then.
         n_word_features: how many features words share.
         n_open_numbers: how many features numbers have, also for names yet to come; 0 leaves none for new names.

@@ -68,12 +68,7 @@ class TrainingRows(ABC):
 
 
 class LabelledRows(TrainingRows):
-    """Rows with their labels: the answers to the sets that a learner shows follow from these.
-
-    Args:
-        rows: the rows.
-        codes: the index of each row's label.
-    """
+    """Rows with their labels, as ``codes``: the answers to the sets that a learner shows follow from these."""
 
     def __init__(self, rows: Rows, codes: Array) -> None:
         super().__init__(rows)
