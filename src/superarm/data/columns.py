@@ -190,16 +190,17 @@ class Columns:
         return cls(vectors.values(), n_word_features=n_features - 2 * room, n_open_numbers=room)
 
     @classmethod
-    def load(cls, source: Any) -> Columns:
-        """Return a copy of ``source``: columns, what `to_dict` gave, or a file (see `read`)."""
+    def read(cls, source: Columns | Mapping[str, Any] | str | PathLike[str]) -> Columns:
+        """Return the columns in a file, of JSON (by `write` or by hand) or of a model; or a copy of ``source``.
+
+        Args:
+            source: the path of the file; or columns, or what `to_dict` gave.
+        """
         if isinstance(source, Columns):
             return source.copy()
-        return cls.from_dict(source) if isinstance(source, Mapping) else cls.read(source)
-
-    @classmethod
-    def read(cls, path: str | PathLike[str]) -> Columns:
-        """Return the columns in the JSON file at ``path``, as `write` wrote it or by hand; or those in a model file."""
-        path = Path(path)
+        if isinstance(source, Mapping):
+            return cls.from_dict(source)
+        path = Path(source)
         if path.suffix == ".npz":
             header, _ = read_model(path)
             if header.get("columns") is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from superarm.data.cells import parse_scalar, without_unit
 
-UNSURE_NUMBER = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")  # thousands, or three decimals
+AMBIGUOUS_NUMBER = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")  # thousands, or three decimals
 DECIMAL_COMMA = re.compile(
     r"[+-]?(?:(?:\d{1,3}(?:[. '\u2019\u00a0\u202f]\d{3})+|\d+),\d+|[1-9]\d{0,2}(?:\.\d{3}){2,})"
 )
@@ -25,29 +25,30 @@ class DecimalMark:
     Attributes:
         mark: ``"."`` or ``","``.
         is_shown: whether a cell can be read in one way only.
-        unsure_number: a number such as 1.234, where neither a cell nor another column tells if it means thousands.
+        ambiguous_number: a number such as 1.234, where neither a cell nor another column tells if it means thousands.
     """
 
     def __init__(self, texts: Iterable[str], elsewhere: str | None = None) -> None:
         numbers = [without_unit(text) for text in texts]
-        shown = Counter(_mark_of(number) for number in numbers)
-        self.is_shown = shown[","] + shown["."] > 0
-        self.mark = "," if shown[","] > shown["."] else "."
-        self.unsure_number: str | None = None
-        if not self.is_shown and elsewhere is not None:
-            self.mark = elsewhere
-        elif not self.is_shown:
-            self.unsure_number = next(filter(UNSURE_NUMBER.fullmatch, numbers), None)
+        marks = Counter(map(_mark_of, numbers))
+        self.is_shown = marks[","] + marks["."] > 0
+        self.ambiguous_number: str | None = None
+        if self.is_shown:
+            self.mark = "," if marks[","] > marks["."] else "."
+        else:
+            self.mark = elsewhere or "."
+            if elsewhere is None:
+                self.ambiguous_number = next(filter(AMBIGUOUS_NUMBER.fullmatch, numbers), None)
 
     def parse(self, text: str) -> float | bool | str | None:
         """Return what `parse_scalar` makes of a text, by its own mark if it can be read in one way only."""
         number = without_unit(text)
-        mark = self.mark if UNSURE_NUMBER.fullmatch(number) else _mark_of(number) or "."
+        mark = self.mark if AMBIGUOUS_NUMBER.fullmatch(number) else _mark_of(number) or "."
         return parse_scalar(text, mark)
 
-    def describe_unsure_number(self, column: str) -> str:
-        """Return how the unsure number of this column is read, and what to do if it means something else."""
-        text = str(self.unsure_number)
+    def describe_ambiguous_number(self, column: str) -> str:
+        """Return how the ambiguous number of this column is read, and what to do if it means something else."""
+        text = str(self.ambiguous_number)
         as_read, other = parse_scalar(text), parse_scalar(text, ",")
         return (
             f"{text} in {column} is read as {as_read:g}, since no cell and no other column shows what stands "
@@ -57,7 +58,7 @@ class DecimalMark:
 
 def _mark_of(number: str) -> str | None:
     """Return what stands before the decimals of a number that can be read in one way only; else ``None``."""
-    if not ("," in number or "." in number) or UNSURE_NUMBER.fullmatch(number):
+    if not ("," in number or "." in number) or AMBIGUOUS_NUMBER.fullmatch(number):
         return None
     if DECIMAL_COMMA.fullmatch(number):
         return ","

@@ -187,7 +187,7 @@ class ColumnProfile:
         return self.date_orders["month"] <= self.date_orders["day"]
 
     @property
-    def has_unsure_dates(self) -> bool:
+    def has_ambiguous_dates(self) -> bool:
         """Whether it has dates such as 1/2/2024, and none that shows the order."""
         orders = self.date_orders
         return orders["unknown"] > 0 and not orders["day"] + orders["month"]
@@ -236,7 +236,7 @@ class ColumnProfile:
     def _describe_order(self) -> str:
         """Return what stands first in dates with slashes, and how sure that is; empty if no date has slashes."""
         first, second = ("day", "month") if self.day_first else ("month", "day")
-        if self.has_unsure_dates:
+        if self.has_ambiguous_dates:
             return f"{first} first, which no cell tells"
         if self.date_orders[second]:
             return f"{first} first, but for {self.date_orders[second]:,}"
@@ -283,7 +283,7 @@ def column_profiles(cells: Mapping[str, Sequence[Cell]], kinds: ColumnKinds) -> 
     decimals = {profile.decimal for profile in numbers if profile.decimal_mark.is_shown}
     if len(decimals) == 1:
         decimal = decimals.pop()
-        for name in (profile.name for profile in numbers if profile.decimal_mark.unsure_number):
+        for name in (profile.name for profile in numbers if profile.decimal_mark.ambiguous_number):
             profiles[name] = ColumnProfile(name, cells[name], kinds.get(name), decimal)
     return profiles
 
@@ -313,11 +313,13 @@ def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str
     """Return what in a table may have been taken for something else, and what to do about it."""
     likely_ids = [name for name, reason in left_out.items() if reason == LIKELY_ID]
     mostly_words = [profile.name for profile in features if profile.is_mostly_words]
-    unsure = [profile.name for profile in features if profile.kind == DATES and profile.has_unsure_dates]
+    ambiguous = [
+        profile.name for profile in features if profile.kind == DATES and profile.has_ambiguous_dates
+    ]
     warnings = [
-        profile.decimal_mark.describe_unsure_number(profile.name)
+        profile.decimal_mark.describe_ambiguous_number(profile.name)
         for profile in features
-        if profile.kind == NUMBERS and profile.decimal_mark.unsure_number
+        if profile.kind == NUMBERS and profile.decimal_mark.ambiguous_number
     ]
     if likely_ids:
         warnings.append(
@@ -327,8 +329,8 @@ def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str
         warnings.append(
             f"asked for as numbers or dates, but most cells hold words: {', '.join(mostly_words)}"
         )
-    if unsure:
-        remedy = f'set "day_first": false for {", ".join(unsure)} in a columns file'
+    if ambiguous:
+        remedy = f'set "day_first": false for {", ".join(ambiguous)} in a columns file'
         warnings.append(
             f"1/2/2024 is read as 1 February, since no cell shows the order; for 2 January {remedy}"
         )

@@ -255,7 +255,7 @@ class LearnerBase(Parametrised):
         Args:
             columns: what `Columns.infer` gave; or a file of columns, or a model file.
         """
-        self.inputs.use_columns(Columns.load(columns))
+        self.inputs.use_columns(Columns.read(columns))
         self.ensure_core()
 
     # ------------------------------------------------------------ rule and coverage

@@ -309,7 +309,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             seed=int(random.randint(2**31 - 1)),
         )
         if is_named_rows(X):
-            columns = Columns.infer(X) if self.columns is None else Columns.load(self.columns)
+            columns = Columns.infer(X) if self.columns is None else Columns.read(self.columns)
             self.learner_.inputs.use_columns(columns)  # the core is made later: `anneal` may choose its size
 
     def __sklearn_tags__(self) -> Any:

@@ -53,7 +53,7 @@ class Arrays:
             if values is not None and not np.isfinite(values).all():
                 raise InvalidInput.must("X", "Arrays", "finite", values[~np.isfinite(values)][0].item())
         self.rows = rows
-        self.y, vocabulary = _numbered(y, labels)
+        self.y, vocabulary = _encode_labels(y, labels)
         self.labels, self.n_labels = vocabulary.names, vocabulary.count
         if len(self.y) != len(rows) or len(self.y) == 0:
             raise InvalidInput.must("y", "Arrays", f"{len(rows)} labels, at least one", len(self.y))
@@ -77,7 +77,7 @@ class Arrays:
             yield Chunk(self.rows, self.y, order)
 
 
-def _numbered(y: Any, names: Sequence[Label] | None) -> tuple[Array, LabelVocabulary]:
+def _encode_labels(y: Any, names: Sequence[Label] | None) -> tuple[Array, LabelVocabulary]:
     """Return the index of each row's label, and the labels; ``names`` are all of them, if they are known."""
     cells = cell_list(y)
     if any(isinstance(cell, list | tuple | set | dict | np.ndarray) for cell in cells):
