@@ -17,7 +17,7 @@ from superarm._types import Array
 from superarm.data.cells import is_missing
 from superarm.errors import InvalidInput
 
-MAX_GROUPS = 1000  # groups
+MAX_GROUPS = 1000
 MISSING = "(missing)"
 
 

@@ -215,12 +215,8 @@ class ColumnProfile:
 
     def describe(self) -> str:
         """Return what the column is taken as, and why."""
-        kind, n_cells, n_missing, n_non_numeric = (
-            self.kind,
-            self.n_by_kind[WORDS],
-            self.n_missing,
-            self.n_non_numeric,
-        )
+        kind, n_cells = self.kind, self.n_by_kind[WORDS]
+        n_missing, n_non_numeric = self.n_missing, self.n_non_numeric
         in_most = " in most cells" if self.is_mostly_words else ""
         parts = [
             kind if kind != VECTOR else f"vectors of {self.vector_length:,} numbers",
@@ -273,10 +269,6 @@ def column_profiles(cells: Mapping[str, Sequence[Cell]], kinds: ColumnKinds) -> 
     """Return the profile of each column, by name.
 
     Where its own cells do not tell whether 1.234 means thousands, the other columns do, if they agree.
-
-    Args:
-        cells: the first cells of each column.
-        kinds: what some columns are to be taken as.
     """
     profiles = {name: ColumnProfile(name, cells[name], kinds.get(name)) for name in cells}
     numbers = [profile for profile in profiles.values() if profile.kind == NUMBERS]
@@ -340,13 +332,7 @@ def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str
 def leak_warnings(
     kinds: ColumnKinds, cells: Mapping[str, Iterable[Any]], labels: Iterable[Label]
 ) -> list[str]:
-    """Return a sentence for each column that may say the answer: its words are nearly all names of labels.
-
-    Args:
-        kinds: of the features, by name.
-        cells: cells of each column, by its name.
-        labels: the labels that are known.
-    """
+    """Return a sentence for each feature that may say the answer: its words are nearly all names of labels."""
     names, warnings = {str(label) for label in labels}, []
     for column in (name for name, kind in kinds.items() if kind == WORDS):
         words = [str(cell).strip() for cell in cells.get(column, ()) if not is_missing(cell)]

@@ -87,17 +87,10 @@ def checked_labels(y: Any, X: Any) -> Array:
 
 
 def check_not_answers(classes: Array, y: Any, *, fitted_with_shown: bool) -> None:
-    """Refuse answers where labels are to be judged; warn of labels that look like answers.
-
-    Args:
-        classes: the labels of the classifier.
-        y: the labels that it is to be judged by.
-        fitted_with_shown: whether it learnt from answers about sets that were shown.
-    """
-    values = set(one_column(y))
-    known = set(classes.tolist())
-    bits = all(isinstance(value, bool | np.bool_) for value in values - {None})
-    if bits and values - {None} and classes.dtype != bool:
+    """Refuse answers y where a classifier with these classes is to be judged by labels; warn if y may be answers."""
+    values = set(one_column(y)) - {None}
+    bits = all(isinstance(value, bool | np.bool_) for value in values)
+    if bits and values and classes.dtype != bool:
         raise InvalidInput(f"y are answers: {PASS_SHOWN}")
-    if fitted_with_shown and values == {0, 1} < known:
+    if fitted_with_shown and values == {0, 1} < set(classes.tolist()):
         warnings.warn(f"y are 0 and 1, scored as labels; if they are answers, {PASS_SHOWN}", stacklevel=3)

@@ -43,7 +43,7 @@ class TrainingRows(ABC):
 
     @abstractmethod
     def take(self, indices: Array) -> Self:
-        """Return some of the rows."""
+        """Return the rows with these indices."""
 
     @abstractmethod
     def learn_pass(self, learner: Learner, order: Array) -> None:
@@ -62,8 +62,8 @@ class TrainingRows(ABC):
     def posterior(self, scores: Array, answer_noise: tuple[float, float]) -> Array:
         """Return the probability of each label for each row, given what is known about it."""
 
-    def extra_subsets(self) -> list[Array]:
-        """Return the indices of rows whose labels are known better than those of the others."""
+    def surer_rows(self) -> list[Array]:
+        """Return the indices of rows whose labels are better known than those of the others, if there are such."""
         return []
 
 
@@ -89,14 +89,7 @@ class LabelledRows(TrainingRows):
 
 
 class AnsweredSets(TrainingRows):
-    """Rows with sets that another system showed, and the answers.
-
-    Args:
-        rows: the rows.
-        sets: the indices of the labels in each set.
-        hits: whether the right label was in the set.
-        propensities: the probability of each set, where it is known.
-    """
+    """Rows with sets (indices of labels) that another system showed, whether each hit, and its propensity if known."""
 
     def __init__(
         self, rows: Rows, sets: list[Array], hits: list[bool], propensities: list[float | None]
@@ -147,7 +140,7 @@ class AnsweredSets(TrainingRows):
                     best_loss, joint = loss, ((1.0 - share) * p + share / p.shape[1]) * likelihood
         return np.asarray(joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300))
 
-    def extra_subsets(self) -> list[Array]:
+    def surer_rows(self) -> list[Array]:
         """Return the rows with a yes: typical rows if sets were drawn at random, else the easy ones."""
         return [np.flatnonzero(self.hits)]
 
@@ -192,12 +185,10 @@ def try_on_held_out_rows(
     while len(scores) < len(parts) and sum(map(len, scores)) < ENOUGH_HELD_OUT:
         scores.append(held_out_scores(parts[len(scores)], passes))
     held_out, all_scores = data.take(np.concatenate(parts[: len(scores)])), np.concatenate(scores)
-    posterior, showable = (
-        held_out.posterior(all_scores, (rule.false_no, rule.false_yes)),
-        learner.inputs.showable,
-    )
+    posterior = held_out.posterior(all_scores, (rule.false_no, rule.false_yes))
+    showable = learner.inputs.showable
     p = softmax(all_scores[:, showable])
-    samples = [np.arange(len(held_out)), *held_out.extra_subsets()]
+    samples = [np.arange(len(held_out)), *held_out.surer_rows()]
     calibrations = [
         Calibration.from_rows(p[rows], posterior[rows][:, showable], rule.coverage, learner.set_size)
         for rows in samples
