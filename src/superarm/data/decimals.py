@@ -15,45 +15,36 @@ DECIMAL_COMMA = re.compile(
 CODE = re.compile(r"\d{3,}")
 
 
-class DecimalMark:
-    """What stands before the decimals of a column's numbers.
+def shown_mark(texts: Iterable[str]) -> str | None:
+    """Return what stands before decimals in most of the numbers that can be read in one way only; ``None``: in none.
 
-    Args:
-        texts: the cells that are texts.
-        elsewhere: what it is in the other columns, if they agree; it decides where no cell does.
-
-    Attributes:
-        mark: ``"."`` or ``","``.
-        is_shown: whether a cell can be read in one way only.
-        ambiguous_number: a number such as 1.234, where neither a cell nor another column tells if it means thousands.
+    >>> shown_mark(["3,5", "1.234"]), shown_mark(["12.5 %"]), shown_mark(["1.234", "7"])
+    (',', '.', None)
     """
+    marks = Counter(_mark_of(without_unit(text)) for text in texts)
+    if not marks[","] + marks["."]:
+        return None
+    return "," if marks[","] > marks["."] else "."
 
-    def __init__(self, texts: Iterable[str], elsewhere: str | None = None) -> None:
-        numbers = [without_unit(text) for text in texts]
-        marks = Counter(map(_mark_of, numbers))
-        self.is_shown = marks[","] + marks["."] > 0
-        self.ambiguous_number: str | None = None
-        if self.is_shown:
-            self.mark = "," if marks[","] > marks["."] else "."
-        else:
-            self.mark = elsewhere or "."
-            if elsewhere is None:
-                self.ambiguous_number = next(filter(AMBIGUOUS_NUMBER.fullmatch, numbers), None)
 
-    def parse(self, text: str) -> float | bool | str | None:
-        """Return what `parse_scalar` makes of a text, by its own mark if it can be read in one way only."""
-        number = without_unit(text)
-        mark = self.mark if AMBIGUOUS_NUMBER.fullmatch(number) else _mark_of(number) or "."
-        return parse_scalar(text, mark)
+def first_ambiguous(texts: Iterable[str]) -> str | None:
+    """Return the first number such as 1.234, which are thousands or three decimals; ``None`` if there is none."""
+    return next(filter(AMBIGUOUS_NUMBER.fullmatch, map(without_unit, texts)), None)
 
-    def describe_ambiguous_number(self, column: str) -> str:
-        """Return how the ambiguous number of this column is read, and what to do if it means something else."""
-        text = str(self.ambiguous_number)
-        as_read, other = parse_scalar(text), parse_scalar(text, ",")
-        return (
-            f"{text} in {column} is read as {as_read:g}, since no cell and no other column shows what stands "
-            f'before decimals; for {other:g} set "decimal": "," for {column} in a columns file'
-        )
+
+def parse_by_mark(text: str, mark: str) -> float | bool | str | None:
+    """Return what `parse_scalar` makes of a text, by its own mark if it can be read in one way only."""
+    number = without_unit(text)
+    return parse_scalar(text, mark if AMBIGUOUS_NUMBER.fullmatch(number) else _mark_of(number) or ".")
+
+
+def describe_ambiguous(number: str, column: str) -> str:
+    """Return how an ambiguous number of a column is read, and what to do if it means something else."""
+    as_read, other = parse_scalar(number), parse_scalar(number, ",")
+    return (
+        f"{number} in {column} is read as {as_read:g}, since no cell and no other column shows what stands "
+        f'before decimals; for {other:g} set "decimal": "," for {column} in a columns file'
+    )
 
 
 def _mark_of(number: str) -> str | None:

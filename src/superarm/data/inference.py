@@ -37,7 +37,14 @@ from superarm.data.column import (
     Column,
     ColumnKinds,
 )
-from superarm.data.decimals import DecimalMark, are_codes, is_code
+from superarm.data.decimals import (
+    are_codes,
+    describe_ambiguous,
+    first_ambiguous,
+    is_code,
+    parse_by_mark,
+    shown_mark,
+)
 from superarm.data.labels import Label
 from superarm.data.rows import FLOAT32_MAX
 from superarm.errors import InvalidInput
@@ -96,7 +103,9 @@ class ColumnProfile:
         texts = [value for value in python_values if isinstance(value, str)]
         self.date_orders = Counter(date_order(text) for text in texts if parse_date(text) is not None)
         self.n_missing_words = 0  # NA and its like: missing among numbers, words among words
-        self.decimal_mark = DecimalMark(texts, decimal)
+        self.shown_decimal = shown_mark(texts)
+        self.decimal = self.shown_decimal or decimal or "."
+        self.ambiguous_number = None if self.shown_decimal or decimal else first_ambiguous(texts)
         self.holds_codes = kind is None and are_codes(texts, self.decimal)
         parsed = [self._parse(value) if isinstance(value, str) else value for value in python_values]
         values = [value for value in parsed if value is not None]
@@ -123,7 +132,7 @@ class ColumnProfile:
             return None
         if self.holds_codes and is_code(text):
             return text
-        scalar = self.decimal_mark.parse(text)
+        scalar = parse_by_mark(text, self.decimal)
         if scalar is None:
             self.n_missing_words += 1
         return parse_date(text, self.day_first) or text if isinstance(scalar, str) else scalar
@@ -175,11 +184,6 @@ class ColumnProfile:
             return True
         hardly_any_twice = self.n_distinct >= MAJORITY * self.n_compared
         return not is_short and hardly_any_twice and self.n_words >= 1.5 * n_cells
-
-    @property
-    def decimal(self) -> str:
-        """The decimal mark of its numbers."""
-        return self.decimal_mark.mark
 
     @property
     def day_first(self) -> bool:
@@ -272,10 +276,10 @@ def column_profiles(cells: Mapping[str, Sequence[Cell]], kinds: ColumnKinds) -> 
     """
     profiles = {name: ColumnProfile(name, cells[name], kinds.get(name)) for name in cells}
     numbers = [profile for profile in profiles.values() if profile.kind == NUMBERS]
-    decimals = {profile.decimal for profile in numbers if profile.decimal_mark.is_shown}
+    decimals = {profile.shown_decimal for profile in numbers} - {None}
     if len(decimals) == 1:
         decimal = decimals.pop()
-        for name in (profile.name for profile in numbers if profile.decimal_mark.ambiguous_number):
+        for name in (profile.name for profile in numbers if profile.ambiguous_number):
             profiles[name] = ColumnProfile(name, cells[name], kinds.get(name), decimal)
     return profiles
 
@@ -309,9 +313,9 @@ def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str
         profile.name for profile in features if profile.kind == DATES and profile.has_ambiguous_dates
     ]
     warnings = [
-        profile.decimal_mark.describe_ambiguous_number(profile.name)
+        describe_ambiguous(profile.ambiguous_number, profile.name)
         for profile in features
-        if profile.kind == NUMBERS and profile.decimal_mark.ambiguous_number
+        if profile.kind == NUMBERS and profile.ambiguous_number
     ]
     if likely_ids:
         warnings.append(
