@@ -172,29 +172,26 @@ def as_row(x: Any, n_features: Width, owner: str) -> AnyRow:
     """Return a checked copy of one row. (NaN and inf are found in the scores, which cost nothing extra.)"""
     if type(x) is not np.ndarray:
         if isinstance(x, Row):
-            return _own_row(x, n_features, owner)
+            return _checked_copy(x, n_features, owner)
         if is_sparse(x):
             width = n_features[1] if isinstance(n_features, tuple) else n_features
             return Row.from_parts(NO_VALUES, *_sparse_part(x, width, owner))
     return _dense_row(x, n_features[0] if isinstance(n_features, tuple) else n_features, owner)
 
 
-def _own_row(x: Row, n_features: Width, owner: str) -> AnyRow:
+def _checked_copy(x: Row, n_features: Width, owner: str) -> AnyRow:
     d, width = len(x.dense), x.width
-    if d and width and isinstance(n_features, int):
-        raise InvalidInput.must(
-            "x", owner, f"{n_features} numbers of one kind", Description("a dense and a sparse part")
-        )
     if isinstance(n_features, tuple):
-        d_wanted, width = n_features
+        n_dense, width = n_features
+    elif d and width and n_features is not None:
+        got = Description("a dense and a sparse part")
+        raise InvalidInput.must("x", owner, f"{n_features} numbers of one kind", got)
+    elif n_features is not None:
+        n_dense, width = n_features, n_features if width else 0
     else:
-        d_wanted = n_features or d
-        width = 0 if not width else n_features or width
-    if d and d != d_wanted:
-        raise InvalidInput.must("x", owner, f"of length {d_wanted}", Description(f"shape {(d,)}"))
-    if not width:
-        return x.dense.copy()
-    return Row.from_parts(x.dense.copy(), *_sparse_part((x.indices, x.values), width, owner))
+        n_dense = d
+    dense = _dense_row(x.dense, n_dense if d else 0, owner)
+    return Row.from_parts(dense, *_sparse_part((x.indices, x.values), width, owner)) if width else dense
 
 
 def _dense_row(x: Any, length: int | None, owner: str) -> Array:
@@ -231,12 +228,11 @@ def _sparse_part(x: Any, width: int | None, owner: str) -> tuple[Array, Array, i
         raise InvalidInput.must("x", owner, "index and value vectors of one length", got)
     if width is None:
         width = int(index[-1]) + 1 if len(index) else 1
-    if len(index):
-        if not (np.diff(index) > 0).all():
-            raise InvalidInput.must("x", owner, "sparse with strictly increasing indices", indices)
-        if index[0] < 0 or index[-1] >= width:
-            bad = int(index[0] if index[0] < 0 else index[-1])
-            raise InvalidInput.must("x", owner, f"sparse with indices in [0, {width})", bad)
+    if (np.diff(index) <= 0).any():
+        raise InvalidInput.must("x", owner, "sparse with strictly increasing indices", indices)
+    if len(index) and (index[0] < 0 or index[-1] >= width):
+        bad = int(index[0] if index[0] < 0 else index[-1])
+        raise InvalidInput.must("x", owner, f"sparse with indices in [0, {width})", bad)
     return index.astype(np.int32), value, width
 
 
@@ -323,9 +319,8 @@ def _dense(X: Any, owner: str) -> Array:
     except (TypeError, ValueError) as error:
         raise InvalidInput.must("X", owner, "a matrix of numbers, dense or SciPy sparse", X) from error
     if np.ndim(X) != 2:
-        raise InvalidInput.must(
-            "X", owner, "a matrix with two dimensions", Description(f"shape {np.shape(X)}")
-        )
+        got = Description(f"shape {np.shape(X)}")
+        raise InvalidInput.must("X", owner, "a matrix with two dimensions", got)
     return dense
 
 
