@@ -37,8 +37,7 @@ from superarm.data.column import (
     ColumnKinds,
     is_vector,
 )
-from superarm.data.dense_part import DensePart
-from superarm.data.encoding import Notices, encode_row, encode_table, text_width
+from superarm.data.encoding import DensePart, Notices, encode_row, encode_table, text_width
 from superarm.data.inference import (
     LIKELY_ID,
     MANY_WORDS,

@@ -20,10 +20,16 @@ import numpy as np
 from superarm._types import Cell
 from superarm.data.cells import (
     UNSPACED,
+    are_codes,
     date_order,
+    describe_ambiguous,
+    first_ambiguous,
+    is_code,
     is_missing,
+    parse_by_mark,
     parse_date,
     parse_vector,
+    shown_mark,
     to_python,
 )
 from superarm.data.column import (
@@ -36,14 +42,6 @@ from superarm.data.column import (
     WORDS,
     Column,
     ColumnKinds,
-)
-from superarm.data.decimals import (
-    are_codes,
-    describe_ambiguous,
-    first_ambiguous,
-    is_code,
-    parse_by_mark,
-    shown_mark,
 )
 from superarm.data.labels import Label
 from superarm.data.rows import FLOAT32_MAX
