@@ -87,7 +87,7 @@ def test_tables_that_are_refused(tmp_path, content, label, message):
     [
         ("a.parquet", b"no parquet", "content of .* must be a Parquet file"),
         ("a.svm", b"1 x:y\n", "content of .* must be svmlight lines"),
-        ("a.npz", b"no zip", "content of .* must be an .npz with X and y"),
+        ("a.npz", b"no zip", "content of .* must be an .npz with X and y, got a foreign or truncated file"),
         ("a.txt", b"", "data of superarm must be a name or a file ending in .npz, .parquet, .csv"),
     ],
 )

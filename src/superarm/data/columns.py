@@ -57,7 +57,7 @@ MIN_FEATURES = 8  # of open columns
 
 
 class ColumnWarning(UserWarning):
-    """A value or a column that is not what was declared; said once."""
+    """A value or a column that is not what was declared; given once for each column."""
 
 
 class Columns:
