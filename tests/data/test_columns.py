@@ -145,9 +145,7 @@ def test_ids_and_constants_are_taken_where_there_is_nothing_else() -> None:
     more = [row | {"age": i % 9} for i, row in enumerate(rows)]
     columns = Columns.infer(more, reserved=reserved)
     assert (columns.names, columns.likely_ids) == (["age"], ["ticket"])
-    assert columns.warnings == [
-        "taken for ids: ticket (declared as text or words, they are features)",
-    ]
+    assert columns.warnings == ["taken for ids: ticket (declared as text or words, they are features)"]
 
 
 def read(kind: str, *values: Any, **more: Any) -> list[Any]:

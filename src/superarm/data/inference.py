@@ -32,17 +32,7 @@ from superarm.data.cells import (
     shown_mark,
     to_python,
 )
-from superarm.data.column import (
-    AS_NUMBER,
-    BOOLEAN,
-    DATES,
-    NUMBERS,
-    TEXT,
-    VECTOR,
-    WORDS,
-    Column,
-    ColumnKinds,
-)
+from superarm.data.column import AS_NUMBER, BOOLEAN, DATES, NUMBERS, TEXT, VECTOR, WORDS, Column, ColumnKinds
 from superarm.data.labels import Label
 from superarm.data.rows import FLOAT32_MAX
 from superarm.errors import InvalidInput
@@ -283,9 +273,7 @@ def column_profiles(cells: Mapping[str, Sequence[Cell]], kinds: ColumnKinds) -> 
 
 
 def select_features(
-    profiles: Mapping[str, ColumnProfile],
-    left_out: Mapping[str, str],
-    wanted: Iterable[str] | None,
+    profiles: Mapping[str, ColumnProfile], left_out: Mapping[str, str], wanted: Iterable[str] | None
 ) -> tuple[list[ColumnProfile], dict[str, str]]:
     """Return the columns of a table that are taken as features, and why the others are left out.
 

@@ -63,9 +63,7 @@ class Table:
 
 
 def open_table(
-    source: str | PathLike[str] | Frame | list[Any],
-    *,
-    vectors: str | PathLike[str] | None = None,
+    source: str | PathLike[str] | Frame | list[Any], *, vectors: str | PathLike[str] | None = None
 ) -> Table:
     """Return a file, or a pandas, Polars or Arrow table, as a `Table`.
 

@@ -30,13 +30,7 @@ from superarm.sklearn.arguments import (
     shown_sets,
 )
 from superarm.sklearn.scorer import log_loss
-from superarm.sklearn.training import (
-    AnsweredSets,
-    LabelledRows,
-    TrainingRows,
-    orders,
-    try_on_held_out_rows,
-)
+from superarm.sklearn.training import AnsweredSets, LabelledRows, TrainingRows, orders, try_on_held_out_rows
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
