@@ -101,8 +101,11 @@ class ColumnProfile:
         self.n_by_kind = Counter(kinds)
         vector_lengths = {len(v) for v, value_kind in zip(values, kinds, strict=True) if value_kind == VECTOR}
         self.vector_length = max(vector_lengths, default=0)
-        # lists of something else, or of several lengths
-        self.has_irregular_lists = None in kinds or len(vector_lengths) > 1
+        self.unusable = "lists" if len(vector_lengths) > 1 else ""  # why it is no feature in any case
+        if None in kinds:
+            other = values[kinds.index(None)]
+            is_list = isinstance(other, list | tuple | np.ndarray)
+            self.unusable = "lists" if is_list else f"of type {type(other).__name__}"
         self.scalars = [v for v, value_kind in zip(values, kinds, strict=True) if value_kind in SCALARS]
         numbers = [value for value in self.scalars if isinstance(value, Real)]
         # not by sum(), which rounds otherwise from Python 3.12 on
@@ -231,9 +234,9 @@ class ColumnProfile:
         return f"{first} first" if self.date_orders[first] else ""
 
     def exclusion_reason(self, *, wanted: bool = False) -> str:
-        """Return why it is no feature; empty if it may be one. A ``wanted`` one may, unless it has irregular lists."""
-        if self.has_irregular_lists or (self.n_by_kind[VECTOR] and self.kind != VECTOR):
-            return "lists"
+        """Return why it is no feature; empty if it may be one. A ``wanted`` one may, if its values can be used."""
+        if self.unusable or (self.n_by_kind[VECTOR] and self.kind != VECTOR):
+            return self.unusable or "lists"
         if wanted or self.is_declared:
             return ""
         if not self.n_filled:
