@@ -61,7 +61,7 @@ def test_a_simulation_by_label_and_by_group_is_what_a_loop_counts(logged: bool, 
             slow.update(decision, hit=label in decision.labels)
             done += 1
             if done > 150:
-                for name in (label, stream.groups.names[stream.groups.numbers[i]]):
+                for name in (label, stream.groups.names[stream.groups.indices[i]]):
                     told = (label in decision.labels, len(decision.labels))
                     counted.setdefault(name, []).append(told)
         if done == 500:

@@ -89,7 +89,10 @@ class Column:
         return self.length if self.kind == VECTOR else int(self.kind in AS_NUMBER)
 
     def parse(self, value: Cell, owner: str) -> ParsedCell:
-        """Return a cell as float, str, date, vector or ``None``; among numbers or dates, a str is none of them."""
+        """Return a cell as float, str, date, vector or ``None``; among numbers or dates, a str is none of them.
+
+        ``value`` is the cell, ``owner`` whose it is, for messages.
+        """
         kind = self.kind
         number = type(value) is float or type(value) is int
         if number and kind in AS_NUMBER and -FLOAT32_MAX <= value <= FLOAT32_MAX:

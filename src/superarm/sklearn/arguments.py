@@ -40,7 +40,7 @@ def _labels(labels: Any, number: int) -> list[Any]:
 def answered_sets(
     classes: Array, sets: Sequence[Sequence[Any]], hit: Any, propensity: Any, n_rows: int
 ) -> tuple[list[int], list[Array], list[Any], list[Any]]:
-    """Return the rows that have an answer, the numbers of their labels, the answers, and the propensities if known."""
+    """Return the rows that have an answer, the indices of their labels, the answers, and the propensities if known."""
     hits = one_column(hit)
     propensities = [None] * n_rows if propensity is None else one_column(propensity)
     for name, values in {"shown": sets, "y": hits, "propensity": propensities}.items():
@@ -68,7 +68,7 @@ def one_column(values: Any) -> list[Any]:
 
 
 def class_codes(classes: Array, y: Any, parameter: str) -> Array:
-    """Return the numbers of labels among the classes."""
+    """Return the indices of labels among the classes."""
     codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     known = classes[codes] == y
     if not np.all(known):

@@ -18,6 +18,7 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
     Its parameters (steps, transform_input, memory, verbose) are those of Pipeline.
 
     >>> from sklearn.preprocessing import StandardScaler
+    >>> from superarm.sklearn import SetFeedbackClassifier
     >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
     >>> steps = [("scale", StandardScaler()), ("sets", SetFeedbackClassifier(set_size=2, random_state=0))]
     >>> model = SetPipeline(steps).fit(X, ["a", "b", "c", "d"])
@@ -37,12 +38,18 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
         return self
 
     def predict_set(self, X: Any, set_size: int | None = None, **options: Any) -> Array | list[Array]:
-        """Return the best labels for every row of X, best first, as `SetFeedbackClassifier.predict_set` does."""
+        """Return the ``set_size`` best labels for every row of X, best first.
+
+        ``options`` and the default are those of `SetFeedbackClassifier.predict_set`.
+        """
         sets: Array | list[Array] = self[-1].predict_set(self._transformed(X), set_size, **options)
         return sets
 
     def partial_fit(self, X: Any, y: Any, **options: Any) -> SetPipeline:
-        """Continue to learn, as `SetFeedbackClassifier.partial_fit` does; the steps before it must be fitted."""
+        """Continue to learn from X and y; the steps before the classifier must be fitted.
+
+        ``options`` are those of `SetFeedbackClassifier.partial_fit`.
+        """
         self[-1].partial_fit(self._transformed(X), y, **options)
         return self
 

@@ -59,9 +59,9 @@ class Arrays:
             raise InvalidInput.must("y", "Arrays", f"{len(rows)} labels, at least one", len(self.y))
         self.shuffle, self.name, self.columns = shuffle, name, columns
         self.groups = None if groups is None else Groups.from_values(groups, "Arrays")
-        if self.groups is not None and len(self.groups.numbers) != len(self.y):
+        if self.groups is not None and len(self.groups.indices) != len(self.y):
             wanted = f"{len(self.y)} values, one for each row"
-            raise InvalidInput.must("groups", "Arrays", wanted, len(self.groups.numbers))
+            raise InvalidInput.must("groups", "Arrays", wanted, len(self.groups.indices))
 
     def __repr__(self) -> str:
         return (
