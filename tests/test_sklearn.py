@@ -73,11 +73,6 @@ def test_full_information_learners_fit_too(digits):
     assert SetFeedbackClassifier("softmax", random_state=0).fit(X, y).score(X, y) > 0.9
 
 
-def test_learners_of_single_labels_show_one(digits):
-    X, y = digits
-    assert SetFeedbackClassifier("banditron", passes=1, random_state=0).fit(X, y).learner_.set_size == 1
-
-
 def test_partial_fit_goes_on_where_it_was(digits):
     X, y = digits
     model = SetFeedbackClassifier(random_state=0)
@@ -330,9 +325,10 @@ def test_sets_that_are_refused(digits, shown, message):
         model.partial_fit(X[:2], [True, True], shown=shown)
 
 
-def test_a_learner_of_single_labels_takes_no_sets_of_others(digits):
+def test_a_learner_of_single_labels_shows_one_and_takes_no_sets_of_others(digits):
     X, y = digits
     model = SetFeedbackClassifier("banditron", passes=1, random_state=0).fit(X[:50], y[:50])
+    assert model.learner_.set_size == 1
     with pytest.raises(
         FeedbackError, match="learner of SetFeedbackClassifier must be one that learns from given"
     ):
@@ -413,8 +409,9 @@ def test_a_frame_of_sets_with_empty_places(digits):
     shown = pd.DataFrame({"a": ["d1", "d2"], "b": ["d3", None]})
     model = SetFeedbackClassifier(random_state=0)
     model.partial_fit(X[:2], [True, False], shown=shown, classes=np.unique(y))
-    with pytest.raises(InvalidInput, match="one for each row of X"):
-        model.partial_fit(X[:3], [True, False], shown=shown)
+    lists = SetFeedbackClassifier(random_state=0)
+    lists.partial_fit(X[:2], [True, False], shown=[["d1", "d3"], ["d2"]], classes=np.unique(y))
+    np.testing.assert_array_equal(model.decision_function(X), lists.decision_function(X))
 
 
 def test_sets_through_a_pipeline(digits):

@@ -48,12 +48,12 @@ class Groups(NamedTuple):
     indices: Array
 
     @classmethod
-    def from_values(cls, values: Iterable[Any], owner: str) -> Groups:
+    def from_values(cls, values: Iterable[Any]) -> Groups:
         """Return the groups of the rows by the ``values`` of a column."""
         names, indices = np.unique([group_name(value) for value in values], return_inverse=True)
         if len(names) > MAX_GROUPS:
             wanted = f"a column of at most {MAX_GROUPS:,} different values"
-            raise InvalidInput.must("group", owner, wanted, len(names))
+            raise InvalidInput.must("group", "Arrays", wanted, len(names))
         return cls(tuple(names.tolist()), indices.astype(np.intp))
 
 

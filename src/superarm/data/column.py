@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
-from superarm._types import Array, Cell, JsonObject
+from superarm._types import Cell, JsonObject
 from superarm.data.cells import (
     ParsedCell,
     check_value,
@@ -100,7 +100,11 @@ class Column:
         if value == "" if isinstance(value, str) else is_missing(value):
             return None
         if kind == VECTOR:
-            return self._parse_vector(value, owner)
+            vector = parse_vector(value, self.name, owner)
+            if len(vector) != self.length:
+                wanted, got = f"a list of {self.length} numbers", Description(f"{len(vector)} numbers")
+                raise InvalidInput.must(f"x[{self.name!r}]", owner, wanted, got)
+            return vector
         if isinstance(value, str):
             return self._parse_text(to_python(value), owner)
         if isinstance(value, bool | np.bool_) and kind in (WORDS, TEXT):
@@ -109,13 +113,6 @@ class Column:
         if isinstance(parsed, np.ndarray):
             raise InvalidInput.must(f"x[{self.name!r}]", owner, f"{kind}, as declared or seen before", value)
         return parsed if parsed is None or kind in AS_NUMBER else to_word(parsed)
-
-    def _parse_vector(self, value: Cell, owner: str) -> Array:
-        vector = parse_vector(value, self.name, owner)
-        if len(vector) != self.length:
-            wanted = f"a list of {self.length} numbers"
-            raise InvalidInput.must(f"x[{self.name!r}]", owner, wanted, Description(f"{len(vector)} numbers"))
-        return vector
 
     def _parse_text(self, text: str, owner: str) -> ParsedCell:
         if self.kind in (WORDS, TEXT):

@@ -359,6 +359,6 @@ class Columns:
         return encode_table(self, X, owner, grow=grow, k=k, notices={} if notices is None else notices)
 
     def parse_row(self, x: Mapping[str, Any], owner: str) -> dict[str, Any]:
-        """Return the row ``x`` of ``owner`` as JSON-ready values of the declared kinds: the same row, encoded."""
+        """Return the row ``x`` of ``owner`` as JSON-ready values of the declared kinds, which give the same row."""
         cells = {str(name): value for name, value in x.items()}
         return json_row({name: column.parse(cells.get(name), owner) for name, column in self.columns.items()})

@@ -58,7 +58,7 @@ class Arrays:
         if len(self.y) != len(rows) or len(self.y) == 0:
             raise InvalidInput.must("y", "Arrays", f"{len(rows)} labels, at least one", len(self.y))
         self.shuffle, self.name, self.columns = shuffle, name, columns
-        self.groups = None if groups is None else Groups.from_values(groups, "Arrays")
+        self.groups = None if groups is None else Groups.from_values(groups)
         if self.groups is not None and len(self.groups.indices) != len(self.y):
             wanted = f"{len(self.y)} values, one for each row"
             raise InvalidInput.must("groups", "Arrays", wanted, len(self.groups.indices))
