@@ -61,7 +61,7 @@ def test_a_simulation_by_label_and_by_group_is_what_a_loop_counts(logged: bool, 
             slow.update(decision, hit=label in decision.labels)
             done += 1
             if done > 150:
-                for name in (label, stream.groups.names[stream.groups.numbers[i]]):
+                for name in (label, stream.groups.names[stream.groups.indices[i]]):
                     told = (label in decision.labels, len(decision.labels))
                     counted.setdefault(name, []).append(told)
         if done == 500:
@@ -100,7 +100,7 @@ def test_without_groups_and_promise_nothing_is_told_apart() -> None:
 
 def test_what_groups_refuse() -> None:
     with pytest.raises(InvalidInput, match=r"group of Arrays must be a column of at most 1,000 different"):
-        Groups.from_values(range(1001), "Arrays")
+        Groups.from_values(range(1001))
     with pytest.raises(InvalidInput, match=r"groups of Arrays must be 2 values, one for each row, got 3"):
         sa.streams.Arrays([[1.0], [2.0]], [0, 1], groups=["a", "b", "c"])
     with pytest.raises(InvalidInput, match="group of frame must be one of its columns a, b, site, kind"):

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_classification
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -19,6 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from superarm.errors import FeedbackError, InvalidInput
+from superarm.learners.registry import make
 from superarm.sklearn import SetFeedbackClassifier, SetPipeline, SetScorer
 
 
@@ -53,8 +55,6 @@ def test_y_answers_only_the_bit(digits):
     X, y = digits
     model = SetFeedbackClassifier("mc-dbf", set_size=3, random_state=0).fit(X[:200], y[:200])
     assert model.learner_.round == 200 * model.passes
-    from superarm.learners.registry import make
-
     own = make("mc-dbf", n_labels=10, n_features=64, set_size=3, seed=model.learner_.seed)
     codes = np.searchsorted(model.classes_, y[:200])
     random = np.random.RandomState(0)
@@ -71,11 +71,6 @@ def test_y_answers_only_the_bit(digits):
 def test_full_information_learners_fit_too(digits):
     X, y = digits
     assert SetFeedbackClassifier("softmax", random_state=0).fit(X, y).score(X, y) > 0.9
-
-
-def test_learners_of_single_labels_show_one(digits):
-    X, y = digits
-    assert SetFeedbackClassifier("banditron", passes=1, random_state=0).fit(X, y).learner_.set_size == 1
 
 
 def test_partial_fit_goes_on_where_it_was(digits):
@@ -101,9 +96,6 @@ def test_sets_that_somebody_else_showed(digits):
 
 def test_sets_that_somebody_else_showed_in_a_search(digits):
     """Metadata routing: scikit-learn hands the rows of ``shown`` to fit and score."""
-    import sklearn
-    from sklearn.model_selection import GridSearchCV, cross_val_score
-
     X, y = digits
     random = np.random.default_rng(0)
     shown = np.array([random.permutation(np.unique(y))[:4] for _ in X])
@@ -163,8 +155,6 @@ def test_labels_are_not_learnt_by_heart_either(digits):
 
 @pytest.fixture(scope="module")
 def noisy_classes():
-    from sklearn.datasets import make_classification
-
     return make_classification(5000, n_informative=8, n_classes=5, random_state=1, flip_y=0.1)
 
 
@@ -205,8 +195,6 @@ def test_a_coverage_that_few_rows_cannot_tell(noisy_classes):
 @pytest.fixture(scope="module")
 def pairs():
     """Two of four labels were shown for each row, at random."""
-    from sklearn.datasets import make_classification
-
     X, y = make_classification(4000, n_informative=8, n_classes=4, random_state=0)
     names = np.array(["ant", "bee", "cat", "dog"])
     shown = np.array([np.random.default_rng(i).permutation(names)[:2] for i in range(len(X))])
@@ -241,8 +229,6 @@ def test_a_scorer_of_hit_rates(pairs):
 
 @pytest.mark.slow
 def test_scorers_in_cross_validation_and_searches(pairs):
-    import sklearn
-
     X, _, shown, hit = pairs
     scoring = {"hits": SetScorer("hit_rate", uniform=True), "loss": SetScorer("log_loss")}
     with sklearn.config_context(enable_metadata_routing=True):
@@ -284,99 +270,69 @@ def test_pipeline_grid_search_and_pickle(digits):
     np.testing.assert_array_equal(again.predict(X), search.predict(X))
 
 
+SHOWN = "shown of SetFeedbackClassifier"
+
+
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("call", "message"),
     [
-        (lambda m, X, y: m.partial_fit(X, y), InvalidInput, "classes of SetFeedbackClassifier must be given"),
-        (
-            lambda m, X, y: m.set_params(set_size=0).fit(X, y),
-            InvalidInput,
-            "set_size of SetFeedbackClassifier",
-        ),
-        (
-            lambda m, X, y: m.fit(X, y).predict_set(X, -1),
-            InvalidInput,
-            "set_size of predict_set must be a whole",
-        ),
-        (
-            lambda m, X, y: m.fit(X, y).predict_set(X, 0),
-            InvalidInput,
-            "set_size of predict_set must be a whole",
-        ),
-        (lambda m, X, y: m.set_params(passes=0).fit(X, y), InvalidInput, "passes of SetFeedbackClassifier"),
-        (lambda m, X, y: m.fit(X, y).partial_fit(X, ["new"] * len(X)), InvalidInput, "made of its classes"),
+        (lambda m, X, y: m.partial_fit(X, y), "classes of SetFeedbackClassifier must be given"),
+        (lambda m, X, y: m.set_params(set_size=0).fit(X, y), "set_size of SetFeedbackClassifier"),
+        (lambda m, X, y: m.fit(X, y).predict_set(X, -1), "set_size of predict_set must be a whole"),
+        (lambda m, X, y: m.fit(X, y).predict_set(X, 0), "set_size of predict_set must be a whole"),
+        (lambda m, X, y: m.set_params(passes=0).fit(X, y), "passes of SetFeedbackClassifier"),
+        (lambda m, X, y: m.fit(X, ["one"] * len(X)), "more than one class"),
+        (lambda m, X, y: m.fit(X, y).partial_fit(X, ["new"] * len(X)), "made of its classes"),
         (
             lambda m, X, y: m.fit(X, y).partial_fit(X, y, classes=["a", "b"]),
-            InvalidInput,
             "classes of partial_fit must be those of the first call",
         ),
         (
-            lambda m, X, y: m.fit(X, y).partial_fit(X, [True], shown=[["d0"]]),
-            InvalidInput,
-            "one for each row of X",
-        ),
-        (
-            lambda m, X, y: m.fit(X, y).partial_fit(X[:1], [True], shown=["d0|d1"]),
-            InvalidInput,
-            r"shown of SetFeedbackClassifier, row 1 must be a list of labels, got 'd0\|d1'",
-        ),
-        *(
-            (
-                lambda m, X, y, shown=shown: m.fit(X, y).partial_fit(X[:2], [True, True], shown=shown),
-                InvalidInput,
-                r"shown of SetFeedbackClassifier, row 2 must be distinct labels, at least one",
-            )
-            for shown in (
-                [["d0"], None],
-                np.array([["d0", "d1"], [np.nan, np.nan]], object),
-                [["d1"], ["d0", "d0"]],
-            )
-        ),
-        (
-            lambda m, X, y: m.fit(X, y).partial_fit(X, [True] * 50, shown=[["d0"]] * 49),
-            InvalidInput,
-            "shown of SetFeedbackClassifier must be one for each row of X, got 49 for 50 rows",
-        ),
-        (
             lambda m, X, y: m.fit(X, y).score(X, [True] * 50, shown=[["d0"]] * 49),
-            InvalidInput,
-            "shown of SetFeedbackClassifier must be one for each row of X, got 49 for 50 rows",
+            f"{SHOWN} must be one for each row of X, got 49 for 50 rows",
         ),
         (
             lambda m, X, y: m.fit(pd.DataFrame({"a": X[:, 0], "b": ["x"] * 50}), y).predict(X[:, :2]),
-            InvalidInput,
             r"X of SetFeedbackClassifier must be rows with names \(a, b\), as it was fitted",
         ),
         (
-            lambda m, X, y: SetPipeline([("scale", StandardScaler()), ("sets", m)]).partial_fit(
-                X[:1], [True], shown=[["d0"]]
-            ),
-            InvalidInput,
+            lambda m, X, y: SetPipeline([("scale", StandardScaler()), ("sets", m)]).partial_fit(X, y),
             "steps of SetPipeline must be fitted",
-        ),
-        (
-            lambda m, X, y: m.fit(X, y).partial_fit(X[:1], [True], shown=[["new"]]),
-            InvalidInput,
-            "shown of SetFeedbackClassifier must be made of its classes",
-        ),
-        (
-            lambda m, X, y: (
-                m.set_params(learner="banditron").fit(X, y).partial_fit(X[:1], [True], shown=[["d0"]])
-            ),
-            FeedbackError,
-            "learner of SetFeedbackClassifier must be one that learns from given sets",
-        ),
-        (
-            lambda m, X, y: m.fit(X, ["one"] * len(X)),
-            InvalidInput,
-            "more than one class",
         ),
     ],
 )
-def test_what_is_refused(digits, call, error, message):
+def test_what_is_refused(digits, call, message):
     X, y = digits
-    with pytest.raises(error, match=message):
+    with pytest.raises(InvalidInput, match=message):
         call(SetFeedbackClassifier(passes=1, random_state=0), X[:50], y[:50])
+
+
+@pytest.mark.parametrize(
+    ("shown", "message"),
+    [
+        ([["d0"]], " must be one for each row of X"),
+        (["d0|d1", ["d0"]], r", row 1 must be a list of labels, got 'd0\|d1'"),
+        ([["d0"], None], ", row 2 must be distinct labels, at least one"),
+        (np.array([["d0", "d1"], [np.nan, np.nan]], object), ", row 2 must be distinct labels, at least one"),
+        ([["d1"], ["d0", "d0"]], ", row 2 must be distinct labels, at least one"),
+        ([["new"], ["d0"]], " must be made of its classes"),
+    ],
+)
+def test_sets_that_are_refused(digits, shown, message):
+    X, y = digits
+    model = SetFeedbackClassifier(passes=1, random_state=0).fit(X[:50], y[:50])
+    with pytest.raises(InvalidInput, match=SHOWN + message):
+        model.partial_fit(X[:2], [True, True], shown=shown)
+
+
+def test_a_learner_of_single_labels_shows_one_and_takes_no_sets_of_others(digits):
+    X, y = digits
+    model = SetFeedbackClassifier("banditron", passes=1, random_state=0).fit(X[:50], y[:50])
+    assert model.learner_.set_size == 1
+    with pytest.raises(
+        FeedbackError, match="learner of SetFeedbackClassifier must be one that learns from given"
+    ):
+        model.partial_fit(X[:1], [True], shown=[["d0"]])
 
 
 def test_answers_are_not_scored_as_labels(digits):
@@ -391,17 +347,11 @@ def test_answers_are_not_scored_as_labels(digits):
     with pytest.warns(UserWarning, match="y are 0 and 1, scored as labels"):
         model.score(X[:300], hit.astype(int))
     assert model.score(X[:300], y) > 0.3  # labels are labels
-    assert np.isnan(cross_val_score_quietly(model, X[:300], hit, shown)).all()
+    with pytest.warns(UserWarning, match="y are answers"):
+        assert np.isnan(cross_val_score(model, X[:300], hit, params={"shown": shown}, cv=3)).all()
     model.fit(X[:300], y)
     few = y < 2
     assert model.score(X[:300][few], y[few]) > 0.3  # no warning: it has learnt from labels
-
-
-def cross_val_score_quietly(model, X, hit, shown):
-    from sklearn.model_selection import cross_val_score
-
-    with pytest.warns(UserWarning, match="y are answers"):
-        return cross_val_score(model, X, hit, params={"shown": shown}, cv=3)
 
 
 # ---------------------------------------------------------------- data frames, and sets through a pipeline
@@ -459,8 +409,9 @@ def test_a_frame_of_sets_with_empty_places(digits):
     shown = pd.DataFrame({"a": ["d1", "d2"], "b": ["d3", None]})
     model = SetFeedbackClassifier(random_state=0)
     model.partial_fit(X[:2], [True, False], shown=shown, classes=np.unique(y))
-    with pytest.raises(InvalidInput, match="one for each row of X"):
-        model.partial_fit(X[:3], [True, False], shown=shown)
+    lists = SetFeedbackClassifier(random_state=0)
+    lists.partial_fit(X[:2], [True, False], shown=[["d1", "d3"], ["d2"]], classes=np.unique(y))
+    np.testing.assert_array_equal(model.decision_function(X), lists.decision_function(X))
 
 
 def test_sets_through_a_pipeline(digits):

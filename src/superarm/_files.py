@@ -40,7 +40,7 @@ def write_atomically(path: str | PathLike[str], write: Callable[[BinaryIO], obje
 
 @contextmanager
 def part_of(target: Path) -> Iterator[Path]:
-    """Yield the path for a new file; after the block, which makes it durable, it gets its name or is deleted."""
+    """Yield a path beside ``target``; a block that ends well has made the file there durable, and it takes its name."""
     part = target.with_name(f".{target.name}.{os.getpid()}-{get_ident()}.part")
     files = [Path(f"{part}{ending}") for ending in ("", "-journal", *JOURNAL_SIDECARS)]
     discard(*files)
@@ -103,13 +103,25 @@ def write_model(path: str | PathLike[str] | BinaryIO, header: dict[str, Any], ar
         np.savez(path, header=blob, **arrays)
 
 
+@contextmanager
+def open_npz(path: str | PathLike[str] | BinaryIO) -> Iterator[Any]:
+    """Yield the arrays of an .npz by name, without pickles; where it is none, one of `READ_ERRORS` is raised."""
+    opening = Path(path).open("rb") if isinstance(path, str | PathLike) else nullcontext(path)  # noqa: SIM115
+    with opening as opened, _PARSING_LOCK:
+        start = opened.tell()
+        if not zipfile.is_zipfile(opened):  # of which NumPy says how to unpickle it
+            raise zipfile.BadZipFile("a foreign or truncated file")
+        opened.seek(start)
+        with np.load(opened, allow_pickle=False) as file:
+            yield file
+
+
 def read_model(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return header and arrays of a model file."""
     name = os.fspath(path) if isinstance(path, str | PathLike) else "an open file"
     try:
-        opening = Path(path).open("rb") if isinstance(path, str | PathLike) else nullcontext(path)  # noqa: SIM115
-        with opening as opened, _PARSING_LOCK, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with open_npz(path) as file:
+            arrays = dict(file)
         header = json.loads(arrays.pop("header").tobytes())
         is_model = header["format"] == FORMAT
         version = int(header["version"])

@@ -17,7 +17,7 @@ from superarm._types import Array
 from superarm.data.cells import is_missing
 from superarm.errors import InvalidInput
 
-MAX_GROUPS = 1000  # groups
+MAX_GROUPS = 1000
 MISSING = "(missing)"
 
 
@@ -42,19 +42,19 @@ class GroupCoverage:
 
 
 class Groups(NamedTuple):
-    """The groups of the rows of a stream: their names, and the number of each row's."""
+    """The groups of the rows of a stream: their names, and for each row the index of its own."""
 
     names: tuple[str, ...]
-    numbers: Array
+    indices: Array
 
     @classmethod
-    def from_values(cls, values: Iterable[Any], owner: str) -> Groups:
+    def from_values(cls, values: Iterable[Any]) -> Groups:
         """Return the groups of the rows by the ``values`` of a column."""
-        names, numbers = np.unique([group_name(value) for value in values], return_inverse=True)
+        names, indices = np.unique([group_name(value) for value in values], return_inverse=True)
         if len(names) > MAX_GROUPS:
             wanted = f"a column of at most {MAX_GROUPS:,} different values"
-            raise InvalidInput.must("group", owner, wanted, len(names))
-        return cls(tuple(names.tolist()), numbers.astype(np.intp))
+            raise InvalidInput.must("group", "Arrays", wanted, len(names))
+        return cls(tuple(names.tolist()), indices.astype(np.intp))
 
 
 def group_name(value: Any) -> str:

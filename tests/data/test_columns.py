@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -118,6 +118,8 @@ def test_gaps_and_words_are_counted() -> None:
         (["", None] * 15, "c", "empty"),
         ([["a", "b"]] * 3, "c", "lists"),
         ([[1, 2], [1]], "c", "lists"),
+        ([time(12), time(13)], "c", "of type time"),
+        ([{"a": 1}, None], "c", "of type dict"),
         ([(i * 7) % 31 for i in range(30)], "customer_id", "an id"),
         ([(i * 7) % 31 for i in range(30)], "customerId", "an id"),
         ([f"u{(i * 7) % 31}" for i in range(30)], "user.id", "an id"),
@@ -128,6 +130,7 @@ def test_gaps_and_words_are_counted() -> None:
         ([i % 7 for i in range(30)], "shop_id", ""),
         ([f"2024-05-{1 + i * 7 % 30:02}" for i in range(30)], "joined", ""),
         (["Rome", "Oslo"] * 15, "city", ""),
+        ([[1.0, i] for i in range(30)], "embedding_id", ""),
         (["Rome", None] * 30, "seen", ""),  # the gap says something
         (range(5), "few", ""),  # too few to tell
     ],
@@ -145,9 +148,7 @@ def test_ids_and_constants_are_taken_where_there_is_nothing_else() -> None:
     more = [row | {"age": i % 9} for i, row in enumerate(rows)]
     columns = Columns.infer(more, reserved=reserved)
     assert (columns.names, columns.likely_ids) == (["age"], ["ticket"])
-    assert columns.warnings == [
-        "taken for ids: ticket (declared as text or words, they are features)",
-    ]
+    assert columns.warnings == ["taken for ids: ticket (declared as text or words, they are features)"]
 
 
 def read(kind: str, *values: Any, **more: Any) -> list[Any]:
@@ -226,6 +227,8 @@ def test_what_was_asked_for() -> None:
         Columns.infer(rows, kinds={"cod": "text"})
     with pytest.raises(InvalidInput, match="kind of 'a' of columns must be one of numbers, yes or no"):
         Column("a", "number")
+    with pytest.raises(InvalidInput, match=r"kind of 'n' of columns must be one of .*left out, got 'texts'"):
+        Columns.infer(rows, kinds={"n": "texts"})
 
 
 def test_columns_in_a_file(tmp_path: Any) -> None:
@@ -331,13 +334,6 @@ def test_numbers_asked_for_where_words_stand_are_refused_or_told() -> None:
     assert [line for line in column_lines(columns, 2) if line.startswith("WARNING")] == [
         "WARNING: asked for as numbers or dates, but most cells hold words: price"
     ]
-
-
-def test_a_kind_that_there_is_not_is_refused():
-    with pytest.raises(
-        InvalidInput, match=r"kind of 'note' of columns must be one of .*left out, got 'texts'"
-    ):
-        Columns.infer([{"note": "a"}], kinds={"note": "texts"})
 
 
 def test_columns_of_different_lengths_are_refused() -> None:

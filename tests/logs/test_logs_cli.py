@@ -253,18 +253,18 @@ def test_a_model_that_goes_on_cannot_forget_labels(slates, tmp_path):
 
 @pytest.mark.parametrize("more", [(), ("--group", "first"), ("--set-size", "1,2", "--grid")])
 def test_a_log_is_parsed_once_beside_its_first_rows_and_hashed_once(slates, monkeypatch, more):
-    from superarm.data.tables import CsvTable, FileTable
+    from superarm.data import tables
 
     parsed, hashed = [], []
-    rows, fingerprint = CsvTable._rows, FileTable.fingerprint
+    rows, digest = tables.csv_rows, tables.file_digest
 
-    def counted(table):
-        for row in rows(table):
+    def counted(path):
+        for row in rows(path):
             parsed.append(1)
             yield row
 
-    monkeypatch.setattr(CsvTable, "_rows", counted)
-    monkeypatch.setattr(FileTable, "fingerprint", lambda table: hashed.append(1) or fingerprint(table))
+    monkeypatch.setitem(tables.READERS, ".csv", counted)
+    monkeypatch.setattr(tables, "file_digest", lambda path: hashed.append(1) or digest(path))
     run("evaluate", slates, *MAPPED, "--learner", "set-logit", *more)
     assert len(parsed) == 200 + 4000 + 4000  # which columns there are, what they are, and all rows
     assert len(hashed) == 1

@@ -5,7 +5,7 @@ cells.py        one cell: a number, a date, a word, a text, a vector, or missing
 column.py       what one column is, and its cells parsed
 inference.py    which kind a column is, by its first cells, and whether it can be a feature
 columns.py      all columns of a table, kept with the model
-encoding.py     rows with names as Row and Rows; dense_part.py has the features of numbers and words
+encoding.py     rows with names as Row and Rows
 rows.py         Row and Rows, checked once, as compiled code reads them
-labels.py       names <-> numbers of labels
+labels.py       labels as cells spell them, and their indices
 """

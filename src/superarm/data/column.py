@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
-from superarm._types import Array, Cell, JsonObject
+from superarm._types import Cell, JsonObject
 from superarm.data.cells import (
     ParsedCell,
     check_value,
@@ -89,20 +89,22 @@ class Column:
         return self.length if self.kind == VECTOR else int(self.kind in AS_NUMBER)
 
     def parse(self, value: Cell, owner: str) -> ParsedCell:
-        """Return a cell as float, str, date, vector or ``None``; a str in a column of numbers or dates is non-numeric.
+        """Return a cell as float, str, date, vector or ``None``; among numbers or dates, a str is none of them.
 
-        Args:
-            value: the cell.
-            owner: whose it is, for messages.
+        ``value`` is the cell, ``owner`` whose it is, for messages.
         """
         kind = self.kind
         number = type(value) is float or type(value) is int
         if number and kind in AS_NUMBER and -FLOAT32_MAX <= value <= FLOAT32_MAX:
             return float(value)  # most of them
-        if value is None or (isinstance(value, str) and value == ""):
+        if value == "" if isinstance(value, str) else is_missing(value):
             return None
         if kind == VECTOR:
-            return None if is_missing(value) else self._parse_vector(value, owner)
+            vector = parse_vector(value, self.name, owner)
+            if len(vector) != self.length:
+                wanted, got = f"a list of {self.length} numbers", Description(f"{len(vector)} numbers")
+                raise InvalidInput.must(f"x[{self.name!r}]", owner, wanted, got)
+            return vector
         if isinstance(value, str):
             return self._parse_text(to_python(value), owner)
         if isinstance(value, bool | np.bool_) and kind in (WORDS, TEXT):
@@ -111,13 +113,6 @@ class Column:
         if isinstance(parsed, np.ndarray):
             raise InvalidInput.must(f"x[{self.name!r}]", owner, f"{kind}, as declared or seen before", value)
         return parsed if parsed is None or kind in AS_NUMBER else to_word(parsed)
-
-    def _parse_vector(self, value: Cell, owner: str) -> Array:
-        vector = parse_vector(value, self.name, owner)
-        if len(vector) != self.length:
-            wanted = f"a list of {self.length} numbers"
-            raise InvalidInput.must(f"x[{self.name!r}]", owner, wanted, Description(f"{len(vector)} numbers"))
-        return vector
 
     def _parse_text(self, text: str, owner: str) -> ParsedCell:
         if self.kind in (WORDS, TEXT):

@@ -37,8 +37,7 @@ from superarm.data.column import (
     ColumnKinds,
     is_vector,
 )
-from superarm.data.dense_part import DensePart
-from superarm.data.encoding import encode_row, encode_table, text_width
+from superarm.data.encoding import DensePart, Notices, encode_row, encode_table, text_width
 from superarm.data.inference import (
     LIKELY_ID,
     MANY_WORDS,
@@ -58,7 +57,7 @@ MIN_FEATURES = 8  # of open columns
 
 
 class ColumnWarning(UserWarning):
-    """A value or a column that is not what was declared; said once."""
+    """A value or a column that is not what was declared; given once for each column."""
 
 
 class Columns:
@@ -156,13 +155,15 @@ class Columns:
         distinct = [profile.n_distinct for profile in features if profile.kind == WORDS]
         n_words = sum(n for n in distinct if n <= MANY_WORDS)  # of columns with more, words are hashed
         has_words = any(c.has_dense_words for c in columns) or any(p.n_non_numeric for p in features)
+        # the next power of two to twice as many as there are words
+        n_word_features = min(max(WORD_FEATURES, 1 << (2 * n_words - 1).bit_length()), MAX_WORD_FEATURES)
         inferred = cls(
             columns,
             left_out=left_out,
             missing=not all(
                 p.kind in (NUMBERS, BOOLEAN) and not p.n_missing + p.n_non_numeric for p in features
             ),
-            n_word_features=_word_features(n_words) if has_words else 0,
+            n_word_features=n_word_features if has_words else 0,
             descriptions={profile.name: profile.describe() for profile in features},
             rows=max((profile.n_rows for profile in profiles.values()), default=0),
         )
@@ -172,10 +173,9 @@ class Columns:
     @classmethod
     def open_for(cls, X: Any, n_features: int | None, owner: str) -> Columns:
         """Open columns for the first rows ``X`` of ``owner``; ``n_features`` is the width, if it was asked for."""
-        rows = [x if isinstance(x, Mapping) else x.to_dict() for x in records(X)]
-        vectors = dict[str, Column]()
+        rows, vectors = list(records(X)), dict[str, Column]()
         for x in rows:
-            for name, value in ((str(name), value) for name, value in x.items()):
+            for name, value in x.items():
                 if is_vector(value) and name not in vectors:
                     vectors[name] = Column(name, VECTOR, length=len(parse_vector(value, name, owner)))
         numbers = max((len(x) for x in rows), default=0) + sum(c.length for c in vectors.values())
@@ -189,16 +189,17 @@ class Columns:
         return cls(vectors.values(), n_word_features=n_features - 2 * room, n_open_numbers=room)
 
     @classmethod
-    def load(cls, source: Any) -> Columns:
-        """Return a copy of ``source``: columns, what `to_dict` gave, or a file (see `read`)."""
+    def read(cls, source: Columns | Mapping[str, Any] | str | PathLike[str]) -> Columns:
+        """Return the columns in a file, of JSON (by `write` or by hand) or of a model; or a copy of ``source``.
+
+        Args:
+            source: the path of the file; or columns, or what `to_dict` gave.
+        """
         if isinstance(source, Columns):
             return source.copy()
-        return cls.from_dict(source) if isinstance(source, Mapping) else cls.read(source)
-
-    @classmethod
-    def read(cls, path: str | PathLike[str]) -> Columns:
-        """Return the columns in the JSON file at ``path``, as `write` wrote it or by hand; or those in a model file."""
-        path = Path(path)
+        if isinstance(source, Mapping):
+            return cls.from_dict(source)
+        path = Path(source)
         if path.suffix == ".npz":
             header, _ = read_model(path)
             if header.get("columns") is None:
@@ -234,17 +235,13 @@ class Columns:
     @classmethod
     def from_dict(cls, data: Any) -> Columns:
         """Return the columns that `to_dict` gave as ``data``."""
-        if (
-            not isinstance(data, Mapping)
-            or "columns" not in data
-            or not data.keys() <= parameters(cls).keys()
-        ):
-            wanted = (
-                "an object with a list columns, each with a name and a kind "
-                "(where a table tells the others, Columns.infer(table, kinds=…))"
-            )
-            raise InvalidInput.must("content", "columns", wanted, data)
-        return cls(**data)
+        if isinstance(data, Mapping) and "columns" in data and data.keys() <= parameters(cls).keys():
+            return cls(**data)
+        wanted = (
+            "an object with a list columns, each with a name and a kind "
+            "(where a table tells the others, Columns.infer(table, kinds=…))"
+        )
+        raise InvalidInput.must("content", "columns", wanted, data)
 
     def copy(self) -> Columns:
         columns = Columns.from_dict(self.to_dict())
@@ -339,7 +336,7 @@ class Columns:
     # ------------------------------------------------------------ rows
 
     def row(
-        self, x: Any, owner: str, *, grow: bool = False, k: int = 2, notices: dict[str, str] | None = None
+        self, x: Any, owner: str, *, grow: bool = False, k: int = 2, notices: Notices | None = None
     ) -> AnyRow:
         """Return the row of a dict or a Series.
 
@@ -353,7 +350,7 @@ class Columns:
         return encode_row(self, x, owner, grow=grow, k=k, notices={} if notices is None else notices)
 
     def rows(
-        self, X: Any, owner: str, *, grow: bool = False, k: int = 2, notices: dict[str, str] | None = None
+        self, X: Any, owner: str, *, grow: bool = False, k: int = 2, notices: Notices | None = None
     ) -> Rows:
         """Return the rows of a table ``X``, or of a list of named rows: the same bits as row by row.
 
@@ -362,19 +359,6 @@ class Columns:
         return encode_table(self, X, owner, grow=grow, k=k, notices={} if notices is None else notices)
 
     def parse_row(self, x: Mapping[str, Any], owner: str) -> dict[str, Any]:
-        """Return the row ``x`` as JSON-ready values of the declared kinds, which give the same row again.
-
-        Args:
-            x: names and values.
-            owner: whose row it is, for messages.
-        """
+        """Return the row ``x`` of ``owner`` as JSON-ready values of the declared kinds, which give the same row."""
         cells = {str(name): value for name, value in x.items()}
         return json_row({name: column.parse(cells.get(name), owner) for name, column in self.columns.items()})
-
-
-def _word_features(n_words: int) -> int:
-    """Return how many features words share: twice as many as there are different ones, within bounds."""
-    size = WORD_FEATURES
-    while size < 2 * n_words and size < MAX_WORD_FEATURES:
-        size *= 2
-    return size

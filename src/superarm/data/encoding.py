@@ -1,22 +1,27 @@
 """Rows with names as numbers: one row, or a whole table, with the same bits.
 
-Numbers, dates and words go to the dense part (dense_part.py), texts are hashed into the sparse part (native/text.pyx).
+The dense part of a row has
+    numbers     a feature for each number
+    missing     beside each, 1 where the number is missing (if the columns mark missing numbers)
+    words       features that all words share: each (column, word) adds ± 1 to two, which a hash of both chooses
+and texts are hashed into the sparse part (native/text.pyx).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from superarm._types import Array, Cell
 from superarm.data.cells import ParsedCell, days_since_1970, is_text, normalize_text
 from superarm.data.column import AS_NUMBER, DATES, NUMBERS, TEXT, VECTOR, WORDS, Column, infer_value
-from superarm.data.dense_part import column_seed
-from superarm.data.rows import FLOAT32_MAX, NO_INDICES, NO_VALUES, AnyRow, Row, Rows, stack
+from superarm.data.rows import FLOAT32_MAX, AnyRow, Row, Rows, stack
 from superarm.data.tables import cell_list, columns_of, records
 from superarm.errors import InvalidInput
 from superarm.native.text import hash_texts
@@ -25,67 +30,32 @@ if TYPE_CHECKING:
     from superarm.data.columns import Columns
 
 TEXT_WIDTH, TEXT_MEMORY = 2**16, 2**28  # of the sparse part, at most: its width, bytes of its two matrices
+# of open columns, one feature in five takes the numbers for which none of their own is left
+SHARED_DIVISOR = 5
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 Notices = dict[str, str]  # by column, a sentence if it is not what was declared
 NumberAndWords = tuple[float | None, list[tuple[str, str]]]  # words with the names of their columns
-
-
-class RowParts(NamedTuple):
-    """What the cells of a row hold, by where it goes."""
-
-    numbers: list[tuple[str, float]]  # by the names of columns
-    words: list[tuple[str, str]]
-    texts: list[tuple[Column, str]]
-    vectors: list[tuple[Column, Array]]
+# of a column: the seed of its hashes, whether each cell is one word, and the texts
+TextsToHash = tuple[int, bool, list[ParsedCell]]
 
 
 def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> AnyRow:
     """Return the row of a dict or a Series; `Columns.row` has the arguments."""
-    cells = x if isinstance(x, Mapping) else x.to_dict()
-    parts = _parse_row(columns, cells, owner, grow, notices)
-    parts.numbers.sort()  # new names get features, and shared features add up, in an order of their own
-    if grow and columns.is_open:
-        for name, _ in parts.numbers:
-            if columns.dense_part.has_room(name):
-                columns.add(Column(name, NUMBERS))
-        if parts.texts:
-            columns.add_sparse_part(k)
-    dense = columns.dense_part
+    cells: dict[str, Cell] = {str(name): value for name, value in x.items()}
+    dense, is_open = columns.dense_part, columns.is_open
     row: Array = dense.empty_row().copy()
-    for name, number in parts.numbers:
-        dense.put_number(row, name, number)
-    for column, vector in parts.vectors:
-        dense.put_vector(row, column, vector)
-    for word in parts.words:
-        for i, sign in dense.word_features(*word):
-            row[i] += sign
-    width = columns.text_width
-    if width is None:
-        return row
-    if not parts.texts:
-        return Row.from_parts(row, NO_INDICES, NO_VALUES, width)
-    texts = [
-        (column_seed(column.name), column.high_cardinality, _normalized(column, [text]))
-        for column, text in parts.texts
-    ]
-    indices, values, _ = hash_texts(texts, 1, width)
-    return Row.from_parts(row, indices, values, width)
-
-
-def _parse_row(
-    columns: Columns, cells: Mapping[Any, Cell], owner: str, grow: bool, notices: Notices
-) -> RowParts:
-    """Return the parts of a row; with ``grow``, open columns get a new column of texts."""
-    parts, is_open = RowParts([], [], [], []), columns.is_open
-    n_declared = 0
-    for key, value in cells.items():
-        name = key if type(key) is str else str(key)
+    numbers, texts = list[tuple[str, float]](), list[TextsToHash]()
+    for name, value in cells.items():
         column = columns.columns.get(name)
         if column is not None:
-            n_declared += 1
             parsed = column.parse(value, owner)
-        elif is_open:
+            _add_value_notice(notices, column, parsed)
+        elif not is_open:
+            if name not in columns.left_out:
+                notices[name] = _new_notice(name)
+            continue
+        else:
             kind, parsed = infer_value(name, value, owner)
             if kind == TEXT and not grow and columns.text_width is None:
                 continue
@@ -93,25 +63,31 @@ def _parse_row(
                 column = Column(name, TEXT)
                 if grow:
                     columns.add(column)
-        else:
-            if name not in columns.left_out:
-                notices[name] = _new_notice(name)
-            continue
-        if column is not None:
-            _add_value_notice(notices, column, parsed)
-        if isinstance(parsed, np.ndarray) and column is not None:
-            parts.vectors.append((column, parsed))
-        elif isinstance(parsed, str) and column is not None and column.is_sparse:
-            parts.texts.append((column, parsed))
+        if column is not None and isinstance(parsed, np.ndarray):
+            dense.put_vector(row, column, parsed)
+        elif column is not None and column.is_sparse and isinstance(parsed, str):
+            texts.append(_to_hash(column, [parsed]))
         else:
             has_time = column.has_time if column is not None and not is_open else isinstance(parsed, datetime)
             number, words = _number_and_words(name, parsed, has_time)
-            parts.numbers.extend([] if number is None else [(name, number)])
-            parts.words.extend(words)
-    if not is_open and n_declared < len(columns):
-        names = {str(name) for name in cells}
-        notices.update({name: _missing_notice(name) for name in columns.columns if name not in names})
-    return parts
+            if number is not None:
+                numbers.append((name, number))
+            for word in words:
+                for i, sign in dense.word_features(*word):
+                    row[i] += sign
+    if not is_open:
+        notices.update({name: _missing_notice(name) for name in columns.columns if name not in cells})
+    # in an order of their own, whatever the row's: new names get features, and shared features add up
+    for name, number in sorted(numbers):
+        if grow and dense.has_room(name):
+            columns.add(Column(name, NUMBERS))
+        dense.put_number(row, name, number)
+    if grow and is_open and texts:
+        columns.add_sparse_part(k)
+    if columns.text_width is None:
+        return row
+    indices, values, _ = hash_texts(texts, 1, columns.text_width)
+    return Row.from_parts(row, indices, values, columns.text_width)
 
 
 def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> Rows:
@@ -122,14 +98,13 @@ def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, no
     table, n = columns_of(X)
     new = [name for name in table if name not in columns.columns and name not in columns.left_out]
     notices.update({name: _new_notice(name) for name in new})
-    rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[tuple[int, bool, list[ParsedCell]]]()
+    rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[TextsToHash]()
     for name, column in columns.columns.items():
         cells = table.get(name)
         if cells is None:
             notices[name] = _missing_notice(name)
         elif column.is_sparse:
-            parsed = [column.parse(value, owner) for value in cell_list(cells)]
-            texts.append((column_seed(name), column.high_cardinality, _normalized(column, parsed)))
+            texts.append(_to_hash(column, [column.parse(value, owner) for value in cell_list(cells)]))
         elif column.kind == VECTOR:
             for i, value in enumerate(cell_list(cells)):
                 vector = column.parse(value, f"row {i + 1} of {owner}")
@@ -183,24 +158,19 @@ def _number_and_words(name: str, parsed: ParsedCell, has_time: bool) -> NumberAn
     """Return the number of a parsed cell in the dense part, ``None`` if it has none, and its words."""
     if isinstance(parsed, str):
         return None, [(name, parsed)]
-    if isinstance(parsed, date):
-        return days_since_1970(parsed), _date_words(name, parsed, has_time)
-    return (parsed if isinstance(parsed, float) else None), []
-
-
-def _date_words(name: str, when: date, has_time: bool) -> list[tuple[str, str]]:
-    words = [(f"{name} weekday", WEEKDAYS[when.weekday()]), (f"{name} month", str(when.month))]
+    if not isinstance(parsed, date):
+        return (parsed if isinstance(parsed, float) else None), []
+    words = [(f"{name} weekday", WEEKDAYS[parsed.weekday()]), (f"{name} month", str(parsed.month))]
     if has_time:
-        words.append((f"{name} hour", str(when.hour if isinstance(when, datetime) else 0)))
-    return words
+        words.append((f"{name} hour", str(parsed.hour if isinstance(parsed, datetime) else 0)))
+    return days_since_1970(parsed), words
 
 
-def _normalized(column: Column, texts: Iterable[ParsedCell]) -> list[ParsedCell]:
-    """Return texts as they are hashed; words are taken as they are."""
-    return [
-        normalize_text(text) if isinstance(text, str) and not column.high_cardinality else text
-        for text in texts
-    ]
+def _to_hash(column: Column, texts: Iterable[ParsedCell]) -> TextsToHash:
+    """Return the texts of a column as `hash_texts` takes them; words of high cardinality stay as they are."""
+    is_word = column.high_cardinality
+    normalized = [normalize_text(text) if isinstance(text, str) and not is_word else text for text in texts]
+    return column_seed(column.name), is_word, normalized
 
 
 def _new_notice(name: str) -> str:
@@ -255,3 +225,123 @@ def text_width(k: int) -> int:
     while width > 1024 and width * k * 8 > TEXT_MEMORY:
         width //= 2
     return width
+
+
+# ---------------------------------------------------------------- the dense part
+
+
+class DensePart:
+    """Which features of the dense part belong to which column.
+
+    Args:
+        columns: in the order of their features.
+        missing: whether numbers may be missing, and are marked then.
+        n_word_features: how many features words share.
+        n_open_numbers: how many features numbers have, also for names yet to come; 0 leaves none for new names.
+    """
+
+    def __init__(
+        self, columns: Iterable[Column], *, missing: bool, n_word_features: int, n_open_numbers: int
+    ) -> None:
+        self.missing, self.n_word_features, self.is_open = missing, n_word_features, n_open_numbers > 0
+        self._columns: dict[str, Column] = {}
+        self._start: dict[str, int] = {}
+        self._used = 0
+        self._empty: Array | None = None
+        for column in columns:
+            self.add(column)
+        self.n_numbers = n_open_numbers or self._used or int(n_word_features > 0)
+        self._unshared = self.n_numbers - self.n_numbers // SHARED_DIVISOR
+
+    @property
+    def n_dense(self) -> int:
+        """The length of the dense part."""
+        return (2 if self.missing else 1) * self.n_numbers + self.n_word_features
+
+    def add(self, column: Column) -> None:
+        """Give a column the next features, if it needs any."""
+        if column.n_numbers:
+            self._columns[column.name], self._start[column.name] = column, self._used
+            self._used += column.n_numbers
+
+    def remove(self, column: Column) -> None:
+        """Take back the features of the last column."""
+        if column.n_numbers:
+            self._used -= column.n_numbers
+            del self._columns[column.name], self._start[column.name]
+
+    def has_room(self, name: str) -> bool:
+        """Return whether a number with this new name can have a feature of its own."""
+        return self.is_open and name not in self._start and self._used < self._unshared
+
+    def empty_row(self) -> Array:
+        """Return the dense part of a row without a value; not to be changed."""
+        if self._empty is None:
+            row = self._empty = np.zeros(self.n_dense, np.float32)
+            if self.missing:
+                row[self.n_numbers : 2 * self.n_numbers] = 1.0
+            for name, start in self._start.items():
+                column = self._columns[name]
+                if not self.missing:
+                    row[start] = column.imputed
+                elif column.kind == VECTOR:  # one mark of length 1, over all its features
+                    marks = self.n_numbers + start
+                    row[marks : marks + column.length] = column.length**-0.5
+        return self._empty
+
+    def put_number(self, row: Array, name: str, number: float) -> None:
+        """Write a number of the column ``name``; of a new name without room for it, nothing."""
+        i = self._start.get(name)
+        if i is not None:
+            row[i] = number
+        elif self.is_open and self._unshared <= self._used and self._unshared < self.n_numbers:
+            i = self._unshared + _hash("", name) % (self.n_numbers - self._unshared)
+            row[i] += number
+        else:
+            return
+        if self.missing:
+            row[self.n_numbers + i] = 0.0
+
+    def put_numbers(self, rows: Array, column: Column, numbers: Array) -> None:
+        """Write the numbers of a declared column, one for each row, NaN where it is missing."""
+        i = self._start.get(column.name)
+        if i is None:
+            return
+        present = ~np.isnan(numbers)
+        rows[present, i] = numbers[present].astype(np.float32)
+        if self.missing:
+            rows[present, self.n_numbers + i] = 0.0
+
+    def put_vector(self, row: Array, column: Column, vector: Array) -> None:
+        """Write the numbers of a vector."""
+        start = self._start[column.name]
+        row[start : start + column.length] = vector
+        if self.missing:
+            row[self.n_numbers + start : self.n_numbers + start + column.length] = 0.0
+
+    def word_features(self, column: str, word: str) -> Iterable[tuple[int, float]]:
+        """Return the features that a word of a column adds to a row, each with its sign."""
+        if not self.n_word_features:
+            return ()
+        first = self.n_dense - self.n_word_features
+        return ((first + i, sign) for i, sign in _hashed_word(column, word, self.n_word_features))
+
+
+@lru_cache(maxsize=65_536)
+def _hash(name: str, word: str) -> int:
+    data = f"{name}\0{word}".encode(errors="surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
+
+
+@lru_cache(maxsize=65_536)
+def _hashed_word(name: str, word: str, size: int) -> tuple[tuple[int, float], tuple[int, float]]:
+    """Return two of ``size`` features for a word, each with a sign."""
+    h = _hash(name, word)
+    first = (h >> 2) % size
+    second = (first + 1 + (h >> 34) % (size - 1)) % size
+    return (first, 1.0 if h & 1 else -1.0), (second, 1.0 if h & 2 else -1.0)
+
+
+def column_seed(name: str) -> int:
+    """Return the seed by which the texts of a column are hashed."""
+    return _hash(name, "") | 1

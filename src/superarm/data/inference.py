@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import reduce
-from itertools import pairwise
 from numbers import Real
 from operator import add
 from typing import Any
@@ -21,23 +20,20 @@ import numpy as np
 from superarm._types import Cell
 from superarm.data.cells import (
     UNSPACED,
+    are_codes,
     date_order,
+    describe_ambiguous,
+    first_ambiguous,
+    is_code,
+    is_missing,
+    parse_by_mark,
     parse_date,
     parse_vector,
+    shown_mark,
     to_python,
 )
-from superarm.data.column import (
-    AS_NUMBER,
-    BOOLEAN,
-    DATES,
-    NUMBERS,
-    TEXT,
-    VECTOR,
-    WORDS,
-    Column,
-    ColumnKinds,
-)
-from superarm.data.decimals import DecimalMark, are_codes, is_code
+from superarm.data.column import AS_NUMBER, BOOLEAN, DATES, NUMBERS, TEXT, VECTOR, WORDS, Column, ColumnKinds
+from superarm.data.labels import Label
 from superarm.data.rows import FLOAT32_MAX
 from superarm.errors import InvalidInput
 
@@ -95,7 +91,9 @@ class ColumnProfile:
         texts = [value for value in python_values if isinstance(value, str)]
         self.date_orders = Counter(date_order(text) for text in texts if parse_date(text) is not None)
         self.n_missing_words = 0  # NA and its like: missing among numbers, words among words
-        self.decimal_mark = DecimalMark(texts, decimal)
+        self.shown_decimal = shown_mark(texts)
+        self.decimal = self.shown_decimal or decimal or "."
+        self.ambiguous_number = None if self.shown_decimal or decimal else first_ambiguous(texts)
         self.holds_codes = kind is None and are_codes(texts, self.decimal)
         parsed = [self._parse(value) if isinstance(value, str) else value for value in python_values]
         values = [value for value in parsed if value is not None]
@@ -103,9 +101,20 @@ class ColumnProfile:
         self.n_by_kind = Counter(kinds)
         vector_lengths = {len(v) for v, value_kind in zip(values, kinds, strict=True) if value_kind == VECTOR}
         self.vector_length = max(vector_lengths, default=0)
-        # lists of something else, or of several lengths
-        self.has_irregular_lists = None in kinds or len(vector_lengths) > 1
-        self._summarise([v for v, value_kind in zip(values, kinds, strict=True) if value_kind in SCALARS])
+        self.unusable = "lists" if len(vector_lengths) > 1 else ""  # why it is no feature in any case
+        if None in kinds:
+            other = values[kinds.index(None)]
+            is_list = isinstance(other, list | tuple | np.ndarray)
+            self.unusable = "lists" if is_list else f"of type {type(other).__name__}"
+        self.scalars = [v for v, value_kind in zip(values, kinds, strict=True) if value_kind in SCALARS]
+        numbers = [value for value in self.scalars if isinstance(value, Real)]
+        # not by sum(), which rounds otherwise from Python 3.12 on
+        self.mean = reduce(add, numbers, 0.0) / len(numbers) if numbers else 0.0
+        words = [value for value in self.scalars if isinstance(value, str)]
+        self.n_words = sum(1 + word.count(" ") + len(UNSPACED.findall(word)) for word in words)
+        self.has_id_name = ID_NAME.search(name) is not None
+        compared = self.scalars if self.has_id_name else words
+        self.n_compared, self.n_distinct = len(compared), len(set(compared))
         self.kind = kind or self._infer_kind()
 
     def _parse(self, text: str) -> Any:
@@ -114,29 +123,10 @@ class ColumnProfile:
             return None
         if self.holds_codes and is_code(text):
             return text
-        scalar = self.decimal_mark.parse(text)
+        scalar = parse_by_mark(text, self.decimal)
         if scalar is None:
             self.n_missing_words += 1
         return parse_date(text, self.day_first) or text if isinstance(scalar, str) else scalar
-
-    def _summarise(self, scalars: list[Any]) -> None:
-        """Compute the statistics of all values that are no vectors."""
-        numbers = [value for value in scalars if isinstance(value, Real)]
-        words = [value for value in scalars if isinstance(value, str)]
-        has_no_vectors = not self.n_by_kind[VECTOR]
-        self.first_value = scalars[0] if scalars else None
-        self.is_constant = has_no_vectors and all(value == self.first_value for value in scalars)
-        self.is_whole = (
-            has_no_vectors and len(numbers) == len(scalars) and all(float(v).is_integer() for v in numbers)
-        )
-        self.is_sorted = has_no_vectors and all(map(_in_order, scalars, scalars[1:]))
-        self.is_increasing = self.is_sorted and all(a != b for a, b in pairwise(scalars))
-        self.has_time = any(isinstance(v, datetime) and v.time() != datetime.min.time() for v in scalars)
-        self.mean = reduce(add, numbers, 0.0) / len(numbers) if numbers else 0.0
-        self.n_words = sum(1 + word.count(" ") + len(UNSPACED.findall(word)) for word in words)
-        self.is_named_id = ID_NAME.search(self.name) is not None
-        compared = scalars if self.is_named_id else words
-        self.n_compared, self.n_distinct = len(compared), len(set(compared))
 
     # ------------------------------------------------------------ counts
 
@@ -187,17 +177,12 @@ class ColumnProfile:
         return not is_short and hardly_any_twice and self.n_words >= 1.5 * n_cells
 
     @property
-    def decimal(self) -> str:
-        """The decimal mark of its numbers."""
-        return self.decimal_mark.mark
-
-    @property
     def day_first(self) -> bool:
         """Whether the day stands first in its dates with slashes."""
         return self.date_orders["month"] <= self.date_orders["day"]
 
     @property
-    def has_unsure_dates(self) -> bool:
+    def has_ambiguous_dates(self) -> bool:
         """Whether it has dates such as 1/2/2024, and none that shows the order."""
         orders = self.date_orders
         return orders["unknown"] > 0 and not orders["day"] + orders["month"]
@@ -214,7 +199,7 @@ class ColumnProfile:
             self.name,
             kind,
             decimal=self.decimal if numbers else ".",
-            has_time=kind == DATES and self.has_time,
+            has_time=kind == DATES and any(map(_has_time, self.scalars)),
             day_first=kind != DATES or self.day_first,
             length=self.vector_length if kind == VECTOR else 0,
             high_cardinality=kind == WORDS and self.n_distinct > MANY_WORDS,
@@ -225,12 +210,8 @@ class ColumnProfile:
 
     def describe(self) -> str:
         """Return what the column is taken as, and why."""
-        kind, n_cells, n_missing, n_non_numeric = (
-            self.kind,
-            self.n_by_kind[WORDS],
-            self.n_missing,
-            self.n_non_numeric,
-        )
+        kind, n_cells = self.kind, self.n_by_kind[WORDS]
+        n_missing, n_non_numeric = self.n_missing, self.n_non_numeric
         in_most = " in most cells" if self.is_mostly_words else ""
         parts = [
             kind if kind != VECTOR else f"vectors of {self.vector_length:,} numbers",
@@ -246,31 +227,35 @@ class ColumnProfile:
     def _describe_order(self) -> str:
         """Return what stands first in dates with slashes, and how sure that is; empty if no date has slashes."""
         first, second = ("day", "month") if self.day_first else ("month", "day")
-        if self.has_unsure_dates:
+        if self.has_ambiguous_dates:
             return f"{first} first, which no cell tells"
         if self.date_orders[second]:
             return f"{first} first, but for {self.date_orders[second]:,}"
         return f"{first} first" if self.date_orders[first] else ""
 
     def exclusion_reason(self, *, wanted: bool = False) -> str:
-        """Return why it is no feature; empty if it may be one. A ``wanted`` one may, unless it has irregular lists."""
-        if self.has_irregular_lists or (self.n_by_kind[VECTOR] and self.kind != VECTOR):
-            return "lists"
+        """Return why it is no feature; empty if it may be one. A ``wanted`` one may, if its values can be used."""
+        if self.unusable or (self.n_by_kind[VECTOR] and self.kind != VECTOR):
+            return self.unusable or "lists"
         if wanted or self.is_declared:
             return ""
         if not self.n_filled:
             return "empty"
         if self.n_filled < ENOUGH_ROWS:
             return ""
-        first, is_complete = self.first_value, not self.n_missing
-        if self.is_constant and is_complete:
-            return f"always {first:g}" if isinstance(first, float) else f"always {first}"
-        if self.is_whole and self.is_increasing and is_complete:
-            return "counts the rows"
-        if self.kind == DATES and self.is_sorted and is_complete:
-            return "time: it goes on with the rows"
+        values = self.scalars
+        is_whole = bool(values) and all(map(_is_whole, values))
+        if values and not self.n_missing and not self.n_by_kind[VECTOR]:
+            first = values[0]
+            if all(value == first for value in values):
+                return f"always {first:g}" if isinstance(first, float) else f"always {first}"
+            is_sorted = all(map(_in_order, values, values[1:]))
+            if is_sorted and is_whole and len(set(values)) == len(values):
+                return "counts the rows"
+            if is_sorted and self.kind == DATES:
+                return "time: it goes on with the rows"
         is_unique = self.n_distinct == self.n_compared
-        if self.is_named_id and is_unique and (self.is_whole or self.kind in (WORDS, TEXT)):
+        if self.has_id_name and is_unique and (is_whole or self.kind in (WORDS, TEXT)):
             return "an id"
         return LIKELY_ID if self.kind == WORDS and self.n_distinct >= MAJORITY * self.n_compared else ""
 
@@ -279,25 +264,19 @@ def column_profiles(cells: Mapping[str, Sequence[Cell]], kinds: ColumnKinds) -> 
     """Return the profile of each column, by name.
 
     Where its own cells do not tell whether 1.234 means thousands, the other columns do, if they agree.
-
-    Args:
-        cells: the first cells of each column.
-        kinds: what some columns are to be taken as.
     """
     profiles = {name: ColumnProfile(name, cells[name], kinds.get(name)) for name in cells}
     numbers = [profile for profile in profiles.values() if profile.kind == NUMBERS]
-    decimals = {profile.decimal for profile in numbers if profile.decimal_mark.is_shown}
+    decimals = {profile.shown_decimal for profile in numbers} - {None}
     if len(decimals) == 1:
         decimal = decimals.pop()
-        for name in (profile.name for profile in numbers if profile.decimal_mark.unsure_number):
+        for name in (profile.name for profile in numbers if profile.ambiguous_number):
             profiles[name] = ColumnProfile(name, cells[name], kinds.get(name), decimal)
     return profiles
 
 
 def select_features(
-    profiles: Mapping[str, ColumnProfile],
-    left_out: Mapping[str, str],
-    wanted: Iterable[str] | None,
+    profiles: Mapping[str, ColumnProfile], left_out: Mapping[str, str], wanted: Iterable[str] | None
 ) -> tuple[list[ColumnProfile], dict[str, str]]:
     """Return the columns of a table that are taken as features, and why the others are left out.
 
@@ -319,11 +298,13 @@ def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str
     """Return what in a table may have been taken for something else, and what to do about it."""
     likely_ids = [name for name, reason in left_out.items() if reason == LIKELY_ID]
     mostly_words = [profile.name for profile in features if profile.is_mostly_words]
-    unsure = [profile.name for profile in features if profile.kind == DATES and profile.has_unsure_dates]
+    ambiguous = [
+        profile.name for profile in features if profile.kind == DATES and profile.has_ambiguous_dates
+    ]
     warnings = [
-        profile.decimal_mark.describe_unsure_number(profile.name)
+        describe_ambiguous(profile.ambiguous_number, profile.name)
         for profile in features
-        if profile.kind == NUMBERS and profile.decimal_mark.unsure_number
+        if profile.kind == NUMBERS and profile.ambiguous_number
     ]
     if likely_ids:
         warnings.append(
@@ -333,11 +314,27 @@ def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str
         warnings.append(
             f"asked for as numbers or dates, but most cells hold words: {', '.join(mostly_words)}"
         )
-    if unsure:
-        remedy = f'set "day_first": false for {", ".join(unsure)} in a columns file'
+    if ambiguous:
+        remedy = f'set "day_first": false for {", ".join(ambiguous)} in a columns file'
         warnings.append(
             f"1/2/2024 is read as 1 February, since no cell shows the order; for 2 January {remedy}"
         )
+    return warnings
+
+
+def leak_warnings(
+    kinds: ColumnKinds, cells: Mapping[str, Iterable[Any]], labels: Iterable[Label]
+) -> list[str]:
+    """Return a sentence for each feature that may say the answer: its words are nearly all names of labels."""
+    names, warnings = {str(label) for label in labels}, []
+    for column in (name for name, kind in kinds.items() if kind == WORDS):
+        words = [str(cell).strip() for cell in cells.get(column, ()) if not is_missing(cell)]
+        label_names = [word for word in words if word in names]
+        is_likely = len(words) >= ENOUGH_ROWS and len(label_names) >= MAJORITY * len(words)
+        if is_likely and len(set(label_names)) > 1:  # one may be a name by chance
+            warnings.append(
+                f"column {column} holds names of labels: does it say the answer? --leave-out {column}"
+            )
     return warnings
 
 
@@ -356,6 +353,14 @@ def _kind(value: Any) -> str | None:
     except (TypeError, ValueError):
         return None
     return VECTOR if len(shape) == 1 and shape[0] > 0 else None
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Real) and float(value).is_integer()
+
+
+def _has_time(value: Any) -> bool:
+    return isinstance(value, datetime) and value.time() != datetime.min.time()
 
 
 def _in_order(before: Any, value: Any) -> bool:

@@ -116,29 +116,21 @@ class LabelVocabulary:
         self._index = {name: i for i, name in enumerate(known)}
 
     def __repr__(self) -> str:
-        if self.names is None:
-            return f"LabelVocabulary({self.count})"
-        few = ", ".join(map(repr, self.names[:6]))
-        return (
-            f"LabelVocabulary({few}, … {self.names[-1]!r}: {self.count})"
-            if self.count > 7
-            else f"LabelVocabulary({list(self.names)})"
-        )
+        shown = str(self.count if self.names is None else list(self.names))
+        if self.names is not None and self.count > 7:
+            shown = f"{', '.join(map(repr, self.names[:6]))}, … {self.names[-1]!r}: {self.count}"
+        return f"LabelVocabulary({shown})"
 
     @classmethod
     def from_params(cls, n_labels: Any, labels: Sequence[Label] | None, owner: str) -> LabelVocabulary:
         """Return the labels that these two parameters give; one of them must be given."""
-        if labels is not None:
-            if isinstance(labels, str) or not isinstance(labels, Iterable):
-                raise InvalidInput.must("labels", owner, "a list of names", labels)
-            named = cls(list(labels), owner)
-            if n_labels not in (None, named.count):
-                raise InvalidInput.must(
-                    "n_labels", owner, f"left out or {named.count}, as labels has", n_labels
-                )
-            n_labels = named.count
-        count = check_int("n_labels", owner, n_labels, 2)
-        return cls(count, owner) if labels is None else named
+        if labels is None:
+            return cls(check_int("n_labels", owner, n_labels, 2), owner)
+        named = cls(_as_list(labels, "labels", owner, "a list of names"), owner)
+        if n_labels not in (None, named.count):
+            raise InvalidInput.must("n_labels", owner, f"left out or {named.count}, as labels has", n_labels)
+        check_int("n_labels", owner, named.count, 2)
+        return named
 
     def __len__(self) -> int:
         return self.count
@@ -152,9 +144,7 @@ class LabelVocabulary:
 
     def encode(self, labels: Iterable[Label], parameter: str, owner: str) -> Array:
         """Return the indices of distinct labels; anything else is refused."""
-        if isinstance(labels, str) or not isinstance(labels, Iterable):
-            raise InvalidInput.must(parameter, owner, "a list of labels", labels)
-        given = list(labels)
+        given = _as_list(labels, parameter, owner, "a list of labels")
         indices: list[Any] = [self.index(label) for label in given]
         if None in indices:
             raise InvalidInput.must(parameter, owner, "known labels", given[indices.index(None)])
@@ -185,6 +175,11 @@ class LabelVocabulary:
         """Return these labels and more: ``labels`` has their names, or how many if these have no names."""
         if self.names is None:
             return LabelVocabulary(self.count + check_int("labels", owner, labels, 1), owner)
-        if isinstance(labels, str) or not isinstance(labels, Iterable):
-            raise InvalidInput.must("labels", owner, "a list of names", labels)
-        return LabelVocabulary([*self.names, *labels], owner)
+        return LabelVocabulary([*self.names, *_as_list(labels, "labels", owner, "a list of names")], owner)
+
+
+def _as_list(labels: Any, parameter: str, owner: str, wanted: str) -> list[Label]:
+    """Return labels as a list; a text, which has letters, or a single label is refused."""
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise InvalidInput.must(parameter, owner, wanted, labels)
+    return list(labels)

@@ -62,12 +62,10 @@ class Row:
     def __init__(self, dense: Any = None, sparse: Any = None, width: int | None = None) -> None:
         self.dense = NO_VALUES if dense is None else _dense_row(dense, None, "Row")
         self.indices, self.values, self.width = NO_INDICES, NO_VALUES, width or 0
-        if hasattr(sparse, "tocsr"):
-            self.indices, self.values, self.width = _scipy_row(sparse, width, "Row")
-        elif sparse is not None:
-            if not (isinstance(sparse, Sequence) and len(sparse) == 2):
+        if sparse is not None:
+            if not (hasattr(sparse, "tocsr") or (isinstance(sparse, Sequence) and len(sparse) == 2)):
                 raise InvalidInput.must("sparse", "Row", "a pair (indices, values) or a SciPy row", sparse)
-            self.indices, self.values, self.width = _sparse_row(sparse[0], sparse[1], width, "Row")
+            self.indices, self.values, self.width = _sparse_part(sparse, width, "Row")
 
     @classmethod
     def from_parts(cls, dense: Array, indices: Array, values: Array, width: int) -> Row:
@@ -174,31 +172,26 @@ def as_row(x: Any, n_features: Width, owner: str) -> AnyRow:
     """Return a checked copy of one row. (NaN and inf are found in the scores, which cost nothing extra.)"""
     if type(x) is not np.ndarray:
         if isinstance(x, Row):
-            return _own_row(x, n_features, owner)
+            return _checked_copy(x, n_features, owner)
         if is_sparse(x):
             width = n_features[1] if isinstance(n_features, tuple) else n_features
-            is_scipy = hasattr(x, "tocsr")
-            parts = _scipy_row(x, width, owner) if is_scipy else _sparse_row(x[0], x[1], width, owner)
-            return Row.from_parts(NO_VALUES, *parts)
+            return Row.from_parts(NO_VALUES, *_sparse_part(x, width, owner))
     return _dense_row(x, n_features[0] if isinstance(n_features, tuple) else n_features, owner)
 
 
-def _own_row(x: Row, n_features: Width, owner: str) -> AnyRow:
+def _checked_copy(x: Row, n_features: Width, owner: str) -> AnyRow:
     d, width = len(x.dense), x.width
-    if d and width and isinstance(n_features, int):
-        raise InvalidInput.must(
-            "x", owner, f"{n_features} numbers of one kind", Description("a dense and a sparse part")
-        )
     if isinstance(n_features, tuple):
-        d_wanted, width = n_features
+        n_dense, width = n_features
+    elif d and width and n_features is not None:
+        got = Description("a dense and a sparse part")
+        raise InvalidInput.must("x", owner, f"{n_features} numbers of one kind", got)
+    elif n_features is not None:
+        n_dense, width = n_features, n_features if width else 0
     else:
-        d_wanted = n_features or d
-        width = 0 if not width else n_features or width
-    if d and d != d_wanted:
-        raise InvalidInput.must("x", owner, f"of length {d_wanted}", Description(f"shape {(d,)}"))
-    if not width:
-        return x.dense.copy()
-    return Row.from_parts(x.dense.copy(), *_sparse_row(x.indices, x.values, width, owner))
+        n_dense = d
+    dense = _dense_row(x.dense, n_dense if d else 0, owner)
+    return Row.from_parts(dense, *_sparse_part((x.indices, x.values), width, owner)) if width else dense
 
 
 def _dense_row(x: Any, length: int | None, owner: str) -> Array:
@@ -216,32 +209,30 @@ def _dense_row(x: Any, length: int | None, owner: str) -> Array:
     return row
 
 
-def _scipy_row(x: Any, width: int | None, owner: str) -> tuple[Array, Array, int]:
-    rows = as_rows(x, width, owner)
-    if len(rows) != 1:
-        raise InvalidInput.must("x", owner, "one row", Description(f"shape {x.shape}"))
-    return rows.indices.copy(), rows.values.copy(), rows.width
-
-
-def _sparse_row(indices: Any, values: Any, width: int | None, owner: str) -> tuple[Array, Array, int]:
-    """Return checked indices and values, and the number of columns: one more than the last index if not given."""
+def _sparse_part(x: Any, width: int | None, owner: str) -> tuple[Array, Array, int]:
+    """Return checked indices and values of a SciPy row or a pair, and the width: without one, what the last needs."""
+    if hasattr(x, "tocsr"):
+        rows = as_rows(x, width, owner)
+        if len(rows) != 1:
+            raise InvalidInput.must("x", owner, "one row", Description(f"shape {x.shape}"))
+        return rows.indices.copy(), rows.values.copy(), rows.width
+    indices, values = x
     try:
         index = np.array(indices, np.int64)
         with np.errstate(over="ignore"):
             value = np.array(values, np.float32)
     except (TypeError, ValueError) as error:
-        raise InvalidInput.must("x", owner, "a pair of index and value vectors", (indices, values)) from error
+        raise InvalidInput.must("x", owner, "a pair of index and value vectors", x) from error
     if index.ndim != 1 or index.shape != value.shape:
         got = Description(f"shapes {index.shape} and {value.shape}")
         raise InvalidInput.must("x", owner, "index and value vectors of one length", got)
     if width is None:
         width = int(index[-1]) + 1 if len(index) else 1
-    if len(index):
-        if not (np.diff(index) > 0).all():
-            raise InvalidInput.must("x", owner, "sparse with strictly increasing indices", indices)
-        if index[0] < 0 or index[-1] >= width:
-            bad = int(index[0] if index[0] < 0 else index[-1])
-            raise InvalidInput.must("x", owner, f"sparse with indices in [0, {width})", bad)
+    if (np.diff(index) <= 0).any():
+        raise InvalidInput.must("x", owner, "sparse with strictly increasing indices", indices)
+    if len(index) and (index[0] < 0 or index[-1] >= width):
+        bad = int(index[0] if index[0] < 0 else index[-1])
+        raise InvalidInput.must("x", owner, f"sparse with indices in [0, {width})", bad)
     return index.astype(np.int32), value, width
 
 
@@ -292,9 +283,9 @@ def as_rows(X: Any, n_features: Width, owner: str) -> Rows:
 
 
 def _checked_rows(X: Any, owner: str) -> Rows:
-    if type(X) is np.ndarray or not is_sparse(X):
-        if isinstance(X, list) and X and isinstance(X[0], Row):
-            return stack([as_row(x, None, owner) for x in X], None)
+    if isinstance(X, list) and X and isinstance(X[0], Row):
+        return stack([as_row(x, None, owner) for x in X], None)
+    if not is_sparse(X):
         return Rows(_dense(X, owner))
     if type(X) is tuple and hasattr(X[1], "tocsr") and not hasattr(X[0], "tocsr"):
         dense, sparse = _dense(X[0], owner), _sparse(X[1], owner)
@@ -328,9 +319,8 @@ def _dense(X: Any, owner: str) -> Array:
     except (TypeError, ValueError) as error:
         raise InvalidInput.must("X", owner, "a matrix of numbers, dense or SciPy sparse", X) from error
     if np.ndim(X) != 2:
-        raise InvalidInput.must(
-            "X", owner, "a matrix with two dimensions", Description(f"shape {np.shape(X)}")
-        )
+        got = Description(f"shape {np.shape(X)}")
+        raise InvalidInput.must("X", owner, "a matrix with two dimensions", got)
     return dense
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import re
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._files import READ_ERRORS, file_digest
+from superarm._files import READ_ERRORS, file_digest, open_npz
 from superarm._types import Cell, Frame
 from superarm.data.cells import is_named_row
 from superarm.errors import Description, InvalidInput, at_row
@@ -33,42 +33,19 @@ CHUNK = 4096
 TableRow = dict[str, Cell] | str  # a sentence in place of a row that cannot be read
 
 
-# ---------------------------------------------------------------- files
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows that can be read again and again, from the start.
 
-
-def open_table(
-    source: str | PathLike[str] | Frame | list[Any],
-    *,
-    vectors: str | PathLike[str] | None = None,
-) -> Table:
-    """Return a file, or a pandas, Polars or Arrow table, as a `Table`.
-
-    Args:
-        source: the file, the table, or a list of dicts.
-        vectors: an .npy beside it, whose rows become the column ``vectors``.
+    Attributes:
+        name: as messages call it.
+        rows: returns every row, in order.
+        fingerprint: returns a hash of the content.
     """
-    if vectors is not None:
-        return WithVectors(open_table(source), vectors)
-    if not isinstance(source, str | PathLike):
-        return _frame_table(source)
-    path = Path(source)
-    if path.suffix.lower() not in READERS:
-        raise InvalidInput.must("ending", str(path), f"one of {', '.join(READERS)}", path.suffix)
-    return READERS[path.suffix.lower()](existing_file(path))
 
-
-class Table(ABC):
-    """Rows that can be read again and again, from the start."""
-
-    name: str  # as messages call it
-
-    @abstractmethod
-    def rows(self) -> Generator[TableRow, None, None]:
-        """Return every row, in order."""
-
-    @abstractmethod
-    def fingerprint(self) -> str:
-        """Return a hash of the content."""
+    name: str
+    rows: Callable[[], Iterator[TableRow]]
+    fingerprint: Callable[[], str]
 
     def valid_rows(self) -> Iterator[dict[str, Cell]]:
         """Yield every row; one that cannot be read is refused."""
@@ -85,28 +62,103 @@ class Table(ABC):
         return content
 
 
-class FileTable(Table):
-    def __init__(self, path: Path) -> None:
-        self.path, self.name = path, os.fspath(path)
+def open_table(
+    source: str | PathLike[str] | Frame | list[Any], *, vectors: str | PathLike[str] | None = None
+) -> Table:
+    """Return a file, or a pandas, Polars or Arrow table, as a `Table`.
 
-    def rows(self) -> Generator[TableRow, None, None]:
+    Args:
+        source: the file, the table, or a list of dicts.
+        vectors: an .npy beside it, whose rows become the column ``vectors``.
+    """
+    if vectors is not None:
+        return with_matrix(open_table(source), vectors)
+    if isinstance(source, str | PathLike):
+        path = Path(source)
+        if path.suffix.lower() not in READERS:
+            raise InvalidInput.must("ending", str(path), f"one of {', '.join(READERS)}", path.suffix)
+        return file_table(path, READERS[path.suffix.lower()])
+    library = type(source).__module__.partition(".")[0]
+    if not (is_named_rows(source) or (library == "polars" and hasattr(source, "collect_schema"))):
+        wanted = "a file, a pandas, Polars or Arrow table, or a list of dicts"
+        raise InvalidInput.must("table", "superarm", wanted, Description(type(source).__name__))
+    names = {"pandas": "the pandas frame", "polars": "the Polars frame", "pyarrow": "the Arrow table"}
+    return memory_table(names.get(library, "the table"), lambda: records(source))
+
+
+def memory_table(name: str, rows: Callable[[], Iterator[TableRow]]) -> Table:
+    """Return a table whose rows are in memory."""
+
+    def fingerprint() -> str:
+        digest = hashlib.sha256()
+        for row in rows():
+            digest.update(json.dumps(row, default=_jsonable, sort_keys=True).encode())
+        return digest.hexdigest()
+
+    return Table(name, rows, fingerprint)
+
+
+def _jsonable(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
+
+
+def with_matrix(table: Table, path: str | PathLike[str], column: str = "vectors") -> Table:
+    """Return a table with a matrix beside it, whose rows become a column.
+
+    Args:
+        table: the table.
+        path: an .npy, or where ``column`` is "x" also an .npz, with a row for each of its rows.
+        column: its name; the rows of a sparse matrix become x_indices and x_values.
+    """
+    path, matrix = Path(path), read_matrix(path)
+    n, width = matrix.shape
+    is_sparse = hasattr(matrix, "tocsr")
+    if is_sparse and column != "x":
+        raise InvalidInput.must("vectors", str(path), "a dense matrix", Description("a sparse one"))
+
+    def cells(i: int) -> dict[str, Cell]:
+        if not is_sparse:
+            return {column: np.asarray(matrix[i], np.float32)}
+        one = matrix[[i]]
+        return {"x": None, "x_indices": one.indices, "x_values": one.data, "x_width": width}
+
+    def rows() -> Iterator[TableRow]:
+        count = 0
+        for count, row in enumerate(table.rows(), 1):
+            if count > n:
+                break
+            yield row if isinstance(row, str) else {**row, **cells(count - 1)}
+        if count != n:
+            wanted = f"a matrix with as many rows as {table.name}"
+            raise InvalidInput.must(column, str(path), wanted, Description(f"{n} rows"))
+
+    def fingerprint() -> str:
+        return hashlib.sha256(f"{table.fingerprint()} {file_digest(path)}".encode()).hexdigest()
+
+    return Table(table.name, rows, fingerprint)
+
+
+# ---------------------------------------------------------------- files
+
+
+def file_table(path: Path, read_rows: Callable[[Path], Iterator[TableRow]]) -> Table:
+    """Return the table in a file, whose rows ``read_rows`` yields."""
+    existing_file(path)
+
+    def rows() -> Iterator[TableRow]:
         try:
-            yield from self._rows()
+            yield from read_rows(path)
         except UnicodeDecodeError as error:
             byte, byte_order_marks = error.object[error.start], (b"\xff\xfe", b"\xfe\xff")
             encoding = "UTF-16" if error.object[:2] in byte_order_marks else "WINDOWS-1252"
             raise InvalidInput(
-                f"{self.name} must be text in UTF-8, got the byte 0x{byte:02x}: save it as UTF-8 "
+                f"{path} must be text in UTF-8, got the byte 0x{byte:02x}: save it as UTF-8 "
                 f"(in Excel: CSV UTF-8), or convert it with iconv -f {encoding} -t UTF-8"
             ) from error
         except OSError as error:
-            raise InvalidInput.must("content", self.name, "readable", error) from error
+            raise InvalidInput.must("content", str(path), "readable", error) from error
 
-    @abstractmethod
-    def _rows(self) -> Iterator[TableRow]: ...
-
-    def fingerprint(self) -> str:
-        return file_digest(self.path)
+    return Table(str(path), rows, lambda: file_digest(path))
 
 
 def delimiter_of(header: str) -> str:
@@ -118,144 +170,75 @@ def delimiter_of(header: str) -> str:
     return max(",;\t", key=header.count)
 
 
-class CsvTable(FileTable):
-    has_told_empty_rows = False
-
-    def _rows(self) -> Iterator[TableRow]:
-        with self.path.open(encoding="utf-8-sig", newline="") as file:
-            start, header_line = 0, file.readline()
-            while header_line.isspace():  # empty lines do not count
-                start, header_line = file.tell(), file.readline()
-            file.seek(start)
-            csv.field_size_limit(2**31 - 1)  # texts of a megabyte
-            sheet = csv.reader(file, delimiter=delimiter_of(header_line))
-            try:
-                header = [name.strip() or f"column {i}" for i, name in enumerate(next(sheet, []), 1)]
-                repeated = [name for name in header if header.count(name) > 1]
-                if repeated:
-                    raise InvalidInput.must("columns", self.name, "of different names", repeated[0])
-                n_empty = 0  # rows without a value: at the end they are skipped
-                for cells in sheet:
-                    if len(cells) > 1 and not any(map(str.strip, cells)):
-                        n_empty += 1
-                        continue
-                    for _ in range(n_empty if cells else 0):
-                        yield dict.fromkeys(header)
-                    n_empty = 0 if cells else n_empty
-                    if len(cells) == len(header):
-                        pairs = zip(header, cells, strict=True)
-                        yield {name: None if cell == "" else cell for name, cell in pairs}
-                    elif cells:
-                        yield f"{len(header)} cells, as the header has, not {len(cells)}"
-                if n_empty and not self.has_told_empty_rows:
-                    self.has_told_empty_rows = True
-                    warnings.warn(f"{self.name}: {n_empty:,} empty rows at its end are skipped", stacklevel=2)
-            except csv.Error as error:
-                raise InvalidInput.must("content", self.name, "a CSV file", error) from error
-
-
-class JsonTable(FileTable):
-    def _rows(self) -> Iterator[TableRow]:
-        with self.path.open(encoding="utf-8-sig") as file:
-            for line in file:
-                if not line.strip():
-                    continue
-                try:
-                    row = json.loads(line)
-                except (ValueError, RecursionError):
-                    row = None
-                yield row if isinstance(row, dict) else "a JSON object"
-
-
-class ParquetTable(FileTable):
-    def _rows(self) -> Iterator[TableRow]:
-        require_extra("logs")
-        import polars as pl
-
+def csv_rows(path: Path) -> Iterator[TableRow]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        start, header_line = 0, file.readline()
+        while header_line.isspace():  # empty lines do not count
+            start, header_line = file.tell(), file.readline()
+        file.seek(start)
+        csv.field_size_limit(2**31 - 1)  # texts of a megabyte
+        sheet = csv.reader(file, delimiter=delimiter_of(header_line))
         try:
-            yield from _polars_rows(pl.scan_parquet(self.path))
-        except pl.exceptions.PolarsError as error:
-            raise InvalidInput.must("content", self.name, "a Parquet file", error) from error
+            header = [name.strip() or f"column {i}" for i, name in enumerate(next(sheet, []), 1)]
+            repeated = [name for name in header if header.count(name) > 1]
+            if repeated:
+                raise InvalidInput.must("columns", str(path), "of different names", repeated[0])
+            n_empty = 0  # rows without a value: at the end they are skipped
+            for cells in sheet:
+                if len(cells) > 1 and not any(map(str.strip, cells)):
+                    n_empty += 1
+                    continue
+                for _ in range(n_empty if cells else 0):
+                    yield dict.fromkeys(header)
+                n_empty = 0 if cells else n_empty
+                if len(cells) == len(header):
+                    yield {
+                        name: None if cell == "" else cell for name, cell in zip(header, cells, strict=True)
+                    }
+                elif cells:
+                    yield f"{len(header)} cells, as the header has, not {len(cells)}"
+            if n_empty:
+                _warn_of_empty_rows(path, n_empty)
+        except csv.Error as error:
+            raise InvalidInput.must("content", str(path), "a CSV file", error) from error
 
 
-READERS: dict[str, type[FileTable]] = {
-    ".parquet": ParquetTable,
-    ".csv": CsvTable,
-    ".tsv": CsvTable,
-    ".jsonl": JsonTable,
-    ".ndjson": JsonTable,
+@lru_cache  # a file may be read several times: one warning is enough
+def _warn_of_empty_rows(path: Path, count: int) -> None:
+    warnings.warn(f"{path}: {count:,} empty rows at its end are skipped", stacklevel=2)
+
+
+def json_rows(path: Path) -> Iterator[TableRow]:
+    with path.open(encoding="utf-8-sig") as file:
+        for line in filter(str.strip, file):
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                row = None
+            yield row if isinstance(row, dict) else "a JSON object"
+
+
+def parquet_rows(path: Path) -> Iterator[TableRow]:
+    require_extra("logs")
+    import polars as pl
+
+    try:
+        yield from _polars_rows(pl.scan_parquet(path))
+    except pl.exceptions.PolarsError as error:
+        raise InvalidInput.must("content", str(path), "a Parquet file", error) from error
+
+
+READERS = {
+    ".parquet": parquet_rows,
+    ".csv": csv_rows,
+    ".tsv": csv_rows,
+    ".jsonl": json_rows,
+    ".ndjson": json_rows,
 }
 TABLES = tuple(READERS)
 
 
 # ---------------------------------------------------------------- frames
-
-
-class FrameTable(Table):
-    """A table in memory."""
-
-    def __init__(self, name: str, rows: Callable[[], Iterable[TableRow]]) -> None:
-        self.name, self._rows = name, rows
-
-    def rows(self) -> Generator[TableRow, None, None]:
-        yield from self._rows()
-
-    def fingerprint(self) -> str:
-        digest = hashlib.sha256()
-        for row in self.rows():
-            digest.update(json.dumps(row, default=_jsonable, sort_keys=True).encode())
-        return digest.hexdigest()
-
-
-def _frame_table(frame: Any) -> FrameTable:
-    """Return a pandas, Polars or Arrow table, a Polars LazyFrame, or a list of dicts as a `Table`."""
-    library = type(frame).__module__.partition(".")[0]
-    names = {"pandas": "the pandas frame", "polars": "the Polars frame", "pyarrow": "the Arrow table"}
-    if is_named_rows(frame) or (library == "polars" and hasattr(frame, "collect_schema")):
-        return FrameTable(names.get(library, "the table"), lambda: records(frame))
-    wanted = "a file, a pandas, Polars or Arrow table, or a list of dicts"
-    raise InvalidInput.must("table", "superarm", wanted, Description(type(frame).__name__))
-
-
-class WithVectors(Table):
-    """A table with a matrix beside it, whose rows become a column.
-
-    Args:
-        table: the table.
-        path: an .npy, or where ``column`` is "x" also an .npz, with a row for each of its rows.
-        column: its name; the rows of a sparse matrix become x_indices and x_values.
-    """
-
-    def __init__(self, table: Table, path: str | PathLike[str], column: str = "vectors") -> None:
-        self.table, self.path, self.name, self.column = table, Path(path), table.name, column
-        self.matrix = read_matrix(path)
-        self.sparse = hasattr(self.matrix, "tocsr")
-        if self.sparse and column != "x":
-            raise InvalidInput.must("vectors", str(path), "a dense matrix", Description("a sparse one"))
-
-    def rows(self) -> Generator[TableRow, None, None]:
-        count, n = 0, self.matrix.shape[0]
-        for count, row in enumerate(self.table.rows(), 1):
-            if count > n:
-                break
-            yield row if isinstance(row, str) else {**row, **self._cells(count - 1)}
-        if count != n:
-            wanted = f"a matrix with as many rows as {self.name}"
-            raise InvalidInput.must(self.column, str(self.path), wanted, Description(f"{n} rows"))
-
-    def _cells(self, i: int) -> dict[str, Cell]:
-        if not self.sparse:
-            return {self.column: np.asarray(self.matrix[i], np.float32)}
-        one = self.matrix[[i]]
-        return {"x": None, "x_indices": one.indices, "x_values": one.data, "x_width": self.matrix.shape[1]}
-
-    def fingerprint(self) -> str:
-        both = f"{self.table.fingerprint()} {file_digest(self.path)}"
-        return hashlib.sha256(both.encode()).hexdigest()
-
-
-def _jsonable(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
 def is_frame(X: object) -> bool:
@@ -356,28 +339,40 @@ def columns_of(X: Any) -> tuple[dict[str, Any], int]:
 # ---------------------------------------------------------------- matrices
 
 
+def read_npz(path: Path, *, labelled: bool = True) -> dict[str, Any]:
+    """Return X, y and the names of labels (``None`` without) of an .npz of arrays, of CSR parts, or of images."""
+    try:
+        with open_npz(path) as file:
+            y, labels = file.get("y", file.get("y_train")), file.get("labels", file.get("classes"))
+            if "X_data" in file and "X" not in file:
+                require_extra("logs")
+                from scipy.sparse import csr_matrix
+
+                parts = (file["X_data"], file["X_indices"], file["X_indptr"])
+                X = csr_matrix(parts, tuple(file["X_shape"]))
+                X.sum_duplicates()
+            else:
+                X = file.get("X", file.get("x_train"))
+            keys = sorted(file)
+    except READ_ERRORS as error:
+        raise InvalidInput.must("content", str(path), "an .npz with X and y", error) from error
+    if X is None or (labelled and y is None):
+        wanted = "X and y, or X_data, X_indices, X_indptr, X_shape and y, or x_train and y_train"
+        raise InvalidInput.must("keys", str(path), wanted, keys)
+    return {"X": X, "y": y, "labels": None if labels is None else labels.tolist()}
+
+
 def read_matrix(path: str | PathLike[str]) -> Any:
     """Return a matrix, dense (an .npy is left on disk) or sparse, from an .npy or an .npz."""
     path = existing_file(Path(path))
-    wanted = "a matrix: an .npy, or an .npz with X or X_data, X_indices, X_indptr, X_shape"
-    try:
-        if path.suffix.lower() == ".npy":
+    if path.suffix.lower() == ".npz":
+        matrix = read_npz(path, labelled=False)["X"]
+    else:
+        try:
             matrix = np.lib.format.open_memmap(path, mode="r")
-        else:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
-                matrix = sparse_matrix(content) if "X_data" in content else content["X"]
-    except READ_ERRORS as error:
-        raise InvalidInput.must("content", str(path), wanted, error) from error
+        except READ_ERRORS as error:
+            wanted = "a matrix: an .npy, or an .npz with X or X_data, X_indices, X_indptr, X_shape"
+            raise InvalidInput.must("content", str(path), wanted, error) from error
     if len(matrix.shape) != 2:
         raise InvalidInput.must("content", str(path), "a matrix", Description(f"shape {matrix.shape}"))
-    return matrix
-
-
-def sparse_matrix(parts: Any) -> Any:
-    """Return the matrix of X_data, X_indices, X_indptr and X_shape in an .npz."""
-    require_extra("logs")
-    from scipy.sparse import csr_matrix
-
-    matrix = csr_matrix((parts["X_data"], parts["X_indices"], parts["X_indptr"]), tuple(parts["X_shape"]))
-    matrix.sum_duplicates()
     return matrix

@@ -338,7 +338,7 @@ class Learner(Parametrised):
 
         ``columns`` is what `Columns.infer` gave; or a file of columns, or a model file.
         """
-        self.inputs.use_columns(Columns.load(columns))
+        self.inputs.use_columns(Columns.read(columns))
         self.ensure_core()
 
     @cached_property

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from superarm.data.columns import Columns
+from superarm.data.inference import leak_warnings
 from superarm.data.labels import Label, has_float_labels, whole_label
-from superarm.data.leaks import leak_warnings
-from superarm.data.tables import Table, WithVectors, is_named_rows
+from superarm.data.tables import Table, is_named_rows, with_matrix
 from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
 from superarm.errors import Description, InvalidInput, at_row
@@ -94,7 +94,7 @@ class Log:
             if len(self.sources) > 1:
                 wanted = "left out: its rows belong to those of one log, and there are several"
                 raise InvalidInput.must(name, "Log", wanted, str(file))
-            self.sources = [WithVectors(self.sources[0], file, "x" if name == "matrix" else "vectors")]
+            self.sources = [with_matrix(self.sources[0], file, "x" if name == "matrix" else "vectors")]
         self.name = ", ".join(one.name for one in self.sources)
         self.uniform, self.empty_is_no = uniform, empty_is_no
         self.skip_bad, self.separator = skip_bad, separator
@@ -221,7 +221,7 @@ class Log:
         """Return a sentence for each feature that holds names of labels, by the sets of the first rows."""
         named = [parse_object(row.get("x")) or row for row in sample]
         cells = {name: [x.get(name) for x in named] for name in features.names}
-        return leak_warnings(features, cells, self._sample_labels(sample))
+        return leak_warnings(features.kinds, cells, self._sample_labels(sample))
 
     def _sample_labels(self, sample: list[dict[str, Any]]) -> set[Label]:
         """Return the labels of the first rows that can be read."""

@@ -16,20 +16,19 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import Label
-from superarm.data.tables import FrameTable, JsonTable, Table, open_table
+from superarm.data.tables import Table, file_table, json_rows, memory_table, open_table
 from superarm.errors import Description, InvalidInput
 from superarm.explore import Mixture, Rule, SetDistribution
 from superarm.logs.parsing import BadRow, parse_number
 from superarm.native.rule import RuleKernel
-from superarm.parameters import existing_file
 
 
 def open_source(source: Any) -> Table:
     """Open a log: a file, a pandas, Polars or Arrow table, or OBP's ``bandit_feedback``."""
     if isinstance(source, dict):
-        return FrameTable("bandit_feedback", lambda: from_obp(source))
+        return memory_table("bandit_feedback", lambda: from_obp(source))
     if isinstance(source, str | PathLike) and Path(source).suffix.lower() == ".dsjson":
-        return JsonTable(existing_file(Path(source)))
+        return file_table(Path(source), json_rows)
     return open_table(source)
 
 

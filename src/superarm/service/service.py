@@ -115,7 +115,7 @@ class Service:
             set_size=set_size,
             coverage=coverage,
             seed=seed,
-            columns=None if columns is None else Columns.load(columns).to_dict(),
+            columns=None if columns is None else Columns.read(columns).to_dict(),
             group=group,
         )
         if max_journal_mb is not None and is_postgres(journal):

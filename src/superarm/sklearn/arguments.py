@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from superarm._types import Array
 from superarm.data.cells import is_missing
@@ -37,7 +40,7 @@ def _labels(labels: Any, number: int) -> list[Any]:
 def answered_sets(
     classes: Array, sets: Sequence[Sequence[Any]], hit: Any, propensity: Any, n_rows: int
 ) -> tuple[list[int], list[Array], list[Any], list[Any]]:
-    """Return the rows that have an answer, the numbers of their labels, the answers, and the propensities if known."""
+    """Return the rows that have an answer, the indices of their labels, the answers, and the propensities if known."""
     hits = one_column(hit)
     propensities = [None] * n_rows if propensity is None else one_column(propensity)
     for name, values in {"shown": sets, "y": hits, "propensity": propensities}.items():
@@ -65,7 +68,7 @@ def one_column(values: Any) -> list[Any]:
 
 
 def class_codes(classes: Array, y: Any, parameter: str) -> Array:
-    """Return the numbers of labels among the classes."""
+    """Return the indices of labels among the classes."""
     codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     known = classes[codes] == y
     if not np.all(known):
@@ -74,18 +77,20 @@ def class_codes(classes: Array, y: Any, parameter: str) -> Array:
     return np.asarray(codes)
 
 
-def check_not_answers(classes: Array, y: Any, *, fitted_with_shown: bool) -> None:
-    """Refuse answers where labels are to be judged; warn of labels that look like answers.
+def checked_labels(y: Any, X: Any) -> Array:
+    """Return the labels of rows X as an array, checked by scikit-learn."""
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    check_consistent_length(X, y)
+    return np.asarray(y)
 
-    Args:
-        classes: the labels of the classifier.
-        y: the labels that it is to be judged by.
-        fitted_with_shown: whether it learnt from answers about sets that were shown.
-    """
-    values = set(one_column(y))
-    known = set(classes.tolist())
-    bits = all(isinstance(value, bool | np.bool_) for value in values - {None})
-    if bits and values - {None} and classes.dtype != bool:
+
+def check_not_answers(classes: Array, y: Any, *, fitted_with_shown: bool) -> None:
+    """Refuse answers y where a classifier with these classes is to be judged by labels; warn if y may be answers."""
+    values = set(one_column(y)) - {None}
+    bits = all(isinstance(value, bool | np.bool_) for value in values)
+    if bits and values and classes.dtype != bool:
         raise InvalidInput(f"y are answers: {PASS_SHOWN}")
-    if fitted_with_shown and values == {0, 1} < known:
+    if fitted_with_shown and values == {0, 1} < set(classes.tolist()):
         warnings.warn(f"y are 0 and 1, scored as labels; if they are answers, {PASS_SHOWN}", stacklevel=3)

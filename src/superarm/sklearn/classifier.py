@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from superarm._types import Array
 from superarm.data.columns import Columns
@@ -23,15 +22,15 @@ from superarm.explore.cover import Cover
 from superarm.learners.registry import make, parse
 from superarm.losses import softmax
 from superarm.parameters import check_int
-from superarm.sklearn.arguments import answered_sets, check_not_answers, class_codes, shown_sets
-from superarm.sklearn.scorer import log_loss
-from superarm.sklearn.training import (
-    AnsweredSets,
-    LabelledRows,
-    TrainingRows,
-    orders,
-    try_on_held_out_rows,
+from superarm.sklearn.arguments import (
+    answered_sets,
+    check_not_answers,
+    checked_labels,
+    class_codes,
+    shown_sets,
 )
+from superarm.sklearn.scorer import log_loss
+from superarm.sklearn.training import AnsweredSets, LabelledRows, TrainingRows, orders, try_on_held_out_rows
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -108,18 +107,14 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """
         if self.passes < 1:
             raise InvalidInput.must("passes", "SetFeedbackClassifier", "at least 1", self.passes)
-        random = check_random_state(self.random_state)
-        self.fitted_with_shown_ = shown is not None
-        data: TrainingRows
-        if shown is None:
-            X, y = self._validated(X, y, reset=True)
+        random, X = check_random_state(self.random_state), self._checked(X, reset=True)
+        sets = None if shown is None else shown_sets(shown)
+        if sets is None:
+            y = checked_labels(y, X)
             self._make_learner(y, X, random)
-            data = LabelledRows(self._learner_rows(X), class_codes(self.classes_, y, "y"))
         else:
-            X, sets = self._validated(X, reset=True), shown_sets(shown)
             self._make_learner(list(chain(*sets)) if classes is None else classes, X, random)
-            data = self._answered_sets(self._learner_rows(X), sets, y, propensity)
-        learner = self.learner_
+        learner, data = self.learner_, self._training_rows(X, y, sets, propensity)
         self.passes_, calibration = try_on_held_out_rows(learner, data, self.passes, shuffle=self.shuffle)
         data.learn(learner, orders(len(data), self.passes_, random, shuffle=self.shuffle))
         if calibration is not None and isinstance(learner.rule, Cover):
@@ -142,31 +137,17 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise InvalidInput.must("classes", "SetFeedbackClassifier", "given with the first call", classes)
-        if shown is None:
-            X, y = self._validated(X, y, reset=first)
-        else:
-            X = self._validated(X, reset=first)
+        X, sets = self._checked(X, reset=first), None if shown is None else shown_sets(shown)
+        if sets is None:
+            y = checked_labels(y, X)
         if first:
             self._make_learner(classes, X, check_random_state(self.random_state))
         elif classes is not None and not np.array_equal(self.classes_, np.unique(np.asarray(classes))):
             wanted = f"those of the first call, {self.classes_}"
             raise InvalidInput.must("classes", "partial_fit", wanted, classes)
-        rows, self.fitted_with_shown_ = self._learner_rows(X), shown is not None
-        if shown is None:
-            self.learner_.run(rows, class_codes(self.classes_, y, "y"))
-        else:
-            answers = self._answered_sets(rows, shown_sets(shown), y, propensity)
-            answers.learn_pass(self.learner_, range(len(answers.hits)))
+        data = self._training_rows(X, y, sets, propensity)
+        data.learn_pass(self.learner_, np.arange(len(data)))
         return self
-
-    def _answered_sets(self, rows: Rows, sets: list[list[Any]], hit: Any, propensity: Any) -> AnsweredSets:
-        """Return the sets that have an answer."""
-        learner = self.learner_
-        if not learner.learns_from_given:
-            wanted = "one that learns from given sets, such as set-logit"
-            raise FeedbackError.must("learner", "SetFeedbackClassifier", wanted, self.learner)
-        answered, *columns = answered_sets(self.classes_, sets, hit, propensity, len(rows))
-        return AnsweredSets(rows.take(answered), *columns)
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, shown: Iterable[Iterable[Any]] | None = None
@@ -247,48 +228,43 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     # ------------------------------------------------------------ inside
 
     def _scores(self, X: Any) -> Array:
-        rows = self._rows(X)
+        rows = self._rows(X)  # first: it may not be fitted
         return self.learner_.scores(rows)
 
     def _rows(self, X: Any) -> Rows:
         """Return rows X of a fitted classifier, as its learner reads them."""
         check_is_fitted(self, "learner_")
-        return self._learner_rows(self._validated(X, reset=False))
+        return self._learner_rows(self._checked(X, reset=False))
 
-    def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-        """Return X, and y if given, checked by scikit-learn; rows with names stay as they are."""
-        with_y = not (isinstance(y, str) and y == "no_validation")
+    def _training_rows(self, X: Any, y: Any, sets: list[list[Any]] | None, propensity: Any) -> TrainingRows:
+        """Return what there is to learn: rows with labels, or with sets where these were shown."""
+        rows, self.fitted_with_shown_ = self._learner_rows(X), sets is not None
+        if sets is None:
+            return LabelledRows(rows, class_codes(self.classes_, y, "y"))
+        if not self.learner_.learns_from_given:
+            wanted = "one that learns from given sets, such as set-logit"
+            raise FeedbackError.must("learner", "SetFeedbackClassifier", wanted, self.learner)
+        answered, *columns = answered_sets(self.classes_, sets, y, propensity, len(rows))
+        return AnsweredSets(rows.take(answered), *columns)
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """Return rows X, checked by scikit-learn; rows with names stay as they are."""
         if not self._has_named_columns(X, reset=reset):
-            checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
-            checked = validate_data(self, X, y, reset=reset, **checks)
-            if with_y:
-                check_classification_targets(checked[1])
-            return checked
+            return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32))
         if reset:
             names = list(columns_of(X)[0])
             self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
-        if not with_y:
-            return X
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        if len(X) != len(y):
-            raise InvalidInput.must("y", "SetFeedbackClassifier", f"{len(X)} labels", len(y))
-        return X, y
+        return X
 
     def _has_named_columns(self, X: Any, *, reset: bool) -> bool:
         """Return whether column names matter: with words, dates or missing values, or rows that are dicts."""
-        if not is_named_rows(X):
-            if not reset and self.learner_.columns is not None:
-                names = ", ".join(map(str, self.feature_names_in_[:6]))
-                wanted = (
-                    f"rows with names ({names}{', …' if self.n_features_in_ > 6 else ''}), as it was fitted"
-                )
-                raise InvalidInput.must(
-                    "X", "SetFeedbackClassifier", wanted, Description("rows without names")
-                )
-            return False
+        named = is_named_rows(X)
         if reset:
-            return not is_frame(X) or self.columns is not None or not is_matrix(X)
+            return named and (not is_frame(X) or self.columns is not None or not is_matrix(X))
+        if self.learner_.columns is not None and not named:
+            names = ", ".join(map(str, self.feature_names_in_[:6])) + ", …" * (self.n_features_in_ > 6)
+            wanted, got = f"rows with names ({names}), as it was fitted", Description("rows without names")
+            raise InvalidInput.must("X", "SetFeedbackClassifier", wanted, got)
         return self.learner_.columns is not None
 
     def _learner_rows(self, X: Any) -> Rows:
@@ -327,7 +303,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             seed=int(random.randint(2**31 - 1)),
         )
         if is_named_rows(X):
-            columns = Columns.infer(X) if self.columns is None else Columns.load(self.columns)
+            columns = Columns.infer(X) if self.columns is None else Columns.read(self.columns)
             self.learner_.inputs.use_columns(columns)  # the core is made later: `anneal` may choose its size
 
     def __sklearn_tags__(self) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from sklearn.exceptions import NotFittedError
@@ -11,7 +10,6 @@ from sklearn.pipeline import Pipeline
 from superarm._types import Array
 from superarm.decisions.decisions import Decisions
 from superarm.errors import InvalidInput
-from superarm.sklearn.classifier import SetFeedbackClassifier
 
 
 class SetPipeline(Pipeline):  # type: ignore[misc]
@@ -20,6 +18,7 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
     Its parameters (steps, transform_input, memory, verbose) are those of Pipeline.
 
     >>> from sklearn.preprocessing import StandardScaler
+    >>> from superarm.sklearn import SetFeedbackClassifier
     >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
     >>> steps = [("scale", StandardScaler()), ("sets", SetFeedbackClassifier(set_size=2, random_state=0))]
     >>> model = SetPipeline(steps).fit(X, ["a", "b", "c", "d"])
@@ -28,39 +27,30 @@ class SetPipeline(Pipeline):  # type: ignore[misc]
     (4, 2)
     """
 
-    def decide(
-        self,
-        X: Any,
-        *,
-        eligible: Iterable[Any] | None = None,
-        set_size: int | None = None,
-        coverage: float | None = None,
-    ) -> Decisions:
-        """Choose a set for every row of X, by the classifier at the end.
-
-        ``eligible``, ``set_size`` and ``coverage`` are as in `SetFeedbackClassifier.decide`.
-        """
-        last: SetFeedbackClassifier = self[-1]
-        return last.decide(self._transformed(X), eligible=eligible, set_size=set_size, coverage=coverage)
+    def decide(self, X: Any, **options: Any) -> Decisions:
+        """Choose a set for every row of X; ``options`` are those of `SetFeedbackClassifier.decide`."""
+        decisions: Decisions = self[-1].decide(self._transformed(X), **options)
+        return decisions
 
     def update(self, decisions: Decisions, hits: Any) -> SetPipeline:
         """Learn from the answers, ``hits``, to the ``decisions`` of `decide`."""
         self[-1].update(decisions, hits)
         return self
 
-    def predict_set(
-        self, X: Any, set_size: int | None = None, *, coverage: float | None = None
-    ) -> Array | list[Array]:
-        """Return the best labels for every row of X, best first.
+    def predict_set(self, X: Any, set_size: int | None = None, **options: Any) -> Array | list[Array]:
+        """Return the ``set_size`` best labels for every row of X, best first.
 
-        ``set_size`` and ``coverage`` are as in `SetFeedbackClassifier.predict_set`.
+        ``options`` and the default are those of `SetFeedbackClassifier.predict_set`.
         """
-        last: SetFeedbackClassifier = self[-1]
-        return last.predict_set(self._transformed(X), set_size, coverage=coverage)
+        sets: Array | list[Array] = self[-1].predict_set(self._transformed(X), set_size, **options)
+        return sets
 
-    def partial_fit(self, X: Any, y: Any, **more: Any) -> SetPipeline:
-        """Go on learning from X and y (and ``shown``, …: `SetFeedbackClassifier.partial_fit`); fit the steps before."""
-        self[-1].partial_fit(self._transformed(X), y, **more)
+    def partial_fit(self, X: Any, y: Any, **options: Any) -> SetPipeline:
+        """Continue to learn from X and y; the steps before the classifier must be fitted.
+
+        ``options`` are those of `SetFeedbackClassifier.partial_fit`.
+        """
+        self[-1].partial_fit(self._transformed(X), y, **options)
         return self
 
     def _transformed(self, X: Any) -> Any:

@@ -16,11 +16,17 @@ from superarm.sklearn.arguments import answered_sets, shown_sets
 MEASURES = ("log_loss", "hit_rate")
 
 
-def log_losses(logits: Array, sets: Sequence[Array], hits: Sequence[bool]) -> Array:
-    """Return the log loss of each answer about a set of label numbers."""
-    mask = np.zeros(logits.shape, bool)
+def shown_mask(sets: Sequence[Array], n_labels: int) -> Array:
+    """Return for each set of label indices and each label whether it was shown."""
+    mask = np.zeros((len(sets), n_labels), bool)
     for row, labels in zip(mask, sets, strict=True):
         row[labels] = True
+    return mask
+
+
+def log_losses(logits: Array, sets: Sequence[Array], hits: Sequence[bool]) -> Array:
+    """Return the log loss of each answer about a set of label indices."""
+    mask = shown_mask(sets, logits.shape[1])
     return np.asarray(set_nll(logits.astype(np.float64), mask, hits, reduction="none"))
 
 

@@ -20,7 +20,7 @@ from superarm.decisions.decision import Decision
 from superarm.explore.calibration import Calibration
 from superarm.explore.cover import Cover
 from superarm.losses import softmax
-from superarm.sklearn.scorer import log_losses
+from superarm.sklearn.scorer import log_losses, shown_mask
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -43,11 +43,16 @@ class TrainingRows(ABC):
 
     @abstractmethod
     def take(self, indices: Array) -> Self:
-        """Return some of the rows."""
+        """Return the rows with these indices."""
 
     @abstractmethod
+    def learn_pass(self, learner: Learner, order: Array) -> None:
+        """Update a learner by every row, in this order."""
+
     def learn(self, learner: Learner, orders: Iterable[Array]) -> None:
         """Update a learner: one pass in each of these orders."""
+        for order in orders:
+            self.learn_pass(learner, order)
 
     @abstractmethod
     def losses(self, scores: Array) -> Array:
@@ -57,18 +62,13 @@ class TrainingRows(ABC):
     def posterior(self, scores: Array, answer_noise: tuple[float, float]) -> Array:
         """Return the probability of each label for each row, given what is known about it."""
 
-    def extra_subsets(self) -> list[Array]:
-        """Return the indices of rows whose labels are known better than those of the others."""
+    def surer_rows(self) -> list[Array]:
+        """Return the indices of rows whose labels are better known than those of the others, if there are such."""
         return []
 
 
 class LabelledRows(TrainingRows):
-    """Rows with their labels: the answers to the sets that a learner shows follow from these.
-
-    Args:
-        rows: the rows.
-        codes: the index of each row's label.
-    """
+    """Rows with their labels, as ``codes``: the answers to the sets that a learner shows follow from these."""
 
     def __init__(self, rows: Rows, codes: Array) -> None:
         super().__init__(rows)
@@ -77,9 +77,8 @@ class LabelledRows(TrainingRows):
     def take(self, indices: Array) -> LabelledRows:
         return LabelledRows(self.rows.take(indices), self.codes[indices])
 
-    def learn(self, learner: Learner, orders: Iterable[Array]) -> None:
-        for order in orders:
-            learner.run(self.rows, self.codes, order)
+    def learn_pass(self, learner: Learner, order: Array) -> None:
+        learner.run(self.rows, self.codes, order)
 
     def losses(self, scores: Array) -> Array:
         """Return 1 where the best label is wrong, else 0."""
@@ -90,14 +89,7 @@ class LabelledRows(TrainingRows):
 
 
 class AnsweredSets(TrainingRows):
-    """Rows with sets that another system showed, and the answers.
-
-    Args:
-        rows: the rows.
-        sets: the indices of the labels in each set.
-        hits: whether the right label was in the set.
-        propensities: the probability of each set, where it is known.
-    """
+    """Rows with sets (indices of labels) that another system showed, whether each hit, and its propensity if known."""
 
     def __init__(
         self, rows: Rows, sets: list[Array], hits: list[bool], propensities: list[float | None]
@@ -109,9 +101,7 @@ class AnsweredSets(TrainingRows):
         columns = ([column[i] for i in indices] for column in (self.sets, self.hits, self.propensities))
         return AnsweredSets(self.rows.take(indices), *columns)
 
-    def learn_pass(self, learner: Learner, order: Iterable[int]) -> None:
-        """Update a learner by every answer, in this order."""
-        order = list(order)
+    def learn_pass(self, learner: Learner, order: Array) -> None:
         given = [
             Decision.given(self.rows.row(i), learner.vocabulary.decode(self.sets[i]), self.propensities[i])
             for i in order
@@ -136,9 +126,7 @@ class AnsweredSets(TrainingRows):
         distribution that minimise the log loss of the answers.
         """
         false_no, false_yes = answer_noise
-        shown = np.zeros(scores.shape, bool)
-        for row, labels in zip(shown, self.sets, strict=True):
-            row[labels] = True
+        shown = shown_mask(self.sets, scores.shape[1])
         yes = np.where(shown, 1.0 - false_no, false_yes)  # the probability of a yes, for each right label
         likelihood = np.where(np.array(self.hits, bool)[:, None], yes, 1.0 - yes)
         uniform_answer = likelihood.mean(axis=1)
@@ -152,7 +140,7 @@ class AnsweredSets(TrainingRows):
                     best_loss, joint = loss, ((1.0 - share) * p + share / p.shape[1]) * likelihood
         return np.asarray(joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300))
 
-    def extra_subsets(self) -> list[Array]:
+    def surer_rows(self) -> list[Array]:
         """Return the rows with a yes: typical rows if sets were drawn at random, else the easy ones."""
         return [np.flatnonzero(self.hits)]
 
@@ -197,12 +185,10 @@ def try_on_held_out_rows(
     while len(scores) < len(parts) and sum(map(len, scores)) < ENOUGH_HELD_OUT:
         scores.append(held_out_scores(parts[len(scores)], passes))
     held_out, all_scores = data.take(np.concatenate(parts[: len(scores)])), np.concatenate(scores)
-    posterior, showable = (
-        held_out.posterior(all_scores, (rule.false_no, rule.false_yes)),
-        learner.inputs.showable,
-    )
+    posterior = held_out.posterior(all_scores, (rule.false_no, rule.false_yes))
+    showable = learner.inputs.showable
     p = softmax(all_scores[:, showable])
-    samples = [np.arange(len(held_out)), *held_out.extra_subsets()]
+    samples = [np.arange(len(held_out)), *held_out.surer_rows()]
     calibrations = [
         Calibration.from_rows(p[rows], posterior[rows][:, showable], rule.coverage, learner.set_size)
         for rows in samples

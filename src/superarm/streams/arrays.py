@@ -53,15 +53,15 @@ class Arrays:
             if values is not None and not np.isfinite(values).all():
                 raise InvalidInput.must("X", "Arrays", "finite", values[~np.isfinite(values)][0].item())
         self.rows = rows
-        self.y, named_labels = _numbered(y, labels)
-        self.labels, self.n_labels = named_labels.names, named_labels.count
+        self.y, vocabulary = _encode_labels(y, labels)
+        self.labels, self.n_labels = vocabulary.names, vocabulary.count
         if len(self.y) != len(rows) or len(self.y) == 0:
             raise InvalidInput.must("y", "Arrays", f"{len(rows)} labels, at least one", len(self.y))
         self.shuffle, self.name, self.columns = shuffle, name, columns
-        self.groups = None if groups is None else Groups.from_values(groups, "Arrays")
-        if self.groups is not None and len(self.groups.numbers) != len(self.y):
+        self.groups = None if groups is None else Groups.from_values(groups)
+        if self.groups is not None and len(self.groups.indices) != len(self.y):
             wanted = f"{len(self.y)} values, one for each row"
-            raise InvalidInput.must("groups", "Arrays", wanted, len(self.groups.numbers))
+            raise InvalidInput.must("groups", "Arrays", wanted, len(self.groups.indices))
 
     def __repr__(self) -> str:
         return (
@@ -77,37 +77,32 @@ class Arrays:
             yield Chunk(self.rows, self.y, order)
 
 
-def _numbered(y: Any, labels: Sequence[Label] | None) -> tuple[Array, LabelVocabulary]:
-    """Return the label number of each row, and the labels behind the numbers."""
+def _encode_labels(y: Any, names: Sequence[Label] | None) -> tuple[Array, LabelVocabulary]:
+    """Return the index of each row's label, and the labels; ``names`` are all of them, if they are known."""
     cells = cell_list(y)
-    label_of = _labels_by_cell(cells, np.shape(y))
-    are_numbers = all(isinstance(label, int) for label in label_of.values())
-    if labels is None:
+    if any(isinstance(cell, list | tuple | set | dict | np.ndarray) for cell in cells):
+        got = Description(f"shape {np.shape(y)}")
+        raise InvalidInput.must("y", "Arrays", "one label for each row", got)
+    labels: list[Any] = [to_label(cell) for cell in cells]
+    if None in labels:
+        got = Description(f"none in row {labels.index(None) + 1}")
+        raise InvalidInput.must("y", "Arrays", "a label in every row", got)
+    are_numbers = all(isinstance(label, int) for label in labels)
+    if names is None:
         if not are_numbers:
-            label_of = {cell: str(label) for cell, label in label_of.items()}
-        labels = sorted(set(label_of.values()))
-        if are_numbers and labels and labels[0] == 0 and labels[-1] < max(2 * len(labels), 2):
-            return np.array([label_of[cell] for cell in cells]), LabelVocabulary(max(labels[-1] + 1, 2))
-    names = [to_python(name) for name in labels]
+            labels = [str(label) for label in labels]
+        names = sorted(set(labels))
+        has_few_gaps = are_numbers and names[:1] == [0] and names[-1] < max(2 * len(names), 2)
+        if has_few_gaps:  # labels are their own indices
+            return np.array(labels), LabelVocabulary(max(names[-1] + 1, 2))
+    names = [to_python(name) for name in names]
     if len(set(names)) != len(names) or len(names) < 2:
         raise InvalidInput.must("labels", "Arrays", "distinct and at least two", names)
-    named_labels = LabelVocabulary(names, "Arrays")
-    number_of = {cell: named_labels.index(label) for cell, label in label_of.items()}
-    if None in number_of.values() and are_numbers:  # y has numbers of labels
-        number_of = {cell: label if 0 <= label < len(names) else None for cell, label in label_of.items()}
-    unknown = next((label_of[cell] for cell, number in number_of.items() if number is None), None)
+    vocabulary = LabelVocabulary(names, "Arrays")
+    index_of = {label: vocabulary.index(label) for label in labels}
+    if are_numbers and None in index_of.values():  # y has indices of the names
+        index_of = {label: label if 0 <= label < len(names) else None for label in index_of}
+    unknown = next((label for label, index in index_of.items() if index is None), None)
     if unknown is not None:
         raise InvalidInput.must("y", "Arrays", "made of the given labels", unknown)
-    return np.array([number_of[cell] for cell in cells], np.int64), named_labels
-
-
-def _labels_by_cell(cells: list[Any], shape: tuple[int, ...]) -> dict[Any, Label]:
-    """Return the label of each different cell of y; lists and missing labels are refused."""
-    if any(isinstance(cell, list | tuple | set | dict | np.ndarray) for cell in cells):
-        raise InvalidInput.must("y", "Arrays", "one label for each row", Description(f"shape {shape}"))
-    label_of = {cell: to_label(cell) for cell in cells}
-    missing = next((i for i, cell in enumerate(cells) if label_of[cell] is None), None)
-    if missing is not None:
-        got = Description(f"none in row {missing + 1}")
-        raise InvalidInput.must("y", "Arrays", "a label in every row", got)
-    return label_of
+    return np.array([index_of[label] for label in labels], np.int64), vocabulary

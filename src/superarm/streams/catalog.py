@@ -7,8 +7,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from superarm._files import file_digest
 from superarm.data.tables import TABLES
 from superarm.errors import InvalidInput, MissingData
@@ -42,9 +40,6 @@ def open_data(source: str, *, label: str | None = None, **options: Any) -> Strea
         raise InvalidInput.must(name, source, "left out: only tables have columns", value)
     if source in ("synsep", "synnonsep"):
         return synsep() if source == "synsep" else synnonsep()
-    if source == "digits":
-        with np.load(DIGITS) as file:
-            return Arrays(file["X"], file["y"], name="digits")
     if source in IMAGE_SETS:
         images = load_images(source)
         flat = images.pixels.reshape(len(images.y), -1)
@@ -71,6 +66,8 @@ def content_digest(source: str) -> str:
 
 
 def _data_file(source: str) -> Path:
+    if source == "digits":
+        return DIGITS
     if source in FEATURES:
         path = feature_file(source)
         if not path.is_file():

@@ -5,22 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from superarm._extras import require_extra
-from superarm._files import READ_ERRORS
 from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
-from superarm.data.inference import outcome_columns
+from superarm.data.inference import leak_warnings, outcome_columns
 from superarm.data.labels import Label, parse_label_column
-from superarm.data.leaks import leak_warnings
-from superarm.data.tables import TABLES, cell_list, columns_of, open_table, sparse_matrix
+from superarm.data.tables import TABLES, cell_list, columns_of, open_table, read_npz
 from superarm.errors import Description, InvalidInput
 from superarm.streams.arrays import Arrays
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 SUFFIXES = (".npz", *TABLES, *SVMLIGHT)
-LABEL_KEYS = ("labels", "classes")  # of an .npz: the names of its labels
 LABEL_COLUMNS = ("label", "y", "class", "target")  # tried in this order if no column is named
 
 
@@ -81,28 +76,23 @@ def _table_arrays(
 ) -> dict[str, Any]:
     """Return arguments of `Arrays` from the columns of a table; ``kinds`` are for `Columns.infer`."""
     names = list(table)
+    for parameter, column in {"label": label, "group": group}.items():
+        if column is not None and column not in table:
+            wanted = f"one of its columns {', '.join(names)}"
+            raise InvalidInput.must(parameter, owner, wanted, column, choices=names)
     if label is None:
-        likely = [name for name in LABEL_COLUMNS if name in names]
-        if not likely:
-            wanted = f"the name of the label column (none is called {', '.join(LABEL_COLUMNS)})"
-            raise InvalidInput.must("label", owner, wanted, names)
-        label = likely[0]
-    elif label not in names:
-        wanted = f"one of its columns {', '.join(names)}"
-        raise InvalidInput.must("label", owner, wanted, label, choices=names)
-    if group is not None and group not in names:
-        raise InvalidInput.must(
-            "group", owner, f"one of its columns {', '.join(names)}", group, choices=names
-        )
+        label = next((name for name in LABEL_COLUMNS if name in table), None)
+    if label is None:
+        wanted = f"the name of the label column (none is called {', '.join(LABEL_COLUMNS)})"
+        raise InvalidInput.must("label", owner, wanted, names)
     groups = None if group is None else cell_list(table[group])
     y = _labels(table.pop(label), label, owner)
     if columns is None:
         columns = Columns.infer(table, reserved=outcome_columns(table), kinds=kinds)
         if not len(columns):
             raise InvalidInput.must("columns", owner, "the label and at least one feature", names)
-        columns.warnings += leak_warnings(
-            columns, {name: cell_list(table[name]) for name in columns.names}, y
-        )
+        cells = {name: cell_list(table[name]) for name in columns.names}
+        columns.warnings += leak_warnings(columns.kinds, cells, y)
     columns = columns.for_labels(max(len(set(y)), 2))
     return {"X": columns.rows(table, owner), "y": y, "columns": columns, "groups": groups}
 
@@ -127,21 +117,3 @@ def _read_svmlight(path: Path) -> dict[str, Any]:
             "content", str(path), "svmlight lines: label index:value ...", error
         ) from error
     return {"X": X, "y": y}
-
-
-def read_npz(path: Path) -> dict[str, Any]:
-    """Return X, y and label names from an .npz: X and y; or CSR parts; or images x_train and y_train."""
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            keys = set(file.files)
-            names = next((file[key].tolist() for key in LABEL_KEYS if key in keys), None)
-            if {"X", "y"} <= keys:
-                return {"X": file["X"], "y": file["y"], "labels": names}
-            if {"X_data", "X_indices", "X_indptr", "X_shape", "y"} <= keys:
-                return {"X": sparse_matrix(file), "y": file["y"], "labels": names}
-            if {"x_train", "y_train"} <= keys:
-                return {"X": file["x_train"], "y": file["y_train"], "labels": names}
-    except READ_ERRORS as error:
-        raise InvalidInput.must("content", str(path), "an .npz with X and y", error) from error
-    wanted = "X and y, or X_data, X_indices, X_indptr, X_shape and y, or x_train and y_train"
-    raise InvalidInput.must("keys", str(path), wanted, sorted(keys))

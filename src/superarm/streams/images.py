@@ -19,7 +19,7 @@ from superarm.streams.download import RemoteFile, find_file
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Pixels (n, height, width, channels) in 0..255, label numbers, and label names if there are any."""
+    """Pixels (n, height, width, channels) in 0..255, label indices, and label names if there are any."""
 
     pixels: Array
     y: Array

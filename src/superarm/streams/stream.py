@@ -19,7 +19,7 @@ class Chunk(NamedTuple):
 
 
 class Stream(Protocol):
-    """A source of rows (see data/rows.py) with label numbers 0..k-1."""
+    """A source of rows (see data/rows.py) with the indices 0..k-1 of their labels."""
 
     name: str
     n_features: int | tuple[int, int]

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._files import READ_ERRORS, file_digest, write_atomically
+from superarm._files import READ_ERRORS, file_digest, open_npz, write_atomically
 from superarm._types import Array
+from superarm.data.tables import read_npz
 from superarm.errors import InvalidInput, MissingData
 from superarm.streams.catalog import feature_file
-from superarm.streams.data_files import read_npz
 from superarm.streams.download import RemoteFile, fetch_files
 from superarm.streams.images import IMAGE_SETS, Images, load_images
 
@@ -56,15 +56,14 @@ def make_features(
     """
     if batch < 1:
         raise InvalidInput.must("batch", "features", "at least 1", batch)
-    own_images = None if source in IMAGE_SETS else _image_file(source)
     _keras()  # before anything is downloaded
+    name, images = _named_images(source)
     if weights is None:
         weights = fetch_files([WEIGHTS])[0]
     elif not weights.is_file():
         raise MissingData(
             f"weights of VGG-16: {weights} is not there; leave weights out to download {WEIGHTS.name}"
         )
-    images = load_images(source) if own_images is None else _read_images(own_images)
     height, width = images.pixels.shape[1:3]
     side = max(MIN_SIDE, height, width) if size is None else size
     if side < MIN_SIDE:
@@ -76,7 +75,6 @@ def make_features(
         "images": hashlib.sha256(images.pixels.tobytes() + images.y.tobytes()).hexdigest(),
         "weights": file_digest(weights),
     }
-    name = source if own_images is None else own_images.stem
     target = output or feature_file(f"{name}-vgg16")
     if _provenance(target) == provenance:
         return target, False
@@ -136,28 +134,27 @@ def _keras() -> Any:
     return keras
 
 
-def _image_file(source: str) -> Path:
+def _named_images(source: str) -> tuple[str, Images]:
+    """Return the name and the images of a set, or of an .npz."""
+    if source in IMAGE_SETS:
+        return source, load_images(source)
     path = Path(source)
     if path.suffix != ".npz" or not path.is_file():
         wanted = f"an .npz file or one of {', '.join(IMAGE_SETS)}"
         raise InvalidInput.must("images", "features", wanted, source, choices=IMAGE_SETS)
-    return path
-
-
-def _read_images(path: Path) -> Images:
     content = read_npz(path)
     pixels, labels = content["X"], content["labels"]
     if pixels.ndim == 3:
         pixels = pixels[..., None]
     if pixels.dtype.kind == "f" and pixels.size and pixels.max() <= 1.0:
         pixels = pixels * 255.0
-    return Images(pixels, content["y"], None if labels is None else tuple(map(str, labels)))
+    return path.stem, Images(pixels, content["y"], None if labels is None else tuple(map(str, labels)))
 
 
 def _provenance(path: Path) -> Any:
     """Return the images, weights and size that a file of features was made from; ``None`` if it cannot be read."""
     try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+        with open_npz(path) as file:
             return json.loads(file["provenance"].tobytes())
     except READ_ERRORS:  # not there, broken, or made by something else
         return None

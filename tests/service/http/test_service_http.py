@@ -121,9 +121,19 @@ def test_three_forms_of_features(live, open_service):
     assert (info["params"]["uniform"], info["params"]["explore"]) == (0.02, "balanced")
 
 
-def test_a_column_may_be_called_indices(live, open_service):
-    web = live(open_service("indices.db", n_features=None))
-    for row in ({"indices": [0.5, 1.5], "site": "Rome"}, {"indices": [1.0, 2.0]}):
+@pytest.mark.parametrize("n_features", [None, 64])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"indices": [0.5, 1.5], "site": "Rome"}, {"indices": [1.0, 2.0]}],
+        [{"indices": [1.0, 2.0]}],
+        [{"indices": [0.5], "values": [1.5], "site": "Rome"}, {"indices": [1.0], "values": [2.0]}],
+        [{"values": [0.5]}, {"values": [1.0], "indices": "of prices"}],
+    ],
+)
+def test_columns_may_be_called_as_the_parts_of_a_sparse_row(live, open_service, n_features, rows):
+    web = live(open_service("indices.db", n_features=n_features))
+    for row in rows:
         status, answer = web.post("/v1/decisions", {"features": row})
         assert status == 200, answer
         assert web.get(f"/v1/decisions/{answer['id']}")[1]["features"] == row

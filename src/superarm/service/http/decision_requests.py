@@ -76,13 +76,13 @@ def _row(features: list[float] | JsonObject, learner: Learner) -> AnyRow | JsonO
 
 
 def _is_sparse(features: JsonObject, learner: Learner) -> bool:
-    """Return whether an object is a sparse row; a row with names may have a column of vectors called indices."""
-    if type(features.get("indices")) is not list:
+    """Return whether an object is a sparse row; a row with names may have columns of vectors called so."""
+    if not features.keys() <= SPARSE_KEYS:
         return False
+    are_lists = all(type(features.get(name)) is list for name in ("indices", "values"))
     columns = learner.columns
-    if columns is None and learner.n_features is not None:  # rows are numbers
-        return True
-    return features.keys() <= SPARSE_KEYS and (columns is None or "indices" not in columns.columns)
+    names = () if columns is None else (*columns.columns, *columns.left_out)
+    return are_lists and features.keys().isdisjoint(names)
 
 
 def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int] | None) -> Row:
