@@ -350,12 +350,7 @@ class _GroupSums:
 
 
 def _run_logged(
-    learner: Learner,
-    chunk: Chunk,
-    log: Writer,
-    seed: int,
-    done: int,
-    signed_sizes: Array | None,
+    learner: Learner, chunk: Chunk, log: Writer, seed: int, done: int, signed_sizes: Array | None
 ) -> Array:
     """Do what `Learner.run` does, round by round, with a row in ``log`` for each.
 

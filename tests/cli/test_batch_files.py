@@ -167,17 +167,11 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
     sa.SetLogit(labels=LABELS, set_size=2, n_features=3).save(plain)
     answers = file("a.csv", "id,hit\np0-0,yes\n")
     refused: list[tuple[Any, str]] = [
-        (
-            lambda: learn_file(model, made, file("empty.csv", "")),
-            "empty.csv is empty",
-        ),
+        (lambda: learn_file(model, made, file("empty.csv", "")), "empty.csv is empty"),
         (lambda: decide_file(tmp_path / "none.npz", rows, made), "no such file: .*none.npz"),
         (lambda: decide_file(model, tmp_path / "none.csv", made), "no such file: .*none.csv"),
         (lambda: decide_file(model, rows, tmp_path / "d.csv"), "a .parquet file"),
-        (
-            lambda: decide_file(model, rows, made, id_column="name"),
-            "id_column of .* must be one of id, age",
-        ),
+        (lambda: decide_file(model, rows, made, id_column="name"), "id_column of .* must be one of id, age"),
         (
             lambda: decide_file(model, file("twice.csv", "id,a\n1,2\n1,3\n"), made, id_column="id"),
             "without such a column, rounds are the ids",
@@ -188,10 +182,7 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
         (lambda: decide_file(model, file("bad.npz", "no"), made), "a matrix"),
         (lambda: decide_file(model, tmp_path / "none.npy", made), "no such file: .*none.npy"),
         (lambda: decide_file(plain, rows, made), "columns for the 3 features"),
-        (
-            lambda: decide_file(plain, file("w.csv", "a,b,c\n1,2,x\n"), made),
-            "c of .*row 1 must be a number",
-        ),
+        (lambda: decide_file(plain, file("w.csv", "a,b,c\n1,2,x\n"), made), "c of .*row 1 must be a number"),
         (lambda: learn_file(other, made, answers), "learner of .* must be that of"),
         (lambda: learn_file(model, answers, answers), "what superarm decide wrote"),
         (lambda: learn_file(model, made, file("b.csv", "name,hit\nx,1\n")), "id_column"),

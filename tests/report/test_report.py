@@ -652,12 +652,7 @@ return {
 @pytest.mark.parametrize("dark", [False, True])
 def test_in_a_real_browser(page, tmp_path, width, dark):
     seen = visit(
-        page,
-        tmp_path,
-        width=width,
-        dark=dark,
-        ready="document.documentElement.dataset.drawn",
-        script=MEASURE,
+        page, tmp_path, width=width, dark=dark, ready="document.documentElement.dataset.drawn", script=MEASURE
     )
     assert seen.console == []
     found = seen.found

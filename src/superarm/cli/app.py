@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Exit, Option
 
 from superarm import __version__
 from superarm.cli import change, data, labels
@@ -46,13 +46,13 @@ app.add_typer(labels.app, name="labels")
 def _version(value: bool) -> None:
     if value:
         print(f"superarm {__version__}")
-        raise typer.Exit
+        raise Exit
 
 
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Learn a classifier from yes/no answers about sets of labels.

@@ -7,7 +7,7 @@ from math import ceil, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
-import typer
+from typer import Option
 
 from superarm._extras import require_extra
 from superarm.cli import options as opt
@@ -27,54 +27,48 @@ if TYPE_CHECKING:
 
 def evaluate(
     log: opt.LogFiles,
-    model: Annotated[list[Path] | None, typer.Option(help="A model file; several to compare.")] = None,
+    model: Annotated[list[Path] | None, Option(help="A model file; several to compare.")] = None,
     learner: Annotated[
-        list[str] | None,
-        typer.Option(help="Train this learner first, on the other rows; several to compare."),
+        list[str] | None, Option(help="Train this learner first, on the other rows; several to compare.")
     ] = None,
     fixed: Annotated[
-        list[str] | None, typer.Option(help="Always show these labels: a,b,c; several to compare.")
+        list[str] | None, Option(help="Always show these labels: a,b,c; several to compare.")
     ] = None,
-    set_size: Annotated[str | None, typer.Option(help="How many labels to show; 2,3,4 with --grid.")] = None,
+    set_size: Annotated[str | None, Option(help="How many labels to show; 2,3,4 with --grid.")] = None,
     gamma: Annotated[
-        str | None,
-        typer.Option(help="Explore: draw around the top set with this share; 0.1,0.3 with --grid."),
+        str | None, Option(help="Explore: draw around the top set with this share; 0.1,0.3 with --grid.")
     ] = None,
     coverage: Annotated[
         str | None,
-        typer.Option(help="As few labels as this coverage needs, by the learner's threshold as it stands."),
+        Option(help="As few labels as this coverage needs, by the learner's threshold as it stands."),
     ] = None,
     draw: Annotated[
-        bool, typer.Option("--draw", help="Draw as the learner itself does, with its budget as it stands.")
+        bool, Option("--draw", help="Draw as the learner itself does, with its budget as it stands.")
     ] = False,
     scores: Annotated[
         list[str] | None,
-        typer.Option(help="Rank by this column of somebody's scores (or a,b,c: one for each label)."),
+        Option(help="Rank by this column of somebody's scores (or a,b,c: one for each label)."),
     ] = None,
-    probabilities: Annotated[
-        list[str] | None, typer.Option(help="The same, where they are probabilities.")
-    ] = None,
+    probabilities: Annotated[list[str] | None, Option(help="The same, where they are probabilities.")] = None,
     rule: Annotated[
         str | None,
-        typer.Option(
-            help="Draw by a rule: NAME or file.py:Class, with :key=value, as runner-up:explore=0.5."
-        ),
+        Option(help="Draw by a rule: NAME or file.py:Class, with :key=value, as runner-up:explore=0.5."),
     ] = None,
-    grid: Annotated[bool, typer.Option("--grid", help="Compare all of them, one line each.")] = False,
+    grid: Annotated[bool, Option("--grid", help="Compare all of them, one line each.")] = False,
     group: Annotated[
-        str | None, typer.Option(help="Tell also what holds for each value of this column of the log.")
+        str | None, Option(help="Tell also what holds for each value of this column of the log.")
     ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw it: .html, .svg, .png or .pdf.")] = None,
+    figure: Annotated[Path | None, Option(help="Draw it: .html, .svg, .png or .pdf.")] = None,
     force: Force = False,
-    passes: Annotated[int, typer.Option(help="For --learner: how often to go through the log.", min=1)] = 1,
+    passes: Annotated[int, Option(help="For --learner: how often to go through the log.", min=1)] = 1,
     holdout: Annotated[
         float | None,
-        typer.Option(help="The share of rows to judge by: that of the models' training; else all rows."),
+        Option(help="The share of rows to judge by: that of the models' training; else all rows."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides which rows.", min=0)] = 0,
+    seed: Annotated[int, Option(help="Decides which rows.", min=0)] = 0,
     with_propensity: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--with-propensity",
             help="Judge by rows with a propensity alone: right if it is chance which lack one.",
         ),

@@ -8,7 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
 from superarm._extras import require_extra
 from superarm.cli.output import open_page, print_note, print_table
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 class RunOptions:
     """Where runs are made, and where their results go: its fields are options of a command."""
 
-    output: Annotated[Path | None, typer.Option(help="Where results and report go.")] = None
-    jobs: Annotated[int, typer.Option(help="Processes on this machine; 0: one for each core.", min=0)] = 0
-    engine: Annotated[str, typer.Option(help="local, or dask for a cluster.")] = "local"
-    address: Annotated[str | None, typer.Option(help="Of the Dask scheduler, as tcp://host:8786.")] = None
+    output: Annotated[Path | None, Option(help="Where results and report go.")] = None
+    jobs: Annotated[int, Option(help="Processes on this machine; 0: one for each core.", min=0)] = 0
+    engine: Annotated[str, Option(help="local, or dask for a cluster.")] = "local"
+    address: Annotated[str | None, Option(help="Of the Dask scheduler, as tcp://host:8786.")] = None
 
 
 def run(
-    spec: Annotated[Path, typer.Argument(help="A spec file (.toml).")],
+    spec: Annotated[Path, Argument(help="A spec file (.toml).")],
     options: RunOptions = RunOptions(),  # noqa: B008  (the options in its fields)
-    quick: Annotated[bool, typer.Option("--quick", help="Apply the spec's table 'quick'.")] = False,
-    report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
+    quick: Annotated[bool, Option("--quick", help="Apply the spec's table 'quick'.")] = False,
+    report: Annotated[bool, Option(help="Write the report at the end.")] = True,
 ) -> None:
     """Run a grid: data x learners x set sizes x gammas x seeds.
 
@@ -89,7 +89,7 @@ def finish(store: Store, failures: list[RunFailure], *, report: bool) -> None:
             where = f"{run.learner}, m = {run.set_size}, seed {run.seed} on {run.data}"
             print_note(f"failed: {where}: {failure.error}")
         print_note(f"{len(failures)} failed in all; details in {store.folder / 'failed'}")
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def show_report(path: Path) -> None:
@@ -104,15 +104,14 @@ FIGURE_OF_TABLE = {"table1": "fig2"}  # whose results make the table
 def reproduce(
     what: Annotated[
         list[str] | None,
-        typer.Argument(help="fig2 fig3 fig4 fig5 fig6 table1, ours bound dilution; all of them by default."),
+        Argument(help="fig2 fig3 fig4 fig5 fig6 table1, ours bound dilution; all of them by default."),
     ] = None,
     data: Annotated[
-        str | None,
-        typer.Option(help="Other data, as mnist,fashion-mnist,cifar10,svhn or files; not the embedded."),
+        str | None, Option(help="Other data, as mnist,fashion-mnist,cifar10,svhn or files; not the embedded.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds and seeds: about a minute.")] = False,
-    rounds: Annotated[int | None, typer.Option(help="Rounds a run.", min=1)] = None,
-    seeds: Annotated[int | None, typer.Option(help="Runs for each point.", min=1)] = None,
+    quick: Annotated[bool, Option("--quick", help="Fewer rounds and seeds: about a minute.")] = False,
+    rounds: Annotated[int | None, Option(help="Rounds a run.", min=1)] = None,
+    seeds: Annotated[int | None, Option(help="Runs for each point.", min=1)] = None,
     options: RunOptions = RunOptions(),  # noqa: B008  (the options in its fields)
 ) -> None:
     """Make the paper's figures and table again, and ours beside them.
@@ -153,8 +152,8 @@ def _paper_specs(what: list[str] | None, data: list[str] | None, *, quick: bool)
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of run or reproduce.")],
-    output: Annotated[Path | None, typer.Option(help="Where the report goes; DIR/report by default.")] = None,
+    folder: Annotated[Path, Argument(metavar="DIR", help="Results of run or reproduce.")],
+    output: Annotated[Path | None, Option(help="Where the report goes; DIR/report by default.")] = None,
 ) -> None:
     """Write one HTML file that works offline, and figures and tables as files beside it.
 
@@ -166,9 +165,9 @@ def report(
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Where results and report go.")] = Path("superarm-demo"),
-    rounds: Annotated[int | None, typer.Option(help="Rounds a run; 50,000 by default.", min=100)] = None,
-    seeds: Annotated[int | None, typer.Option(help="Runs a learner; 5 by default.", min=1)] = None,
+    output: Annotated[Path, Option(help="Where results and report go.")] = Path("superarm-demo"),
+    rounds: Annotated[int | None, Option(help="Rounds a run; 50,000 by default.", min=100)] = None,
+    seeds: Annotated[int | None, Option(help="Runs a learner; 5 by default.", min=1)] = None,
 ) -> None:
     """Every learner on SYNSEP and scikit-learn's digits: two tables, and a report to open.
 

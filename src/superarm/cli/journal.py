@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument, OlderThan
 from superarm.cli.output import check_output, print_json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def backup(
     journal: JournalArgument,
-    to: Annotated[Path, typer.Argument(help="The copy to make: a new file.")],
+    to: Annotated[Path, Argument(help="The copy to make: a new file.")],
     as_json: AsJson = False,
 ) -> None:
     """Copy a journal as of one moment, and verify the copy.
@@ -46,7 +46,7 @@ def backup(
 
 def export(
     journal: JournalArgument,
-    output: Annotated[Path, typer.Option(help="The file to write: .parquet, .jsonl, .csv or .tsv.")],
+    output: Annotated[Path, Option(help="The file to write: .parquet, .jsonl, .csv or .tsv.")],
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -70,9 +70,7 @@ def export(
 
 
 def migrate(
-    journal: Annotated[
-        str, typer.Argument(help="The journal: a file that no service runs on, or postgresql://….")
-    ],
+    journal: Annotated[str, Argument(help="The journal: a file that no service runs on, or postgresql://….")],
 ) -> None:
     """Bring a journal to today's format; there is no older one that can be read.
 
@@ -96,8 +94,8 @@ def migrate(
 
 
 def move(
-    journal: Annotated[Path, typer.Argument(help="The SQLite journal; no service may be running on it.")],
-    to: Annotated[str, typer.Argument(help="postgresql://user@host/name, a database without a journal.")],
+    journal: Annotated[Path, Argument(help="The SQLite journal; no service may be running on it.")],
+    to: Annotated[str, Argument(help="postgresql://user@host/name, a database without a journal.")],
     learner: CustomLearner = None,
     as_json: AsJson = False,
 ) -> None:
@@ -126,9 +124,9 @@ def move(
 
 def replay(
     journal: JournalArgument,
-    output: Annotated[Path | None, typer.Option(help="Write the rebuilt model to this file.")] = None,
+    output: Annotated[Path | None, Option(help="Write the rebuilt model to this file.")] = None,
     force: Force = False,
-    from_start: Annotated[bool, typer.Option(help="Start with the first event.")] = False,
+    from_start: Annotated[bool, Option(help="Start with the first event.")] = False,
     learner: CustomLearner = None,
     as_json: AsJson = False,
 ) -> None:
@@ -190,9 +188,9 @@ def _print_replay(done: ReplayResult, seconds: float, output: Path | None) -> No
 def verify(
     journal: JournalArgument,
     learner: CustomLearner = None,
-    replay: Annotated[bool, typer.Option(help="Also replay all events, and compare every snapshot.")] = True,
+    replay: Annotated[bool, Option(help="Also replay all events, and compare every snapshot.")] = True,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Let a journal go on that has lost its last events.")
+        bool, Option("--accept-loss", help="Let a journal go on that has lost its last events.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -218,11 +216,7 @@ def verify(
     if as_json:
         done = result.replayed
         counts = {"events": result.events, "erased": result.erased, "snapshots": result.snapshots}
-        lists = {
-            "problems": result.problems,
-            "warnings": result.warnings,
-            "damaged_events": result.damaged,
-        }
+        lists = {"problems": result.problems, "warnings": result.warnings, "damaged_events": result.damaged}
         replayed = {
             "replayed": None if done is None else done.events,
             "compared": None if done is None else done.decisions,
@@ -252,11 +246,11 @@ def _print_verification(result: VerifyResult, seconds: float) -> None:
 
 
 def erase(
-    journal: Annotated[str, typer.Argument(help="The journal; no service may be running on it.")],
-    id_: Annotated[list[str] | None, typer.Option("--id", help="A decision's id; may be repeated.")] = None,
+    journal: Annotated[str, Argument(help="The journal; no service may be running on it.")],
+    id_: Annotated[list[str] | None, Option("--id", help="A decision's id; may be repeated.")] = None,
     older: OlderThan = None,
     trust_clock: Annotated[
-        bool, typer.Option("--trust-clock", help="Erase by the clock, however far it is from the last event.")
+        bool, Option("--trust-clock", help="Erase by the clock, however far it is from the last event.")
     ] = False,
     learner: CustomLearner = None,
     as_json: AsJson = False,

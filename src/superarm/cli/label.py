@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from superarm.cli import options as opt
 from superarm.cli.options import read_labels, split_commas
@@ -30,40 +30,40 @@ MAX_LISTED = 10  # labels of a column that are listed
 def label(
     rows: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="A table (.csv, .tsv, .jsonl, .parquet), a folder of pictures or .txt files, or digits."
         ),
     ],
     labels: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="A file with a label a line, or a column that holds some labels already: those rows teach first."
         ),
     ] = None,
     journal: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Where answers are kept: a file or postgresql://…; left out, ROWS.labels.db beside the rows."
         ),
     ] = None,
     target: Annotated[
         float | None,
-        typer.Option(
+        Option(
             help="The share of labels that shall be right; 1 looks at every row. A new journal's is 0.99.",
             min=0.5,
             max=1.0,
         ),
     ] = None,
     yes_no: Annotated[
-        bool | None, typer.Option("--yes-no", help="Ask only for yes or no, about a few labels at once.")
+        bool | None, Option("--yes-no", help="Ask only for yes or no, about a few labels at once.")
     ] = None,
     max_labels: Annotated[
-        int | None, typer.Option(help="Labels of a question, at most. A new journal's is 5.", min=1, max=9)
+        int | None, Option(help="Labels of a question, at most. A new journal's is 5.", min=1, max=9)
     ] = None,
-    show: Annotated[str | None, typer.Option(help="The columns that people see: subject,body.")] = None,
+    show: Annotated[str | None, Option(help="The columns that people see: subject,body.")] = None,
     second_opinion_share: Annotated[
         float | None,
-        typer.Option(
+        Option(
             help="The share of rows asked about twice, of two people where there are. A new journal's is 0.",
             min=0.0,
             max=1.0,
@@ -71,31 +71,28 @@ def label(
     ] = None,
     answers: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Play a labeller who knows this column, and count the clicks; nothing is kept. (digits and .npz: y)"
         ),
     ] = None,
     wrong_clicks: Annotated[
-        float,
-        typer.Option(help="The share of wrong clicks of the labeller that is played.", min=0.0, max=0.5),
+        float, Option(help="The share of wrong clicks of the labeller that is played.", min=0.0, max=0.5)
     ] = 0.0,
     column_options: opt.ColumnOptions = opt.ColumnOptions(),  # noqa: B008  (the options in its fields)
-    seed: Annotated[
-        int | None, typer.Option(help="For the order of rows. A new journal's is 0.", min=0)
-    ] = None,
+    seed: Annotated[int | None, Option(help="For the order of rows. A new journal's is 0.", min=0)] = None,
     keys: Annotated[
-        str | None, typer.Option(help="Other keys on the page: none=0,skip=x,undo=z,yes=j,no=n.")
+        str | None, Option(help="Other keys on the page: none=0,skip=x,undo=z,yes=j,no=n.")
     ] = None,
     token_file: Annotated[
-        Path | None, typer.Option(help="Several people: a file with NAME TOKEN in each line.")
+        Path | None, Option(help="Several people: a file with NAME TOKEN in each line.")
     ] = None,
     host: Annotated[
-        str, typer.Option(help="The address to listen on; others than loopback need --token-file.")
+        str, Option(help="The address to listen on; others than loopback need --token-file.")
     ] = "127.0.0.1",
     port: opt.AnyPort = 0,
     browser: opt.OpenPage = True,
     as_json: Annotated[
-        bool, typer.Option("--json", help="With --answers: one JSON object on standard output.")
+        bool, Option("--json", help="With --answers: one JSON object on standard output.")
     ] = False,
 ) -> None:
     """Label rows with less than a click a row.

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from superarm.errors import InvalidInput
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from superarm.logs import Log
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
+AsJson = Annotated[bool, Option("--json", help="One JSON object on standard output.")]
+Force = Annotated[bool, Option("--force", help="Write over a file that is there.")]
 JournalArgument = Annotated[
-    str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
+    str, Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
 ]
-OlderThan = Annotated[str | None, typer.Option(help="All decisions older than this, such as 90d.")]
-AnyPort = Annotated[int, typer.Option(help="The port to listen on; 0: any free one.", min=0, max=65535)]
-OpenPage = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")]
+OlderThan = Annotated[str | None, Option(help="All decisions older than this, such as 90d.")]
+AnyPort = Annotated[int, Option(help="The port to listen on; 0: any free one.", min=0, max=65535)]
+OpenPage = Annotated[bool, Option("--browser/--no-browser", help="Open the page.")]
 CustomLearner = Annotated[
-    str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
+    str | None, Option(help="file.py:Class, if the journal's learner is in a file of yours.")
 ]
 
 
@@ -69,8 +69,8 @@ def labels_or_count(source: str | None) -> list[str] | int | None:
 
 
 # options under a title of their own in the help
-kind_option = partial(typer.Option, rich_help_panel="What columns are")
-log_column_option = partial(typer.Option, rich_help_panel="Columns of the file")
+kind_option = partial(Option, rich_help_panel="What columns are")
+log_column_option = partial(Option, rich_help_panel="Columns of the file")
 
 ColumnsFile = Annotated[
     Path | None,
@@ -109,12 +109,10 @@ class ColumnOptions:
 HOLDOUT = 0.2  # the share of rows that judge, by default
 LogFiles = Annotated[
     list[Path],
-    typer.Argument(
-        help="Decision logs, one or several: .parquet, .jsonl, .csv or .dsjson.", metavar="LOG..."
-    ),
+    Argument(help="Decision logs, one or several: .parquet, .jsonl, .csv or .dsjson.", metavar="LOG..."),
 ]
 Labels = Annotated[
-    str | None, typer.Option(help="All labels: a file with one a line, or how many. Else those in the log.")
+    str | None, Option(help="All labels: a file with one a line, or how many. Else those in the log.")
 ]
 
 
@@ -123,7 +121,7 @@ class LogOptions(ColumnOptions):
     """How to read a log: its fields are options of a command."""
 
     features: Annotated[
-        Path | None, typer.Option(help="A file of features (.npy, .npz), row i for row i of the log.")
+        Path | None, Option(help="A file of features (.npy, .npz), row i for row i of the log.")
     ] = None
     labels_column: Annotated[
         str, log_column_option(help="The set (a;b;c or JSON), or one column for each: first,second")
@@ -145,14 +143,12 @@ class LogOptions(ColumnOptions):
         str | None,
         log_column_option(help="What stands between labels in one cell: a semicolon, if not given."),
     ] = None
-    uniform: Annotated[bool, typer.Option("--uniform", help="The sets were drawn uniformly at random.")] = (
-        False
-    )
+    uniform: Annotated[bool, Option("--uniform", help="The sets were drawn uniformly at random.")] = False
     empty_is_no: Annotated[
-        bool, typer.Option("--empty-is-no", help="An empty answer is a no: only the yeses were written down.")
+        bool, Option("--empty-is-no", help="An empty answer is a no: only the yeses were written down.")
     ] = False
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Pass over rows that cannot be used; count them.")
+        bool, Option("--skip-bad", help="Pass over rows that cannot be used; count them.")
     ] = False
 
     def log(self, paths: list[Path], models: Iterable[Learner] = ()) -> Log:

@@ -68,11 +68,7 @@ def print_group_coverage(
             for part in worst
         ]
         print(f"\n{title}, the least first")
-        print_table(
-            f"coverage by {by}",
-            [str(by), "rows", "coverage", "95 % interval", "mean size"],
-            rows,
-        )
+        print_table(f"coverage by {by}", [str(by), "rows", "coverage", "95 % interval", "mean size"], rows)
         if others:
             print(f"and {others:,} others with more")
 

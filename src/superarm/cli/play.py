@@ -6,10 +6,7 @@ from superarm.cli.options import AnyPort, OpenPage
 from superarm.cli.output import print_address
 
 
-def play(
-    port: AnyPort = 0,
-    browser: OpenPage = True,
-) -> None:
+def play(port: AnyPort = 0, browser: OpenPage = True) -> None:
     """Teach SetLogit to read digits, in the browser: say whether the digit is among three, or is not.
 
     Nothing leaves this machine, and nothing is kept. Ctrl-C ends it.

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force
@@ -26,22 +26,20 @@ if TYPE_CHECKING:
 
 def simulate(
     data: Annotated[
-        str,
-        typer.Option(help="A name (superarm data list) or a file: .csv, .tsv, .jsonl, .parquet, .npz, .svm."),
+        str, Option(help="A name (superarm data list) or a file: .csv, .tsv, .jsonl, .parquet, .npz, .svm.")
     ],
     learner: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME, NAME:key=value,key=value or file.py:Class; several to compare."),
+        list[str] | None, Option(help="NAME, NAME:key=value,key=value or file.py:Class; several to compare.")
     ] = None,
-    set_size: Annotated[int | None, typer.Option(help="How many labels to show, m.")] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds a run.", min=1)] = 100_000,
-    seeds: Annotated[int, typer.Option(help="How many runs, with seeds from --seed on.", min=1)] = 1,
-    seed: Annotated[int, typer.Option(help="The first seed.", min=0)] = 0,
-    gamma: Annotated[float | None, typer.Option(help="The share of exploration, in (0, 1].")] = None,
-    label: Annotated[str | None, typer.Option(help="The label column, for tables.")] = None,
+    set_size: Annotated[int | None, Option(help="How many labels to show, m.")] = None,
+    rounds: Annotated[int, Option(help="Rounds a run.", min=1)] = 100_000,
+    seeds: Annotated[int, Option(help="How many runs, with seeds from --seed on.", min=1)] = 1,
+    seed: Annotated[int, Option(help="The first seed.", min=0)] = 0,
+    gamma: Annotated[float | None, Option(help="The share of exploration, in (0, 1].")] = None,
+    label: Annotated[str | None, Option(help="The label column, for tables.")] = None,
     scaling: Annotated[
         str,
-        typer.Option(
+        Option(
             help="How rows reach the weights: 'standard', each column by its mean and spread; 'unit', of length 1; "
             "'own', as each learner does by itself. A learner's own scaling=… wins."
         ),
@@ -49,10 +47,10 @@ def simulate(
     columns: opt.ColumnsFile = None,
     reading: opt.ColumnOptions = opt.ColumnOptions(),  # noqa: B008  (the options in its fields)
     group: Annotated[
-        str | None, typer.Option(help="Also report the coverage of each value of this column, for tables.")
+        str | None, Option(help="Also report the coverage of each value of this column, for tables.")
     ] = None,
     log: Annotated[
-        Path | None, typer.Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
+        Path | None, Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
     ] = None,
     force: Force = False,
     as_json: AsJson = False,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from superarm.cli.options import AsJson
 from superarm.cli.output import print_json, print_note, print_table
 
 
 def theory(
-    labels: Annotated[int, typer.Option(help="How many labels there are, k.")],
-    set_size: Annotated[int, typer.Option(help="How many are shown, m.")],
-    gamma: Annotated[float, typer.Option(help="The share of exploration, in (0, 1].")] = 0.1,
-    rounds: Annotated[int, typer.Option(help="How many rounds, T.", min=1)] = 1_000_000,
-    complexity: Annotated[float, typer.Option(help="D = 2 |W*|², for the bound.")] = 2.0,
+    labels: Annotated[int, Option(help="How many labels there are, k.")],
+    set_size: Annotated[int, Option(help="How many are shown, m.")],
+    gamma: Annotated[float, Option(help="The share of exploration, in (0, 1].")] = 0.1,
+    rounds: Annotated[int, Option(help="How many rounds, T.", min=1)] = 1_000_000,
+    complexity: Annotated[float, Option(help="D = 2 |W*|², for the bound.")] = 2.0,
     as_json: AsJson = False,
 ) -> None:
     """Probabilities, exact variances and the paper's bounds for one problem.
@@ -65,9 +65,7 @@ def theory(
     )
 
 
-def bench(
-    as_json: AsJson = False,
-) -> None:
+def bench(as_json: AsJson = False) -> None:
     """Measure this machine, next to plain NumPy and SciPy loops.
 
     Example: **superarm bench**

@@ -6,23 +6,21 @@ import os
 import sys
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from superarm.cli.options import AsJson
 from superarm.cli.output import print_json
 
 
 def traffic(
-    url: Annotated[str, typer.Argument(help="The service, as http://127.0.0.1:8800.")],
-    data: Annotated[str, typer.Option(help="A data set's name or an .npz file; its labels answer.")],
-    decisions: Annotated[int, typer.Option(help="How many decisions to ask for.", min=1)] = 10_000,
-    users: Annotated[int, typer.Option(help="How many users at once.", min=1)] = 8,
-    delay: Annotated[float, typer.Option(help="Mean seconds before an answer.", min=0)] = 0.5,
-    lose: Annotated[float, typer.Option(help="Share of decisions without an outcome.", min=0, max=1)] = 0.1,
-    repeat: Annotated[
-        float, typer.Option(help="Share of requests that are sent twice.", min=0, max=1)
-    ] = 0.05,
-    seed: Annotated[int, typer.Option(help="The seed of rows, delays and losses.", min=0)] = 0,
+    url: Annotated[str, Argument(help="The service, as http://127.0.0.1:8800.")],
+    data: Annotated[str, Option(help="A data set's name or an .npz file; its labels answer.")],
+    decisions: Annotated[int, Option(help="How many decisions to ask for.", min=1)] = 10_000,
+    users: Annotated[int, Option(help="How many users at once.", min=1)] = 8,
+    delay: Annotated[float, Option(help="Mean seconds before an answer.", min=0)] = 0.5,
+    lose: Annotated[float, Option(help="Share of decisions without an outcome.", min=0, max=1)] = 0.1,
+    repeat: Annotated[float, Option(help="Share of requests that are sent twice.", min=0, max=1)] = 0.05,
+    seed: Annotated[int, Option(help="The seed of rows, delays and losses.", min=0)] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Let simulated users ask a service for sets and answer them: late, twice, or never.

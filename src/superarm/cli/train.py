@@ -8,7 +8,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force
@@ -22,22 +22,18 @@ if TYPE_CHECKING:
 
 def train(
     log: opt.LogFiles,
-    output: Annotated[Path, typer.Option(help="The model file.")] = Path("model.npz"),
+    output: Annotated[Path, Option(help="The model file.")] = Path("model.npz"),
     learner: Annotated[
         str | None,
-        typer.Option(
-            help="NAME or NAME:key=value: set-logit (the default); mc-dbf if the log has top and gamma."
-        ),
+        Option(help="NAME or NAME:key=value: set-logit (the default); mc-dbf if the log has top and gamma."),
     ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="Go on from this model: it keeps what it has learnt.")
-    ] = None,
-    set_size: Annotated[int | None, typer.Option(help="How many labels the model is to show.")] = None,
+    model: Annotated[Path | None, Option(help="Go on from this model: it keeps what it has learnt.")] = None,
+    set_size: Annotated[int | None, Option(help="How many labels the model is to show.")] = None,
     passes: Annotated[
-        int, typer.Option(help="How often to go through the log, if that is better than once.", min=1)
+        int, Option(help="How often to go through the log, if that is better than once.", min=1)
     ] = 1,
-    holdout: Annotated[float, typer.Option(help="The share of rows kept out, for evaluate.")] = opt.HOLDOUT,
-    seed: Annotated[int, typer.Option(help="Decides which rows, and a new model's draws.", min=0)] = 0,
+    holdout: Annotated[float, Option(help="The share of rows kept out, for evaluate.")] = opt.HOLDOUT,
+    seed: Annotated[int, Option(help="Decides which rows, and a new model's draws.", min=0)] = 0,
     labels: opt.Labels = None,
     reading: opt.LogOptions = opt.LogOptions(),  # noqa: B008  (the options in its fields)
     force: Force = False,

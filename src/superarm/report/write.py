@@ -18,12 +18,7 @@ from superarm.report.page import FigureView, Section, render_page
 from superarm.report.tables import experiment_tables, to_markdown
 
 
-def write_report(
-    store_dir: Path | str,
-    output_dir: Path | str | None = None,
-    *,
-    files: bool = True,
-) -> Path:
+def write_report(store_dir: Path | str, output_dir: Path | str | None = None, *, files: bool = True) -> Path:
     """Write the report of a directory of results.
 
     Args:
