@@ -246,11 +246,10 @@ def test_the_shipped_specs_are_whole():
     names = product(("synsep", "synnonsep", "digits"), ("SOBA", "MC-DBF"))
     best = {(data, learner, m): 0.1 for data, learner in names for m in range(1, 10)}
     assert list(specs) == ["fig2", "fig3", "fig4", "fig5", "fig6", "ours", "bound", "dilution"]
-    for name, path in specs.items():
-        spec = read_spec(path)
+    for name, spec in specs.items():
         assert spec.figures, name
         assert spec.runs(best), name
-    figure3 = read_spec(specs["fig3"]).runs(best)
+    figure3 = specs["fig3"].runs(best)
     # the paper's million rounds; five of its ten runs, so that all figures take ten minutes (--seeds 10 has the others)
     assert {c.rounds for c in figure3} == {1_000_000}
     assert {c.seed for c in figure3} == set(range(5))

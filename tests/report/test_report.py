@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from superarm.cli.app import app
 from superarm.errors import InvalidInput
-from superarm.experiments import DEMO_SPEC, Experiment, Store, paper_specs, read_spec, run
+from superarm.experiments import DEMO_SPEC, Store, paper_specs, read_spec, run
 from superarm.experiments.runs import RunFailure
 from superarm.experiments.spec import Figure
 from superarm.report import write_report
@@ -246,12 +246,8 @@ kind = "second-moment"
     store = Store(tmp_path / "s")
     run(read_spec(write_spec(tmp_path, text)), store)
     page = write_report(store.folder, files=False).read_text()
-    runs, curves = store.frames("grid")
-    experiment = store.experiment("grid")
-    bound, moments = figure_charts(
-        experiment, experiment.spec_file.figures, runs=runs, curves=curves, learners=experiment.learners
-    )
-    assert [chart.name for chart in (*bound, *moments)] == ["grid-1-synsep", "grid-2-gamma", "grid-2-k"]
+    bound, moments = (charts_of(store, i) for i in (0, 1))
+    assert [chart.name for chart in (*bound, *moments)] == ["grid-0-synsep", "grid-1-gamma", "grid-1-k"]
     series = {point["series"] for point in points(bound[0])}
     gammas = ("m = 2, γ = 0.1", "m = 2, γ = 0.2")  # the Perceptron has no gamma, and so no bound
     assert series == {
@@ -300,7 +296,7 @@ def test_every_figure_of_the_shipped_specs_has_a_finding(store, name):
     """Only the exact curves of theory have nothing that came out."""
     runs, _ = store.frames("grid")
     runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
-    spec = read_spec(DEMO_SPEC if name == "demo" else paper_specs()[name])
+    spec = read_spec(DEMO_SPEC) if name == "demo" else paper_specs()[name]
     for figure in spec.figures:
         any_runs = structs.replace(figure, learners=(), set_sizes=())
         reference = spec.reference and "SOBA"
@@ -424,6 +420,13 @@ def points(chart):
     return values
 
 
+def charts_of(store, i):
+    """The charts of a figure of the experiment."""
+    (runs, curves), experiment = store.frames("grid"), store.experiment("grid")
+    figure, learners = experiment.spec_file.figures[i], experiment.learners
+    return figure_charts(figure, f"grid-{i}", "", runs=runs, curves=curves, learners=learners)
+
+
 @pytest.mark.slow
 def test_two_experiments_keep_their_own_tables(store, tmp_path):
     """The best gammas of one were written over those of the other."""
@@ -474,12 +477,8 @@ def test_the_papers_table_stands_beside_ours():
 
 
 def test_a_learner_without_gamma_is_a_level_line_in_the_gamma_figure(store):
-    runs, curves = store.frames("grid")
-    experiment = store.experiment("grid")
-    chart = figure_charts(
-        experiment, experiment.spec_file.figures, runs=runs, curves=curves, learners=experiment.learners
-    )[0][0]
-    level = [p for p in points(chart) if p["series"] == "Perceptron"]
+    runs, _ = store.frames("grid")
+    level = [p for p in points(charts_of(store, 0)[0]) if p["series"] == "Perceptron"]
     own = runs.filter((polars.col("data") == "digits") & (polars.col("learner") == "Perceptron"))
     assert [p["x"] for p in level] == [0.05, 0.8]
     assert [p["mean"] for p in level] == pytest.approx([own["error_rate"].mean()] * 2, rel=1e-4)
@@ -505,8 +504,7 @@ def test_no_chart_has_more_than_eight_curves():
         ]
         frame = polars.DataFrame(rows, infer_schema_length=None)
         names = (*learners, "alone")
-        experiment = Experiment("e", "", ())
-        found = figure_charts(experiment, [Figure(kind)], runs=frame, curves=frame, learners=names)[0]
+        found = figure_charts(Figure(kind), "e", "", runs=frame, curves=frame, learners=names)
         series = [{p["series"] for p in points(chart)} for chart in found]
         assert max(map(len, series)) <= MAX_CURVES == 8
         assert len({chart.name for chart in found}) == len(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -132,23 +131,22 @@ def reproduce(
 
 def _paper_specs(what: list[str] | None, data: list[str] | None, *, quick: bool) -> list[Spec]:
     """Return the specs of figures and tables, all by default, and of those whose results they need, in their order."""
-    from superarm.experiments import paper_specs, read_spec
+    from superarm.experiments import paper_specs
 
-    paths = paper_specs()
-    choices = [*paths, *FIGURE_OF_TABLE]
+    specs = paper_specs(quick=quick)
+    choices = [*specs, *FIGURE_OF_TABLE]
     for name in what or ():
         if name not in choices:
             wanted = f"among {', '.join(choices)}"
             raise InvalidInput.must("WHAT", "superarm reproduce", wanted, name, choices=choices)
-    specs = {name: read_spec(path, quick=quick) for name, path in paths.items()}
-    names = {FIGURE_OF_TABLE.get(name, name) for name in what or paths}
+    names = {FIGURE_OF_TABLE.get(name, name) for name in what or specs}
     # the gammas of the other figures come from fig2
     names |= {source for name in names if (source := specs[name].best_from) is not None}
     if data is not None:  # experiments about one data set stay with it
         specs = {
             name: spec.with_data(data) if spec.data_replaceable else spec for name, spec in specs.items()
         }
-    return sorted((specs[name] for name in names), key=attrgetter("order"))
+    return [spec for name, spec in specs.items() if name in names]
 
 
 def report(
@@ -177,9 +175,11 @@ def demo(
     Example: **superarm demo**
     """
     require_extra("experiments")
+    from polars import selectors
+
     from superarm.experiments import DEMO_SPEC, Store, read_spec
-    from superarm.report.stats import with_interval
-    from superarm.report.tables import mean_and_half
+    from superarm.report.stats import summary
+    from superarm.report.tables import text_cells
     from superarm.simulation import RATES
 
     spec = read_spec(DEMO_SPEC).with_axes(rounds=rounds, seeds=seeds)
@@ -187,13 +187,9 @@ def demo(
     failures = execute([spec], store, RunOptions())
     runs, _ = store.frames(spec.name)
     for (data,), data_runs in runs.group_by("data", maintain_order=True):
-        rows = []
-        for (learner,), learner_runs in data_runs.group_by("learner", maintain_order=True):
-            means = [with_interval(learner_runs, ["learner"], rate) for rate in RATES]
-            cells = [mean_and_half(mean["mean"].item(), mean["half"].item()) for mean in means]
-            rows.append([str(learner), str(learner_runs["set_size"][0]), *cells])
-        title = f"{data}: {data_runs['rounds'][0]:,} rounds, {learner_runs.height} seed(s)"
+        title = f"{data}: {data_runs['rounds'][0]:,} rounds, {data_runs['seed'].n_unique()} seed(s)"
         title += ", mean ± half of the 95 % interval"
-        print_table(title, ["learner", "m", "error", "miss", "shown miss"], rows)
+        table = summary(data_runs).select("learner", "set_size", selectors.starts_with(*RATES))
+        print_table(title, *text_cells(table))
         print()
     finish(store, failures, report=True)

@@ -10,7 +10,7 @@ import polars as pl
 
 from superarm.errors import InvalidInput
 from superarm.experiments.spec import Figure
-from superarm.experiments.store import Experiment, curve_frame
+from superarm.experiments.store import curve_frame
 from superarm.report.chart import DASHES, PALETTE, Axis, Chart, LineStyle, line_chart, with_inline_scripts
 from superarm.report.stats import with_interval, with_series
 from superarm.report.theory_charts import bound_chart, second_moment_charts
@@ -30,28 +30,6 @@ X_LABELS = {
 MAX_CURVES = 8  # in one chart; more cannot be told apart
 
 
-def figure_charts(
-    experiment: Experiment,
-    figures: Sequence[Figure],
-    *,
-    runs: pl.DataFrame,
-    curves: pl.DataFrame,
-    learners: Sequence[str],
-) -> list[list[Chart]]:
-    """Return the charts of each figure; ``learners`` are all of the report, for their colours."""
-    return [
-        _charts_of(
-            figure,
-            experiment,
-            name=experiment.name if len(figures) == 1 else f"{experiment.name}-{i}",
-            runs=runs,
-            curves=curves,
-            learners=learners,
-        )
-        for i, figure in enumerate(figures, 1)
-    ]
-
-
 def select_runs(figure: Figure, frame: pl.DataFrame) -> pl.DataFrame:
     """Return the runs or curves that a figure is about."""
     for column, values in (("learner", figure.learners), ("set_size", figure.set_sizes)):
@@ -60,16 +38,24 @@ def select_runs(figure: Figure, frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def _charts_of(
+def figure_charts(
     figure: Figure,
-    experiment: Experiment,
-    *,
     name: str,
+    title: str,
+    *,
     runs: pl.DataFrame,
     curves: pl.DataFrame,
     learners: Sequence[str],
 ) -> list[Chart]:
-    """Return the charts of one figure: one for each data set, or one for all. ``name`` is that of their files."""
+    """Return the charts of a figure: one for each data set, or one for all.
+
+    Args:
+        figure: what is drawn.
+        name: of the files.
+        title: of a chart for all data, if the figure has none.
+        runs, curves: the results, as the store has them.
+        learners: all of the report, for their colours.
+    """
     if figure.kind == "second-moment":
         return second_moment_charts(name)
     frame = curves if figure.kind in ("rounds", "bound") else runs
@@ -81,7 +67,7 @@ def _charts_of(
     in_order = pl.col("learner").cast(pl.Enum(list(learners)))
     frame = frame.sort(in_order, "set_size", "gamma", maintain_order=True)
     if figure.one_chart:
-        return list(curve_charts(name, figure.title or experiment.title, figure, frame, learners))
+        return list(curve_charts(name, figure.title or title, figure, frame, learners))
     by_data: list[Chart] = []
     for data in dict.fromkeys(frame["data"].to_list()):
         part, file_name = frame.filter(pl.col("data") == data), f"{name}-{_slug(data)}"
