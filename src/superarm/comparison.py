@@ -79,7 +79,6 @@ class Comparison:
         """Return JSON-ready values for each learner: its runs, their means, and the coverage by label and group."""
         results = []
         for name, runs in self.runs.items():
-            rates = {rate: [run.final_rates[rate] for run in runs] for rate in runs[0].final_rates}
             result = {
                 "learner": name,
                 "data": self.data,
@@ -90,7 +89,10 @@ class Comparison:
                     {"seed": run.seed, **run.final_rates, "rounds_per_second": run.rounds_per_second}
                     for run in runs
                 ],
-                "mean": {rate: None if None in values else mean(values) for rate, values in rates.items()},
+                "mean": {
+                    rate: None if value is None else mean(getattr(run, rate) for run in runs)
+                    for rate, value in runs[0].final_rates.items()
+                },
             }
             coverages = self.group_coverage(name).items()
             results.append(result | {by: [asdict(part) for part in parts] for by, parts in coverages})

@@ -295,7 +295,7 @@ def as_stream(source: Stream | Any) -> Stream:
 
     if isinstance(source, str):
         return open_data(source)
-    return from_frame(source) if is_named_rows(source) else source  # type: ignore[no-any-return]
+    return from_frame(source) if is_named_rows(source) else source
 
 
 def _check_fit(learner: Any, stream: Stream) -> None:

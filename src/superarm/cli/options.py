@@ -14,7 +14,7 @@ from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
-    from superarm.logs import Log
+    from superarm.logs import Log, LogSummary
 
 
 AsJson = Annotated[bool, Option("--json", help="One JSON object on standard output.")]
@@ -66,6 +66,17 @@ def labels_or_count(source: str | None) -> list[str] | int | None:
     if source is None or source.isdecimal():
         return None if source is None else int(source)
     return read_labels(Path(source))
+
+
+def summarize_log(source: Log, labels: Iterable[Any] | int | None, model: Learner | None) -> LogSummary:
+    """Return the summary of a log; if no labels are given, a model knows them, also those never shown in the log."""
+    from superarm.logs import summarize
+
+    if model is None:
+        return summarize(source, labels=labels)
+    if labels is None:
+        labels = model.n_labels if model.labels is None else model.labels
+    return summarize(source, labels=labels, n_features=model.n_features)
 
 
 # options under a title of their own in the help

@@ -56,21 +56,18 @@ def train(
     """
     from superarm._progress import progress_bar
     from superarm.learners import load
-    from superarm.logs import summarize
     from superarm.logs import train as train_on
 
     for path in (output, columns_file(output)):
         check_output(path, "train", force=force, inputs=log)
-    all_labels = opt.labels_or_count(labels)
+    all_labels, old = opt.labels_or_count(labels), None
     if model is not None:
         _check_left_out(model, learner, set_size, reading)
-        trained_model = _with_labels(load(model), all_labels)
-        source = reading.log(log, [trained_model])
-        model_labels = trained_model.n_labels if trained_model.labels is None else trained_model.labels
-        summary = summarize(source, labels=model_labels, n_features=trained_model.n_features)
-    else:
-        source = reading.log(log)
-        summary = summarize(source, labels=all_labels)
+        old, all_labels = _with_labels(load(model), all_labels), None
+    source = reading.log(log, [] if old is None else [old])
+    summary = opt.summarize_log(source, all_labels, old)
+    trained_model = old
+    if trained_model is None:
         trained_model = summary.make_learner(learner or "set-logit", seed, set_size)
     repeated = _learnt_before(source, trained_model)
     one_sided = [] if summary.one_sided is None else [summary.one_sided]
