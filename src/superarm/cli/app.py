@@ -14,11 +14,9 @@ from superarm.cli.evaluate import evaluate
 from superarm.cli.experiments import demo, report, reproduce, run
 from superarm.cli.journal import backup, erase, export, migrate, move, replay, verify
 from superarm.cli.label import label
-from superarm.cli.play import play
 from superarm.cli.serve import serve
 from superarm.cli.simulate import simulate
-from superarm.cli.tools import bench, theory
-from superarm.cli.traffic import traffic
+from superarm.cli.tools import bench, play, theory, traffic
 from superarm.cli.train import train
 
 app = App(

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from superarm.cli.options import AsJson, Force, Vectors
-from superarm.cli.output import check_output, print_json
+from superarm.cli.output import check_output, print_counts, print_json
 
 
 def decide(
@@ -104,12 +104,10 @@ def learn(
         print_json({"model": str(model), **asdict(result)})
         return
     print(f"{model}: learnt from {result.learnt:,} answers")
-    for count, what in (
+    print_counts(
         (result.already_learnt, "were answered before: not learnt from again"),
         (result.unanswered, "decisions have no answer yet"),
         (result.unknown, f"answers belong to no decision in {decisions}"),
-    ):
-        if count:
-            print(f"{count:,} {what}")
+    )
     if result.logged:
         print(f"{log}: {result.logged:,} rows for superarm evaluate and superarm train")

@@ -13,7 +13,14 @@ from typer import Option
 from superarm._extras import require_extra
 from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force, split_commas
-from superarm.cli.output import check_output, print_group_coverage, print_json, print_note, print_table
+from superarm.cli.output import (
+    check_output,
+    print_counts,
+    print_group_coverage,
+    print_json,
+    print_note,
+    print_table,
+)
 from superarm.errors import Description, InvalidInput
 
 FIGURES = (".html", ".svg", ".png", ".pdf", ".json")
@@ -260,10 +267,10 @@ def _print_evaluation(
     interval = _interval(evaluation.low, evaluation.high)
     shown = f"what was shown hit {evaluation.hit_rate:.3f} {interval}"
     print(f"{source.name}: judged by {evaluation.rows:,} rows; {shown}")
-    if evaluation.unanswered:
-        print(f"{evaluation.unanswered:,} rows have no outcome")
-    if evaluation.bad:
-        print(f"{evaluation.bad:,} rows skipped as bad, the first: {source.first_bad}")
+    print_counts(
+        (evaluation.unanswered, "rows have no outcome"),
+        (evaluation.bad, f"rows skipped as bad, the first: {source.first_bad}"),
+    )
     for warning in evaluation.warnings:
         print(f"WARNING: {warning}")
     if grid:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument, OlderThan
-from superarm.cli.output import check_output, print_json
+from superarm.cli.output import check_output, print_counts, print_json
 from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def backup(
     result = run(journal, to)
     if as_json:
         counts = {"events": result.events, "snapshots": result.snapshots}
-        print_json({"journal": str(journal), "to": str(to), **counts})
+        print_json({"journal": journal, "to": to, **counts})
     else:
         print(f"{result.events:,} events, {result.snapshots} snapshots in {to}, verified")
 
@@ -62,11 +62,10 @@ def export(
     with closing(open_store(journal, read_only=True)) as opened:
         written, erased = run(opened, output)
     if as_json:
-        print_json({"journal": str(journal), "output": str(output), "decisions": written, "erased": erased})
+        print_json({"journal": journal, "output": output, "decisions": written, "erased": erased})
     else:
         print(f"{written:,} decisions written to {output}")
-        if erased:
-            print(f"{erased:,} decisions left out, since their features were erased")
+        print_counts((erased, "decisions left out, since their features were erased"))
 
 
 def migrate(
@@ -117,7 +116,7 @@ def move(
     with progress_bar(None, "events", progress=not as_json) as on_progress:
         count = run(journal, address, learner=learner, on_progress=on_progress)
     if as_json:
-        print_json({"journal": str(journal), "to": str(address), "events": count})
+        print_json({"journal": journal, "to": str(address), "events": count})
     else:
         print(f"{count:,} events of {journal} are in {address} now")
 
@@ -152,8 +151,8 @@ def replay(
         done.learner.save(output)
     if as_json:
         figures = {field.name: getattr(done, field.name) for field in fields(done) if field.name != "learner"}
-        verdicts = {"different": done.different, "same": done.same, "sound": done.ok}
-        print_json({"journal": str(journal), **figures, **verdicts, "seconds": seconds})
+        verdict = {"different": done.different, "same": done.same, "sound": done.ok}
+        print_json({"journal": journal, **figures, **verdict, "seconds": seconds})
     else:
         _print_replay(done, seconds, output)
     if not done.compared:
@@ -215,15 +214,21 @@ def verify(
     seconds = perf_counter() - began
     if as_json:
         done = result.replayed
-        counts = {"events": result.events, "erased": result.erased, "snapshots": result.snapshots}
-        lists = {"problems": result.problems, "warnings": result.warnings, "damaged_events": result.damaged}
-        replayed = {
+        report = {
+            "journal": journal,
+            "events": result.events,
+            "erased": result.erased,
+            "snapshots": result.snapshots,
+            "problems": result.problems,
+            "warnings": result.warnings,
+            "damaged_events": result.damaged,
             "replayed": None if done is None else done.events,
             "compared": None if done is None else done.decisions,
             "unchecked": None if done is None else done.unchecked,
+            "sound": result.ok,
+            "seconds": seconds,
         }
-        report = {"journal": str(journal), **counts, **lists, **replayed}
-        print_json({**report, "sound": result.ok, "seconds": seconds})
+        print_json(report)
     else:
         _print_verification(result, seconds)
     if not result.ok:
@@ -286,7 +291,7 @@ def erase(
         service.close()
     problem = service.model.erasure_problem
     if as_json:
-        print_json({"journal": str(journal), "erased": count, "finished": problem is None})
+        print_json({"journal": journal, "erased": count, "finished": problem is None})
     else:
         print(f"features and context of {count:,} decisions erased")
     if problem is not None:

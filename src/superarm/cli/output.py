@@ -109,6 +109,13 @@ def print_reading(journal: LabellingJournal) -> None:
         print_note(f"reading {n_events:,} events of {journal.where}")
 
 
+def print_counts(*counts: tuple[int, str]) -> None:
+    """Print what there is of each kind, a line each; nothing of what there is none."""
+    for count, what in counts:
+        if count:
+            print(f"{count:,} {what}")
+
+
 def print_note(text: str) -> None:
     """Print a line on standard error: standard output holds results only."""
     print(text, file=sys.stderr)

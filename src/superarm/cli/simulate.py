@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Option
 
@@ -19,9 +19,6 @@ from superarm.cli.output import (
     print_table,
 )
 from superarm.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from superarm.logs import Writer
 
 
 def simulate(
@@ -75,6 +72,7 @@ def simulate(
     from superarm.comparison import compare
     from superarm.data.columns import Columns
     from superarm.learners.base import SCALINGS
+    from superarm.logs import Writer
     from superarm.streams import open_data
 
     declared = None if columns is None else Columns.read(columns)
@@ -91,7 +89,7 @@ def simulate(
         raise InvalidInput.must("--scaling", "simulate", f"one of {', '.join(SCALINGS)}, own", scaling)
     if len(specs) > 1:  # alone, a learner refuses what it cannot use
         _print_unused_options(specs, set_size, gamma)
-    with _log_writer(log) as writer:
+    with nullcontext() if log is None else Writer(log) as writer:
         comparison = compare(
             specs,
             stream,
@@ -122,11 +120,3 @@ def _print_unused_options(specs: list[str], set_size: int | None, gamma: float |
             print_note(f"{spec}: m = 1, its theory knows no larger sets")
         if gamma is not None and "gamma" not in usable:
             print_note(f"{spec}: runs without --gamma")
-
-
-def _log_writer(path: Path | None) -> AbstractContextManager[Writer | None]:
-    if path is None:
-        return nullcontext()
-    from superarm.logs import Writer
-
-    return Writer(path)
