@@ -39,9 +39,9 @@ def measure(X: Array, y: Array, rounds: int, seeds: int) -> list[list[str]]:
     lines = []
     for level in LEVELS:
         learners = [sa.SetLogit(n_labels=k, coverage=level, seed=seed) for seed in range(seeds)]
-        found = np.array([windows(one, X, y, order) for one, order in zip(learners, orders, strict=True)])
+        rates = np.array([windows(one, X, y, order) for one, order in zip(learners, orders, strict=True)])
         start = -(-learners[0].coverage.warm_up // WINDOW)  # type: ignore[union-attr]
-        covered, late = 1.0 - found[:, start:, 2], found[:, half:].mean(axis=(0, 1))
+        covered, late = 1.0 - rates[:, start:, 2], rates[:, half:].mean(axis=(0, 1))
         m, reached = 0, 0.0
         while reached < min(level, 1.0 - late[2]) and m < k - 1:
             m += 1
