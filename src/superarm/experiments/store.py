@@ -103,11 +103,11 @@ class Store:
         experiment = self.experiment(name)
         by_key = {result.run.key: result for result in self.finished(experiment.keys)}
         # results of equal runs are shared: the names of learner and data are those of this experiment
-        results = [replace(by_key[run.key], run=run) for run in experiment.runs if run.key in by_key]
+        results = [_renamed(by_key[run.key], run) for run in experiment.runs if run.key in by_key]
         if not results:
             return pl.DataFrame(), pl.DataFrame()
         runs = pl.DataFrame([_row(result) for result in results], infer_schema_length=None)
-        curves = pl.concat(curve_frame(_named_trace(result), result.run.gamma) for result in results)
+        curves = pl.concat(curve_frame(result.trace, result.run.gamma) for result in results)
         return runs.with_columns(pl.col("gamma").cast(pl.Float64)), curves
 
     def write_tables(self) -> None:
@@ -126,15 +126,15 @@ class Store:
         return self.folder / folder / f"{name}.json"
 
 
-def _named_trace(result: RunResult) -> Trace:
-    return replace(result.trace, learner=result.run.learner, data=result.run.data)
+def _renamed(result: RunResult, run: Run) -> RunResult:
+    return replace(result, run=run, trace=replace(result.trace, learner=run.learner, data=run.data))
 
 
 def _row(result: RunResult) -> dict[str, Any]:
     """Return a run as one row of a table."""
     run = result.run
     return {
-        **_named_trace(result).to_row(),
+        **result.trace.to_row(),
         "gamma": run.gamma,
         "key": run.key,
         "k": result.n_labels,

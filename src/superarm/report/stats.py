@@ -78,7 +78,7 @@ def differences(runs: pl.DataFrame, reference: str, rate: str = "error_rate") ->
     rows: list[dict[str, Any]] = []
     omitted: dict[str, str] = {}
     for (data,), part in runs.group_by(["data"], maintain_order=True):
-        references = part.filter(pl.col("learner") == reference)
+        references = part.filter(learner=reference)
         others = part.filter(pl.col("learner") != reference)
         by = ["learner", "set_size", "gamma"]
         for (learner, m, gamma), group in others.group_by(by, maintain_order=True):

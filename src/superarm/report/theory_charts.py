@@ -28,7 +28,7 @@ def bound_chart(
     name: str, title: str, curves: pl.DataFrame, runs: pl.DataFrame, learners: Sequence[str]
 ) -> Chart:
     """Return a chart of the misses of the top set against rounds, with the least that the bound can be."""
-    k = int(runs.filter(pl.col("data") == title)["k"][0])
+    k = int(runs.filter(data=title)["k"][0])
     curves = curves.with_columns((pl.col("miss_rate") * pl.col("round")).alias("misses"))
     pairs = list(curves.select("set_size", "gamma").unique(maintain_order=True).iter_rows())
     several_gammas = curves["gamma"].drop_nulls().n_unique() > 1
