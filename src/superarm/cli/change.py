@@ -9,9 +9,8 @@ from typing import Annotated, Any
 from typer import Argument, Context, Option
 
 from superarm.cli.commands import App
-from superarm.cli.options import AsJson, OlderThan
+from superarm.cli.options import AsJson, OlderThan, erased_before
 from superarm.cli.output import print_json
-from superarm.errors import InvalidInput
 
 app = App(
     help="Change a running service; each change is an event of its journal.\n\n"
@@ -125,11 +124,7 @@ def erase(
 
     Example: **superarm change http://127.0.0.1:8800 erase order-4711**
     """
-    from superarm.parameters import parse_duration
-
-    if bool(ids) == (older is not None):
-        raise InvalidInput("superarm change … erase needs ids or --older, and not both")
-    before = None if older is None else time.time() - parse_duration(older, "--older", "superarm change")
+    before = erased_before(older, ids, "superarm change … erase", "ids")
     _change(context, "erase", ids=ids or None, before=before)
 
 

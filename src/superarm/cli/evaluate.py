@@ -84,7 +84,7 @@ def evaluate(
         ),
     ] = False,
     labels: opt.Labels = None,
-    reading: opt.LogOptions = opt.LogOptions(),  # noqa: B008  (the options in its fields)
+    log_options: opt.LogOptions = opt.LogOptions(),  # noqa: B008  (the options in its fields)
     as_json: AsJson = False,
 ) -> None:
     """Ask a log how often other policies would have hit, on rows they have not learnt from.
@@ -109,29 +109,29 @@ def evaluate(
     rules = _rules(rule, gamma, draw, grid)
     sizes = _numbers("--set-size", set_size, int, grid)
     coverages = _numbers("--coverage", coverage, float, grid)
-    other_rankings = {"fixed": fixed or [], "scores": scores or [], "probabilities": probabilities or []}
+    other_rankings = {"scores": scores or [], "probabilities": probabilities or [], "fixed": fixed or []}
     if coverage is not None:
         _check_alone(coverage, other_rankings | {"gamma": gamma, "rule": rule, "draw": draw})
     models = {str(path): load(path) for path in model or []}
-    if models and (reading.kinds or reading.columns is not None):
-        got = ", ".join(reading.kinds) or str(reading.columns)
+    if models and (log_options.kinds or log_options.columns is not None):
+        got = ", ".join(log_options.kinds) or str(log_options.columns)
         raise InvalidInput.must("columns", "evaluate", "left to --model, which knows its own", got)
-    source = reading.log(log, models.values())
+    source = log_options.log(log, models.values())
     score_columns = [
         name for text in [*(scores or []), *(probabilities or [])] for name in split_commas(text)
     ]
     source.keep_columns([*score_columns, *([] if group is None else [group])])  # before the first reading
-    split = _split(source, models, bool(learner), holdout, seed, quiet=as_json)
+    held_out = _rows_to_judge_by(source, models, bool(learner), holdout, seed, quiet=as_json)
     first_model = next(iter(models.values()), None)
     summary = opt.summarize_log(source, opt.labels_or_count(labels), first_model)
     with progress_bar(summary.rows * (1 + passes * len(learner or [])), progress=not as_json) as tick:
         learners = dict(models)
         for spec in learner or []:
-            assert split is not None
-            learners[spec] = summary.make_learner(spec, split.seed, sizes[-1])
-            train(source, learners[spec], summary, passes=passes, **split._asdict(), progress=tick)
+            assert held_out is not None
+            learners[spec] = summary.make_learner(spec, held_out.seed, sizes[-1])
+            train(source, learners[spec], summary, passes=passes, **held_out._asdict(), progress=tick)
         policies = _policies(learners, other_rankings, sizes, summary.set_size, rules, coverages)
-        rows: dict[str, Any] = {"holdout": None} if split is None else split._asdict()
+        rows: dict[str, Any] = {"holdout": None} if held_out is None else held_out._asdict()
         rows["with_propensity"] = with_propensity
         evaluation = evaluate_policies(source, policies, summary, **rows, group=group, progress=tick)
     if as_json:
@@ -140,31 +140,31 @@ def evaluate(
             one["best"] = None if result.best is None else result.best.name
         print_json({"logs": [str(path) for path in log], **content})
     else:
-        _print_evaluation(evaluation, source, summary.answered, split, grid, group)
+        _print_evaluation(evaluation, source, summary.answered, held_out, grid, group)
     if figure is not None:
         _save_figure(evaluation, figure, quiet=as_json)
 
 
-class _Split(NamedTuple):
+class _HeldOut(NamedTuple):
     """Which rows judge, as `superarm.logs.evaluate` takes it."""
 
     holdout: float
     seed: int
 
 
-def _split(
+def _rows_to_judge_by(
     source: Log, models: dict[str, Learner], trains: bool, holdout: float | None, seed: int, *, quiet: bool
-) -> _Split | None:
+) -> _HeldOut | None:
     """Return the rows to judge by: those that the models were not trained with; None for all rows."""
     share = opt.HOLDOUT if holdout is None else holdout
     if not 0.0 < share < 1.0:
         raise InvalidInput.must("--holdout", "evaluate", "in (0, 1)", holdout)
-    wanted = _Split(share, seed) if trains or holdout is not None else None
+    wanted = _HeldOut(share, seed) if trains or holdout is not None else None
     logs = source.fingerprints()
-    splits = set[_Split]()
+    holdouts = set[_HeldOut]()
     for name, model in models.items():
         trainings = [note for note in model.metadata.get("training", ()) if logs.keys() & note["logs"].keys()]
-        splits |= {_Split(note["holdout"], note["seed"]) for note in trainings}
+        holdouts |= {_HeldOut(note["holdout"], note["seed"]) for note in trainings}
         if any(note["holdout"] == 0.0 for note in trainings):
             raise InvalidInput.must(
                 name, source.name, "trained with rows kept out", Description("all rows were learnt")
@@ -176,10 +176,10 @@ def _split(
             answers = model.answered.count
             own = f", and has learnt from {answers:,} answers to its own decisions" if answers else ""
             print(f"{unseen}{own}: make sure that it never saw these rows, else its hit rate is too high")
-    if len(splits) > 1 or (wanted is not None and splits - {wanted}):
-        got = [tuple(split) for split in sorted(splits)]
+    if len(holdouts) > 1 or (wanted is not None and holdouts - {wanted}):
+        got = [tuple(held_out) for held_out in sorted(holdouts)]
         raise InvalidInput.must("models", "evaluate", "trained with the same --holdout and --seed", got)
-    return splits.pop() if splits else wanted
+    return holdouts.pop() if holdouts else wanted
 
 
 def _numbers(option: str, text: str | None, kind: type[T], grid: bool) -> list[T | None]:
@@ -262,7 +262,12 @@ def _save_figure(evaluation: Evaluation, path: Path, *, quiet: bool) -> None:
 
 
 def _print_evaluation(
-    evaluation: Evaluation, source: Log, answered: int, split: _Split | None, grid: bool, group: str | None
+    evaluation: Evaluation,
+    source: Log,
+    answered: int,
+    held_out: _HeldOut | None,
+    grid: bool,
+    group: str | None,
 ) -> None:
     interval = _interval(evaluation.low, evaluation.high)
     shown = f"what was shown hit {evaluation.hit_rate:.3f} {interval}"
@@ -274,16 +279,16 @@ def _print_evaluation(
     for warning in evaluation.warnings:
         print(f"WARNING: {warning}")
     if grid:
-        _print_grid(evaluation, answered, split)
+        _print_grid(evaluation, answered, held_out)
     else:
         for result in evaluation.results:
-            _print_result(result, answered, split)
+            _print_result(result, answered, held_out)
     for result in evaluation.results:
         by_label = result.by_label if result.coverage or group else ()
-        print_group_coverage(_name(result), by_label=by_label, by_group=result.by_group, group=group)
+        print_group_coverage(_title(result), by_label=by_label, by_group=result.by_group, group=group)
 
 
-def _print_grid(evaluation: Evaluation, answered: int, split: _Split | None) -> None:
+def _print_grid(evaluation: Evaluation, answered: int, held_out: _HeldOut | None) -> None:
     rows = []
     for result in evaluation.results:
         best = result.best
@@ -297,14 +302,14 @@ def _print_grid(evaluation: Evaluation, answered: int, split: _Split | None) -> 
     print_table("The sharpest sound estimate for each policy", columns, rows)
     for result in evaluation.results:
         if result.best is None:
-            why, remedy = result.estimates[-1].problem, _remedy(result, answered, split, grid=True)
-            print(f"{_name(result)}: the log cannot answer: {why}; {remedy}")
+            why, remedy = result.estimates[-1].problem, _remedy(result, answered, held_out, grid=True)
+            print(f"{_title(result)}: the log cannot answer: {why}; {remedy}")
 
 
-def _print_result(result: PolicyResult, answered: int, split: _Split | None) -> None:
+def _print_result(result: PolicyResult, answered: int, held_out: _HeldOut | None) -> None:
     print()
     print_table(
-        f"{_name(result)}: what the log can tell",
+        f"{_title(result)}: what the log can tell",
         ["estimate", "overlap", "n_eff", "largest w", "mean w", "hit rate", "95 % interval"],
         [
             [
@@ -324,7 +329,7 @@ def _print_result(result: PolicyResult, answered: int, split: _Split | None) -> 
         print(f"{names}: {problem}")
     best = result.best
     if best is None:
-        remedy = _remedy(result, answered, split, grid=False)
+        remedy = _remedy(result, answered, held_out, grid=False)
         print(f"WARNING: this log cannot answer for this policy; {remedy}.")
         return
     if best.name == "nested":
@@ -341,12 +346,12 @@ def _interval(low: float, high: float) -> str:
     return f"[{low:.3f}, {high:.3f}]"
 
 
-def _name(result: PolicyResult) -> str:
+def _title(result: PolicyResult) -> str:
     explores = "" if result.rule is None else f", {result.rule}"
     return f"{result.policy}, {result.sizes}{explores}"
 
 
-def _remedy(result: PolicyResult, answered: int, split: _Split | None, *, grid: bool) -> str:
+def _remedy(result: PolicyResult, answered: int, held_out: _HeldOut | None, *, grid: bool) -> str:
     """Return what it would take for a log with so many answered rows to answer: more rows, or uniform sets."""
     required = result.required
     if required.propensities == "missing" and not result.estimates[-1].rows:
@@ -357,7 +362,7 @@ def _remedy(result: PolicyResult, answered: int, split: _Split | None, *, grid: 
     if required.rows is not None:
         remedies = [f"about {required.rows:,} such rows to judge by would"]
         share = ceil(20 * 1.1 * required.rows / max(answered, 1)) / 20  # some more than needed, in twentieths
-        if split is not None and split.holdout < share <= 0.7:
+        if held_out is not None and held_out.holdout < share <= 0.7:
             remedies[0] += f" (train and evaluate with --holdout {share:g}: this log has {answered:,})"
     if (uniform := required.uniform) is not None:
         percent = f"{uniform:.0%}" if uniform > 0.01 else f"{max(uniform, 0.0001):.2%}"

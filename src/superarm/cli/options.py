@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -59,6 +60,15 @@ def read_labels(path: Path) -> list[str]:
     if len(line_of) < 2:
         raise InvalidInput.must("labels", str(path), "at least two, one a line", len(line_of))
     return list(line_of)
+
+
+def erased_before(older: str | None, ids: list[str] | None, command: str, ids_option: str) -> float | None:
+    """Return the time before which decisions are to be erased; None if they are named by their ids."""
+    from superarm.parameters import parse_duration
+
+    if bool(ids) == (older is not None):
+        raise InvalidInput(f"{command} needs {ids_option} or --older, and not both")
+    return None if older is None else time.time() - parse_duration(older, "--older", command)
 
 
 def labels_or_count(source: str | None) -> list[str] | int | None:

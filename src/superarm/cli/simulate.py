@@ -42,7 +42,7 @@ def simulate(
         ),
     ] = "standard",
     columns: opt.ColumnsFile = None,
-    reading: opt.ColumnOptions = opt.ColumnOptions(),  # noqa: B008  (the options in its fields)
+    column_options: opt.ColumnOptions = opt.ColumnOptions(),  # noqa: B008  (the options in its fields)
     group: Annotated[
         str | None, Option(help="Also report the coverage of each value of this column, for tables.")
     ] = None,
@@ -76,7 +76,7 @@ def simulate(
     from superarm.streams import open_data
 
     declared = None if columns is None else Columns.read(columns)
-    stream = open_data(data, label=label, columns=declared, group=group, **reading.as_arguments)
+    stream = open_data(data, label=label, columns=declared, group=group, **column_options.as_arguments)
     stream_columns = getattr(stream, "columns", None)
     if stream_columns is not None and not as_json:
         for line in column_lines(stream_columns, stream.n_labels, columns):

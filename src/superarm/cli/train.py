@@ -43,7 +43,7 @@ def train(
     holdout: Annotated[float, Option(help="The share of rows kept out, for evaluate.")] = opt.HOLDOUT,
     seed: Annotated[int, Option(help="Decides which rows, and a new model's draws.", min=0)] = 0,
     labels: opt.Labels = None,
-    reading: opt.LogOptions = opt.LogOptions(),  # noqa: B008  (the options in its fields)
+    log_options: opt.LogOptions = opt.LogOptions(),  # noqa: B008  (the options in its fields)
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -70,9 +70,9 @@ def train(
         check_output(path, "train", force=force, inputs=log)
     all_labels, old_model = opt.labels_or_count(labels), None
     if model is not None:
-        _check_left_out(model, learner, set_size, reading)
+        _check_left_out(model, learner, set_size, log_options)
         old_model, all_labels = _with_labels(load(model), all_labels), None
-    source = reading.log(log, [] if old_model is None else [old_model])
+    source = log_options.log(log, [] if old_model is None else [old_model])
     summary = opt.summarize_log(source, all_labels, old_model)
     trained = old_model
     if trained is None:
@@ -136,10 +136,13 @@ def _print_passes(result: TrainingResult, name: str, summary: LogSummary) -> Non
             print("WARNING: the model is no better than that: these features say nothing about the answers")
 
 
-def _check_left_out(model: Path, learner: str | None, size: int | None, reading: opt.LogOptions) -> None:
+def _check_left_out(model: Path, learner: str | None, size: int | None, log_options: opt.LogOptions) -> None:
     """Refuse options whose values a model that goes on has already."""
-    given: dict[str, object] = {"--learner": learner, "--set-size": size, "--columns": reading.columns}
-    given |= {"--features-columns": reading.features_columns, "--text, --words and the like": reading.kinds}
+    given: dict[str, object] = {"--learner": learner, "--set-size": size, "--columns": log_options.columns}
+    given |= {
+        "--features-columns": log_options.features_columns,
+        "--text, --words and the like": log_options.kinds,
+    }
     for option, value in given.items():
         if value:
             raise InvalidInput.must(option, "superarm train", f"left out: {model} has its own", str(value))
