@@ -47,12 +47,7 @@ def test_simulate_json_is_one_object_with_the_promised_keys() -> None:
         )
     )
     assert set(found) == {"learner", "data", "set_size", "scaling", "rounds", "runs", "mean"}
-    assert (found["learner"], found["data"], found["set_size"], found["rounds"]) == (
-        "mc-dbf",
-        "digits",
-        4,
-        500,
-    )
+    assert [found[key] for key in ("learner", "data", "set_size", "rounds")] == ["mc-dbf", "digits", 4, 500]
     rates = {"error_rate", "miss_rate", "shown_miss_rate", "coverage", "mean_size"}
     assert [run["seed"] for run in found["runs"]] == [3, 4]
     assert all(set(run) == {"seed", "rounds_per_second", *rates} for run in found["runs"])
@@ -91,18 +86,16 @@ COMPARED = (
 )
 
 
+SIZES = {"set-logit": 3, "mc-dbf": 3, "banditron": 1, "mc-slp": 3}
+
+
 def test_each_of_several_learners_gets_what_it_can_use() -> None:
     result = CliRunner().invoke(app, [*COMPARED, "--json"], catch_exceptions=False)
     found = json.loads(result.stdout)
     assert set(found) == {"results"}
     by_name = {one["learner"]: one for one in found["results"]}
     assert list(by_name) == ["set-logit", "mc-dbf", "banditron", "mc-slp"]
-    assert {name: one["set_size"] for name, one in by_name.items()} == {
-        "set-logit": 3,
-        "mc-dbf": 3,
-        "banditron": 1,
-        "mc-slp": 3,
-    }
+    assert {name: one["set_size"] for name, one in by_name.items()} == SIZES
     alone = superarm(*COMPARED[:9], "--learner", "mc-dbf", "--json")
     assert by_name["mc-dbf"]["mean"] == json.loads(alone)["mean"]  # gamma reached it
     told = result.stderr.splitlines()
@@ -114,7 +107,7 @@ def test_each_of_several_learners_gets_what_it_can_use() -> None:
 def test_the_table_says_m_for_each_learner() -> None:
     lines = superarm(*COMPARED).splitlines()
     sizes = {line.split()[0]: line.split()[1] for line in lines if line.split()[0] in COMPARED}
-    assert sizes == {"set-logit": "3", "mc-dbf": "3", "banditron": "1", "mc-slp": "3"}
+    assert sizes == {name: str(m) for name, m in SIZES.items()}
 
 
 def test_fewer_rounds_than_the_warm_up_of_a_promise() -> None:

@@ -21,11 +21,10 @@ RATE_LABELS = {
     "miss_rate": "misses of the top set (share of rounds)",
     "shown_miss_rate": "misses of the shown set (share of rounds)",
 }
-X_COLUMNS = {"rounds": "round", "gamma": "gamma", "set-size": "set_size"}  # of each kind of figure
-X_LABELS = {
-    "rounds": "rounds",
-    "gamma": "γ, the share of exploration",
-    "set-size": "m, the number of labels shown",
+X_AXES = {  # of each kind of figure: a column, and its label
+    "rounds": ("round", "rounds"),
+    "gamma": ("gamma", "γ, the share of exploration"),
+    "set-size": ("set_size", "m, the number of labels shown"),
 }
 MAX_CURVES = 8  # in one chart; more cannot be told apart
 
@@ -92,7 +91,7 @@ def curve_charts(
     """Yield one chart, or several where one would have too many curves."""
     if not len(frame):
         return
-    column = X_COLUMNS[figure.kind]
+    column, _ = X_AXES[figure.kind]
     frame = with_series(frame, axis=column, one_chart=figure.one_chart)
     for subtitle, part in _split(frame, column):
         file_name = f"{name}-{_slug(subtitle)}" if subtitle else name
@@ -130,7 +129,7 @@ def _chart(name: str, title: str, figure: Figure, frame: pl.DataFrame, learners:
     y_log = "y" in figure.log or _needs_log_axis(table, figure.kind)
     if figure.kind == "rounds" and x_log and float(table["x"].max()) >= 1000.0:  # type: ignore[arg-type]
         table = table.filter(pl.col("x") >= 10)  # rates of fewer rounds are noise, and take a lot of room
-    x = Axis(X_LABELS[figure.kind], log=x_log, whole=figure.kind == "set-size")
+    x = Axis(X_AXES[figure.kind][1], log=x_log, whole=figure.kind == "set-size")
     y = Axis(RATE_LABELS[figure.y], log=y_log)
     styles = curve_styles(curves, learners)
     spec = line_chart(table, x=x, y=y, styles=styles, points=figure.kind != "rounds")
