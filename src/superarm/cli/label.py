@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,11 +13,11 @@ from superarm.cli import options as opt
 from superarm.cli.options import read_labels, split_commas
 from superarm.cli.output import (
     column_lines,
-    print_address,
     print_json,
     print_note,
     print_reading,
     print_table,
+    serve_page,
 )
 
 if TYPE_CHECKING:
@@ -261,14 +262,9 @@ def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
 
 
 def _serve(job: Labelling, server: LabellingServer, *, browser: bool) -> None:
-    import asyncio
-    from contextlib import suppress
-    from functools import partial
-
     from superarm.label.app import export_command
 
-    note = f"Answers are kept in {job.journal.where}. Ctrl-C ends it; the same command goes on."
-    with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(server.serve(job, partial(print_address, note, browser)))
-    print_note(f"{job.progress()}")
+    remark = f"Answers are kept in {job.journal.where}. Ctrl-C ends it; the same command goes on."
+    serve_page(partial(server.serve, job), remark, browser=browser)
+    print_note(str(job.progress()))
     print_note(str(export_command(job)))

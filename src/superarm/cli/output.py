@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from contextlib import suppress
 from math import isnan
 from pathlib import Path
 from threading import Thread
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from superarm.label.labelling_journal import LabellingJournal
     from superarm.learners import Learner
 
+
+OnAddress = Callable[[str], None]  # gets the address of a page that is served
 
 MAX_GROUP_LINES = 20  # lines of a table
 MAX_COLUMN_NAMES = 20  # columns with the same remark that are listed
@@ -132,12 +135,20 @@ def open_page(address: str) -> None:
         webbrowser.open(address)
 
 
-def print_address(remark: str, browser: bool, address: str) -> None:
-    """Print the address of a page, and open it in the browser if that is wanted."""
-    print(address, flush=True)
-    print_note(remark)
-    if browser:  # some browsers do not return before they are closed
-        Thread(target=open_page, args=(address,), daemon=True).start()
+def serve_page(
+    serve: Callable[[OnAddress], Coroutine[Any, Any, None]], remark: str, *, browser: bool
+) -> None:
+    """Serve a page until Ctrl-C, the usual way to end it; print its address, and open it if that is wanted."""
+    import asyncio
+
+    def on_address(address: str) -> None:
+        print(address, flush=True)
+        print_note(remark)
+        if browser:  # some browsers do not return before they are closed
+            Thread(target=open_page, args=(address,), daemon=True).start()
+
+    with suppress(KeyboardInterrupt):
+        asyncio.run(serve(on_address))
 
 
 def check_output(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import Annotated
 
 from typer import Argument, Option
 
 from superarm.cli.options import AnyPort, AsJson, OpenPage
-from superarm.cli.output import print_address, print_json, print_note, print_table
+from superarm.cli.output import print_json, print_note, print_table, serve_page
 
 
 def play(port: AnyPort = 0, browser: OpenPage = True) -> None:
@@ -19,15 +20,10 @@ def play(port: AnyPort = 0, browser: OpenPage = True) -> None:
 
     Example: **superarm play**
     """
-    import asyncio
-    from contextlib import suppress
-    from functools import partial
-
     from superarm.play.app import GameHandler
     from superarm.play.app import play as serve
 
-    with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(serve(GameHandler(), port, partial(print_address, "Ctrl-C ends it.", browser)))
+    serve_page(partial(serve, GameHandler(), port), "Ctrl-C ends it.", browser=browser)
 
 
 def traffic(
