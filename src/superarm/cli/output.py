@@ -97,12 +97,11 @@ def _group_by_remark(columns: dict[str, str]) -> str:
     groups: dict[str, list[str]] = {}
     for name, remark in columns.items():
         groups.setdefault(remark, []).append(name)
-    return "; ".join(f"{_first_few(names)} ({remark})" for remark, names in groups.items())
-
-
-def _first_few(names: list[str]) -> str:
-    more = len(names) - MAX_COLUMN_NAMES
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MAX_COLUMN_NAMES])} and {more:,} more"
+    parts = []
+    for remark, names in groups.items():
+        more = f" and {len(names) - MAX_COLUMN_NAMES:,} more" if len(names) > MAX_COLUMN_NAMES else ""
+        parts.append(f"{', '.join(names[:MAX_COLUMN_NAMES])}{more} ({remark})")
+    return "; ".join(parts)
 
 
 def print_reading(journal: LabellingJournal) -> None:

@@ -89,11 +89,6 @@ class Store:
             raise InvalidInput.must("experiment", str(self.folder), f"one of {names}", name)
         return _read(path, Experiment)
 
-    def finished(self, keys: Iterable[str]) -> list[RunResult]:
-        """Return the results of those runs that have one."""
-        paths = [self._file("runs", key) for key in keys]
-        return [_read(path, RunResult) for path in paths if path.exists()]
-
     def failures(self, keys: Iterable[str]) -> list[RunFailure]:
         paths = [self._file("failed", key) for key in keys]
         return [_read(path, RunFailure) for path in paths if path.exists()]
@@ -101,7 +96,7 @@ class Store:
     def frames(self, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return an experiment's runs (a row for each) and curves (a row for each checkpoint)."""
         experiment = self.experiment(name)
-        by_key = {result.run.key: result for result in self.finished(experiment.keys)}
+        by_key = {key: _read(self._file("runs", key), RunResult) for key in experiment.keys if self.has(key)}
         # results of equal runs are shared: the names of learner and data are those of this experiment
         results = [_renamed(by_key[run.key], run) for run in experiment.runs if run.key in by_key]
         if not results:

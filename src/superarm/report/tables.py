@@ -98,15 +98,11 @@ def _cell(column: str, value: Any, half: float | None) -> str:
     if column == "mean_size":
         return f"{value:.2f}" + ("" if half is None else f" ± {half:.2f}")
     if column.endswith("rate") or column in ("difference", "coverage"):
-        return ("+" if column == "difference" and value > 0.0 else "") + _mean_and_half(value, half)
+        sign = "+" if column == "difference" and value > 0.0 else ""
+        return f"{sign}{_rate(value, half)}" + ("" if half is None else f" ± {_rate(half, value)}")
     if isinstance(value, float):
         return f"{value:,.0f}" if column == "rounds_per_second" else f"{value:g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _mean_and_half(value: float, half: float | None) -> str:
-    """Return a mean as text, with half of its interval if there is one."""
-    return _rate(value, half) + ("" if half is None else f" ± {_rate(half, value)}")
 
 
 def _rate(value: float, other: float | None) -> str:
