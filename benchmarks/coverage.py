@@ -18,6 +18,7 @@ import superarm as sa
 Array = np.ndarray[Any, Any]
 WINDOW = 2500
 LEVELS = (0.9, 0.95, 0.99)
+HEADS = ("promised", "kept", "worst window", "mean size", "error", "least fixed m", "its error", "ratio")
 
 
 def visits(n: int, rounds: int, seed: int) -> Array:
@@ -51,18 +52,9 @@ def measure(X: Array, y: Array, rounds: int, seeds: int) -> list[list[str]]:
                 fixed[m] = np.array(runs)[:, half:].mean(axis=(0, 1))
             reached = 1.0 - fixed[m][2]
         size, error = late[3], late[0]
-        lines.append(
-            [
-                f"{level}",
-                f"{covered.mean():.4f}",
-                f"{covered.min():.3f}",
-                f"{size:.2f}",
-                f"{error:.3f}",
-                f"{m} (.{round(10000.0 * reached):04})",
-                f"{fixed[m][0]:.3f}",
-                f"{size / m:.2f}",
-            ]
-        )
+        kept = [f"{level}", f"{covered.mean():.4f}", f"{covered.min():.3f}", f"{size:.2f}", f"{error:.3f}"]
+        least = [f"{m} (.{round(10000.0 * reached):04})", f"{fixed[m][0]:.3f}", f"{size / m:.2f}"]
+        lines.append([*kept, *least])
     return lines
 
 
@@ -73,18 +65,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=50_000)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
-    head = [
-        "data",
-        "promised",
-        "kept",
-        "worst window",
-        "mean size",
-        "error",
-        "least fixed m",
-        "its error",
-        "ratio",
-    ]
-    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head), flush=True)
+    print(f"| data | {' | '.join(HEADS)} |\n|{'---|' * (1 + len(HEADS))}", flush=True)
     for name in options.names:
         with np.load(options.data / f"{name}.npz") as file:
             X, y = file["X"].astype(np.float32), file["y"].astype(np.int64)

@@ -209,14 +209,8 @@ def main() -> None:
         (folder / "constant.py").write_text(CONSTANT)
         report: dict[str, object] = {"cores": os.cpu_count(), "fsync_ms": round(fsync_ms(folder), 2)}
         journal = folder / "events.db"
-        options = [
-            "--labels",
-            str(folder / "labels.txt"),
-            "--features",
-            str(arguments.features),
-            "--set-size",
-            "3",
-        ]
+        options = ["--labels", str(folder / "labels.txt"), "--set-size", "3"]
+        options += ["--features", str(arguments.features)]
         serve = [sys.executable, "-m", "superarm", "serve", "--rate-limit", "1000000"]
         for kind in ("constant", "service"):
             port = free_port()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import product
 from math import ceil, isnan
 from pathlib import Path
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from superarm.logs import Evaluation, Log, Policy, PolicyResult
 
     AnyRule = Rule | Literal["own"] | None
+    Remedy = Callable[[PolicyResult], str]
 
 
 def evaluate(
@@ -278,19 +281,20 @@ def _print_evaluation(
     )
     for warning in evaluation.warnings:
         print(f"WARNING: {warning}")
+    remedy = partial(_remedy, answered=answered, held_out=held_out, grid=grid)
     if grid:
-        _print_grid(evaluation, answered, held_out)
+        _print_grid(evaluation.results, remedy)
     else:
         for result in evaluation.results:
-            _print_result(result, answered, held_out)
+            _print_result(result, remedy)
     for result in evaluation.results:
         by_label = result.by_label if result.coverage or group else ()
         print_group_coverage(_title(result), by_label=by_label, by_group=result.by_group, group=group)
 
 
-def _print_grid(evaluation: Evaluation, answered: int, held_out: _HeldOut | None) -> None:
+def _print_grid(results: Sequence[PolicyResult], remedy: Remedy) -> None:
     rows = []
-    for result in evaluation.results:
+    for result in results:
         best = result.best
         size = str(result.set_size) if result.coverage is None else f"{result.mean_size:.2f}"
         estimate = [f"{result.estimates[-1].n_eff:,.0f}", "", "cannot say", ""]
@@ -300,13 +304,13 @@ def _print_grid(evaluation: Evaluation, answered: int, held_out: _HeldOut | None
         rows.append([result.policy, size, result.rule or "", *estimate])
     columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
     print_table("The sharpest sound estimate for each policy", columns, rows)
-    for result in evaluation.results:
+    for result in results:
         if result.best is None:
-            why, remedy = result.estimates[-1].problem, _remedy(result, answered, held_out, grid=True)
-            print(f"{_title(result)}: the log cannot answer: {why}; {remedy}")
+            why = result.estimates[-1].problem
+            print(f"{_title(result)}: the log cannot answer: {why}; {remedy(result)}")
 
 
-def _print_result(result: PolicyResult, answered: int, held_out: _HeldOut | None) -> None:
+def _print_result(result: PolicyResult, remedy: Remedy) -> None:
     print()
     print_table(
         f"{_title(result)}: what the log can tell",
@@ -329,8 +333,7 @@ def _print_result(result: PolicyResult, answered: int, held_out: _HeldOut | None
         print(f"{names}: {problem}")
     best = result.best
     if best is None:
-        remedy = _remedy(result, answered, held_out, grid=False)
-        print(f"WARNING: this log cannot answer for this policy; {remedy}.")
+        print(f"WARNING: this log cannot answer for this policy; {remedy(result)}.")
         return
     if best.name == "nested":
         print("nested: by fewer labels of the same ranking; with more it hits at least as often")
@@ -351,7 +354,7 @@ def _title(result: PolicyResult) -> str:
     return f"{result.policy}, {result.sizes}{explores}"
 
 
-def _remedy(result: PolicyResult, answered: int, held_out: _HeldOut | None, *, grid: bool) -> str:
+def _remedy(result: PolicyResult, *, answered: int, held_out: _HeldOut | None, grid: bool) -> str:
     """Return what it would take for a log with so many answered rows to answer: more rows, or uniform sets."""
     required = result.required
     if required.propensities == "missing" and not result.estimates[-1].rows:
