@@ -63,7 +63,7 @@ def sparse_rows(d: int, k: int, n: int) -> tuple[Any, Any]:
     return X, random.integers(0, k, n)
 
 
-def made(name: str, d: int, k: int) -> Any:
+def make_learner(name: str, d: int, k: int) -> Any:
     import superarm
 
     of, params = LEARNERS[name]
@@ -73,7 +73,7 @@ def made(name: str, d: int, k: int) -> Any:
 def fused(name: str, rows: Callable[..., Any], d: int, k: int, n: int) -> Work:
     """The fused loop, over rows in random order."""
     X, y = rows(d, k, n)
-    learner, visit = made(name, d, k), np.random.default_rng(1).permutation(n)
+    learner, visit = make_learner(name, d, k), np.random.default_rng(1).permutation(n)
     learner.run(X, y, visit[: n // 10])
 
     def work() -> float:
@@ -87,7 +87,7 @@ def fused(name: str, rows: Callable[..., Any], d: int, k: int, n: int) -> Work:
 def calls(name: str) -> Work:
     """`decide` and `update`, one row at a time."""
     X, _ = dense_rows(D_CALLS, K, CALLS)
-    learner, rounds = made(name, D_CALLS, K), [(x, i % 2 == 0) for i, x in enumerate(X)]
+    learner, rounds = make_learner(name, D_CALLS, K), [(x, i % 2 == 0) for i, x in enumerate(X)]
 
     def work() -> float:
         began = process_time()
@@ -102,7 +102,7 @@ def calls(name: str) -> Work:
 def batches(name: str, rows: Callable[..., Any], d: int, k: int, n: int) -> Work:
     """`decide_many` and `update_many`."""
     X, y = rows(d, k, n)
-    learner = made(name, d, k)
+    learner = make_learner(name, d, k)
     parts = [(X[i : i + BATCH], y[i : i + BATCH]) for i in range(0, n, BATCH)]
 
     def work() -> float:
@@ -123,23 +123,23 @@ def batches(name: str, rows: Callable[..., Any], d: int, k: int, n: int) -> Work
 
 def tasks() -> dict[str, Callable[[], Work]]:
     """What there is to measure: by name, how to get ready for it."""
-    found: dict[str, Callable[[], Work]] = {}
+    works: dict[str, Callable[[], Work]] = {}
     for size in DENSE:
         for name in LEARNERS:
-            found[f"fused, {name}, d = {size[0]}"] = partial(fused, name, dense_rows, *size)
+            works[f"fused, {name}, d = {size[0]}"] = partial(fused, name, dense_rows, *size)
     for size in SPARSE:
         for name in BOTH:
             about = f"sparse 30 of 2^{size[0].bit_length() - 1}, k = {size[1]}"
-            found[f"fused, {name}, {about}"] = partial(fused, name, sparse_rows, *size)
+            works[f"fused, {name}, {about}"] = partial(fused, name, sparse_rows, *size)
     for name in BOTH:
-        found[f"decide + update, {name}, d = {D_CALLS}"] = partial(calls, name)
+        works[f"decide + update, {name}, d = {D_CALLS}"] = partial(calls, name)
     for size in DENSE:
         for name in LEARNERS:
-            found[f"batches, {name}, d = {size[0]}"] = partial(batches, name, dense_rows, *size)
+            works[f"batches, {name}, d = {size[0]}"] = partial(batches, name, dense_rows, *size)
     for name in BOTH:
         about = f"sparse 30 of 2^{SPARSE[0][0].bit_length() - 1}, k = {K}"
-        found[f"batches, {name}, {about}"] = partial(batches, name, sparse_rows, *SPARSE[0])
-    return found
+        works[f"batches, {name}, {about}"] = partial(batches, name, sparse_rows, *SPARSE[0])
+    return works
 
 
 def serve() -> None:

@@ -52,7 +52,7 @@ def main() -> None:
     for data in arguments.data:
         stream = sa.streams.open_data(data)
         k, m = stream.n_labels, arguments.set_size
-        found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+        results: dict[tuple[str, str], list[tuple[float, float]]] = {}
         for seed in range(arguments.seeds):
             order = np.random.default_rng(seed).permutation(len(stream.y))[: arguments.rounds]
             X, y = stream.rows.dense[order], stream.y[order]
@@ -63,15 +63,15 @@ def main() -> None:
                 ("River: nearest neighbours", "every label"): lambda: theirs(nearest, X, y),  # noqa: B023
             }
             for spec in ("softmax-averaged", "set-logit:explore=rank", "set-logit:explore=rank,curves=0"):
-                told = "every label" if spec == "softmax-averaged" else f"a bit about {m} of {k}"
-                work[spec, told] = lambda spec=spec: ours(spec, X, y, k, m, seed)  # type: ignore[misc]  # noqa: B023
+                feedback = "every label" if spec == "softmax-averaged" else f"a bit about {m} of {k}"
+                work[spec, feedback] = lambda spec=spec: ours(spec, X, y, k, m, seed)  # type: ignore[misc]  # noqa: B023
             for name, run in work.items():
                 began = perf_counter()
                 error = run()
-                found.setdefault(name, []).append((error, perf_counter() - began))
-        for (name, told), runs in found.items():
+                results.setdefault(name, []).append((error, perf_counter() - began))
+        for (name, feedback), runs in results.items():
             error, seconds = (mean(run[i] for run in runs) for i in (0, 1))
-            print(f"| {stream.name} | {name} | {told} | {error:.4f} | {seconds:.1f} |", flush=True)
+            print(f"| {stream.name} | {name} | {feedback} | {error:.4f} | {seconds:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from time import process_time
 from typing import Any
 
 import numpy as np
-from text import content, cumulative_error
+from ceiling import cumulative_error, labels_in_a_bit
 
 import superarm as sa
 from superarm.simulation import Trace
@@ -153,16 +153,16 @@ def one(name: str, directory: Path, seed: int, rounds: int) -> tuple[dict[str, T
     return runs, 1e6 * seconds / rounds, stream.n_labels
 
 
-def figures(found: list[tuple[dict[str, Trace], float, int]], rounds: int) -> dict[str, float]:
+def figures(results: list[tuple[dict[str, Trace], float, int]], rounds: int) -> dict[str, float]:
     """What the table shows of a set: means over its seeds."""
-    runs, k = {figure: [traces[figure] for traces, _, _ in found] for figure in SPECS}, found[0][2]
-    same_bits = cumulative_error(runs["told"], content(set_size(k), k) * rounds)
+    runs, k = {figure: [traces[figure] for traces, _, _ in results] for figure in SPECS}, results[0][2]
+    same_bits = cumulative_error(runs["told"], labels_in_a_bit(set_size(k), k) * rounds)
     return {
         **{name: mean(t.error_rate for t in runs[name]) for name in ("told", "rank", "balanced")},
         "show": mean(trace.shown_miss_rate for trace in runs["show"]),
         "bit for bit": cumulative_error(runs["rank"], rounds) / same_bits,
         "first tenth": mean(trace.window(0.0, 0.1)["error_rate"] for trace in runs["rank"]),
-        "µs": mean(cost for _, cost, _ in found),
+        "µs": mean(cost for _, cost, _ in results),
     }
 
 
@@ -178,21 +178,21 @@ def cell(figure: str, now: float, then: float | None) -> str:
     return f"{text} ({then:.{digits}f}){' *' if worse else ''}"
 
 
-def show_table(found: dict[str, dict[str, float]], kept: dict[str, Any], aims: dict[str, float]) -> None:
+def show_table(results: dict[str, dict[str, float]], kept: dict[str, Any], aims: dict[str, float]) -> None:
     print(
         f"In brackets: {kept['name']}, seeds: {kept['seeds']}."
         if kept
         else "No figures of a release to compare with."
     )
     print("\n| " + " | ".join(["", *FIGURES]) + " |\n" + "|---" * (len(FIGURES) + 1) + "|")
-    for name, row in found.items():
+    for name, row in results.items():
         before = kept.get("sets", {}).get(name, {})
         cells = [cell(figure, row[figure], before.get(figure)) for figure in FIGURES]
         print(f"| {name}{' (held out)' if name in HELD_OUT else ''} | {' | '.join(cells)} |")
     print()
     for name, aim in aims.items():
-        if name in found:
-            got = found[name]["rank"]
+        if name in results:
+            got = results[name]["rank"]
             print(f"aim of rank on {name}: {got:.4f} {'≤' if got <= aim else 'MISSES'} {aim}")
 
 
@@ -212,17 +212,17 @@ def main() -> None:
     tasks = [(name, directory, seed, rounds) for name in names for seed in range(seeds)]
     with ProcessPoolExecutor(arguments.processes) as pool:
         runs = list(pool.map(one, *zip(*tasks, strict=True)))
-    found = {
+    results = {
         name: figures([run for run, task in zip(runs, tasks, strict=True) if task[0] == name], rounds)
         for name in names
     }
     if arguments.keep:
-        rounded = {name: {k: float(f"{v:.4g}") for k, v in row.items()} for name, row in found.items()}
+        rounded = {name: {k: float(f"{v:.4g}") for k, v in row.items()} for name, row in results.items()}
         kept = {"name": arguments.keep, "rounds": rounds, "seeds": seeds, "sets": rounded}
         KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}
     print(f"\nSetLogit, {rounds:,} rounds, seeds: {seeds}. ", end="")
-    show_table(found, kept if kept.get("rounds") == rounds else {}, RANK_AIMS if rounds == ROUNDS else {})
+    show_table(results, kept if kept.get("rounds") == rounds else {}, RANK_AIMS if rounds == ROUNDS else {})
 
 
 if __name__ == "__main__":

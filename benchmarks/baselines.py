@@ -12,7 +12,7 @@ in it. Every method gets this log, and nothing else; the table has the share of 
   every label   told the label: what the model could do at all
 
 The candidates of a row are its set after a yes, and all other labels after a no. To add a method: a function that takes
-a Log and yields (passes, predict), and its line in METHODS.
+a Log and yields (passes, predict), and its line in `methods`.
 
   --names       of the data sets: NAME.npz in DATA_DIRECTORY, with X and y (mnist_cnn512, letter and mnist)
   --rows N      of the log (20,000); as many others, at most 10,000, are the test

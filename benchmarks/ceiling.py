@@ -21,17 +21,20 @@ Figures are means over seeds.
 from __future__ import annotations
 
 import argparse
-from functools import lru_cache
+from collections.abc import Iterable
+from itertools import product
 from statistics import mean, median
 
+import numpy as np
 from joblib import Parallel, delayed
-from text import content, cumulative_error
 
 import superarm as sa
 from superarm.simulation import Trace
+from superarm.streams import Stream
 
 MODES = ("rank", "balanced", "show")
-TOLD, OURS, LINEAR = "softmax-averaged", "set-logit:explore={}", "set-logit:explore={},curves=0"
+CEILING, CURVED, LINEAR = "softmax-averaged", "set-logit:explore={}", "set-logit:explore={},curves=0"
+SIZES = (2, 4, 7)
 HEADS = (
     "m",
     "ceiling: error · miss",
@@ -45,44 +48,66 @@ HEADS = (
     "worst",
 )
 
-open_data = lru_cache(maxsize=2)(sa.streams.open_data)
+Traces = dict[tuple[str, int], list[Trace]]  # by spec and set size: one for each seed
 
 
-def one(data: str, spec: str, m: int, rounds: int, seed: int) -> Trace:
-    stream = open_data(data)
-    learner = sa.make(spec, n_labels=stream.n_labels, n_features=stream.n_features, set_size=m, seed=seed)
-    return sa.simulate(learner, stream, rounds)
+def simulate_all(
+    stream: Stream, specs: Iterable[str], sizes: Iterable[int], rounds: int, seeds: int, jobs: int = 2
+) -> Traces:
+    """Return the traces of all specs with all set sizes and seeds."""
 
+    def simulate(spec: str, m: int, seed: int) -> Trace:
+        learner = sa.make(spec, n_labels=stream.n_labels, n_features=stream.n_features, set_size=m, seed=seed)
+        return sa.simulate(learner, stream, rounds)
 
-def runs(
-    data: str, work: list[tuple[str, int]], rounds: int, seeds: int, jobs: int
-) -> dict[tuple[str, int], list[Trace]]:
-    """All traces of some (spec, m), over seeds."""
-    tasks = [(spec, m, seed) for spec, m in work for seed in range(seeds)]
-    done = Parallel(n_jobs=jobs, prefer="threads")(  # the compiled loops hold no lock
-        delayed(one)(data, spec, m, rounds, seed) for spec, m, seed in tasks
-    )
-    found: dict[tuple[str, int], list[Trace]] = {}
-    for (spec, m, _), trace in zip(tasks, done, strict=True):
-        found.setdefault((spec, m), []).append(trace)
-    return found
+    tasks = list(product(specs, sizes, range(seeds)))
+    # threads: the compiled loops hold no lock
+    runs = Parallel(n_jobs=jobs, prefer="threads")(delayed(simulate)(*task) for task in tasks)
+    traces: Traces = {}
+    for (spec, m, _), trace in zip(tasks, runs, strict=True):
+        traces.setdefault((spec, m), []).append(trace)
+    return traces
 
 
 def average(traces: list[Trace], rate: str) -> float:
     return mean(getattr(trace, rate) for trace in traces)
 
 
-def result(value: float, limit: float, digits: int = 4) -> str:
+def cumulative_error(traces: list[Trace], rounds: float) -> float:
+    """Return the error over the first rounds, between checkpoints along a line."""
+    return mean(float(np.interp(rounds, t.rounds, t.counts[:, 0])) for t in traces) / rounds
+
+
+def labels_in_a_bit(m: int, k: int) -> float:
+    """Return how many labels hold the bits of one answer about m of k labels."""
+    q = m / k
+    return float(-(q * np.log2(q) + (1 - q) * np.log2(1 - q)) / np.log2(k))
+
+
+def bit_for_bit(rank: list[Trace], ceiling: list[Trace], m: int, k: int, rounds: int) -> list[float]:
+    """Return the ratios of errors after 5,000, 20,000 and all answers and after as many labels."""
+    return [
+        cumulative_error(rank, answers) / cumulative_error(ceiling, labels_in_a_bit(m, k) * answers)
+        for answers in (5_000, 20_000, rounds)
+        if rounds >= answers
+    ]
+
+
+def with_limit(value: float, limit: float, digits: int = 4) -> str:
     return f"{value:.{digits}f} {'≤' if value <= limit else '**>**'} {limit:.{digits}f}"
 
 
-def early(traces: list[Trace]) -> float:
+def bold_above_one(value: float) -> str:
+    return f"{value:.2f}" if value <= 1.0 else f"**{value:.2f}**"
+
+
+def early_error(traces: list[Trace]) -> float:
     return mean(trace.window(0.0, 0.1)["error_rate"] for trace in traces)
 
 
-def four(found: dict[tuple[str, int], list[Trace]], spec: str, m: int) -> list[float]:
-    """rank's error, balanced's error and shown misses, show's shown misses."""
-    rank, balanced, show = (found[spec.format(mode), m] for mode in MODES)
+def four_rates(traces: Traces, spec: str, m: int) -> list[float]:
+    """Return rank's error, balanced's error and shown misses, show's shown misses."""
+    rank, balanced, show = (traces[spec.format(mode), m] for mode in MODES)
     return [
         average(rank, "error_rate"),
         average(balanced, "error_rate"),
@@ -91,39 +116,39 @@ def four(found: dict[tuple[str, int], list[Trace]], spec: str, m: int) -> list[f
     ]
 
 
+def worst_seed(traces: Traces, m: int) -> float:
+    """Return the largest error of any seed and mode, over 1.5 x the median + 0.005."""
+    errors = [[trace.error_rate for trace in traces[CURVED.format(mode), m]] for mode in MODES]
+    return max(max(seeds) / (1.5 * median(seeds) + 0.005) for seeds in errors)
+
+
+def print_head(title: str, heads: Iterable[str]) -> None:
+    heads = list(heads)
+    print(f"\n### {title}\n\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
+
+
 def report(data: str, rounds: int, seeds: int, jobs: int) -> None:
-    k = open_data(data).n_labels
-    sizes = [m for m in (2, 4, 7) if m < k]
-    specs = [TOLD, *(form.format(mode) for form in (OURS, LINEAR) for mode in MODES)]
-    found = runs(data, [(spec, m) for spec in specs for m in sizes], rounds, seeds, jobs)
-    print(f"\n### {open_data(data).name}: k = {k}, {rounds:,} rounds, {seeds} seeds\n")
-    print("| " + " | ".join(HEADS) + " |")
-    print("|---" * len(HEADS) + "|")
+    stream = sa.streams.open_data(data)
+    k = stream.n_labels
+    sizes = [m for m in SIZES if m < k]
+    specs = [CEILING, *(form.format(mode) for form in (CURVED, LINEAR) for mode in MODES)]
+    traces = simulate_all(stream, specs, sizes, rounds, seeds, jobs)
+    print_head(f"{stream.name}: k = {k}, {rounds:,} rounds, {seeds} seeds", HEADS)
     for m in sizes:
-        told = found[TOLD, m]
-        error, miss = average(told, "error_rate"), average(told, "miss_rate")
+        ceiling, rank = traces[CEILING, m], traces[CURVED.format("rank"), m]
+        error, miss = average(ceiling, "error_rate"), average(ceiling, "miss_rate")
         limits = [1.15 * error + 0.01, 1.3 * error + 0.01, miss + 0.03, 1.5 * miss + 0.005]
-        curved, linear = four(found, OURS, m), four(found, LINEAR, m)
-        rank = found[OURS.format("rank"), m]
-        ratios = [
-            cumulative_error(rank, T) / cumulative_error(told, content(m, k) * T)
-            for T in (5_000, 20_000, rounds)
-            if rounds >= T
-        ]
-        worst = 0.0
-        for mode in MODES:
-            errors = [trace.error_rate for trace in found[OURS.format(mode), m]]
-            worst = max(worst, max(errors) / (1.5 * median(errors) + 0.005))
+        curved, linear = four_rates(traces, CURVED, m), four_rates(traces, LINEAR, m)
         cells = [
             str(m),
             f"{error:.4f} · {miss:.4f}",
-            *map(result, curved, limits),
+            *map(with_limit, curved, limits),
             " ".join(
                 f"{b:.4f}{'' if a <= b + 0.003 else ' **<**'}" for a, b in zip(curved, linear, strict=True)
             ),
-            result(early(rank) / early(found[LINEAR.format("rank"), m]), 1.05, 2),
-            " ".join(f"{ratio:.2f}" if ratio <= 1.0 else f"**{ratio:.2f}**" for ratio in ratios),
-            f"{worst:.2f}" if worst <= 1.0 else f"**{worst:.2f}**",
+            with_limit(early_error(rank) / early_error(traces[LINEAR.format("rank"), m]), 1.05, 2),
+            " ".join(map(bold_above_one, bit_for_bit(rank, ceiling, m, k, rounds))),
+            bold_above_one(worst_seed(traces, m)),
         ]
         print("| " + " | ".join(cells) + " |", flush=True)
 

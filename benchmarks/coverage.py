@@ -18,6 +18,7 @@ import superarm as sa
 Array = np.ndarray[Any, Any]
 WINDOW = 2500
 LEVELS = (0.9, 0.95, 0.99)
+HEADS = ("promised", "kept", "worst window", "mean size", "error", "least fixed m", "its error", "ratio")
 
 
 def visits(n: int, rounds: int, seed: int) -> Array:
@@ -39,9 +40,9 @@ def measure(X: Array, y: Array, rounds: int, seeds: int) -> list[list[str]]:
     lines = []
     for level in LEVELS:
         learners = [sa.SetLogit(n_labels=k, coverage=level, seed=seed) for seed in range(seeds)]
-        found = np.array([windows(one, X, y, order) for one, order in zip(learners, orders, strict=True)])
+        rates = np.array([windows(one, X, y, order) for one, order in zip(learners, orders, strict=True)])
         start = -(-learners[0].coverage.warm_up // WINDOW)  # type: ignore[union-attr]
-        covered, late = 1.0 - found[:, start:, 2], found[:, half:].mean(axis=(0, 1))
+        covered, late = 1.0 - rates[:, start:, 2], rates[:, half:].mean(axis=(0, 1))
         m, reached = 0, 0.0
         while reached < min(level, 1.0 - late[2]) and m < k - 1:
             m += 1
@@ -51,18 +52,9 @@ def measure(X: Array, y: Array, rounds: int, seeds: int) -> list[list[str]]:
                 fixed[m] = np.array(runs)[:, half:].mean(axis=(0, 1))
             reached = 1.0 - fixed[m][2]
         size, error = late[3], late[0]
-        lines.append(
-            [
-                f"{level}",
-                f"{covered.mean():.4f}",
-                f"{covered.min():.3f}",
-                f"{size:.2f}",
-                f"{error:.3f}",
-                f"{m} (.{round(10000.0 * reached):04})",
-                f"{fixed[m][0]:.3f}",
-                f"{size / m:.2f}",
-            ]
-        )
+        kept = [f"{level}", f"{covered.mean():.4f}", f"{covered.min():.3f}", f"{size:.2f}", f"{error:.3f}"]
+        least = [f"{m} (.{round(10000.0 * reached):04})", f"{fixed[m][0]:.3f}", f"{size / m:.2f}"]
+        lines.append([*kept, *least])
     return lines
 
 
@@ -73,18 +65,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=50_000)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
-    head = [
-        "data",
-        "promised",
-        "kept",
-        "worst window",
-        "mean size",
-        "error",
-        "least fixed m",
-        "its error",
-        "ratio",
-    ]
-    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head), flush=True)
+    print(f"| data | {' | '.join(HEADS)} |\n|{'---|' * (1 + len(HEADS))}", flush=True)
     for name in options.names:
         with np.load(options.data / f"{name}.npz") as file:
             X, y = file["X"].astype(np.float32), file["y"].astype(np.int64)

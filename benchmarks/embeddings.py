@@ -28,8 +28,8 @@ def pictures(folder: Path) -> dict[str, tuple[Any, Any]]:
         X = np.concatenate([file["x_train"], file["x_test"]]).reshape(-1, 784).astype(np.float32)
         y = np.concatenate([file["y_train"], file["y_test"]]).astype(np.int64)
     with np.load(folder / "mnist_cnn512.npz") as file:
-        features, told = file["X"].astype(np.float32), file["y"].astype(np.int64)
-    assert (told == y).all()
+        features, labels = file["X"].astype(np.float32), file["y"].astype(np.int64)
+    assert (labels == y).all()
     return {"pictures, 784 pixels": (X, y), "pictures, 512 features of a network": (features, y)}
 
 
@@ -39,12 +39,12 @@ def texts(folder: Path) -> dict[str, tuple[Any, Any]]:
             (file["X_data"].astype(np.float32), file["X_indices"], file["X_indptr"]), file["X_shape"]
         )
         y = file["y"].astype(np.int64)
-    found: dict[str, tuple[Any, Any]] = {f"texts, {counts.shape[1]:,} words (sparse)": (counts, y)}
+    tables: dict[str, tuple[Any, Any]] = {f"texts, {counts.shape[1]:,} words (sparse)": (counts, y)}
     weighted = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
     for width in (100, 300):
         X = TruncatedSVD(width, random_state=0).fit_transform(weighted).astype(np.float32)
-        found[f"texts, {width} columns of LSA"] = (X, y)
-    return found
+        tables[f"texts, {width} columns of LSA"] = (X, y)
+    return tables
 
 
 def errors(X: Any, y: Any, seed: int) -> list[tuple[float, float]]:
@@ -61,10 +61,10 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{'rows':40} {'first tenth: error, shown misses':>34} {'one pass: error, shown misses':>32}")
-    for name, (X, y) in {**texts(asked.folder), **pictures(asked.folder)}.items():
-        runs = [errors(X, y, seed) for seed in range(asked.seeds)]
+    for name, (X, y) in {**texts(arguments.folder), **pictures(arguments.folder)}.items():
+        runs = [errors(X, y, seed) for seed in range(arguments.seeds)]
         (e0, s0), (e1, s1) = ([mean(run[i][j] for run in runs) for j in (0, 1)] for i in (0, 1))
         print(f"{name:40} {e0:25.3f} {s0:8.3f} {e1:23.3f} {s1:8.3f}", flush=True)
 

@@ -113,7 +113,7 @@ def main() -> None:
     arguments = parser.parse_args()
     end = monotonic() + 60 * arguments.minutes
     kinds = [(name, u) for name in WORLDS for u in (0.02, 0.0) if arguments.only in f"{name} {u}"]
-    found: dict[tuple[str, float, str, int], list[tuple[float, Estimate | None]]] = defaultdict(list)
+    estimates: dict[tuple[str, float, str, int], list[tuple[float, Estimate | None]]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(arguments.logs):
             for name, uniform in kinds if monotonic() < end else ():
@@ -123,10 +123,10 @@ def main() -> None:
                     if arguments.estimator:
                         estimate = {e.name: e for e in result.estimates}[arguments.estimator]
                         estimate = None if estimate.problem else estimate
-                    found[name, uniform, policy, m].append((truth, estimate))
+                    estimates[name, uniform, policy, m].append((truth, estimate))
     print(f"logs of {arguments.rows:,} rows each\n\n{HEAD}\n{'|---' * (HEAD.count('|') - 1)}|")
-    for (name, uniform, policy, m), pairs in found.items():
-        smaller = found.get((name, uniform, policy, m - 1), [])
+    for (name, uniform, policy, m), pairs in estimates.items():
+        smaller = estimates.get((name, uniform, policy, m - 1), [])
         print(f"| {name} | {uniform:g} | {policy} | {m} | {line(pairs, smaller)}")
 
 

@@ -26,7 +26,8 @@ from superarm.service.commit_queue import Call
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
 
-TOGETHER = 32
+BATCH = 32  # decisions, or outcomes, of one commit
+LABELS = [f"label-{i}" for i in range(10)]
 
 
 def rows_of(kind: str, features: int) -> tuple[Any, list[Any]]:
@@ -46,32 +47,36 @@ def rows_of(kind: str, features: int) -> tuple[Any, list[Any]]:
     return (features, width), [Row(x, one, width) for x, one in zip(X, sparse, strict=True)]
 
 
+def decide_and_answer(service: Service, rows: list[Any], start: int, size: int = BATCH) -> None:
+    """Decide for some rows in one commit, and answer all of them in another."""
+    requests = [Call(DecisionRequest(rows[(start + i) % len(rows)])) for i in range(size)]
+    ids = [call.result["id"] for call in service.commit(requests)]
+    service.commit([Call(OutcomeRequest(id_, hit=i % 3 == 0)) for i, id_ in enumerate(ids)])
+
+
+def tune_garbage_collector() -> None:
+    """Do what `superarm serve` does."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
 def run(kind: str, features: int, seconds: float) -> dict[str, float]:
-    labels = [f"label-{i}" for i in range(10)]
-    width, X = rows_of(kind, features)
+    width, rows = rows_of(kind, features)
     with tempfile.TemporaryDirectory(dir=os.environ.get("SUPERARM_BENCH_DIR")) as folder:
-        service = Service.open(folder + "/events.db", labels=labels, n_features=width, set_size=3)
-
-        def turn(n: int) -> None:
-            asked = [DecisionRequest(X[(n + i) % 1000]) for i in range(TOGETHER)]
-            made = service.commit([Call(one) for one in asked])
-            told = [OutcomeRequest(done.result["id"], hit=i % 3 == 0) for i, done in enumerate(made)]
-            service.commit([Call(one) for one in told])
-
-        for n in range(20):  # fill the caches
-            turn(n)
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(50_000, 20, 100)  # as `superarm serve` does
+        service = Service.open(folder + "/events.db", labels=LABELS, n_features=width, set_size=3)
+        for start in range(20):  # fill the caches
+            decide_and_answer(service, rows, start)
+        tune_garbage_collector()
         pairs, began, cpu = 0, time.perf_counter(), time.process_time()
         while time.perf_counter() < began + seconds:
-            turn(pairs)
-            pairs += TOGETHER
+            decide_and_answer(service, rows, pairs)
+            pairs += BATCH
         took, used = time.perf_counter() - began, time.process_time() - cpu
-        again = Projector(service.store, service.store.snapshot(0))
+        projector = Projector(service.store, service.store.snapshot(0))
         cpu = time.process_time()
-        again.catch_up()
-        learnt = (time.process_time() - cpu) / again.totals.stats.learnt
+        projector.catch_up()
+        learnt = (time.process_time() - cpu) / projector.totals.stats.learnt
         service.store.close()
     return {
         "pairs_per_second": round(pairs / took),
@@ -86,10 +91,10 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=64)
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--rows", choices=["dense", "sparse", "mixed", "names"], default="dense")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     logging.disable(logging.WARNING)
-    for _ in range(asked.times):
-        print(json.dumps(run(asked.rows, asked.features, asked.seconds)), flush=True)
+    for _ in range(arguments.times):
+        print(json.dumps(run(arguments.rows, arguments.features, arguments.seconds)), flush=True)
 
 
 if __name__ == "__main__":

@@ -68,35 +68,35 @@ def words(topics: Any, share: float, seed: int, count: int = 12, width: int = 40
 
 def data_sets(folder: Path) -> dict[str, tuple[Any, Any, Any]]:
     """Dense part, sparse part, labels."""
-    found = {}
+    tables = {}
     with (folder / "banking77.csv").open() as file:
         rows = list(csv.DictReader(file))
     y = np.unique([row["intent"] for row in rows], return_inverse=True)[1]
     text = hashed([row["text"] for row in rows])
     noise = np.random.default_rng(2).normal(size=(len(y), 10)).astype(np.float32)
-    found["banking77, 6 columns tell"] = points(y, 6, 0.7), text, y
-    found["banking77, 1 column tells"] = points(y, 1, 0.3), text, y
-    found["banking77, 6 of 16 tell"] = np.hstack([points(y, 6, 0.7), noise]), text, y
-    found["banking77, 10 of noise"] = noise, text, y
+    tables["banking77, 6 columns tell"] = points(y, 6, 0.7), text, y
+    tables["banking77, 1 column tells"] = points(y, 1, 0.3), text, y
+    tables["banking77, 6 of 16 tell"] = np.hstack([points(y, 6, 0.7), noise]), text, y
+    tables["banking77, 10 of noise"] = noise, text, y
     news = np.load(folder / "news20.npz")
     X = csr_matrix((news["X_data"], news["X_indices"], news["X_indptr"]), news["X_shape"], dtype=np.float32)
     often = np.argsort(-np.bincount(X.indices, minlength=X.shape[1]))
-    found["news20, 200 words dense"] = (
+    tables["news20, 200 words dense"] = (
         X[:, np.sort(often[:200])].toarray(),
         X[:, np.sort(often[200:])].tocsr(),
         news["y"],
     )
     letter = np.load(folder / "letter.npz")
     X, y = letter["X"].astype(np.float32), letter["y"]
-    found["letter, words of noise"] = X, words(np.zeros(len(y), int), 0.0, 3), y
+    tables["letter, words of noise"] = X, words(np.zeros(len(y), int), 0.0, 3), y
     random, n = np.random.default_rng(5), 15_000
     Z, topic = random.normal(size=(n, 6)).astype(np.float32), random.integers(0, 4, n)
     distance = (Z[:, :2] ** 2).sum(axis=1)
     ring = np.searchsorted(np.quantile(distance, [1 / 3, 2 / 3]), distance)
     line = (Z @ random.normal(size=(6, 4))).argmax(axis=1)
-    found["rings × topics"] = Z, words(topic, 0.3, 4), 4 * ring + topic
-    found["lines × topics"] = Z, words(topic, 0.3, 6), 4 * line + topic
-    return found
+    tables["rings × topics"] = Z, words(topic, 0.3, 4), 4 * ring + topic
+    tables["lines × topics"] = Z, words(topic, 0.3, 6), 4 * line + topic
+    return tables
 
 
 def error(X: Any, width: Any, y: Any, mode: str, seed: int) -> float:

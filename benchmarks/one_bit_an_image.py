@@ -40,27 +40,27 @@ def main() -> None:
     parser.add_argument("--set-size", type=int, default=4)
     parser.add_argument("--passes", default="1,10")
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    with np.load(asked.mnist) as file:
+    arguments = parser.parse_args()
+    with np.load(arguments.mnist) as file:
         flat = [
             file[name].reshape(len(file[name]), -1).astype(np.float32) / 255 for name in ("x_train", "x_test")
         ]
         y, truth = file["y_train"].astype(np.int64), file["y_test"]
     with tempfile.TemporaryDirectory() as folder:
-        path, pixels = write(Path(folder), flat[0], y, asked.set_size, asked.seed)
+        path, pixels = write(Path(folder), flat[0], y, arguments.set_size, arguments.seed)
         log = Log(path, matrix=pixels, uniform=True)
         summary = summarize(log, labels=10)
         for spec in ("set-logit:curves=0", "set-logit"):
-            for passes in map(int, asked.passes.split(",")):
-                learner = make(spec, **summary.learner_params, seed=asked.seed)
-                result = train(log, learner, summary, passes=passes, holdout=0.0, seed=asked.seed)
+            for passes in map(int, arguments.passes.split(",")):
+                learner = make(spec, **summary.learner_params, seed=arguments.seed)
+                result = train(log, learner, summary, passes=passes, holdout=0.0, seed=arguments.seed)
                 error = float((learner.predict(flat[1]) != truth).mean())
                 tried = "".join(
                     f", log loss {loss:.4f} after {number}" for number, loss in result.losses_by_passes
                 )
-                asked_and_kept = f"{passes:2} passes asked, {result.passes:2} kept"
+                passes_kept = f"{passes:2} passes asked, {result.passes:2} kept"
                 print(
-                    f"{spec:18} m = {asked.set_size}, {asked_and_kept}: test error {error:.2%}{tried}",
+                    f"{spec:18} m = {arguments.set_size}, {passes_kept}: test error {error:.2%}{tried}",
                     flush=True,
                 )
 

@@ -1,4 +1,4 @@
-// MC-DBF (ordered), dense, as one would write it in plain C++: the yardstick for the Numba loop.
+// MC-DBF (ordered), dense, as one would write it in plain C++: the yardstick for the fused loop.
 // Compiled by benchmarks/speed.py with: -O3 -march=native -ffast-math
 #include <cmath>
 #include <cstdint>

@@ -13,7 +13,6 @@ The database is one that this starts, with fsync, over a Unix socket.
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import sys
 import time
@@ -40,10 +39,10 @@ def cpu_of(pids: list[int]) -> float:
 
 def family(pid: int) -> list[int]:
     """A process and its children: a server of PostgreSQL and its backends."""
-    found = [pid]
+    pids = [pid]
     for task in Path(f"/proc/{pid}/task").iterdir():
-        found += map(int, (task / "children").read_text().split())
-    return found
+        pids += map(int, (task / "children").read_text().split())
+    return pids
 
 
 def measure(
@@ -54,7 +53,7 @@ def measure(
     from postgres_kit import Database
 
     database = Database(fsync=True, memory=False)
-    told: dict[str, object] = {}
+    report: dict[str, object] = {}
     try:
         for count in (1, 2, 3):
             url = database.fresh()
@@ -68,7 +67,7 @@ def measure(
                 got = load(ports, clients, features, seconds)
                 after = cpu_of(servers), cpu_of(family(database.process.pid))
                 pairs = got["pairs_per_second"] * seconds
-                told[f"{count} processes"] = {key: round(value, 1) for key, value in got.items()} | {
+                report[f"{count} processes"] = {key: round(value, 1) for key, value in got.items()} | {
                     "servers_cpu_us_per_pair": round(1e6 * (after[0] - before[0]) / pairs),
                     "database_cpu_us_per_pair": round(1e6 * (after[1] - before[1]) / pairs),
                     "model_age_ms": model_age(url),
@@ -78,10 +77,10 @@ def measure(
                     process.terminate()
                 for process, _ in started:
                     process.wait()
-        told["learner_alone"] = learner_alone(database, features)
+        report["learner_alone"] = learner_alone(database, features)
     finally:
         database.close()
-    return told
+    return report
 
 
 def model_age(url: str) -> dict[str, float]:
@@ -92,11 +91,15 @@ def model_age(url: str) -> dict[str, float]:
 
     with Address(url, patience=60.0).connect() as connection:
         sql = "SELECT seq, time, body FROM superarm.events WHERE kind = 1 ORDER BY seq DESC LIMIT %s"
-        made = connection.execute(sql, (SAMPLE,), binary=True).fetchall()
-        known = [loads(body)["model_seq"] for _, _, body in made]
+        decisions = connection.execute(sql, (SAMPLE,), binary=True).fetchall()
+        known = [loads(body)["model_seq"] for _, _, body in decisions]
         sql = "SELECT seq, time FROM superarm.events WHERE seq = ANY(%s)"
         times = dict(connection.execute(sql, (sorted(set(known)),)).fetchall())
-    ages = sorted(max(0.0, row[1] - times[seq]) for row, seq in zip(made, known, strict=True) if seq in times)
+    ages = sorted(
+        max(0.0, when - times[seq])
+        for (_, when, _), seq in zip(decisions, known, strict=True)
+        if seq in times
+    )
     if not ages:
         return {}
     return {
@@ -106,29 +109,21 @@ def model_age(url: str) -> dict[str, float]:
 
 def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str = "dense") -> dict[str, float]:
     """Decisions and answers of another process, and one that projects them: its processor time, and the rest."""
-    from journal import rows_of
+    from journal import LABELS, decide_and_answer, rows_of, tune_garbage_collector
 
     from superarm import SetLogit
     from superarm.journal.postgres import PostgresStore
-    from superarm.service.commit_queue import Call
-    from superarm.service.requests import DecisionRequest, OutcomeRequest
     from superarm.service.served_model import ServedModel
     from superarm.service.service import Service
     from superarm.service.settings import Settings
 
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)  # as `superarm serve` does
-    labels = [f"label-{i}" for i in range(10)]
+    tune_garbage_collector()
     url = database.fresh()
     width, rows = rows_of(kind, features)
-    service = Service.open(url, labels=labels, n_features=width, set_size=3)
+    service = Service.open(url, labels=LABELS, n_features=width, set_size=3)
     began = time.perf_counter()
     for start in range(0, pairs, 250):
-        asked = [DecisionRequest(rows[(start + i) % 1000]) for i in range(250)]
-        made = service.commit([Call(one) for one in asked])
-        told = [OutcomeRequest(done.result["id"], hit=i % 2 == 0) for i, done in enumerate(made)]
-        service.commit([Call(one) for one in told])
+        decide_and_answer(service, rows, start, 250)
     written = time.perf_counter() - began
     service.store.close()  # without a snapshot
     store = PostgresStore(url)
@@ -139,11 +134,11 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     databases = cpu_of(server) - before
     assert model.projector.totals.stats.learnt == pairs
     store.close()
-    round_ = SetLogit(labels=labels, n_features=width, set_size=3)
-    round_.update(round_.decide(rows[0]), hit=True)
+    learner = SetLogit(labels=LABELS, n_features=width, set_size=3)
+    learner.update(learner.decide(rows[0]), hit=True)
     used = time.process_time()
     for i in range(pairs // 4):
-        round_.update(round_.decide(rows[i % 1000]), hit=i % 2 == 0)
+        learner.update(learner.decide(rows[i % 1000]), hit=i % 2 == 0)
     library = (time.process_time() - used) / (pairs // 4)
     return {
         "cpu_of_a_round_in_the_library_us": round(1e6 * library, 1),
@@ -158,19 +153,17 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
 
 def batches(database: Any, features: int = 64, sizes: tuple[int, ...] = (4, 8, 16, 64)) -> None:
     """Print the CPU of a pair, in µs, the least of five times: served here; read, and projected, by another process."""
-    from journal import rows_of
+    from journal import LABELS, rows_of, tune_garbage_collector
 
     from superarm.service.commit_queue import Call
     from superarm.service.requests import DecisionRequest, OutcomeRequest
     from superarm.service.service import Service
 
-    url, labels = database.fresh(), [f"label-{i}" for i in range(10)]
+    url = database.fresh()
     width, rows = rows_of("dense", features)
-    options: dict[str, Any] = {"labels": labels, "n_features": width, "set_size": 3}
+    options: dict[str, Any] = {"labels": LABELS, "n_features": width, "set_size": 3}
     serves, follows = (Service.open(url, **options) for _ in range(2))
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)  # as `superarm serve` does
+    tune_garbage_collector()
     for size in sizes:
         best, ids = [float("inf")] * 3, list[str]()
         for _ in range(5):
@@ -203,12 +196,12 @@ if __name__ == "__main__":
     parser.add_argument("--pairs", type=int, default=40_000)
     parser.add_argument("--rows", choices=["dense", "sparse", "mixed", "names"], default="dense")
     parser.add_argument("--batches", action="store_true")
-    asked = parser.parse_args()
-    made = Database(fsync=True, memory=False)
+    arguments = parser.parse_args()
+    database = Database(fsync=True, memory=False)
     try:
-        if asked.batches:
-            batches(made)
+        if arguments.batches:
+            batches(database)
         else:
-            print(learner_alone(made, 64, asked.pairs, asked.rows))
+            print(learner_alone(database, 64, arguments.pairs, arguments.rows))
     finally:
-        made.close()
+        database.close()

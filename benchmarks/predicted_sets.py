@@ -24,12 +24,12 @@ def measure(stream: Any, rounds: int, seed: int) -> list[tuple[float, float]]:
     learnt, others = np.split(order, [len(order) * 2 // 3])
     learner = sa.SetLogit(n_labels=stream.n_labels, set_size=2, seed=seed)
     learner.run(rows, y, random.choice(learnt, rounds))
-    found = []
+    results = []
     for level in LEVELS:
         sets = learner.predict_set(rows.take(others), coverage=level)
         covered = [label in labels for label, labels in zip(y[others], sets, strict=True)]
-        found.append((float(np.mean(covered)), float(np.mean([len(labels) for labels in sets]))))
-    return found
+        results.append((float(np.mean(covered)), float(np.mean([len(labels) for labels in sets]))))
+    return results
 
 
 def main() -> None:

@@ -47,17 +47,17 @@ with listener.bind() as bound:
 class Connection(asyncio.Protocol):
     """One client: a decision, its outcome, the next decision."""
 
-    def __init__(self, asks: list[bytes], until: float, times: list[float]) -> None:
-        self.asks, self.until, self.times = asks, until, times
+    def __init__(self, requests: list[bytes], until: float, times: list[float]) -> None:
+        self.requests, self.until, self.times = requests, until, times
         self.buffer, self.pairs, self.done = b"", 0, asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
-        self.ask()
+        self.decide()
 
-    def ask(self) -> None:
+    def decide(self) -> None:
         self.answering = False
-        self.send(b"/v1/decisions", random.choice(self.asks))
+        self.send(b"/v1/decisions", random.choice(self.requests))
 
     def send(self, path: bytes, body: bytes) -> None:
         self.began = time.perf_counter()
@@ -67,8 +67,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
-        head, found, rest = self.buffer.partition(b"\r\n\r\n")
-        if not found:
+        head, end, rest = self.buffer.partition(b"\r\n\r\n")
+        if not end:
             return
         length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n", 1)[0])
         if len(rest) < length:
@@ -87,7 +87,7 @@ class Connection(asyncio.Protocol):
         else:
             self.pairs += 1
             if time.perf_counter() < self.until:
-                self.ask()
+                self.decide()
             else:
                 self.transport.close()
                 self.done.set_result(None)
@@ -95,18 +95,18 @@ class Connection(asyncio.Protocol):
 
 async def pairs_of(port: int, clients: int, features: int, seconds: float) -> tuple[int, list[float]]:
     """Let clients send for some seconds: how many pairs, and what each request took."""
-    asks = [
+    requests = [
         json.dumps({"features": [round(random.gauss(0, 1), 6) for _ in range(features)]}).encode()
         for _ in range(500)
     ]
     loop = asyncio.get_running_loop()
     began, times = time.perf_counter(), list[float]()
-    made = [
-        await loop.create_connection(lambda: Connection(asks, began + seconds, times), "127.0.0.1", port)
+    connections = [
+        await loop.create_connection(lambda: Connection(requests, began + seconds, times), "127.0.0.1", port)
         for _ in range(clients)
     ]
-    await asyncio.gather(*(protocol.done for _, protocol in made))
-    return sum(protocol.pairs for _, protocol in made), times
+    await asyncio.gather(*(protocol.done for _, protocol in connections))
+    return sum(protocol.pairs for _, protocol in connections), times
 
 
 def load(ports: list[int], clients: int, features: int, seconds: float) -> dict[str, float]:
@@ -114,11 +114,11 @@ def load(ports: list[int], clients: int, features: int, seconds: float) -> dict[
 
     async def main() -> dict[str, float]:
         began, share = time.perf_counter(), clients // len(ports)
-        found = await asyncio.gather(*(pairs_of(port, share, features, seconds) for port in ports))
+        results = await asyncio.gather(*(pairs_of(port, share, features, seconds) for port in ports))
         took = time.perf_counter() - began
-        times = sorted(one for _, times in found for one in times)
+        times = sorted(one for _, times in results for one in times)
         return {
-            "pairs_per_second": sum(pairs for pairs, _ in found) / took,
+            "pairs_per_second": sum(pairs for pairs, _ in results) / took,
             "p50_ms": 1e3 * times[len(times) // 2],
             "p99_ms": 1e3 * times[int(len(times) * 0.99)],
         }
@@ -129,7 +129,7 @@ def load(ports: list[int], clients: int, features: int, seconds: float) -> dict[
 
 
 def health(port: int, seconds: float) -> float:
-    """The p99 of GET /health, in ms, on one connection that asks 50 times a second."""
+    """The p99 of GET /health, in ms, on one connection that requests 50 times a second."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     times, until = [], time.perf_counter() + seconds
     while (began := time.perf_counter()) < until:
@@ -180,18 +180,14 @@ def fsync_ms(folder: Path) -> float:
 def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
     """A journal with that many events, as a service would have written them."""
     import numpy as np
+    from journal import decide_and_answer
 
-    from superarm.service.commit_queue import Call
-    from superarm.service.requests import DecisionRequest, OutcomeRequest
     from superarm.service.service import Service
 
     service = Service.open(journal, labels=labels, n_features=features, set_size=3)
-    rows = np.random.default_rng(0).normal(size=(1000, features)).astype(np.float32)
+    rows = list(np.random.default_rng(0).normal(size=(1000, features)).astype(np.float32))
     while (seq := service.store.head().seq) < events:
-        asked = [DecisionRequest(rows[(seq + i) % 1000]) for i in range(250)]
-        made = [done.result for done in service.commit([Call(one) for one in asked])]
-        told = [OutcomeRequest(shown["id"], hit=shown["labels"][0] == labels[0]) for shown in made]
-        service.commit([Call(one) for one in told])
+        decide_and_answer(service, rows, seq, 250)
         lag = seq - service.model.store.newest_snapshot()
         if lag > service.settings.snapshot_every and seq < events - 45_000:  # leave a long tail to replay
             service.model.snapshot()
@@ -205,22 +201,16 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=64)
     parser.add_argument("--journal", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--events", type=int, default=0, help="also measure a restart with so many events")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("SUPERARM_BENCH_DIR")) as name:
         folder = Path(name)
         labels = [f"label-{i}" for i in range(10)]
         (folder / "labels.txt").write_text("\n".join(labels))
         (folder / "constant.py").write_text(CONSTANT)
-        told: dict[str, object] = {"cores": os.cpu_count(), "fsync_ms": round(fsync_ms(folder), 2)}
+        report: dict[str, object] = {"cores": os.cpu_count(), "fsync_ms": round(fsync_ms(folder), 2)}
         journal = folder / "events.db"
-        options = [
-            "--labels",
-            str(folder / "labels.txt"),
-            "--features",
-            str(asked.features),
-            "--set-size",
-            "3",
-        ]
+        options = ["--labels", str(folder / "labels.txt"), "--set-size", "3"]
+        options += ["--features", str(arguments.features)]
         serve = [sys.executable, "-m", "superarm", "serve", "--rate-limit", "1000000"]
         for kind in ("constant", "service"):
             port = free_port()
@@ -229,23 +219,23 @@ def main() -> None:
                 command = [sys.executable, str(folder / "constant.py"), str(port)]
             process, _ = start(command, port)
             try:
-                load([port], asked.clients, asked.features, 1.0)
+                load([port], arguments.clients, arguments.features, 1.0)
                 idle = health(port, 2.0)
                 before = cpu_seconds(process.pid)
                 with ThreadPoolExecutor(1) as pool:
-                    beside = pool.submit(health, port, asked.seconds)
-                    got = load([port], asked.clients, asked.features, asked.seconds)
-                used = (cpu_seconds(process.pid) - before) / (got["pairs_per_second"] * asked.seconds)
-                told[kind] = {k: round(v, 1) for k, v in got.items()} | {
+                    beside = pool.submit(health, port, arguments.seconds)
+                    got = load([port], arguments.clients, arguments.features, arguments.seconds)
+                used = (cpu_seconds(process.pid) - before) / (got["pairs_per_second"] * arguments.seconds)
+                report[kind] = {k: round(v, 1) for k, v in got.items()} | {
                     "server_cpu_us_per_pair": round(1e6 * used),
                     "health_p99_ms": {"idle": round(idle, 2), "under_load": round(beside.result(), 2)},
                 }
             finally:
                 process.terminate()
                 process.wait()
-        speeds = {kind: told[kind]["pairs_per_second"] for kind in ("constant", "service")}  # type: ignore[index]
-        told["ratio_to_constant"] = round(speeds["service"] / speeds["constant"], 3)
-        if asked.journal == "postgresql":
+        speeds = {kind: report[kind]["pairs_per_second"] for kind in ("constant", "service")}  # type: ignore[index]
+        report["ratio_to_constant"] = round(speeds["service"] / speeds["constant"], 3)
+        if arguments.journal == "postgresql":
             from postgres import measure
 
             def serving(url: str, number: int) -> tuple[subprocess.Popen[bytes], int]:
@@ -253,17 +243,21 @@ def main() -> None:
                 new = options if number == 0 else []
                 return start([*serve, *new, "--journal", url, "--port", str(port)], port)[0], port
 
-            spread = {"clients": asked.clients, "features": asked.features, "seconds": asked.seconds}
-            told["postgresql"] = measure(serving, load, **spread)
-        if asked.events:
+            spread = {
+                "clients": arguments.clients,
+                "features": arguments.features,
+                "seconds": arguments.seconds,
+            }
+            report["postgresql"] = measure(serving, load, **spread)
+        if arguments.events:
             journal = folder / "long.db"
-            fill(journal, labels, asked.features, asked.events)
+            fill(journal, labels, arguments.features, arguments.events)
             port = free_port()
             process, seconds = start([*serve, "--journal", str(journal), "--port", str(port)], port)
             process.terminate()
             process.wait()
-            told["restart"] = {"events": asked.events, "seconds": round(seconds, 2)}
-        print(json.dumps(told, indent=2))
+            report["restart"] = {"events": arguments.events, "seconds": round(seconds, 2)}
+        print(json.dumps(report, indent=2))
 
 
 if __name__ == "__main__":

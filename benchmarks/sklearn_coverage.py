@@ -46,10 +46,10 @@ def main() -> None:
     for name in sys.argv[1:]:
         X, y, n = table(name)
         k = int(y.max()) + 1
-        for told in ("labels", "random sets", "chosen sets"):
+        for feedback in ("labels", "random sets", "chosen sets"):
             y_fit, routed = y[:n], {}
-            if told != "labels":
-                pairs = chosen_pairs(X[:n], y[:n], k, at_random=told == "random sets")
+            if feedback != "labels":
+                pairs = chosen_pairs(X[:n], y[:n], k, at_random=feedback == "random sets")
                 y_fit, routed = (pairs == y[:n, None]).any(axis=1), {"shown": pairs, "classes": range(k)}
             cells = []
             for coverage in (0.9, 0.95):
@@ -58,7 +58,7 @@ def main() -> None:
                 covered = np.mean([label in labels for label, labels in zip(y[n:], sets, strict=True)])
                 kept, size = model.learner_.coverage.kept, np.mean([len(labels) for labels in sets])
                 cells += [f"{kept:.3f}", f"{covered:.3f}", f"{size:.2f}"]
-            print("|", " | ".join([Path(name).stem, told, *cells]), "|", flush=True)
+            print("|", " | ".join([Path(name).stem, feedback, *cells]), "|", flush=True)
 
 
 if __name__ == "__main__":

@@ -78,8 +78,8 @@ def rounds(count: int, folder: Path) -> dict[str, object]:
                 cluster = Cluster(nursery, database)
             kind = dice.choice(KINDS)
             happened[kind] += 1
-            told = cluster.rounds([kind], seed=number, calm=dice.uniform(0.05, 0.5))
-            totals.update({key: told[key] for key in ("attempts", "acknowledged", "not known", "refused")})
+            history = cluster.rounds([kind], seed=number, calm=dice.uniform(0.05, 0.5))
+            totals.update({key: history[key] for key in ("attempts", "acknowledged", "not known", "refused")})
             if number % 10 == 9:
                 print(f"{number + 1} rounds, {dict(totals)}", file=sys.stderr)
         cluster.close()
@@ -116,18 +116,18 @@ def main() -> None:
     parser.add_argument("--every-operation", action="store_true")
     parser.add_argument("--journal", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--rounds", type=int, default=200, help="of accidents, with --journal postgresql")
-    asked = parser.parse_args()
-    told: dict[str, object] = {}
+    arguments = parser.parse_args()
+    report: dict[str, object] = {}
     with tempfile.TemporaryDirectory(dir=os.environ.get("SUPERARM_BENCH_DIR")) as name:
-        if asked.journal == "postgresql":
-            print(json.dumps({"postgresql": rounds(asked.rounds, Path(name))}))
+        if arguments.journal == "postgresql":
+            print(json.dumps({"postgresql": rounds(arguments.rounds, Path(name))}))
             return
-        if asked.faults or asked.every_operation:
-            every = 1 if asked.every_operation else max(1, 334 // asked.faults)
-            told["faults"] = faults(every, Path(name))
-        if asked.kills:
-            told["kill -9"] = kills(asked.kills, Path(name))
-    print(json.dumps(told))
+        if arguments.faults or arguments.every_operation:
+            every = 1 if arguments.every_operation else max(1, 334 // arguments.faults)
+            report["faults"] = faults(every, Path(name))
+        if arguments.kills:
+            report["kill -9"] = kills(arguments.kills, Path(name))
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

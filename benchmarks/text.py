@@ -18,17 +18,25 @@ Figures are means over seeds.
 from __future__ import annotations
 
 import argparse
-from statistics import mean
 
 import numpy as np
-from joblib import Parallel, delayed
+from ceiling import (
+    CEILING,
+    CURVED,
+    MODES,
+    SIZES,
+    average,
+    bit_for_bit,
+    cumulative_error,
+    print_head,
+    simulate_all,
+    with_limit,
+)
 
 import superarm as sa
-from superarm.simulation import Trace
 from superarm.streams import Arrays
 
-MODES, RATES = ("rank", "balanced", "show"), ("error", "miss", "shown_miss")
-TOLD = "softmax-averaged"
+HEADS = ("m", "ceiling", "rank: error", "balanced", "show", "first pass", "bit for bit")
 
 
 def skewed(stream: Arrays, power: float) -> Arrays:
@@ -44,57 +52,27 @@ def skewed(stream: Arrays, power: float) -> Arrays:
     return Arrays(rows, stream.y[at], name=f"{stream.name}, 1/rank^{power:g}")
 
 
-def cumulative_error(traces: list[Trace], rounds: float) -> float:
-    """The error over the first rounds, between checkpoints along a line."""
-    return mean(float(np.interp(rounds, t.rounds, t.counts[:, 0])) for t in traces) / rounds
-
-
-def content(m: int, k: int) -> float:
-    """How many labels hold the bits of one answer about m of k labels."""
-    q = m / k
-    return float(-(q * np.log2(q) + (1 - q) * np.log2(1 - q)) / np.log2(k))
-
-
 def report(stream: Arrays, rounds: int, seeds: int) -> None:
     k, n = stream.n_labels, len(stream.y)
-    sizes = [m for m in (2, 4, 7) if m < k]
-    specs = [TOLD, *(f"set-logit:explore={mode}" for mode in MODES)]
-    jobs = [(spec, m, seed) for spec in specs for m in sizes for seed in range(seeds)]
-
-    def one(spec: str, m: int, seed: int) -> Trace:
-        learner = sa.make(spec, n_labels=k, n_features=stream.n_features, set_size=m, seed=seed)
-        return sa.simulate(learner, stream, rounds)
-
-    done = Parallel(n_jobs=2, prefer="threads")(delayed(one)(*job) for job in jobs)
-    found: dict[tuple[str, int], list[Trace]] = {}
-    for (spec, m, _), trace in zip(jobs, done, strict=True):
-        found.setdefault((spec, m), []).append(trace)
-
-    print(f"\n### {stream.name}: {n:,} rows, k = {k}, {rounds:,} rounds, {seeds} seeds\n")
-    heads = ["m", "ceiling", "rank: error", "balanced", "show", "first pass", "bit for bit"]
-    print("| " + " | ".join(heads) + " |")
-    print("|---" * len(heads) + "|")
+    sizes = [m for m in SIZES if m < k]
+    traces = simulate_all(stream, [CEILING, *map(CURVED.format, MODES)], sizes, rounds, seeds)
+    print_head(f"{stream.name}: {n:,} rows, k = {k}, {rounds:,} rounds, {seeds} seeds", HEADS)
     for m in sizes:
-        told = found[TOLD, m]
-        rates = {
-            spec: [mean(getattr(t, f"{rate}_rate") for t in found[spec, m]) for rate in RATES]
-            for spec in specs
-        }
-        ours = [rates[f"set-logit:explore={mode}"] for mode in MODES]
-        rank, limit = found["set-logit:explore=rank", m], 2 * rates[TOLD][0] + 0.02
-        bits = [
-            cumulative_error(rank, T) / cumulative_error(told, content(m, k) * T)
-            for T in (5_000, 20_000, rounds)
-            if rounds >= T
+        ceiling = traces[CEILING, m]
+        rank, balanced, show = (traces[CURVED.format(mode), m] for mode in MODES)
+        error = average(ceiling, "error_rate")
+        cells = [
+            str(m),
+            f"{error:.4f} · {average(ceiling, 'miss_rate'):.4f}",
+            with_limit(average(rank, "error_rate"), 2 * error + 0.02),
+            *(
+                f"{average(t, 'error_rate'):.4f} · {average(t, 'shown_miss_rate'):.4f}"
+                for t in (balanced, show)
+            ),
+            f"{cumulative_error(rank, n):.3f} · {cumulative_error(ceiling, n):.3f}",
+            " ".join(f"{ratio:.2f}" for ratio in bit_for_bit(rank, ceiling, m, k, rounds)),
         ]
-        sign = "≤" if ours[0][0] <= limit else "**>**"
-        print(
-            f"| {m} | {rates[TOLD][0]:.4f} · {rates[TOLD][1]:.4f} | {ours[0][0]:.4f} {sign} {limit:.4f} "
-            f"| {ours[1][0]:.4f} · {ours[1][2]:.4f} | {ours[2][0]:.4f} · {ours[2][2]:.4f} "
-            f"| {cumulative_error(rank, n):.3f} · {cumulative_error(told, n):.3f} "
-            f"| {' '.join(f'{b:.2f}' for b in bits)} |",
-            flush=True,
-        )
+        print("| " + " | ".join(cells) + " |", flush=True)
 
 
 def main() -> None:

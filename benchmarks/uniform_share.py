@@ -89,22 +89,22 @@ def one_run(
         "fixed": hit_rate(np.tile(np.arange(M), (FRESH, 1)), fresh_y),
         "far": hit_rate(np.argsort(-far(fresh_X), axis=1)[:, :M], fresh_y),
     }
-    judged = list(evaluate(log, [Policy("next model", learner=model)], summary).results)
+    results = list(evaluate(log, [Policy("next model", learner=model)], summary).results)
     others = [
         Policy("served", learner=served),
         Policy("own model", scores=own.decision_function, set_size=M),
         Policy("fixed", fixed=list(range(M))),
         Policy("far", scores=far, set_size=M),
     ]
-    judged += evaluate(log, others, summary, holdout=None).results
-    found: dict[str, tuple[float, ...]] = {"shown miss": (trace.shown_miss_rate,)}
-    for result in judged:
+    results += evaluate(log, others, summary, holdout=None).results
+    figures: dict[str, tuple[float, ...]] = {"shown miss": (trace.shown_miss_rate,)}
+    for result in results:
         best, truth = result.best, truths[result.policy]
         if best is None:
-            found[result.policy] = (0.0, np.nan, np.nan)
+            figures[result.policy] = (0.0, np.nan, np.nan)
         else:
-            found[result.policy] = (1.0, best.width, float(best.low <= truth <= best.high))
-    return found
+            figures[result.policy] = (1.0, best.width, float(best.low <= truth <= best.high))
+    return figures
 
 
 def main() -> None:
@@ -121,15 +121,15 @@ def main() -> None:
         print("uniform  shown miss  " + "  ".join(f"{name:>18}" for name in names))
         for share in chosen.shares:
             with tempfile.TemporaryDirectory() as folder:
-                made = [one_run(world, rows, share, seed, Path(folder)) for seed in range(runs)]
+                repeated = [one_run(world, rows, share, seed, Path(folder)) for seed in range(runs)]
             cells = []
             for name in names:
-                answered, width, held = np.array([run[name] for run in made]).T
+                answered, width, held = np.array([run[name] for run in repeated]).T
                 if answered.any():
                     cells.append(f"{answered.mean():4.0%} {np.nanmean(width):.3f} {np.nanmean(held):5.0%}")
                 else:
                     cells.append("cannot say")
-            miss = np.mean([run["shown miss"][0] for run in made])
+            miss = np.mean([run["shown miss"][0] for run in repeated])
             print(f"{share:7.2f}  {miss:10.4f}  " + "  ".join(f"{cell:>18}" for cell in cells), flush=True)
 
 

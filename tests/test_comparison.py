@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import polars as pl
 import pytest
 
 import superarm as sa
@@ -36,3 +38,11 @@ def test_the_table_tells_what_was_kept_of_a_promise() -> None:
     assert cold["coverage"].to_list() == [None]
     plain = sa.compare(["set-logit"], "digits", rounds=10)
     assert "coverage" not in plain.table().columns
+
+
+def test_a_frame_is_compared_on_as_it_is_simulated() -> None:
+    size = np.random.default_rng(0).normal(size=300)
+    frame = pl.DataFrame({"size": size, "label": np.where(size > 0, "big", "small")})
+    found = sa.compare(["set-logit"], frame, rounds=300)
+    alone = sa.SetLogit(labels=["big", "small"], scaling="standard")
+    assert found.runs["set-logit"][0].error_rate == sa.simulate(alone, frame, 300).error_rate

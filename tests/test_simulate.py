@@ -43,10 +43,6 @@ def test_every_pass_has_an_order_of_its_own():
     assert passes(Arrays(X, Y, shuffle=False), seed=3, n=2) == [[0, 1, 2, 3, 4, 5]] * 2
 
 
-def test_rows_come_as_they_are():
-    assert Arrays(X, Y).rows.dense.tolist() == X.tolist()
-
-
 def test_a_stream_can_be_named():
     """By a name or a file, as on the command line; and 100,000 rounds if nobody says how many."""
     learners = [sa.MCDBF(n_labels=10, n_features=64, set_size=3, seed=1) for _ in range(2)]
@@ -134,17 +130,6 @@ def test_data_in_files(tmp_path):
         stream = open_data(str(tmp_path / f"{name}.npz"))
         assert (stream.name, stream.n_features, stream.n_labels) == (name, 2, 3)
         assert stream.labels == (("a", "b", "c") if name == "named" else None)
-
-
-def test_bad_data_files(tmp_path):
-    with pytest.raises(InvalidInput, match="data of superarm must be a file or one of synsep, "):
-        open_data(str(tmp_path / "none.npz"))
-    (tmp_path / "text.npz").write_text("hello")
-    with pytest.raises(InvalidInput, match=r"content of .*text.npz must be an .npz with X and y"):
-        open_data(str(tmp_path / "text.npz"))
-    np.savez(tmp_path / "other.npz", Z=X)
-    with pytest.raises(InvalidInput, match=r"keys of .*other.npz must be X and y, .* got \['Z'\]"):
-        open_data(str(tmp_path / "other.npz"))
 
 
 # ---------------------------------------------------------------- SYNSEP

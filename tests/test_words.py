@@ -122,6 +122,7 @@ def words(path: Path) -> set[str]:
 
 def test_names_say_what_a_thing_is() -> None:
     files = [*SOURCES, *sorted((ROOT / "src" / "superarm").rglob("*.p[yx][xd]"))]
+    files += sorted((ROOT / "benchmarks").glob("*.py"))
     vague = {str(path.relative_to(ROOT)): words(path) & VAGUE for path in files}
     assert {name: used for name, used in vague.items() if used} == {}
 

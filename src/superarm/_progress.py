@@ -44,7 +44,9 @@ def progress_bar(
             finally:
                 status.update()
     else:
-        yield _Status(total, unit, details, LOG_SECONDS, _print_line).tick
+        yield _Status(
+            total, unit, details, LOG_SECONDS, show=lambda _, line: print(line, file=sys.stderr, flush=True)
+        ).tick
 
 
 def with_progress(items: Iterable[T], progress: Progress, total: int | None, unit: str) -> Iterator[T]:
@@ -71,10 +73,6 @@ def _live_bar(total: int | None) -> Iterator[Callable[[int, str], None]]:
     with Progress(percentage, BarColumn(), text, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)
         yield lambda done, line: bar.update(task, completed=done, description=line)
-
-
-def _print_line(done: int, line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from superarm._progress import Progress, progress_bar
 from superarm.errors import InvalidInput, MissingExtra
 from superarm.groups import GroupCoverage, pool_coverage
 from superarm.learners.registry import make, parameters, parse
-from superarm.simulation import NOT_WARM, RATES, Trace, simulate
+from superarm.simulation import NOT_WARM, RATES, Trace, as_stream, simulate
 
 if TYPE_CHECKING:
     import polars
@@ -57,16 +57,17 @@ class Comparison:
     def to_frame(self) -> polars.DataFrame:
         """Return a row for each run."""
         require_extra("logs")
-        from superarm.report.stats import runs_frame
+        import polars
 
-        return runs_frame(self.runs).drop("gamma")
+        rows = [run.to_row() for runs in self.runs.values() for run in runs]
+        return polars.DataFrame(rows, infer_schema_length=None)
 
     def table(self) -> polars.DataFrame:
         """Return a row for each learner: means over seeds, and half of their 95 % intervals."""
         require_extra("logs")
-        from superarm.report.stats import runs_frame, summary
+        from superarm.report.stats import summary
 
-        return summary(runs_frame(self.runs)).drop("gamma")
+        return summary(self.to_frame())
 
     def group_coverage(self, learner: str) -> dict[str, tuple[GroupCoverage, ...]]:
         """Return the coverage ``by_label`` and ``by_group`` of a learner over all its runs, where runs have it."""
@@ -78,10 +79,6 @@ class Comparison:
         """Return JSON-ready values for each learner: its runs, their means, and the coverage by label and group."""
         results = []
         for name, runs in self.runs.items():
-            rates = {
-                rate: [value for run in runs if (value := run.final_rates[rate]) is not None]
-                for rate in runs[0].final_rates
-            }
             result = {
                 "learner": name,
                 "data": self.data,
@@ -92,7 +89,10 @@ class Comparison:
                     {"seed": run.seed, **run.final_rates, "rounds_per_second": run.rounds_per_second}
                     for run in runs
                 ],
-                "mean": {rate: mean(values) if values else None for rate, values in rates.items()},
+                "mean": {
+                    rate: None if value is None else mean(getattr(run, rate) for run in runs)
+                    for rate, value in runs[0].final_rates.items()
+                },
             }
             coverages = self.group_coverage(name).items()
             results.append(result | {by: [asdict(part) for part in parts] for by, parts in coverages})
@@ -143,15 +143,15 @@ class Comparison:
     def _repr_html_(self) -> str:
         title, head, rows = self.cells()
         with_curves = [
-            [*row, sparkline(traces[0].rounds, traces[0].counts[:, 0] / traces[0].rounds)]
-            for row, traces in zip(rows, self.runs.values(), strict=True)
+            [*row, sparkline(runs[0].rounds, runs[0].curves["error_rate"])]
+            for row, runs in zip(rows, self.runs.values(), strict=True)
         ]
         return titled_table(title, [*head, "error over rounds, logarithmic"], with_curves)
 
 
 def compare(
     learners: Sequence[Learner | str],
-    stream: Stream | str,
+    stream: Stream | Any,
     rounds: int = 20_000,
     *,
     set_size: int | None = None,
@@ -166,7 +166,7 @@ def compare(
     Args:
         learners: names as on the command line (``"mc-dbf:gamma=0.3"``), or learners: these give their
             parameters, and stay as they are.
-        stream: where rows and labels come from; or a name or file, as `superarm.streams.open_data` takes.
+        stream: where rows and labels come from; or a name, a file or a data frame, as `superarm.simulate` takes.
         rounds: of each run.
         set_size: how many labels to show, for learners given by name; of several, those of single labels show one.
             Left out, as each does by itself: 1, or as many as a promised coverage takes.
@@ -183,9 +183,9 @@ def compare(
     >>> comparison.table()["learner"].to_list()
     ['set-logit', 'banditron']
     """
-    from superarm.streams import open_data, size_of
+    from superarm.streams import size_of
 
-    source = open_data(stream) if isinstance(stream, str) else stream
+    source = as_stream(stream)
     numbers = range(seeds) if isinstance(seeds, int | np.integer) else [int(seed) for seed in seeds]
     if not learners or not numbers:
         raise InvalidInput.must("learners and seeds", "compare", "at least one", (list(learners), seeds))
@@ -199,13 +199,13 @@ def compare(
     runs: dict[str, tuple[Trace, ...]] = {}
     with progress_bar(rounds * len(numbers) * len(templates), progress=progress) as tick:
         for name, learner in zip(_names(learners, templates), templates, strict=True):
-            params = learner.params | {"scaling": learner.scaling or scaling}
-            copies = [type(learner)(**params | {"seed": learner.seed + seed}) for seed in numbers]
-            traces = [
-                simulate(one, source, rounds, seed=seed, log=log, progress=tick)
-                for one, seed in zip(copies, numbers, strict=True)
-            ]
-            runs[name] = tuple(replace(trace, learner=name) for trace in traces)
+            traces = []
+            for seed in numbers:
+                own = {"scaling": learner.scaling or scaling, "seed": learner.seed + seed}
+                copy = type(learner)(**learner.params | own)
+                trace = simulate(copy, source, rounds, seed=seed, log=log, progress=tick)
+                traces.append(replace(trace, learner=name))
+            runs[name] = tuple(traces)
     return Comparison(source.name, source.n_labels, len(getattr(source, "y", ())), rounds, runs)
 
 

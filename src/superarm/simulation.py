@@ -38,7 +38,7 @@ class Trace:
         learner, data: how they are called.
         set_size, seed: of the learner; the seed is the stream's, too.
         rounds: the checkpoints.
-        counts: errors, misses and shown misses up to each checkpoint.
+        counts: errors, misses and shown misses up to each checkpoint, a row for each.
         seconds: in the compiled loop.
         scaling: how rows reached the learner's weights.
         labels_shown: how many, up to each checkpoint.
@@ -52,8 +52,8 @@ class Trace:
     data: str
     set_size: int
     seed: int
-    rounds: Array  # the checkpoints
-    counts: Array  # errors, misses, shown misses up to each checkpoint
+    rounds: Array
+    counts: Array
     seconds: float
     scaling: str
     labels_shown: Array
@@ -80,7 +80,7 @@ class Trace:
     @property
     def coverage(self) -> float:
         """The share of rounds whose shown set had the label, after the warm-up; nan if there is no such round."""
-        return 1.0 - self._after_warm_up(self.counts[:, 2])
+        return 1.0 - self._after_warm_up(self.counts[:, RATES.index("shown_miss_rate")])
 
     @property
     def mean_size(self) -> float:
@@ -101,9 +101,14 @@ class Trace:
         return float((sums[-1] - before) / rounds)
 
     @property
+    def curves(self) -> dict[str, Array]:
+        """The rates of errors, misses and shown misses up to each checkpoint, by name."""
+        return dict(zip(RATES, self.counts.T / self.rounds, strict=True))
+
+    @property
     def rates(self) -> dict[str, float]:
         """The rates of errors, misses and shown misses over the whole run, by name."""
-        return dict(zip(RATES, (self.counts[-1] / self.rounds[-1]).tolist(), strict=True))
+        return {name: float(curve[-1]) for name, curve in self.curves.items()}
 
     @property
     def final_rates(self) -> dict[str, float | None]:
@@ -134,8 +139,7 @@ class Trace:
         require_extra("logs")
         import polars
 
-        rates = self.counts / self.rounds[:, None]
-        return polars.DataFrame({"round": self.rounds} | {n: rates[:, i] for i, n in enumerate(RATES)})
+        return polars.DataFrame({"round": self.rounds} | self.curves)
 
     def plot(self, y: str = "error_rate") -> Any:
         """Return the rate up to each round, as an Altair chart; the one that the report has.
@@ -161,16 +165,10 @@ class Trace:
 
     def _repr_html_(self) -> str:
         meanings = ("top label wrong", "label not in the top set", "label not in the shown set")
-        curves = (self.counts / self.rounds[:, None]).T
-        rows: list[tuple[Any, ...]] = [
-            (
-                name.removesuffix("_rate").replace("_", " "),
-                meaning,
-                format_rate(value),
-                sparkline(self.rounds, curve),
-            )
-            for (name, value), meaning, curve in zip(self.rates.items(), meanings, curves, strict=True)
-        ]
+        rows: list[tuple[Any, ...]] = []
+        for (name, curve), meaning in zip(self.curves.items(), meanings, strict=True):
+            short_name = name.removesuffix("_rate").replace("_", " ")
+            rows.append((short_name, meaning, format_rate(curve[-1]), sparkline(self.rounds, curve)))
         if self.promised is not None:
             meaning, coverage = NOT_WARM, None
             if self.is_warm:
@@ -194,7 +192,7 @@ class Trace:
         if n <= 0:
             wanted = "increasing, with a checkpoint between them"
             raise InvalidInput.must("start and stop", "Trace.window", wanted, (start, stop))
-        return {name: float((self.counts[b] - before)[i] / n) for i, name in enumerate(RATES)}
+        return dict(zip(RATES, ((self.counts[b] - before) / n).tolist(), strict=True))
 
 
 def checkpoints(rounds: int) -> Array:
@@ -240,7 +238,8 @@ def simulate(
     """
     if rounds < 1:
         raise InvalidInput.must("rounds", "simulate", "at least 1", rounds)
-    stream = _stream_for(learner, stream)
+    stream = as_stream(stream)
+    _check_fit(learner, stream)
     columns = getattr(stream, "columns", None)
     if columns is not None and learner.inputs.layout is None:
         learner.use_columns(columns)
@@ -290,26 +289,26 @@ def simulate(
     )
 
 
-def _stream_for(learner: Any, stream: Any) -> Stream:
-    """Return what ``stream`` stands for in `simulate`, if ``learner`` can learn from it."""
+def as_stream(source: Stream | Any) -> Stream:
+    """Return a stream as it is, that of a name or a file, or that of a data frame with a column ``label``."""
+    from superarm.streams import from_frame, open_data
+
+    if isinstance(source, str):
+        return open_data(source)
+    return from_frame(source) if is_named_rows(source) else source
+
+
+def _check_fit(learner: Any, stream: Stream) -> None:
+    """Refuse a learner that cannot learn from a stream."""
     from superarm.learners import Learner
 
     if not isinstance(learner, Learner):
         wanted = "a Learner (an algorithm of your own becomes one as a PlainLearner; compare takes names)"
         raise InvalidInput.must("learner", "simulate", wanted, learner)
-    if isinstance(stream, str):
-        from superarm.streams import open_data
-
-        stream = open_data(stream)
-    elif is_named_rows(stream):
-        from superarm.streams import from_frame
-
-        stream = from_frame(stream)
     for size in ("n_features", "n_labels"):
         if getattr(learner, size) not in (None, getattr(stream, size)):
             wanted = f"{getattr(stream, size)}, as {stream.name} has"
             raise InvalidInput.must(size, learner.owner, wanted, getattr(learner, size))
-    return stream  # type: ignore[no-any-return]
 
 
 def _chunks_between(checkpoint_rounds: Array, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
@@ -350,12 +349,7 @@ class _GroupSums:
 
 
 def _run_logged(
-    learner: Learner,
-    chunk: Chunk,
-    log: Writer,
-    seed: int,
-    done: int,
-    signed_sizes: Array | None,
+    learner: Learner, chunk: Chunk, log: Writer, seed: int, done: int, signed_sizes: Array | None
 ) -> Array:
     """Do what `Learner.run` does, round by round, with a row in ``log`` for each.
 

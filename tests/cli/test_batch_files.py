@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -166,40 +167,33 @@ def test_what_is_refused(model: Path, tmp_path: Path) -> None:
     plain = tmp_path / "plain.npz"
     sa.SetLogit(labels=LABELS, set_size=2, n_features=3).save(plain)
     answers = file("a.csv", "id,hit\np0-0,yes\n")
+    decide, learn = partial(decide_file, model), partial(learn_file, model, made)
+    npy, npz = tmp_path / "none.npy", tmp_path / "none.npz"
     refused: list[tuple[Any, str]] = [
+        (lambda: decide_file(npz, rows, made), "no such file: .*none.npz"),
+        (lambda: decide(tmp_path / "none.csv", made), "no such file: .*none.csv"),
+        (lambda: decide(npy, made), "no such file: .*none.npy"),
+        (lambda: decide(rows, tmp_path / "d.csv"), "a .parquet file"),
+        (lambda: decide(rows, made, id_column="name"), "id_column of .* must be one of id, age"),
         (
-            lambda: learn_file(model, made, file("empty.csv", "")),
-            "empty.csv is empty",
-        ),
-        (lambda: decide_file(tmp_path / "none.npz", rows, made), "no such file: .*none.npz"),
-        (lambda: decide_file(model, tmp_path / "none.csv", made), "no such file: .*none.csv"),
-        (lambda: decide_file(model, rows, tmp_path / "d.csv"), "a .parquet file"),
-        (
-            lambda: decide_file(model, rows, made, id_column="name"),
-            "id_column of .* must be one of id, age",
-        ),
-        (
-            lambda: decide_file(model, file("twice.csv", "id,a\n1,2\n1,3\n"), made, id_column="id"),
+            lambda: decide(file("twice.csv", "id,a\n1,2\n1,3\n"), made, id_column="id"),
             "without such a column, rounds are the ids",
         ),
-        (lambda: decide_file(model, file("empty.csv", "id,a\n"), made), "empty.csv has no rows"),
-        (lambda: decide_file(model, file("bad.parquet", "no"), made), "a Parquet file"),
-        (lambda: decide_file(model, file("rows.txt", "no"), made), "ending of"),
-        (lambda: decide_file(model, file("bad.npz", "no"), made), "a matrix"),
-        (lambda: decide_file(model, tmp_path / "none.npy", made), "no such file: .*none.npy"),
+        (lambda: decide(file("empty.csv", "id,a\n"), made), "empty.csv has no rows"),
+        (lambda: decide(file("bad.parquet", "no"), made), "a Parquet file"),
+        (lambda: decide(file("rows.txt", "no"), made), "ending of"),
+        (lambda: decide(file("bad.npz", "no"), made), "a matrix"),
         (lambda: decide_file(plain, rows, made), "columns for the 3 features"),
-        (
-            lambda: decide_file(plain, file("w.csv", "a,b,c\n1,2,x\n"), made),
-            "c of .*row 1 must be a number",
-        ),
+        (lambda: decide_file(plain, file("w.csv", "a,b,c\n1,2,x\n"), made), "c of .*row 1 must be a number"),
         (lambda: learn_file(other, made, answers), "learner of .* must be that of"),
         (lambda: learn_file(model, answers, answers), "what superarm decide wrote"),
-        (lambda: learn_file(model, made, file("b.csv", "name,hit\nx,1\n")), "id_column"),
-        (lambda: learn_file(model, made, file("b.csv", "id,said\nx,1\n")), "a column hit or label"),
-        (lambda: learn_file(model, made, file("b.csv", "id,hit\nx,1\n")), "ids of"),
-        (lambda: learn_file(model, made, file("b.csv", "id,hit\np0-0,1\np0-0,0\n")), "answered once"),
-        (lambda: learn_file(model, made, file("b.csv", "id,hit\np0-0,maybe\n")), "true or false"),
-        (lambda: learn_file(model, made, file("b.csv", "id,label\np0-0,fox\n")), "known labels"),
+        (lambda: learn(file("empty.csv", "")), "empty.csv is empty"),
+        (lambda: learn(file("b.csv", "name,hit\nx,1\n")), "id_column"),
+        (lambda: learn(file("b.csv", "id,said\nx,1\n")), "a column hit or label"),
+        (lambda: learn(file("b.csv", "id,hit\nx,1\n")), "ids of"),
+        (lambda: learn(file("b.csv", "id,hit\np0-0,1\np0-0,0\n")), "answered once"),
+        (lambda: learn(file("b.csv", "id,hit\np0-0,maybe\n")), "true or false"),
+        (lambda: learn(file("b.csv", "id,label\np0-0,fox\n")), "known labels"),
     ]
     for call, message in refused:
         with pytest.raises((InvalidInput, FeedbackError), match=message):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import polars as pl
 import pytest
 
 import superarm as sa
-from superarm.cli import main
 
 ENDINGS = ("csv", "tsv", "jsonl", "parquet", "dsjson", "npz", "npy", "toml", "txt", "db", "svm", "py")
 
@@ -51,17 +49,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "half.npz").write_bytes((folder / "model.npz").read_bytes()[:900])
     (folder / "raises.py").write_text("raise RuntimeError('no')\n")
     return folder
-
-
-def call(arguments: list[str], folder: Path, monkeypatch: Any, capsys: Any) -> tuple[Any, str]:
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "argv", ["superarm", *arguments])
-    code: Any = 0
-    try:
-        main()
-    except SystemExit as stopped:
-        code = stopped.code
-    return code, capsys.readouterr().err
 
 
 def odd(*kinds: str) -> list[str]:
@@ -120,15 +107,12 @@ WAYS: list[tuple[str, list[str]]] = [
 @pytest.mark.parametrize(("way", "files"), WAYS, ids=[way for way, _ in WAYS])
 @pytest.mark.slow
 def test_one_sentence_each(
-    way: str,
-    files: list[str],
-    place: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    way: str, files: list[str], place: Path, monkeypatch: pytest.MonkeyPatch, run_main: Any
 ) -> None:
+    monkeypatch.chdir(place)
     for file in files:
         arguments = way.format(file).split()
-        code, told = call(arguments, place, monkeypatch, capsys)
+        code, told = run_main(*arguments)
         line = told.strip()
         assert code not in (0, None), f"superarm {' '.join(arguments)} was fine"
         assert "Traceback" not in line, f"superarm {' '.join(arguments)}: {line}"
@@ -149,23 +133,23 @@ def test_one_sentence_each(
     ],
 )
 def test_a_bad_config_names_the_file_and_the_key(
-    line: str, sentence: str, place: Path, monkeypatch: Any, capsys: Any
+    line: str, sentence: str, place: Path, monkeypatch: pytest.MonkeyPatch, run_main: Any
 ) -> None:
+    monkeypatch.chdir(place)
     (place / "serve.toml").write_text(line + "\n")
-    code, told = call(["serve", "--config", "serve.toml", "--journal", "new.db"], place, monkeypatch, capsys)
+    code, told = run_main("serve", "--config", "serve.toml", "--journal", "new.db")
     assert code == 2
     assert sentence in told
     assert not (place / "new.db").exists()
 
 
 def test_an_option_that_may_be_repeated_is_a_word_or_a_list_in_a_config(
-    place: Path, monkeypatch: Any, capsys: Any
+    place: Path, monkeypatch: pytest.MonkeyPatch, run_main: Any
 ) -> None:
+    monkeypatch.chdir(place)
     for value in ('"nobody"', '["nobody"]'):
         (place / "serve.toml").write_text(f'shadow = {value}\nlabels = "labels.txt"\nset-size = 1\n')
-        code, told = call(
-            ["serve", "--config", "serve.toml", "--journal", "new.db"], place, monkeypatch, capsys
-        )
+        code, told = run_main("serve", "--config", "serve.toml", "--journal", "new.db")
         assert code == 2
         assert "nobody" in told
         assert "iterable" not in told

@@ -23,6 +23,19 @@ from superarm.report import write_report
 from superarm.streams import open_data
 
 LEARNERS = Path(__file__).parents[1] / "lab_learners.py"
+RUN = (sys.executable, "-m", "superarm", "run", "--jobs", "2")
+
+
+def superarm(line):
+    return CliRunner().invoke(app, line.split())
+
+
+def wait_for_a_result(process, folder):
+    deadline = time.monotonic() + 120
+    while not list(folder.glob("*.json")):
+        assert time.monotonic() < deadline, "no run finished in two minutes"
+        assert process.poll() is None, "it ended before anything was finished"
+        time.sleep(0.02)
 
 
 def own_learner(tmp_path, name, seeds=4):
@@ -43,16 +56,12 @@ def test_the_store_has_what_simulate_gives(tmp_path):
     assert (summary.runs, summary.executed, summary.stored, summary.failures) == (15, 15, 0, ())
     runs, curves = store.frames("grid")
     assert len(runs) == 15
-    row = runs.filter(
-        (polars.col("learner") == "mc-dbf") & (polars.col("set_size") == 4) & (polars.col("seed") == 2)
-    )
+    row = runs.filter(learner="mc-dbf", set_size=4, seed=2)
     learner = sa.MCDBF(n_labels=10, n_features=64, set_size=4, gamma=0.1, seed=2)
     trace = sa.simulate(learner, open_data("digits"), 2000)
     assert row["error_rate"].item() == trace.error_rate
     assert row["shown_miss_rate"].item() == trace.shown_miss_rate
-    curve = curves.filter(
-        (polars.col("learner") == "mc-dbf") & (polars.col("set_size") == 4) & (polars.col("seed") == 2)
-    )
+    curve = curves.filter(learner="mc-dbf", set_size=4, seed=2)
     assert curve["miss_rate"].to_list() == trace.to_frame()["miss_rate"].to_list()
     assert {"version_numpy", "version_superarm", "cpu", "cores", "params", "seconds"} <= set(runs.columns)
 
@@ -101,19 +110,10 @@ def test_a_process_that_dies_takes_only_its_cell_with_it(tmp_path):
 @pytest.mark.parametrize("how", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGINT])
 def test_killed_and_resumed_equals_never_killed(tmp_path, monkeypatch, how):
     path = own_learner(tmp_path, "Slow")
-    command = [sys.executable, "-m", "superarm", "run", str(path), "--jobs", "2", "--no-report"]
-    process = subprocess.Popen(
-        [*command, "--output", str(tmp_path / "killed")],
-        start_new_session=True,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [*RUN, str(path), "--no-report", "--output", str(tmp_path / "killed")]
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
     finished = tmp_path / "killed" / "runs"
-    deadline = time.monotonic() + 120
-    while not list(finished.glob("*.json")):
-        assert time.monotonic() < deadline, "no run finished in two minutes"
-        assert process.poll() is None, "it ended before anything was finished"
-        time.sleep(0.02)
+    wait_for_a_result(process, finished)
     os.killpg(process.pid, how)  # the group that this test has started, as a terminal's Ctrl-C does
     _, told = process.communicate(timeout=60)
     if how is signal.SIGINT:
@@ -122,13 +122,7 @@ def test_killed_and_resumed_equals_never_killed(tmp_path, monkeypatch, how):
     kept = len(list(finished.glob("*.json")))
     assert 1 <= kept < 4
     monkeypatch.setenv("LAB_HURRY", "1")  # from here on nobody has to catch it in the middle
-    again = subprocess.run(
-        [*command, "--output", str(tmp_path / "killed")],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
+    again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert f"4 runs, {kept} of them from before, 0 failed" in again.stderr
     run(read_spec(path), Store(tmp_path / "whole"))
     assert results(Store(tmp_path / "killed")) == results(Store(tmp_path / "whole"))
@@ -138,24 +132,13 @@ def test_killed_and_resumed_equals_never_killed(tmp_path, monkeypatch, how):
 @pytest.mark.slow
 def test_processes_end_with_the_one_that_started_them(tmp_path):
     path = own_learner(tmp_path, "Slow", seeds=40)
-    command = [
-        sys.executable,
-        "-m",
-        "superarm",
-        "run",
-        str(path),
-        "--jobs",
-        "2",
-        "--output",
-        str(tmp_path / "s"),
-    ]
-    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while not list((tmp_path / "s" / "runs").glob("*.json")):
-        assert time.monotonic() < deadline, "no run finished in two minutes"
-        time.sleep(0.05)
+    process = subprocess.Popen(
+        [*RUN, str(path), "--output", str(tmp_path / "s")], start_new_session=True, stderr=subprocess.DEVNULL
+    )
+    wait_for_a_result(process, tmp_path / "s" / "runs")
     process.kill()  # it alone, not its group
     process.wait()
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         try:
             os.killpg(process.pid, 0)
@@ -180,10 +163,7 @@ learners = ["mc-dbf"]
     best = best_gammas(store, "sweep")
     runs, _ = store.frames("sweep")
     for m in (2, 4):
-        means = {
-            g: runs.filter((polars.col("gamma") == g) & (polars.col("set_size") == m))["error_rate"].mean()
-            for g in (0.02, 0.5)
-        }
+        means = {g: runs.filter(gamma=g, set_size=m)["error_rate"].mean() for g in (0.02, 0.5)}
         assert best["digits", "mc-dbf", m] == min(means, key=means.get)
     with pytest.raises(InvalidInput, match=r"experiment of .* must be one of \['sweep'\], got 'none'"):
         best_gammas(store, "none")
@@ -197,7 +177,7 @@ learners = ["mc-dbf"]
 @pytest.mark.smoke
 def test_the_command(tmp_path):
     out = tmp_path / "out"
-    result = CliRunner().invoke(app, ["run", str(small_spec(tmp_path)), "--output", str(out), "--jobs", "1"])
+    result = superarm(f"run {small_spec(tmp_path)} --output {out} --jobs 1")
     assert result.exit_code == 0, result.output
     assert result.stdout.strip().endswith("index.html")
     runs = polars.read_parquet(out / "runs.parquet")
@@ -206,16 +186,8 @@ def test_the_command(tmp_path):
 
 
 def test_the_command_fails_at_the_end_if_a_cell_failed(tmp_path):
-    line = [
-        "run",
-        str(own_learner(tmp_path, "Breaks")),
-        "--output",
-        str(tmp_path / "out"),
-        "--jobs",
-        "1",
-        "--no-report",
-    ]
-    result = CliRunner().invoke(app, line)
+    path = own_learner(tmp_path, "Breaks")
+    result = superarm(f"run {path} --output {tmp_path / 'out'} --jobs 1 --no-report")
     assert result.exit_code == 1
     assert "seed 1 on mine: RuntimeError: seed 1 breaks" in result.stderr
     assert len(list((tmp_path / "out" / "runs").glob("*.json"))) == 3
@@ -249,19 +221,7 @@ def test_other_code_is_not_taken_for_the_same(tmp_path):
 
 @pytest.mark.slow
 def test_reproduce_quick_of_one_figure(tmp_path):
-    line = [
-        "reproduce",
-        "fig6",
-        "table1",
-        "--quick",
-        "--rounds",
-        "500",
-        "--seeds",
-        "2",
-        "--output",
-        str(tmp_path),
-    ]
-    result = CliRunner().invoke(app, [*line, "--jobs", "1"])
+    result = superarm(f"reproduce fig6 table1 --quick --rounds 500 --seeds 2 --output {tmp_path} --jobs 1")
     assert result.exit_code == 0, result.output
     names = sorted(p.stem for p in (tmp_path / "experiments").glob("*.json"))
     assert names == ["fig2", "fig6"]  # fig6 takes its gammas from fig2
@@ -272,29 +232,18 @@ def test_reproduce_quick_of_one_figure(tmp_path):
     assert table["data"].to_list()[:4] == ["synsep", "synnonsep", "digits", "mnist"]
     best = json.loads((tmp_path / "experiments" / "fig6.json").read_text())["runs"]
     chosen = {(c["learner"], c["set_size"]): c["gamma"] for c in best}
-    assert chosen["MC-DBF", 4] == table.filter(polars.col("data") == "synsep")["MC-DBF, m = 4"].item()
+    assert chosen["MC-DBF", 4] == table.filter(data="synsep")["MC-DBF, m = 4"].item()
 
 
 def test_reproduce_refuses_what_it_does_not_know():
     with pytest.raises(InvalidInput, match="WHAT of superarm reproduce must be among fig2"):
-        CliRunner().invoke(app, ["reproduce", "fig9"], catch_exceptions=False)
+        raise superarm("reproduce fig9").exception
 
 
 @pytest.mark.slow
 def test_reproduce_on_other_data(tmp_path):
-    line = [
-        "reproduce",
-        "fig5",
-        "--data",
-        "synsep",
-        "--rounds",
-        "300",
-        "--seeds",
-        "1",
-        "--output",
-        str(tmp_path),
-    ]
-    result = CliRunner().invoke(app, [*line, "--jobs", "1"])
+    line = f"reproduce fig5 --data synsep --rounds 300 --seeds 1 --output {tmp_path} --jobs 1"
+    result = superarm(line)
     assert result.exit_code == 0, result.output
     assert set(polars.read_parquet(tmp_path / "runs.parquet")["data"]) == {"synsep"}
 

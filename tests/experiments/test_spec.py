@@ -121,110 +121,54 @@ learners = ["own.py:Fine", { use = "own.py:Fine:gamma=0.3", name = "bold" }]
     assert read_spec(write_spec(tmp_path, text)).runs()[0].key != before
 
 
+DATA = 'data = ["digits"]\n'
+PA = f'{DATA}learners = ["pa"]\n'
+MCDBF = f'{DATA}learners = ["mc-dbf"]\n'
+FIGURE = f"{PA}[[figures]]\n"
+ROUNDS_FIGURE = f'{FIGURE}kind = "rounds"\n'
+LEARNER = f'{DATA}[[learners]]\nuse = "mc-dbf"\n'
+
+
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
+        (f"rounds = 0\n{PA}", 1, "rounds of .* must be a whole number of at least 1, got 0"),
+        (f'{PA}rounds = "many"', 3, "rounds of .* must be a whole number, got 'many'"),
+        (f"{PA}\nround = 5", 4, "round of .* must be one of the keys .*; did you mean 'rounds'"),
         (
-            'rounds = 0\ndata = ["digits"]\nlearners = ["mc-dbf"]',
-            1,
-            "rounds of .* must be a whole number of at least 1, got 0",
-        ),
-        (
-            'data = ["digits"]\nrounds = "many"\nlearners = ["pa"]',
-            2,
-            "rounds of .* must be a whole number, got 'many'",
-        ),
-        (
-            'data = ["digits"]\nlearners = ["mc-dbf"]\n\nround = 5',
+            f"{PA}[quick]\nround = 5",
             4,
-            "round of .* must be one of the keys .*; did you mean 'rounds'",
+            "round of .*, quick must be one of the keys gammas, rounds, seeds, set_s",
         ),
+        (f'{ROUNDS_FIGURE}log = "x"', 5, r"log of .*, figures\[0\] must be a list, got 'x'"),
+        (f'{ROUNDS_FIGURE}log = ["z"]', 5, "log of .* must be a list of the axes x, y, got"),
         (
-            'data = ["digits"]\nlearners = ["pa"]\n[quick]\nround = 5',
-            4,
-            "round of .*, quick must be one of the keys gammas, rounds, seeds, set_sizes",
-        ),
-        (
-            'data = ["digits"]\nlearners = ["pa"]\n[[figures]]\nkind = "rounds"\nlog = "x"',
+            f'{ROUNDS_FIGURE}finding = "last"',
             5,
-            r"log of .*, figures\[0\] must be a list, got 'x'",
+            "finding of .* must be one of best-gamma, final, .*, got 'last'",
         ),
-        (
-            'data = ["digits"]\nlearners = ["pa"]\n[[figures]]\nkind = "rounds"\nlog = ["z"]',
-            5,
-            "log of .* must be a list of the axes x, y, got",
-        ),
-        (
-            'data = ["digits"]\nlearners = ["pa"]\n[[figures]]\nkind = "rounds"\nfinding = "last"',
-            5,
-            "finding of .* must be one of best-gamma, final, gap, monotone, ratio, bound, got 'last'",
-        ),
-        (
-            'data = ["digits"]\nlearners = ["pa"]\nscaling = "none"',
-            3,
-            "scaling of PA must be one of .*, got 'none'",
-        ),
-        ('data = ["digits"]\nlearners = ["mc-bdf"]', 2, "got 'mc-bdf'; did you mean 'mc-dbf'"),
-        (
-            'data = ["digits"]\n[[learners]]\nuse = "pa"\n[[learners]]\nuse = "x"',
-            5,
-            "must be one of .*perceptron",
-        ),
-        (
-            'data = ["digits"]\n[[learners]]\nuse = "mc-dbf"\nparams = { gama = 1 }',
-            4,
-            "gama of MCDBF must be one of its",
-        ),
-        (
-            'data = ["digits"]\nlearners = ["mc-dbf"]\ngammas = [0.1, 1.5]',
-            3,
-            r"gammas\[1\] of .* must be a number of at most 1, got 1.5",
-        ),
-        ('data = ["digits"]\nlearners = ["mc-dbf"]\ngammas = "worst"', 3, "gammas of .* or 'best'"),
-        ('data = ["digits"]\nlearners = ["mc-dbf"]\nseeds = [1, 1]', 3, "seeds of .* must be distinct"),
-        (
-            'data = ["digits"]\nlearners = ["mc-dbf"]\nseeds = 0',
-            3,
-            "seeds of .* must be a whole number of at least 1, got 0",
-        ),
-        ('data = ["digits"]\nlearners = ["mc-dbf"]\nset_sizes = []', 3, "set_sizes of .* at least one"),
-        (
-            'data = ["digits"]\nlearners = ["mc-dbf"]\nset_sizes = [2, 10]',
-            3,
-            "set_size of MCDBF must be below n_labels = 10",
-        ),
-        (
-            'data = ["digits"]\n[[learners]]\nuse = "mc-dbf"\nset_sizes = [11]',
-            4,
-            "must be below n_labels = 10, got 11",
-        ),
-        (
-            'data = ["digits"]\nlearners = ["mc-dbf:estimate=best"]',
-            2,
-            "estimate of MCDBF must be 'ordered' or",
-        ),
-        ('data = ["no.csv"]\nlearners = ["mc-dbf"]', 1, "data of superarm must be a file or one of"),
-        (
-            'data = [{ source = "synsep", first_labels = 3 }]\nlearners = ["mc-dbf"]',
-            1,
-            "first_labels of synsep",
-        ),
-        ('data = [5]\nlearners = ["mc-dbf"]', 1, r"data\[0\] of .* must be a string or a table, got 5"),
-        ('data = [{ name = "x" }]\nlearners = ["mc-dbf"]', 1, r"data\[0\].source is missing"),
-        ('learners = ["mc-dbf"]', 1, "data is missing or empty"),
-        ('data = ["digits"]', 1, "learners is missing or empty"),
+        (f'{FIGURE}kind = "pie"', 4, "kind of .* must be one of rounds"),
+        (f'{PA}scaling = "none"', 3, "scaling of PA must be one of .*, got 'none'"),
+        (f'{PA}reference = "q"', 3, "reference of .* must be the name of a learner"),
+        (f'{DATA}learners = ["mc-bdf"]', 2, "got 'mc-bdf'; did you mean 'mc-dbf'"),
+        (f'{LEARNER}[[learners]]\nuse = "x"', 5, "must be one of .*perceptron"),
+        (f"{LEARNER}params = {{ gama = 1 }}", 4, "gama of MCDBF must be one of its"),
+        (f"{LEARNER}set_sizes = [11]", 4, "must be below n_labels = 10, got 11"),
+        (f"{MCDBF}gammas = [0.1, 1.5]", 3, r"gammas\[1\] of .* must be a number of at most 1, got 1.5"),
+        (f'{MCDBF}gammas = "worst"', 3, "gammas of .* or 'best'"),
+        (f'{MCDBF}gammas = "best"\nbest_from = "x"', 3, "run x first"),
+        (f"{MCDBF}seeds = [1, 1]", 3, "seeds of .* must be distinct"),
+        (f"{MCDBF}seeds = 0", 3, "seeds of .* must be a whole number of at least 1, got 0"),
+        (f"{MCDBF}set_sizes = []", 3, "set_sizes of .* at least one"),
+        (f"{MCDBF}set_sizes = [2, 10]", 3, "set_size of MCDBF must be below n_labels = 10"),
+        (f'{DATA}learners = ["mc-dbf:estimate=best"]', 2, "estimate of MCDBF must be 'ordered' or"),
+        ('data = ["no.csv"]\nlearners = ["pa"]', 1, "data of superarm must be a file or one of"),
+        ('data = [{ source = "synsep", first_labels = 3 }]\nlearners = ["pa"]', 1, "first_labels of synsep"),
+        ('data = [5]\nlearners = ["pa"]', 1, r"data\[0\] of .* must be a string or a table, got 5"),
+        ('data = [{ name = "x" }]\nlearners = ["pa"]', 1, r"data\[0\].source is missing"),
         ('data = ["digits", "digits"]\nlearners = ["pa"]', 1, "the name 'digits' is used twice"),
-        (
-            'data = ["digits"]\nlearners = ["pa"]\nreference = "q"',
-            3,
-            "reference of .* must be the name of a learner",
-        ),
-        (
-            'data = ["digits"]\nlearners = ["pa"]\n[[figures]]\nkind = "pie"',
-            4,
-            "kind of .* must be one of rounds",
-        ),
-        ('data = ["digits"]\nlearners = ["mc-dbf"]\ngammas = "best"\nbest_from = "x"', 3, "run x first"),
+        ('learners = ["pa"]', 1, "data is missing or empty"),
+        (DATA, 1, "learners is missing or empty"),
     ],
 )
 def test_mistakes_are_told_with_their_line(tmp_path, text, line, message):
@@ -246,11 +190,10 @@ def test_the_shipped_specs_are_whole():
     names = product(("synsep", "synnonsep", "digits"), ("SOBA", "MC-DBF"))
     best = {(data, learner, m): 0.1 for data, learner in names for m in range(1, 10)}
     assert list(specs) == ["fig2", "fig3", "fig4", "fig5", "fig6", "ours", "bound", "dilution"]
-    for name, path in specs.items():
-        spec = read_spec(path)
+    for name, spec in specs.items():
         assert spec.figures, name
         assert spec.runs(best), name
-    figure3 = read_spec(specs["fig3"]).runs(best)
+    figure3 = specs["fig3"].runs(best)
     # the paper's million rounds; five of its ten runs, so that all figures take ten minutes (--seeds 10 has the others)
     assert {c.rounds for c in figure3} == {1_000_000}
     assert {c.seed for c in figure3} == set(range(5))

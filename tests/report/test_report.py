@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from superarm.cli.app import app
 from superarm.errors import InvalidInput
-from superarm.experiments import DEMO_SPEC, Experiment, Store, paper_specs, read_spec, run
+from superarm.experiments import DEMO_SPEC, Store, paper_specs, read_spec, run
 from superarm.experiments.runs import RunFailure
 from superarm.experiments.spec import Figure
 from superarm.report import write_report
@@ -129,8 +129,8 @@ def test_what_cannot_be_compared_stands_below_the_table(page):
 def test_summary_and_series(store):
     runs, _ = store.frames("grid")
     table = summary(runs)
-    one = table.filter((polars.col("data") == "digits") & (polars.col("learner") == "Perceptron"))
-    own = runs.filter((polars.col("data") == "digits") & (polars.col("learner") == "Perceptron"))
+    one = table.filter(data="digits", learner="Perceptron")
+    own = runs.filter(data="digits", learner="Perceptron")
     assert one["error_rate"].item() == pytest.approx(own["error_rate"].mean())
     assert one["runs"].item() == 3
     assert one["rounds_per_second"].item() > 0
@@ -167,11 +167,9 @@ def test_every_figure_and_table_is_a_file(page):
 def test_the_table_names_the_best_gammas(store, page):
     runs, _ = store.frames("grid")
     table = polars.read_csv(page.parent / "tables" / "grid-best-gammas.csv")
-    means = runs.filter(
-        (polars.col("data") == "digits") & (polars.col("learner") == "MC-DBF") & (polars.col("set_size") == 4)
-    )
+    means = runs.filter(data="digits", learner="MC-DBF", set_size=4)
     means = means.group_by("gamma").agg(polars.col("error_rate").mean()).sort("error_rate")
-    assert table.filter(polars.col("data") == "digits")["MC-DBF, m = 4"].item() == means["gamma"][0]
+    assert table.filter(data="digits")["MC-DBF, m = 4"].item() == means["gamma"][0]
 
 
 def test_the_page_is_alone_and_says_everything(page):
@@ -246,12 +244,8 @@ kind = "second-moment"
     store = Store(tmp_path / "s")
     run(read_spec(write_spec(tmp_path, text)), store)
     page = write_report(store.folder, files=False).read_text()
-    runs, curves = store.frames("grid")
-    experiment = store.experiment("grid")
-    bound, moments = figure_charts(
-        experiment, experiment.spec_file.figures, runs=runs, curves=curves, learners=experiment.learners
-    )
-    assert [chart.name for chart in (*bound, *moments)] == ["grid-1-synsep", "grid-2-gamma", "grid-2-k"]
+    bound, moments = (charts_of(store, i) for i in (0, 1))
+    assert [chart.name for chart in (*bound, *moments)] == ["grid-0-synsep", "grid-1-gamma", "grid-1-k"]
     series = {point["series"] for point in points(bound[0])}
     gammas = ("m = 2, γ = 0.1", "m = 2, γ = 0.2")  # the Perceptron has no gamma, and so no bound
     assert series == {
@@ -266,6 +260,11 @@ kind = "second-moment"
 # ---------------------------------------------------------------- findings
 
 
+def runs_of_one_gamma(store):
+    runs, _ = store.frames("grid")
+    return runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
+
+
 @pytest.mark.parametrize(
     ("finding", "words"),
     [
@@ -276,8 +275,7 @@ kind = "second-moment"
     ],
 )
 def test_findings_in_words(store, finding, words):
-    runs, _ = store.frames("grid")
-    runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
+    runs = runs_of_one_gamma(store)
     sentences = figure_findings(Figure("rounds", finding=finding), runs, "SOBA")
     assert sentences[0].startswith("digits: ")
     assert words in sentences[0]
@@ -298,9 +296,8 @@ def test_every_kind_of_figure_says_what_came_out(store, kind, finding):
 @pytest.mark.parametrize("name", [*paper_specs(), "demo"])
 def test_every_figure_of_the_shipped_specs_has_a_finding(store, name):
     """Only the exact curves of theory have nothing that came out."""
-    runs, _ = store.frames("grid")
-    runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
-    spec = read_spec(DEMO_SPEC if name == "demo" else paper_specs()[name])
+    runs = runs_of_one_gamma(store)
+    spec = read_spec(DEMO_SPEC) if name == "demo" else paper_specs()[name]
     for figure in spec.figures:
         any_runs = structs.replace(figure, learners=(), set_sizes=())
         reference = spec.reference and "SOBA"
@@ -348,8 +345,7 @@ def test_findings_are_about_what_the_figure_shows(store, finding):
     def sentences(y, frame):
         return figure_findings(Figure("rounds", y=y, finding=finding), frame, "SOBA")
 
-    runs, _ = store.frames("grid")
-    runs = runs.filter((polars.col("gamma") == 0.2) | polars.col("gamma").is_null())
+    runs = runs_of_one_gamma(store)
     swapped = runs.rename({"error_rate": "a", "shown_miss_rate": "error_rate"}).rename(
         {"a": "shown_miss_rate"}
     )
@@ -411,7 +407,7 @@ def test_noise_is_no_finding():
     )
     (sentence,) = figure_findings(Figure("rounds", finding="ratio"), wide, "twin")
     assert "times that (no difference beyond the 95 % interval)" in sentence
-    one = runs.filter(polars.col("seed") == 0)
+    one = runs.filter(seed=0)
     sentences = figure_findings(Figure("set-size", finding="monotone"), one, None)
     assert sentences[-1] == "all data: one seed, so no interval: differences may be chance."
 
@@ -422,6 +418,13 @@ def test_noise_is_no_finding():
 def points(chart):
     (values,) = chart.spec["datasets"].values()
     return values
+
+
+def charts_of(store, i):
+    """The charts of a figure of the experiment."""
+    (runs, curves), experiment = store.frames("grid"), store.experiment("grid")
+    figure, learners = experiment.spec_file.figures[i], experiment.learners
+    return figure_charts(figure, f"grid-{i}", "", runs=runs, curves=curves, learners=learners)
 
 
 @pytest.mark.slow
@@ -444,27 +447,9 @@ def test_the_papers_table_stands_beside_ours():
     rows = [("SOBA", 1, 0.02), ("SOBA", 1, 0.3)]
     rows += [("MC-DBF", m, g) for m in (2, 4, 7) for g in (0.1, 0.5)] + [("SetLogit", 2, None)]
     runs = polars.DataFrame(
-        [
-            {
-                "data": data,
-                "learner": learner,
-                "set_size": m,
-                "gamma": gamma,
-                "rounds": 10,
-                "seconds": 1.0,
-                "scaling": "unit",
-            }
-            | {
-                "scaling": "unit",
-                "error_rate": gamma or 0.0,
-                "miss_rate": 0.1,
-                "shown_miss_rate": 0.1,
-                "seed": 0,
-            }
-            for data in ("cifar10-vgg16", "synsep")
-            for learner, m, gamma in rows
-        ],
-        infer_schema_length=None,
+        [(data, *row, row[-1] or 0.0) for data in ("cifar10-vgg16", "synsep") for row in rows],
+        schema=["data", "learner", "set_size", "gamma", "error_rate"],
+        orient="row",
     )
     table = _best_gammas(runs)
     assert table["data"].to_list() == ["cifar10-vgg16", "synsep", "mnist", "fashion-mnist", "svhn"]
@@ -474,13 +459,9 @@ def test_the_papers_table_stands_beside_ours():
 
 
 def test_a_learner_without_gamma_is_a_level_line_in_the_gamma_figure(store):
-    runs, curves = store.frames("grid")
-    experiment = store.experiment("grid")
-    chart = figure_charts(
-        experiment, experiment.spec_file.figures, runs=runs, curves=curves, learners=experiment.learners
-    )[0][0]
-    level = [p for p in points(chart) if p["series"] == "Perceptron"]
-    own = runs.filter((polars.col("data") == "digits") & (polars.col("learner") == "Perceptron"))
+    runs, _ = store.frames("grid")
+    level = [p for p in points(charts_of(store, 0)[0]) if p["series"] == "Perceptron"]
+    own = runs.filter(data="digits", learner="Perceptron")
     assert [p["x"] for p in level] == [0.05, 0.8]
     assert [p["mean"] for p in level] == pytest.approx([own["error_rate"].mean()] * 2, rel=1e-4)
 
@@ -505,8 +486,7 @@ def test_no_chart_has_more_than_eight_curves():
         ]
         frame = polars.DataFrame(rows, infer_schema_length=None)
         names = (*learners, "alone")
-        experiment = Experiment("e", "", ())
-        found = figure_charts(experiment, [Figure(kind)], runs=frame, curves=frame, learners=names)[0]
+        found = figure_charts(Figure(kind), "e", "", runs=frame, curves=frame, learners=names)
         series = [{p["series"] for p in points(chart)} for chart in found]
         assert max(map(len, series)) <= MAX_CURVES == 8
         assert len({chart.name for chart in found}) == len(found)
@@ -652,12 +632,7 @@ return {
 @pytest.mark.parametrize("dark", [False, True])
 def test_in_a_real_browser(page, tmp_path, width, dark):
     seen = visit(
-        page,
-        tmp_path,
-        width=width,
-        dark=dark,
-        ready="document.documentElement.dataset.drawn",
-        script=MEASURE,
+        page, tmp_path, width=width, dark=dark, ready="document.documentElement.dataset.drawn", script=MEASURE
     )
     assert seen.console == []
     found = seen.found

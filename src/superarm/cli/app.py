@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Exit, Option
 
 from superarm import __version__
 from superarm.cli import change, data, labels
@@ -14,11 +14,9 @@ from superarm.cli.evaluate import evaluate
 from superarm.cli.experiments import demo, report, reproduce, run
 from superarm.cli.journal import backup, erase, export, migrate, move, replay, verify
 from superarm.cli.label import label
-from superarm.cli.play import play
 from superarm.cli.serve import serve
 from superarm.cli.simulate import simulate
-from superarm.cli.tools import bench, theory
-from superarm.cli.traffic import traffic
+from superarm.cli.tools import bench, play, theory, traffic
 from superarm.cli.train import train
 
 app = App(
@@ -46,13 +44,13 @@ app.add_typer(labels.app, name="labels")
 def _version(value: bool) -> None:
     if value:
         print(f"superarm {__version__}")
-        raise typer.Exit
+        raise Exit
 
 
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Learn a classifier from yes/no answers about sets of labels.

@@ -6,25 +6,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from superarm.cli.options import AsJson, Force, Vectors
-from superarm.cli.output import check_output, print_json
+from superarm.cli.output import check_output, print_counts, print_json
 
 
 def decide(
-    model: Annotated[Path, typer.Argument(help="The model file; its rounds go on.")],
-    rows: Annotated[Path, typer.Argument(help="Rows: .parquet, .csv or .jsonl; .npy, or .npz with X.")],
-    output: Annotated[Path, typer.Option(help="The decisions, a .parquet file.")] = Path("decisions.parquet"),
+    model: Annotated[Path, Argument(help="The model file; its rounds go on.")],
+    rows: Annotated[Path, Argument(help="Rows: .parquet, .csv or .jsonl; .npy, or .npz with X.")],
+    output: Annotated[Path, Option(help="The decisions, a .parquet file.")] = Path("decisions.parquet"),
     id_column: Annotated[
         str | None,
-        typer.Option(
-            help="The column that names a row. Else id, if its values differ; else rounds are the ids."
-        ),
+        Option(help="The column that names a row. Else id, if its values differ; else rounds are the ids."),
     ] = None,
-    set_size: Annotated[int | None, typer.Option(help="How many labels to show; else as the model.")] = None,
+    set_size: Annotated[int | None, Option(help="How many labels to show; else as the model.")] = None,
     coverage: Annotated[
-        float | None, typer.Option(help="Another coverage than the model promises, for these rows.")
+        float | None, Option(help="Another coverage than the model promises, for these rows.")
     ] = None,
     vectors: Vectors = None,
     force: Force = False,
@@ -75,14 +73,14 @@ def decide(
 
 
 def learn(
-    model: Annotated[Path, typer.Argument(help="The model file that made the decisions; it is replaced.")],
-    decisions: Annotated[Path, typer.Argument(help="What superarm decide wrote.")],
-    answers: Annotated[Path, typer.Argument(help="Answers: .parquet, .csv or .jsonl with ids and hits.")],
-    id_column: Annotated[str, typer.Option(help="The ids, in the answers.")] = "id",
-    hit_column: Annotated[str, typer.Option(help="Whether the set held the right label.")] = "hit",
-    label_column: Annotated[str, typer.Option(help="In its place: the right label.")] = "label",
+    model: Annotated[Path, Argument(help="The model file that made the decisions; it is replaced.")],
+    decisions: Annotated[Path, Argument(help="What superarm decide wrote.")],
+    answers: Annotated[Path, Argument(help="Answers: .parquet, .csv or .jsonl with ids and hits.")],
+    id_column: Annotated[str, Option(help="The ids, in the answers.")] = "id",
+    hit_column: Annotated[str, Option(help="Whether the set held the right label.")] = "hit",
+    label_column: Annotated[str, Option(help="In its place: the right label.")] = "label",
     log: Annotated[
-        Path | None, typer.Option(help="Write the answered decisions to this log: .parquet, .csv or .jsonl.")
+        Path | None, Option(help="Write the answered decisions to this log: .parquet, .csv or .jsonl.")
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -106,12 +104,10 @@ def learn(
         print_json({"model": str(model), **asdict(result)})
         return
     print(f"{model}: learnt from {result.learnt:,} answers")
-    for count, what in (
+    print_counts(
         (result.already_learnt, "were answered before: not learnt from again"),
         (result.unanswered, "decisions have no answer yet"),
         (result.unknown, f"answers belong to no decision in {decisions}"),
-    ):
-        if count:
-            print(f"{count:,} {what}")
+    )
     if result.logged:
         print(f"{log}: {result.logged:,} rows for superarm evaluate and superarm train")

@@ -6,12 +6,11 @@ import os
 import time
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Context, Option
 
 from superarm.cli.commands import App
-from superarm.cli.options import AsJson, OlderThan
+from superarm.cli.options import AsJson, OlderThan, erased_before
 from superarm.cli.output import print_json
-from superarm.errors import InvalidInput
 
 app = App(
     help="Change a running service; each change is an event of its journal.\n\n"
@@ -20,13 +19,13 @@ app = App(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
-Labels = Annotated[list[str], typer.Argument(help="Labels.")]
+Labels = Annotated[list[str], Argument(help="Labels.")]
 
 
 @app.callback()
 def _root(
-    context: typer.Context,
-    url: Annotated[str, typer.Argument(help="The service: http://127.0.0.1:8800 or unix:/path.")],
+    context: Context,
+    url: Annotated[str, Argument(help="The service: http://127.0.0.1:8800 or unix:/path.")],
     as_json: AsJson = False,
 ) -> None:
     from superarm.service.client.client import Client
@@ -36,7 +35,7 @@ def _root(
     context.obj = client, as_json
 
 
-def _change(context: typer.Context, method: str, *arguments: Any, **options: Any) -> None:
+def _change(context: Context, method: str, *arguments: Any, **options: Any) -> None:
     """Call a method of the client, and print its result."""
     client, as_json = context.obj
     result = getattr(client, method)(*arguments, **options)
@@ -56,7 +55,7 @@ def _change(context: typer.Context, method: str, *arguments: Any, **options: Any
 
 
 @app.command("add-label")
-def add_label(context: typer.Context, labels: Labels) -> None:
+def add_label(context: Context, labels: Labels) -> None:
     """Add labels, to be shown from now on; disabled ones come back.
 
     Example: **superarm change http://127.0.0.1:8800 add-label weather**
@@ -65,7 +64,7 @@ def add_label(context: typer.Context, labels: Labels) -> None:
 
 
 @app.command("disable-label")
-def disable_label(context: typer.Context, labels: Labels) -> None:
+def disable_label(context: Context, labels: Labels) -> None:
     """Never show these labels again; outcomes about them are still accepted.
 
     Example: **superarm change http://127.0.0.1:8800 disable-label weather**
@@ -74,7 +73,7 @@ def disable_label(context: typer.Context, labels: Labels) -> None:
 
 
 @app.command()
-def freeze(context: typer.Context) -> None:
+def freeze(context: Context) -> None:
     """Keep outcomes, and learn nothing from them.
 
     Example: **superarm change http://127.0.0.1:8800 freeze**
@@ -83,7 +82,7 @@ def freeze(context: typer.Context) -> None:
 
 
 @app.command()
-def unfreeze(context: typer.Context) -> None:
+def unfreeze(context: Context) -> None:
     """Learn again, from the outcomes that come from now on.
 
     Example: **superarm change http://127.0.0.1:8800 unfreeze**
@@ -93,11 +92,9 @@ def unfreeze(context: typer.Context) -> None:
 
 @app.command()
 def explore(
-    context: typer.Context,
-    explore: Annotated[
-        str | None, typer.Argument(help="As the learner's parameter: a word or a number.")
-    ] = None,
-    uniform: Annotated[float | None, typer.Option(help="The uniform share.", min=0, max=1)] = None,
+    context: Context,
+    explore: Annotated[str | None, Argument(help="As the learner's parameter: a word or a number.")] = None,
+    uniform: Annotated[float | None, Option(help="The uniform share.", min=0, max=1)] = None,
 ) -> None:
     """Explore more or less.
 
@@ -108,7 +105,7 @@ def explore(
 
 @app.command()
 def rollback(
-    context: typer.Context, event: Annotated[int, typer.Argument(help="The event of a kept snapshot.", min=0)]
+    context: Context, event: Annotated[int, Argument(help="The event of a kept snapshot.", min=0)]
 ) -> None:
     """Restore the weights of a kept snapshot; nothing else is undone.
 
@@ -119,24 +116,20 @@ def rollback(
 
 @app.command()
 def erase(
-    context: typer.Context,
-    ids: Annotated[list[str] | None, typer.Argument(help="Ids of decisions.")] = None,
+    context: Context,
+    ids: Annotated[list[str] | None, Argument(help="Ids of decisions.")] = None,
     older: OlderThan = None,
 ) -> None:
     """Erase features and context of decisions: by id, or all that are older than a time.
 
     Example: **superarm change http://127.0.0.1:8800 erase order-4711**
     """
-    from superarm.parameters import parse_duration
-
-    if bool(ids) == (older is not None):
-        raise InvalidInput("superarm change … erase needs ids or --older, and not both")
-    before = None if older is None else time.time() - parse_duration(older, "--older", "superarm change")
+    before = erased_before(older, ids, "superarm change … erase", "ids")
     _change(context, "erase", ids=ids or None, before=before)
 
 
 @app.command("list")
-def list_(context: typer.Context) -> None:
+def list_(context: Context) -> None:
     """List the changes so far, and the snapshots to go back to.
 
     Example: **superarm change http://127.0.0.1:8800 list**

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from superarm.cli.commands import App
 from superarm.cli.options import Force
@@ -56,13 +56,11 @@ def list_() -> None:
 
 @app.command("get")
 def get(
-    names: Annotated[
-        list[str], typer.Argument(help="mnist, fashion-mnist, cifar10, svhn; vgg16 for the weights.")
-    ],
+    names: Annotated[list[str], Argument(help="mnist, fashion-mnist, cifar10, svhn; vgg16 for the weights.")],
     offline: Annotated[
-        Path | None, typer.Option("--from", help="A directory that has the files already; no network.")
+        Path | None, Option("--from", help="A directory that has the files already; no network.")
     ] = None,
-    mirror: Annotated[str | None, typer.Option(help="An address to try first.")] = None,
+    mirror: Annotated[str | None, Option(help="An address to try first.")] = None,
 ) -> None:
     """Download image sets, check them, and keep them.
 
@@ -92,13 +90,11 @@ def get(
 
 @app.command("features")
 def features(
-    images: Annotated[str, typer.Argument(help="An image set's name, or an .npz with images.")],
-    weights: Annotated[
-        Path | None, typer.Option(help="A Keras weights file; else ImageNet's is fetched.")
-    ] = None,
-    size: Annotated[int | None, typer.Option(help="Enlarge images to this height and width.")] = None,
-    batch: Annotated[int, typer.Option(help="Images at a time.", min=1)] = 256,
-    output: Annotated[Path | None, typer.Option(help="The .npz to write.")] = None,
+    images: Annotated[str, Argument(help="An image set's name, or an .npz with images.")],
+    weights: Annotated[Path | None, Option(help="A Keras weights file; else ImageNet's is fetched.")] = None,
+    size: Annotated[int | None, Option(help="Enlarge images to this height and width.")] = None,
+    batch: Annotated[int, Option(help="Images at a time.", min=1)] = 256,
+    output: Annotated[Path | None, Option(help="The .npz to write.")] = None,
     force: Force = False,
 ) -> None:
     """Turn images into VGG-16's 512 features, as the paper does.

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
+from itertools import product
 from math import ceil, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
-import typer
+from typer import Option
 
 from superarm._extras import require_extra
 from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force, split_commas
-from superarm.cli.output import check_output, print_group_coverage, print_json, print_note, print_table
+from superarm.cli.output import (
+    check_output,
+    print_counts,
+    print_group_coverage,
+    print_json,
+    print_note,
+    print_table,
+)
 from superarm.errors import Description, InvalidInput
 
 FIGURES = (".html", ".svg", ".png", ".pdf", ".json")
@@ -24,63 +34,60 @@ if TYPE_CHECKING:
     from superarm.learners import Learner
     from superarm.logs import Evaluation, Log, Policy, PolicyResult
 
+    AnyRule = Rule | Literal["own"] | None
+    Remedy = Callable[[PolicyResult], str]
+
 
 def evaluate(
     log: opt.LogFiles,
-    model: Annotated[list[Path] | None, typer.Option(help="A model file; several to compare.")] = None,
+    model: Annotated[list[Path] | None, Option(help="A model file; several to compare.")] = None,
     learner: Annotated[
-        list[str] | None,
-        typer.Option(help="Train this learner first, on the other rows; several to compare."),
+        list[str] | None, Option(help="Train this learner first, on the other rows; several to compare.")
     ] = None,
     fixed: Annotated[
-        list[str] | None, typer.Option(help="Always show these labels: a,b,c; several to compare.")
+        list[str] | None, Option(help="Always show these labels: a,b,c; several to compare.")
     ] = None,
-    set_size: Annotated[str | None, typer.Option(help="How many labels to show; 2,3,4 with --grid.")] = None,
+    set_size: Annotated[str | None, Option(help="How many labels to show; 2,3,4 with --grid.")] = None,
     gamma: Annotated[
-        str | None,
-        typer.Option(help="Explore: draw around the top set with this share; 0.1,0.3 with --grid."),
+        str | None, Option(help="Explore: draw around the top set with this share; 0.1,0.3 with --grid.")
     ] = None,
     coverage: Annotated[
         str | None,
-        typer.Option(help="As few labels as this coverage needs, by the learner's threshold as it stands."),
+        Option(help="As few labels as this coverage needs, by the learner's threshold as it stands."),
     ] = None,
     draw: Annotated[
-        bool, typer.Option("--draw", help="Draw as the learner itself does, with its budget as it stands.")
+        bool, Option("--draw", help="Draw as the learner itself does, with its budget as it stands.")
     ] = False,
     scores: Annotated[
         list[str] | None,
-        typer.Option(help="Rank by this column of somebody's scores (or a,b,c: one for each label)."),
+        Option(help="Rank by this column of somebody's scores (or a,b,c: one for each label)."),
     ] = None,
-    probabilities: Annotated[
-        list[str] | None, typer.Option(help="The same, where they are probabilities.")
-    ] = None,
+    probabilities: Annotated[list[str] | None, Option(help="The same, where they are probabilities.")] = None,
     rule: Annotated[
         str | None,
-        typer.Option(
-            help="Draw by a rule: NAME or file.py:Class, with :key=value, as runner-up:explore=0.5."
-        ),
+        Option(help="Draw by a rule: NAME or file.py:Class, with :key=value, as runner-up:explore=0.5."),
     ] = None,
-    grid: Annotated[bool, typer.Option("--grid", help="Compare all of them, one line each.")] = False,
+    grid: Annotated[bool, Option("--grid", help="Compare all of them, one line each.")] = False,
     group: Annotated[
-        str | None, typer.Option(help="Tell also what holds for each value of this column of the log.")
+        str | None, Option(help="Tell also what holds for each value of this column of the log.")
     ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw it: .html, .svg, .png or .pdf.")] = None,
+    figure: Annotated[Path | None, Option(help="Draw it: .html, .svg, .png or .pdf.")] = None,
     force: Force = False,
-    passes: Annotated[int, typer.Option(help="For --learner: how often to go through the log.", min=1)] = 1,
+    passes: Annotated[int, Option(help="For --learner: how often to go through the log.", min=1)] = 1,
     holdout: Annotated[
         float | None,
-        typer.Option(help="The share of rows to judge by: that of the models' training; else all rows."),
+        Option(help="The share of rows to judge by: that of the models' training; else all rows."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides which rows.", min=0)] = 0,
+    seed: Annotated[int, Option(help="Decides which rows.", min=0)] = 0,
     with_propensity: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--with-propensity",
             help="Judge by rows with a propensity alone: right if it is chance which lack one.",
         ),
     ] = False,
     labels: opt.Labels = None,
-    reading: opt.LogOptions = opt.LogOptions(),  # noqa: B008  (the options in its fields)
+    log_options: opt.LogOptions = opt.LogOptions(),  # noqa: B008  (the options in its fields)
     as_json: AsJson = False,
 ) -> None:
     """Ask a log how often other policies would have hit, on rows they have not learnt from.
@@ -97,84 +104,70 @@ def evaluate(
     from superarm._progress import progress_bar
     from superarm.learners import load
     from superarm.logs import evaluate as evaluate_policies
-    from superarm.logs import summarize, train
+    from superarm.logs import train
 
     if figure is not None:
         require_extra("plots")
     check_output(figure, "evaluate", force=force, option="--figure", endings=FIGURES)
     rules = _rules(rule, gamma, draw, grid)
-    models = {str(path): load(path) for path in model or []}
-    if models and (reading.kinds or reading.columns is not None):
-        got = ", ".join(reading.kinds) or str(reading.columns)
-        raise InvalidInput.must("columns", "evaluate", "left to --model, which knows its own", got)
-    source = reading.log(log, models.values())
-    ranked_by = [name for text in [*(scores or []), *(probabilities or [])] for name in split_commas(text)]
-    source.keep_columns([*ranked_by, *([] if group is None else [group])])  # before the first reading
-    split = _split(source, models, bool(learner), holdout, seed, quiet=as_json)
-    first_model = next(iter(models.values()), None)
-    summary = summarize(
-        source,
-        labels=_labels(labels, first_model),
-        n_features=None if first_model is None else first_model.n_features,
-    )
     sizes = _numbers("--set-size", set_size, int, grid)
     coverages = _numbers("--coverage", coverage, float, grid)
-    other_policies = {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities}
-    _check_coverage(coverage, other_policies | {"--gamma": gamma, "--rule": rule, "--draw": draw})
+    other_rankings = {"scores": scores or [], "probabilities": probabilities or [], "fixed": fixed or []}
+    if coverage is not None:
+        _check_alone(coverage, other_rankings | {"gamma": gamma, "rule": rule, "draw": draw})
+    models = {str(path): load(path) for path in model or []}
+    if models and (log_options.kinds or log_options.columns is not None):
+        got = ", ".join(log_options.kinds) or str(log_options.columns)
+        raise InvalidInput.must("columns", "evaluate", "left to --model, which knows its own", got)
+    source = log_options.log(log, models.values())
+    score_columns = [
+        name for text in [*(scores or []), *(probabilities or [])] for name in split_commas(text)
+    ]
+    source.keep_columns([*score_columns, *([] if group is None else [group])])  # before the first reading
+    held_out = _rows_to_judge_by(source, models, bool(learner), holdout, seed, quiet=as_json)
+    first_model = next(iter(models.values()), None)
+    summary = opt.summarize_log(source, opt.labels_or_count(labels), first_model)
     with progress_bar(summary.rows * (1 + passes * len(learner or [])), progress=not as_json) as tick:
         learners = dict(models)
         for spec in learner or []:
-            assert split is not None
-            learners[spec] = summary.make_learner(spec, split.seed, sizes[-1])
-            train(source, learners[spec], summary, passes=passes, **split._asdict(), progress=tick)
-        other_rankings = {"scores": scores, "probabilities": probabilities, "fixed": fixed}
+            assert held_out is not None
+            learners[spec] = summary.make_learner(spec, held_out.seed, sizes[-1])
+            train(source, learners[spec], summary, passes=passes, **held_out._asdict(), progress=tick)
         policies = _policies(learners, other_rankings, sizes, summary.set_size, rules, coverages)
-        rows: dict[str, Any] = {"holdout": None} if split is None else split._asdict()
+        rows: dict[str, Any] = {"holdout": None} if held_out is None else held_out._asdict()
         rows["with_propensity"] = with_propensity
         evaluation = evaluate_policies(source, policies, summary, **rows, group=group, progress=tick)
     if as_json:
-        print_json({"logs": [str(path) for path in log], **_as_json(evaluation)})
+        content = asdict(evaluation)
+        for one, result in zip(content["results"], evaluation.results, strict=True):
+            one["best"] = None if result.best is None else result.best.name
+        print_json({"logs": [str(path) for path in log], **content})
     else:
-        _print_evaluation(evaluation, source, summary.answered, split, grid, group)
+        _print_evaluation(evaluation, source, summary.answered, held_out, grid, group)
     if figure is not None:
         _save_figure(evaluation, figure, quiet=as_json)
 
 
-def _as_json(evaluation: Evaluation) -> dict[str, Any]:
-    """What an evaluation says, with the name of the estimate to read for each policy; ``None`` if there is none."""
-    content = asdict(evaluation)
-    for one, result in zip(content["results"], evaluation.results, strict=True):
-        one["best"] = None if result.best is None else result.best.name
-    return content
-
-
-def _labels(given: str | None, model: Learner | None) -> Any:
-    """A model knows all labels, also those that the log never shows."""
-    if given is None and model is not None:
-        return model.n_labels if model.labels is None else model.labels
-    return opt.labels_or_count(given)
-
-
-class _Split(NamedTuple):
+class _HeldOut(NamedTuple):
     """Which rows judge, as `superarm.logs.evaluate` takes it."""
 
     holdout: float
     seed: int
 
 
-def _split(
+def _rows_to_judge_by(
     source: Log, models: dict[str, Learner], trains: bool, holdout: float | None, seed: int, *, quiet: bool
-) -> _Split | None:
-    """The rows to judge by: those that the models were not trained with; None for all rows."""
+) -> _HeldOut | None:
+    """Return the rows to judge by: those that the models were not trained with; None for all rows."""
     share = opt.HOLDOUT if holdout is None else holdout
     if not 0.0 < share < 1.0:
         raise InvalidInput.must("--holdout", "evaluate", "in (0, 1)", holdout)
-    wanted = _Split(share, seed) if trains or holdout is not None else None
+    wanted = _HeldOut(share, seed) if trains or holdout is not None else None
     logs = source.fingerprints()
-    splits = set[_Split]()
+    holdouts = set[_HeldOut]()
     for name, model in models.items():
         trainings = [note for note in model.metadata.get("training", ()) if logs.keys() & note["logs"].keys()]
-        splits |= {_Split(note["holdout"], note["seed"]) for note in trainings}
+        holdouts |= {_HeldOut(note["holdout"], note["seed"]) for note in trainings}
         if any(note["holdout"] == 0.0 for note in trainings):
             raise InvalidInput.must(
                 name, source.name, "trained with rows kept out", Description("all rows were learnt")
@@ -186,14 +179,14 @@ def _split(
             answers = model.answered.count
             own = f", and has learnt from {answers:,} answers to its own decisions" if answers else ""
             print(f"{unseen}{own}: make sure that it never saw these rows, else its hit rate is too high")
-    if len(splits) > 1 or (wanted is not None and splits - {wanted}):
-        got = [tuple(split) for split in sorted(splits)]
+    if len(holdouts) > 1 or (wanted is not None and holdouts - {wanted}):
+        got = [tuple(held_out) for held_out in sorted(holdouts)]
         raise InvalidInput.must("models", "evaluate", "trained with the same --holdout and --seed", got)
-    return splits.pop() if splits else wanted
+    return holdouts.pop() if holdouts else wanted
 
 
 def _numbers(option: str, text: str | None, kind: type[T], grid: bool) -> list[T | None]:
-    """The numbers of an option; ``None`` if it is left out."""
+    """Return the numbers of an option; ``None`` if it is left out."""
     if text is None:
         return [None]
     try:
@@ -205,47 +198,42 @@ def _numbers(option: str, text: str | None, kind: type[T], grid: bool) -> list[T
     return values
 
 
-def _check_coverage(coverage: str | None, others: dict[str, object]) -> None:
-    """Sets by a learner's threshold: there is nothing else that could draw them."""
-    conflicting = [option for option, value in others.items() if value]
-    if coverage is not None and conflicting:
-        wanted = f"left out with {conflicting[0]}: it is for --model and --learner, by their own threshold"
-        raise InvalidInput.must("--coverage", "evaluate", wanted, coverage)
+def _check_alone(coverage: str, others: dict[str, object]) -> None:
+    """Refuse --coverage with what else chooses sets: it is by the threshold of a learner."""
+    for option, value in others.items():
+        if value:
+            wanted = f"left out with --{option}: it is for --model and --learner, by their own threshold"
+            raise InvalidInput.must("--coverage", "evaluate", wanted, coverage)
 
 
 def _policies(
     learners: dict[str, Learner],
-    other_rankings: dict[str, list[str] | None],
+    other_rankings: dict[str, list[str]],
     sizes: list[int | None],
-    usual_size: int,
-    rules: list[Rule | Literal["own"] | None],
+    logged_size: int,
+    rules: list[AnyRule],
     coverages: list[float | None],
 ) -> list[Policy]:
-    """All combinations; by scores and probabilities they show ``usual_size`` labels if nothing else is said."""
+    """Return all combinations; those by scores or probabilities show as many labels as the log, unless told."""
     from superarm.logs import Policy
 
     policies = [
         Policy(name, learner=learner, set_size=size, rule=rule, coverage=coverage)
-        for name, learner in learners.items()
-        for coverage in coverages
-        for size in sizes
-        for rule in rules
+        for (name, learner), coverage, size, rule in product(learners.items(), coverages, sizes, rules)
     ]
     for kind, texts in other_rankings.items():
-        for text in texts or []:
-            names = split_commas(text)
-            policies += [
-                Policy(text, **{kind: names}, set_size=size, rule=rule)  # type: ignore[arg-type]
-                for size in ([None] if kind == "fixed" else [size or usual_size for size in sizes])
-                for rule in rules
-            ]
+        sizes_shown = [None] if kind == "fixed" else [size or logged_size for size in sizes]
+        policies += [
+            Policy(text, **{kind: split_commas(text)}, set_size=size, rule=rule)  # type: ignore[arg-type]
+            for text, size, rule in product(texts, sizes_shown, rules)
+        ]
     if not policies:
         raise InvalidInput("no policy: give --model, --learner, --scores, --probabilities or --fixed")
     return policies
 
 
-def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[Rule | Literal["own"] | None]:
-    """The rules that --rule, --gamma or --draw name; ``None`` shows the best labels."""
+def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[AnyRule]:
+    """Return the rules that --rule, --gamma or --draw name; ``None`` shows the best labels."""
     from superarm.explore import Dilute, rule_from
     from superarm.learners.registry import is_file_spec, make_rule, parse_params
 
@@ -277,46 +265,55 @@ def _save_figure(evaluation: Evaluation, path: Path, *, quiet: bool) -> None:
 
 
 def _print_evaluation(
-    evaluation: Evaluation, source: Log, answered: int, split: _Split | None, grid: bool, group: str | None
+    evaluation: Evaluation,
+    source: Log,
+    answered: int,
+    held_out: _HeldOut | None,
+    grid: bool,
+    group: str | None,
 ) -> None:
-    _print_header(evaluation, source)
-    if grid:
-        _print_grid(evaluation, answered, split)
-    else:
-        for result in evaluation.results:
-            _print_result(result, answered, split)
-    for result in evaluation.results:
-        by_label = result.by_label if result.coverage or group else ()
-        print_group_coverage(_name(result), by_label=by_label, by_group=result.by_group, group=group)
-
-
-def _print_header(evaluation: Evaluation, source: Log) -> None:
-    interval = f"[{evaluation.low:.3f}, {evaluation.high:.3f}]"
-    print(
-        f"{source.name}: judged by {evaluation.rows:,} rows; what was shown hit {evaluation.hit_rate:.3f} {interval}"
+    interval = _interval(evaluation.low, evaluation.high)
+    shown = f"what was shown hit {evaluation.hit_rate:.3f} {interval}"
+    print(f"{source.name}: judged by {evaluation.rows:,} rows; {shown}")
+    print_counts(
+        (evaluation.unanswered, "rows have no outcome"),
+        (evaluation.bad, f"rows skipped as bad, the first: {source.first_bad}"),
     )
-    if evaluation.unanswered:
-        print(f"{evaluation.unanswered:,} rows have no outcome")
-    if evaluation.bad:
-        print(f"{evaluation.bad:,} rows skipped as bad, the first: {source.first_bad}")
     for warning in evaluation.warnings:
         print(f"WARNING: {warning}")
-
-
-def _print_grid(evaluation: Evaluation, answered: int, split: _Split | None) -> None:
-    columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
-    rows = [_grid_row(result) for result in evaluation.results]
-    print_table("The sharpest sound estimate for each policy", columns, rows)
+    remedy = partial(_remedy, answered=answered, held_out=held_out, grid=grid)
+    if grid:
+        _print_grid(evaluation.results, remedy)
+    else:
+        for result in evaluation.results:
+            _print_result(result, remedy)
     for result in evaluation.results:
+        by_label = result.by_label if result.coverage or group else ()
+        print_group_coverage(_title(result), by_label=by_label, by_group=result.by_group, group=group)
+
+
+def _print_grid(results: Sequence[PolicyResult], remedy: Remedy) -> None:
+    rows = []
+    for result in results:
+        best = result.best
+        size = str(result.set_size) if result.coverage is None else f"{result.mean_size:.2f}"
+        estimate = [f"{result.estimates[-1].n_eff:,.0f}", "", "cannot say", ""]
+        if best is not None:
+            interval = _interval(best.low, best.high)
+            estimate = [f"{best.n_eff:,.0f}", best.name, f"{best.value:.3f}", interval]
+        rows.append([result.policy, size, result.rule or "", *estimate])
+    columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
+    print_table("The sharpest sound estimate for each policy", columns, rows)
+    for result in results:
         if result.best is None:
-            why, remedy = result.estimates[-1].problem, _remedy(result, answered, split, grid=True)
-            print(f"{_name(result)}: the log cannot answer: {why}; {remedy}")
+            why = result.estimates[-1].problem
+            print(f"{_title(result)}: the log cannot answer: {why}; {remedy(result)}")
 
 
-def _print_result(result: PolicyResult, answered: int, split: _Split | None) -> None:
+def _print_result(result: PolicyResult, remedy: Remedy) -> None:
     print()
     print_table(
-        f"{_name(result)}: what the log can tell",
+        f"{_title(result)}: what the log can tell",
         ["estimate", "overlap", "n_eff", "largest w", "mean w", "hit rate", "95 % interval"],
         [
             [
@@ -326,7 +323,7 @@ def _print_result(result: PolicyResult, answered: int, split: _Split | None) -> 
                 f"{e.max_weight:,.1f}",
                 "" if isnan(e.mean_weight) else f"{e.mean_weight:.3f}",
                 "cannot say" if e.problem else f"{e.value:.3f}",
-                "" if e.problem else f"[{e.low:.3f}, {e.high:.3f}]",
+                "" if e.problem else _interval(e.low, e.high),
             ]
             for e in result.estimates
         ],
@@ -336,59 +333,45 @@ def _print_result(result: PolicyResult, answered: int, split: _Split | None) -> 
         print(f"{names}: {problem}")
     best = result.best
     if best is None:
-        remedy = _remedy(result, answered, split, grid=False)
-        print(f"WARNING: this log cannot answer for this policy; {remedy}.")
+        print(f"WARNING: this log cannot answer for this policy; {remedy(result)}.")
         return
     if best.name == "nested":
         print("nested: by fewer labels of the same ranking; with more it hits at least as often")
     if best.unsupported > 0.0005:
-        print(
-            f"{best.unsupported:.1%} of the rows cannot answer, or would need too heavy weights: "
-            "the interval allows for anything there"
-        )
-    print(f"read: {best.name}, {best.value:.3f} [{best.low:.3f}, {best.high:.3f}]")
+        cannot = "of the rows cannot answer, or would need too heavy weights"
+        print(f"{best.unsupported:.1%} {cannot}: the interval allows for anything there")
+    print(f"read: {best.name}, {best.value:.3f} {_interval(best.low, best.high)}")
     if result.coverage is not None:
         print(f"promised: {result.coverage:g}, at {result.mean_size:.2f} labels on average")
 
 
-def _name(result: PolicyResult) -> str:
+def _interval(low: float, high: float) -> str:
+    return f"[{low:.3f}, {high:.3f}]"
+
+
+def _title(result: PolicyResult) -> str:
     explores = "" if result.rule is None else f", {result.rule}"
     return f"{result.policy}, {result.sizes}{explores}"
 
 
-def _remedy(result: PolicyResult, answered: int, split: _Split | None, *, grid: bool) -> str:
-    """What it would take for a log with so many answered rows to answer: more rows, or uniform sets."""
+def _remedy(result: PolicyResult, *, answered: int, held_out: _HeldOut | None, grid: bool) -> str:
+    """Return what it would take for a log with so many answered rows to answer: more rows, or uniform sets."""
     required = result.required
     if required.propensities == "missing" and not result.estimates[-1].rows:
         return "it takes a propensity (or the rule) with every decision"
     if required.propensities == "missing":
         return "judge by the rows that have a propensity, if it is chance which lack one (--with-propensity)"
-    remedies = []
+    remedies = ["no number of such rows would do"]
     if required.rows is not None:
-        remedy = f"about {required.rows:,} such rows to judge by would"
+        remedies = [f"about {required.rows:,} such rows to judge by would"]
         share = ceil(20 * 1.1 * required.rows / max(answered, 1)) / 20  # some more than needed, in twentieths
-        if split is not None and split.holdout < share <= 0.7:
-            remedy += f" (train and evaluate with --holdout {share:g}: this log has {answered:,})"
-        remedies.append(remedy)
-    else:
-        remedies.append("no number of such rows would do")
-    if required.uniform is not None:
-        percent = (
-            f"{required.uniform:.0%}" if required.uniform > 0.01 else f"{max(required.uniform, 0.0001):.2%}"
-        )
+        if held_out is not None and held_out.holdout < share <= 0.7:
+            remedies[0] += f" (train and evaluate with --holdout {share:g}: this log has {answered:,})"
+    if (uniform := required.uniform) is not None:
+        percent = f"{uniform:.0%}" if uniform > 0.01 else f"{max(uniform, 0.0001):.2%}"
         if_right = "if its propensities are right, " if required.propensities else ""
         remedies.append(f"{if_right}{percent} of uniform sets in as many rows would")
     if required.fewer_labels and not grid:
         sizes = ",".join(map(str, range(1, result.set_size + 1)))
         remedies.append(f"fewer labels may tell how often it hits at least: --set-size {sizes} --grid")
     return "; ".join(remedies)
-
-
-def _grid_row(result: PolicyResult) -> list[str]:
-    best = result.best
-    size = str(result.set_size) if result.coverage is None else f"{result.mean_size:.2f}"
-    head = [result.policy, size, result.rule or ""]
-    if best is None:
-        return [*head, f"{result.estimates[-1].n_eff:,.0f}", "", "cannot say", ""]
-    n_eff = f"{best.n_eff:,.0f}"
-    return [*head, n_eff, best.name, f"{best.value:.3f}", f"[{best.low:.3f}, {best.high:.3f}]"]

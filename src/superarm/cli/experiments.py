@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
 from superarm._extras import require_extra
 from superarm.cli.output import open_page, print_note, print_table
@@ -23,17 +22,17 @@ if TYPE_CHECKING:
 class RunOptions:
     """Where runs are made, and where their results go: its fields are options of a command."""
 
-    output: Annotated[Path | None, typer.Option(help="Where results and report go.")] = None
-    jobs: Annotated[int, typer.Option(help="Processes on this machine; 0: one for each core.", min=0)] = 0
-    engine: Annotated[str, typer.Option(help="local, or dask for a cluster.")] = "local"
-    address: Annotated[str | None, typer.Option(help="Of the Dask scheduler, as tcp://host:8786.")] = None
+    output: Annotated[Path | None, Option(help="Where results and report go.")] = None
+    jobs: Annotated[int, Option(help="Processes on this machine; 0: one for each core.", min=0)] = 0
+    engine: Annotated[str, Option(help="local, or dask for a cluster.")] = "local"
+    address: Annotated[str | None, Option(help="Of the Dask scheduler, as tcp://host:8786.")] = None
 
 
 def run(
-    spec: Annotated[Path, typer.Argument(help="A spec file (.toml).")],
+    spec: Annotated[Path, Argument(help="A spec file (.toml).")],
     options: RunOptions = RunOptions(),  # noqa: B008  (the options in its fields)
-    quick: Annotated[bool, typer.Option("--quick", help="Apply the spec's table 'quick'.")] = False,
-    report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
+    quick: Annotated[bool, Option("--quick", help="Apply the spec's table 'quick'.")] = False,
+    report: Annotated[bool, Option(help="Write the report at the end.")] = True,
 ) -> None:
     """Run a grid: data x learners x set sizes x gammas x seeds.
 
@@ -89,7 +88,7 @@ def finish(store: Store, failures: list[RunFailure], *, report: bool) -> None:
             where = f"{run.learner}, m = {run.set_size}, seed {run.seed} on {run.data}"
             print_note(f"failed: {where}: {failure.error}")
         print_note(f"{len(failures)} failed in all; details in {store.folder / 'failed'}")
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def show_report(path: Path) -> None:
@@ -104,15 +103,14 @@ FIGURE_OF_TABLE = {"table1": "fig2"}  # whose results make the table
 def reproduce(
     what: Annotated[
         list[str] | None,
-        typer.Argument(help="fig2 fig3 fig4 fig5 fig6 table1, ours bound dilution; all of them by default."),
+        Argument(help="fig2 fig3 fig4 fig5 fig6 table1, ours bound dilution; all of them by default."),
     ] = None,
     data: Annotated[
-        str | None,
-        typer.Option(help="Other data, as mnist,fashion-mnist,cifar10,svhn or files; not the embedded."),
+        str | None, Option(help="Other data, as mnist,fashion-mnist,cifar10,svhn or files; not the embedded.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds and seeds: about a minute.")] = False,
-    rounds: Annotated[int | None, typer.Option(help="Rounds a run.", min=1)] = None,
-    seeds: Annotated[int | None, typer.Option(help="Runs for each point.", min=1)] = None,
+    quick: Annotated[bool, Option("--quick", help="Fewer rounds and seeds: about a minute.")] = False,
+    rounds: Annotated[int | None, Option(help="Rounds a run.", min=1)] = None,
+    seeds: Annotated[int | None, Option(help="Runs for each point.", min=1)] = None,
     options: RunOptions = RunOptions(),  # noqa: B008  (the options in its fields)
 ) -> None:
     """Make the paper's figures and table again, and ours beside them.
@@ -133,28 +131,27 @@ def reproduce(
 
 def _paper_specs(what: list[str] | None, data: list[str] | None, *, quick: bool) -> list[Spec]:
     """Return the specs of figures and tables, all by default, and of those whose results they need, in their order."""
-    from superarm.experiments import paper_specs, read_spec
+    from superarm.experiments import paper_specs
 
-    paths = paper_specs()
-    choices = [*paths, *FIGURE_OF_TABLE]
+    specs = paper_specs(quick=quick)
+    choices = [*specs, *FIGURE_OF_TABLE]
     for name in what or ():
         if name not in choices:
             wanted = f"among {', '.join(choices)}"
             raise InvalidInput.must("WHAT", "superarm reproduce", wanted, name, choices=choices)
-    specs = {name: read_spec(path, quick=quick) for name, path in paths.items()}
-    names = {FIGURE_OF_TABLE.get(name, name) for name in what or paths}
+    names = {FIGURE_OF_TABLE.get(name, name) for name in what or specs}
     # the gammas of the other figures come from fig2
     names |= {source for name in names if (source := specs[name].best_from) is not None}
     if data is not None:  # experiments about one data set stay with it
         specs = {
             name: spec.with_data(data) if spec.data_replaceable else spec for name, spec in specs.items()
         }
-    return sorted((specs[name] for name in names), key=attrgetter("order"))
+    return [spec for name, spec in specs.items() if name in names]
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of run or reproduce.")],
-    output: Annotated[Path | None, typer.Option(help="Where the report goes; DIR/report by default.")] = None,
+    folder: Annotated[Path, Argument(metavar="DIR", help="Results of run or reproduce.")],
+    output: Annotated[Path | None, Option(help="Where the report goes; DIR/report by default.")] = None,
 ) -> None:
     """Write one HTML file that works offline, and figures and tables as files beside it.
 
@@ -166,9 +163,9 @@ def report(
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Where results and report go.")] = Path("superarm-demo"),
-    rounds: Annotated[int | None, typer.Option(help="Rounds a run; 50,000 by default.", min=100)] = None,
-    seeds: Annotated[int | None, typer.Option(help="Runs a learner; 5 by default.", min=1)] = None,
+    output: Annotated[Path, Option(help="Where results and report go.")] = Path("superarm-demo"),
+    rounds: Annotated[int | None, Option(help="Rounds a run; 50,000 by default.", min=100)] = None,
+    seeds: Annotated[int | None, Option(help="Runs a learner; 5 by default.", min=1)] = None,
 ) -> None:
     """Every learner on SYNSEP and scikit-learn's digits: two tables, and a report to open.
 
@@ -178,9 +175,11 @@ def demo(
     Example: **superarm demo**
     """
     require_extra("experiments")
+    from polars import selectors
+
     from superarm.experiments import DEMO_SPEC, Store, read_spec
-    from superarm.report.stats import with_interval
-    from superarm.report.tables import mean_and_half
+    from superarm.report.stats import summary
+    from superarm.report.tables import text_cells
     from superarm.simulation import RATES
 
     spec = read_spec(DEMO_SPEC).with_axes(rounds=rounds, seeds=seeds)
@@ -188,13 +187,9 @@ def demo(
     failures = execute([spec], store, RunOptions())
     runs, _ = store.frames(spec.name)
     for (data,), data_runs in runs.group_by("data", maintain_order=True):
-        rows = []
-        for (learner,), learner_runs in data_runs.group_by("learner", maintain_order=True):
-            means = [with_interval(learner_runs, ["learner"], rate) for rate in RATES]
-            cells = [mean_and_half(mean["mean"].item(), mean["half"].item()) for mean in means]
-            rows.append([str(learner), str(learner_runs["set_size"][0]), *cells])
-        title = f"{data}: {data_runs['rounds'][0]:,} rounds, {learner_runs.height} seed(s)"
+        title = f"{data}: {data_runs['rounds'][0]:,} rounds, {data_runs['seed'].n_unique()} seed(s)"
         title += ", mean ± half of the 95 % interval"
-        print_table(title, ["learner", "m", "error", "miss", "shown miss"], rows)
+        table = summary(data_runs).select("learner", "set_size", selectors.starts_with(*RATES))
+        print_table(title, *text_cells(table))
         print()
     finish(store, failures, report=True)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument, OlderThan
-from superarm.cli.output import check_output, print_json
+from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument, OlderThan, erased_before
+from superarm.cli.output import check_output, print_counts, print_json
 from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 def backup(
     journal: JournalArgument,
-    to: Annotated[Path, typer.Argument(help="The copy to make: a new file.")],
+    to: Annotated[Path, Argument(help="The copy to make: a new file.")],
     as_json: AsJson = False,
 ) -> None:
     """Copy a journal as of one moment, and verify the copy.
@@ -31,22 +30,22 @@ def backup(
     Example: **superarm backup events.db /backup/monday.db**
     """
     from superarm.journal.backends import is_postgres
-    from superarm.journal.backup import backup as run
+    from superarm.journal.backup import backup as copy_journal
 
     if is_postgres(journal):
         wanted = "a file: a database is backed up by its own pg_dump, or by its replicas (docs/scale.md)"
         raise InvalidInput.must("JOURNAL", "superarm backup", wanted, Description("a database"))
-    result = run(journal, to)
+    result = copy_journal(journal, to)
     if as_json:
         counts = {"events": result.events, "snapshots": result.snapshots}
-        print_json({"journal": str(journal), "to": str(to), **counts})
+        print_json({"journal": journal, "to": to, **counts})
     else:
         print(f"{result.events:,} events, {result.snapshots} snapshots in {to}, verified")
 
 
 def export(
     journal: JournalArgument,
-    output: Annotated[Path, typer.Option(help="The file to write: .parquet, .jsonl, .csv or .tsv.")],
+    output: Annotated[Path, Option(help="The file to write: .parquet, .jsonl, .csv or .tsv.")],
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -55,24 +54,21 @@ def export(
     Example: **superarm export events.db --output log.parquet**
     """
     from superarm.journal.backends import open_store
-    from superarm.journal.export import export as run
+    from superarm.journal.export import export as write_log
     from superarm.logs.writer import ENDINGS
 
     check_output(output, "export", force=force, endings=ENDINGS)
     with closing(open_store(journal, read_only=True)) as opened:
-        written, erased = run(opened, output)
+        written, erased = write_log(opened, output)
     if as_json:
-        print_json({"journal": str(journal), "output": str(output), "decisions": written, "erased": erased})
+        print_json({"journal": journal, "output": output, "decisions": written, "erased": erased})
     else:
         print(f"{written:,} decisions written to {output}")
-        if erased:
-            print(f"{erased:,} decisions left out, since their features were erased")
+        print_counts((erased, "decisions left out, since their features were erased"))
 
 
 def migrate(
-    journal: Annotated[
-        str, typer.Argument(help="The journal: a file that no service runs on, or postgresql://….")
-    ],
+    journal: Annotated[str, Argument(help="The journal: a file that no service runs on, or postgresql://….")],
 ) -> None:
     """Bring a journal to today's format; there is no older one that can be read.
 
@@ -96,8 +92,8 @@ def migrate(
 
 
 def move(
-    journal: Annotated[Path, typer.Argument(help="The SQLite journal; no service may be running on it.")],
-    to: Annotated[str, typer.Argument(help="postgresql://user@host/name, a database without a journal.")],
+    journal: Annotated[Path, Argument(help="The SQLite journal; no service may be running on it.")],
+    to: Annotated[str, Argument(help="postgresql://user@host/name, a database without a journal.")],
     learner: CustomLearner = None,
     as_json: AsJson = False,
 ) -> None:
@@ -112,23 +108,23 @@ def move(
 
     if not is_postgres(to):
         raise InvalidInput.must("TO", "superarm move", "an address such as postgresql://user@host/name", to)
-    from superarm.journal.move import move as run
+    from superarm.journal.move import move as copy_to_database
     from superarm.journal.postgres_connection import Address
 
     address = Address(to)
     with progress_bar(None, "events", progress=not as_json) as on_progress:
-        count = run(journal, address, learner=learner, on_progress=on_progress)
+        count = copy_to_database(journal, address, learner=learner, on_progress=on_progress)
     if as_json:
-        print_json({"journal": str(journal), "to": str(address), "events": count})
+        print_json({"journal": journal, "to": str(address), "events": count})
     else:
         print(f"{count:,} events of {journal} are in {address} now")
 
 
 def replay(
     journal: JournalArgument,
-    output: Annotated[Path | None, typer.Option(help="Write the rebuilt model to this file.")] = None,
+    output: Annotated[Path | None, Option(help="Write the rebuilt model to this file.")] = None,
     force: Force = False,
-    from_start: Annotated[bool, typer.Option(help="Start with the first event.")] = False,
+    from_start: Annotated[bool, Option(help="Start with the first event.")] = False,
     learner: CustomLearner = None,
     as_json: AsJson = False,
 ) -> None:
@@ -142,57 +138,59 @@ def replay(
     """
     from superarm._progress import progress_bar
     from superarm.journal.backends import open_store
-    from superarm.journal.replay import replay as run
+    from superarm.journal.replay import replay as replay_events
 
     check_output(output, "replay", force=force)
     began = perf_counter()
     opened = open_store(journal, read_only=True)
     with closing(opened), progress_bar(None, "events", progress=not as_json) as on_progress:
-        done = run(opened, from_start=from_start, learner=learner, on_progress=on_progress)
+        result = replay_events(opened, from_start=from_start, learner=learner, on_progress=on_progress)
     seconds = perf_counter() - began
     if output is not None:
-        done.learner.save(output)
+        result.learner.save(output)
     if as_json:
-        figures = {field.name: getattr(done, field.name) for field in fields(done) if field.name != "learner"}
-        verdicts = {"different": done.different, "same": done.same, "sound": done.ok}
-        print_json({"journal": str(journal), **figures, **verdicts, "seconds": seconds})
+        figures = {
+            field.name: getattr(result, field.name) for field in fields(result) if field.name != "learner"
+        }
+        verdict = {"different": result.different, "same": result.same, "sound": result.ok}
+        print_json({"journal": journal, **figures, **verdict, "seconds": seconds})
     else:
-        _print_replay(done, seconds, output)
-    if not done.compared:
+        _print_replay(result, seconds, output)
+    if not result.compared:
         wider = "the journal has too few events"
-        if done.unchecked:
+        if result.unchecked:
             wider = "the content of its decisions was erased"
-        elif done.start:
+        elif result.start:
             wider = "--from-start compares all events"
         print(f"superarm: nothing was compared: {wider}", file=sys.stderr)
-    if not done.ok:
+    if not result.ok:
         sys.exit(1)
 
 
-def _print_replay(done: ReplayResult, seconds: float, output: Path | None) -> None:
-    print(f"replayed {done.events:,} events after event {done.start:,} in {seconds:.1f} s")
-    print(f"decisions compared: {done.decisions:,}, different: {done.different:,}")
-    if done.different:
+def _print_replay(result: ReplayResult, seconds: float, output: Path | None) -> None:
+    print(f"replayed {result.events:,} events after event {result.start:,} in {seconds:.1f} s")
+    print(f"decisions compared: {result.decisions:,}, different: {result.different:,}")
+    if result.different:
         print(
-            f"  another set {done.sets_differ:,}, another propensity {done.propensities_differ:,}, "
-            f"last bits only {done.last_bits_differ:,}"
+            f"  another set {result.sets_differ:,}, another propensity {result.propensities_differ:,}, "
+            f"last bits only {result.last_bits_differ:,}"
         )
-    if done.unchecked:
-        print(f"decisions not compared, since content was erased: {done.unchecked:,}")
-    print(f"later snapshots compared: {done.snapshots:,}, different: {len(done.snapshots_different):,}")
-    if done.snapshots_near:
-        print(f"  the same but for rounding: {len(done.snapshots_near):,}")
-    if done.snapshots_loaded:
-        print(f"stretches with erased events, passed by loading a snapshot: {len(done.snapshots_loaded):,}")
-    print(f"model: sha256 {done.sha256}" + (f", written to {output}" if output else ""))
+    if result.unchecked:
+        print(f"decisions not compared, since content was erased: {result.unchecked:,}")
+    print(f"later snapshots compared: {result.snapshots:,}, different: {len(result.snapshots_different):,}")
+    if result.snapshots_near:
+        print(f"  the same but for rounding: {len(result.snapshots_near):,}")
+    if result.snapshots_loaded:
+        print(f"stretches with erased events, passed by loading a snapshot: {len(result.snapshots_loaded):,}")
+    print(f"model: sha256 {result.sha256}" + (f", written to {output}" if output else ""))
 
 
 def verify(
     journal: JournalArgument,
     learner: CustomLearner = None,
-    replay: Annotated[bool, typer.Option(help="Also replay all events, and compare every snapshot.")] = True,
+    replay: Annotated[bool, Option(help="Also replay all events, and compare every snapshot.")] = True,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Let a journal go on that has lost its last events.")
+        bool, Option("--accept-loss", help="Let a journal go on that has lost its last events.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -202,34 +200,36 @@ def verify(
     """
     from superarm._progress import progress_bar
     from superarm.journal.backends import is_postgres
-    from superarm.journal.verify import accept_loss as run_accept_loss
-    from superarm.journal.verify import verify as run
+    from superarm.journal.verify import accept_loss as forget_lost_events
+    from superarm.journal.verify import verify as verify_journal
 
     if accept_loss:
         if is_postgres(journal):
             wanted = "left out: what a database has lost, its own backup has"
             raise InvalidInput.must("--accept-loss", "superarm verify", wanted, True)
-        loss = run_accept_loss(journal)
+        loss = forget_lost_events(journal)
         print(f"{loss.durable:,} events were durable; {journal} goes on after {loss.left:,}", file=sys.stderr)
     began = perf_counter()
     with progress_bar(None, "events", progress=not as_json) as on_progress:
-        result = run(journal, learner=learner, with_replay=replay, on_progress=on_progress)
+        result = verify_journal(journal, learner=learner, with_replay=replay, on_progress=on_progress)
     seconds = perf_counter() - began
     if as_json:
-        done = result.replayed
-        counts = {"events": result.events, "erased": result.erased, "snapshots": result.snapshots}
-        lists = {
+        replayed = result.replayed
+        report = {
+            "journal": journal,
+            "events": result.events,
+            "erased": result.erased,
+            "snapshots": result.snapshots,
             "problems": result.problems,
             "warnings": result.warnings,
             "damaged_events": result.damaged,
+            "replayed": None if replayed is None else replayed.events,
+            "compared": None if replayed is None else replayed.decisions,
+            "unchecked": None if replayed is None else replayed.unchecked,
+            "sound": result.ok,
+            "seconds": seconds,
         }
-        replayed = {
-            "replayed": None if done is None else done.events,
-            "compared": None if done is None else done.decisions,
-            "unchecked": None if done is None else done.unchecked,
-        }
-        report = {"journal": str(journal), **counts, **lists, **replayed}
-        print_json({**report, "sound": result.ok, "seconds": seconds})
+        print_json(report)
     else:
         _print_verification(result, seconds)
     if not result.ok:
@@ -244,19 +244,19 @@ def _print_verification(result: VerifyResult, seconds: float) -> None:
         print(f"warning: {warning}")
     for problem in result.problems:
         print(f"damaged: {problem}")
-    done = result.replayed
-    if done is not None and done.unchecked:
-        print(f"decisions not compared, since content was erased: {done.unchecked:,}")
+    replayed = result.replayed
+    if replayed is not None and replayed.unchecked:
+        print(f"decisions not compared, since content was erased: {replayed.unchecked:,}")
     if result.ok:
-        print("intact" + (f", and the replay agrees: {done.decisions:,} decisions" if done else ""))
+        print("intact" + (f", and the replay agrees: {replayed.decisions:,} decisions" if replayed else ""))
 
 
 def erase(
-    journal: Annotated[str, typer.Argument(help="The journal; no service may be running on it.")],
-    id_: Annotated[list[str] | None, typer.Option("--id", help="A decision's id; may be repeated.")] = None,
+    journal: Annotated[str, Argument(help="The journal; no service may be running on it.")],
+    id_: Annotated[list[str] | None, Option("--id", help="A decision's id; may be repeated.")] = None,
     older: OlderThan = None,
     trust_clock: Annotated[
-        bool, typer.Option("--trust-clock", help="Erase by the clock, however far it is from the last event.")
+        bool, Option("--trust-clock", help="Erase by the clock, however far it is from the last event.")
     ] = False,
     learner: CustomLearner = None,
     as_json: AsJson = False,
@@ -269,15 +269,12 @@ def erase(
     """
     from superarm.journal.backends import is_postgres
     from superarm.journal.changes import Erase
-    from superarm.parameters import parse_duration
     from superarm.service import Service
 
     if is_postgres(journal):
         wanted = "a file: of a shared journal, use the route of any process (superarm change URL erase)"
         raise InvalidInput.must("JOURNAL", "superarm erase", wanted, Description("a database"))
-    if bool(id_) == (older is not None):
-        raise InvalidInput("superarm erase needs --id or --older, and not both")
-    before = None if older is None else time.time() - parse_duration(older, "--older", "superarm erase")
+    before = erased_before(older, id_, "superarm erase", "--id")
     service = Service.open(journal, create=False, learner=learner, trust_clock=trust_clock)
     try:
         if service.outage is not None:
@@ -292,7 +289,7 @@ def erase(
         service.close()
     problem = service.model.erasure_problem
     if as_json:
-        print_json({"journal": str(journal), "erased": count, "finished": problem is None})
+        print_json({"journal": journal, "erased": count, "finished": problem is None})
     else:
         print(f"features and context of {count:,} decisions erased")
     if problem is not None:

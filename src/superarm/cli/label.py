@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from superarm.cli import options as opt
 from superarm.cli.options import read_labels, split_commas
 from superarm.cli.output import (
     column_lines,
-    print_address,
     print_json,
     print_note,
     print_reading,
     print_table,
+    serve_page,
 )
 
 if TYPE_CHECKING:
@@ -30,40 +31,40 @@ MAX_LISTED = 10  # labels of a column that are listed
 def label(
     rows: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="A table (.csv, .tsv, .jsonl, .parquet), a folder of pictures or .txt files, or digits."
         ),
     ],
     labels: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="A file with a label a line, or a column that holds some labels already: those rows teach first."
         ),
     ] = None,
     journal: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Where answers are kept: a file or postgresql://…; left out, ROWS.labels.db beside the rows."
         ),
     ] = None,
     target: Annotated[
         float | None,
-        typer.Option(
+        Option(
             help="The share of labels that shall be right; 1 looks at every row. A new journal's is 0.99.",
             min=0.5,
             max=1.0,
         ),
     ] = None,
     yes_no: Annotated[
-        bool | None, typer.Option("--yes-no", help="Ask only for yes or no, about a few labels at once.")
+        bool | None, Option("--yes-no", help="Ask only for yes or no, about a few labels at once.")
     ] = None,
     max_labels: Annotated[
-        int | None, typer.Option(help="Labels of a question, at most. A new journal's is 5.", min=1, max=9)
+        int | None, Option(help="Labels of a question, at most. A new journal's is 5.", min=1, max=9)
     ] = None,
-    show: Annotated[str | None, typer.Option(help="The columns that people see: subject,body.")] = None,
+    show: Annotated[str | None, Option(help="The columns that people see: subject,body.")] = None,
     second_opinion_share: Annotated[
         float | None,
-        typer.Option(
+        Option(
             help="The share of rows asked about twice, of two people where there are. A new journal's is 0.",
             min=0.0,
             max=1.0,
@@ -71,31 +72,28 @@ def label(
     ] = None,
     answers: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Play a labeller who knows this column, and count the clicks; nothing is kept. (digits and .npz: y)"
         ),
     ] = None,
     wrong_clicks: Annotated[
-        float,
-        typer.Option(help="The share of wrong clicks of the labeller that is played.", min=0.0, max=0.5),
+        float, Option(help="The share of wrong clicks of the labeller that is played.", min=0.0, max=0.5)
     ] = 0.0,
     column_options: opt.ColumnOptions = opt.ColumnOptions(),  # noqa: B008  (the options in its fields)
-    seed: Annotated[
-        int | None, typer.Option(help="For the order of rows. A new journal's is 0.", min=0)
-    ] = None,
+    seed: Annotated[int | None, Option(help="For the order of rows. A new journal's is 0.", min=0)] = None,
     keys: Annotated[
-        str | None, typer.Option(help="Other keys on the page: none=0,skip=x,undo=z,yes=j,no=n.")
+        str | None, Option(help="Other keys on the page: none=0,skip=x,undo=z,yes=j,no=n.")
     ] = None,
     token_file: Annotated[
-        Path | None, typer.Option(help="Several people: a file with NAME TOKEN in each line.")
+        Path | None, Option(help="Several people: a file with NAME TOKEN in each line.")
     ] = None,
     host: Annotated[
-        str, typer.Option(help="The address to listen on; others than loopback need --token-file.")
+        str, Option(help="The address to listen on; others than loopback need --token-file.")
     ] = "127.0.0.1",
     port: opt.AnyPort = 0,
     browser: opt.OpenPage = True,
     as_json: Annotated[
-        bool, typer.Option("--json", help="With --answers: one JSON object on standard output.")
+        bool, Option("--json", help="With --answers: one JSON object on standard output.")
     ] = False,
 ) -> None:
     """Label rows with less than a click a row.
@@ -132,10 +130,11 @@ def label(
         names = read_labels(Path(labels))
     elif labels is not None:
         read_options["label"] = labels
-    server = None
+    server, where = None, None  # a simulation has neither a page nor a journal
     if not is_simulated:
+        where = journal or f"{rows.rstrip('/')}.labels.db"
         server = LabellingServer(port, host=host, token_file=token_file, keys=_parse_keys(keys))
-    with LabellingJournal(None if is_simulated else journal or default_journal(rows)) as opened:
+    with LabellingJournal(where) as opened:
         table = opened.read_rows(rows, answers=answers, **read_options)
         if is_simulated:
             _check_truth(table, names, f"column {answers!r}", f"only labels of {labels}")
@@ -159,11 +158,6 @@ def label(
             _simulate(job, wrong_clicks, as_json=as_json)
         else:
             _serve(job, server, browser=browser)
-
-
-def default_journal(rows: str) -> str:
-    """Return the journal of a labelling if none is named: a file beside the rows."""
-    return f"{rows.rstrip('/')}.labels.db"
 
 
 def _check_truth(rows: RowsToLabel, labels: list[str] | None, column: str, wanted: str) -> None:
@@ -264,14 +258,9 @@ def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
 
 
 def _serve(job: Labelling, server: LabellingServer, *, browser: bool) -> None:
-    import asyncio
-    from contextlib import suppress
-    from functools import partial
-
     from superarm.label.app import export_command
 
-    note = f"Answers are kept in {job.journal.where}. Ctrl-C ends it; the same command goes on."
-    with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(server.serve(job, partial(print_address, note, browser)))
-    print_note(f"{job.progress()}")
+    remark = f"Answers are kept in {job.journal.where}. Ctrl-C ends it; the same command goes on."
+    serve_page(partial(server.serve, job), remark, browser=browser)
+    print_note(str(job.progress()))
     print_note(str(export_command(job)))

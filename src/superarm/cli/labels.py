@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from superarm.cli.commands import App
 from superarm.cli.options import Force
@@ -22,29 +22,26 @@ app = App(
 )
 
 Rows = Annotated[
-    str | None,
-    typer.Option(help="Where the rows are now; left out, beside the journal, or else where they were."),
+    str | None, Option(help="Where the rows are now; left out, beside the journal, or else where they were.")
 ]
-Journal = Annotated[str, typer.Argument(help="What superarm label keeps: FILE.labels.db, or postgresql://….")]
+Journal = Annotated[str, Argument(help="What superarm label keeps: FILE.labels.db, or postgresql://….")]
 
 
 @app.command()
 def export(
     journal: Journal,
     output: Annotated[
-        Path | None,
-        typer.Option(help="The file to write: .csv, .tsv, .jsonl or .parquet; or what --format reads."),
+        Path | None, Option(help="The file to write: .csv, .tsv, .jsonl or .parquet; or what --format reads.")
     ] = None,
     format_: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--format",
             help="label-studio, prodigy, argilla: what they read; answers: what people said, for another journal.",
         ),
     ] = None,
     model: Annotated[
-        Path | None,
-        typer.Option(help="Train a model on the labels, and write it here, its columns beside it."),
+        Path | None, Option(help="Train a model on the labels, and write it here, its columns beside it.")
     ] = None,
     rows: Rows = None,
     force: Force = False,
@@ -69,12 +66,12 @@ def export(
     if format_ is not None:
         find_format(format_)
     with LabellingJournal(journal, read_only=True) as opened:
-        place = opened.find_rows(rows)
+        rows_file = opened.find_rows(rows)
         endings = ENDINGS if format_ is None else ()
-        check_output(output, "labels export", force=force, inputs=[place], endings=endings)
+        check_output(output, "labels export", force=force, inputs=[rows_file], endings=endings)
         for path in () if model is None else (model, columns_file(model)):
-            check_output(path, "labels export", force=force, inputs=[place], option="--model")
-        job = _open_labelling(opened, place)
+            check_output(path, "labels export", force=force, inputs=[rows_file], option="--model")
+        job = _open_labelling(opened, rows_file)
         if output is not None and format_ is not None:
             what = "answers" if format_ == ANSWERS else "labels"
             print_note(f"{export_labels(job, output, format_):,} {what} written to {output}")
@@ -96,12 +93,12 @@ def export(
 def import_(
     journal: Journal,
     file: Annotated[
-        Path, typer.Argument(help="What the other tool, or labels export --format answers, has written.")
+        Path, Argument(help="What the other tool, or labels export --format answers, has written.")
     ],
     format_: Annotated[
-        str, typer.Option("--format", help="label-studio, prodigy, argilla; or answers, of another journal.")
+        str, Option("--format", help="label-studio, prodigy, argilla; or answers, of another journal.")
     ],
-    question: Annotated[str | None, typer.Option(help="Which question, where the file has several.")] = None,
+    question: Annotated[str | None, Option(help="Which question, where the file has several.")] = None,
     rows: Rows = None,
 ) -> None:
     """Take over answers from another tool or journal: labels that were chosen, and those that were rejected.
@@ -123,20 +120,19 @@ def import_(
 @app.command()
 def change(
     journal: Journal,
-    add: Annotated[str | None, typer.Option(help="A new label.")] = None,
+    add: Annotated[str | None, Option(help="A new label.")] = None,
     rename: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="OLD NEW: a label and its new name.")
+        tuple[str, str] | None, Option(metavar="OLD NEW", help="OLD NEW: a label and its new name.")
     ] = None,
     merge: Annotated[
-        tuple[str, str] | None,
-        typer.Option(metavar="OLD INTO", help="OLD INTO: all rows of OLD become INTO."),
+        tuple[str, str] | None, Option(metavar="OLD INTO", help="OLD INTO: all rows of OLD become INTO.")
     ] = None,
     disable: Annotated[
-        str | None, typer.Option(help="A label that is gone; its rows are asked about again.")
+        str | None, Option(help="A label that is gone; its rows are asked about again.")
     ] = None,
-    exclude: Annotated[str | None, typer.Option(help="A person whose answers count no more.")] = None,
-    include: Annotated[str | None, typer.Option(help="A person whose answers count again.")] = None,
-    erase: Annotated[str | None, typer.Option(help="A person whose answers are erased, for good.")] = None,
+    exclude: Annotated[str | None, Option(help="A person whose answers count no more.")] = None,
+    include: Annotated[str | None, Option(help="A person whose answers count again.")] = None,
+    erase: Annotated[str | None, Option(help="A person whose answers are erased, for good.")] = None,
     rows: Rows = None,
 ) -> None:
     """Change labels and people of a labelling that nobody is working on.

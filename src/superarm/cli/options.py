@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
-    from superarm.logs import Log
+    from superarm.logs import Log, LogSummary
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
+AsJson = Annotated[bool, Option("--json", help="One JSON object on standard output.")]
+Force = Annotated[bool, Option("--force", help="Write over a file that is there.")]
 JournalArgument = Annotated[
-    str, typer.Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
+    str, Argument(help="The journal of a service, a file or postgresql://…; it may be running.")
 ]
-OlderThan = Annotated[str | None, typer.Option(help="All decisions older than this, such as 90d.")]
-AnyPort = Annotated[int, typer.Option(help="The port to listen on; 0: any free one.", min=0, max=65535)]
-OpenPage = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")]
+OlderThan = Annotated[str | None, Option(help="All decisions older than this, such as 90d.")]
+AnyPort = Annotated[int, Option(help="The port to listen on; 0: any free one.", min=0, max=65535)]
+OpenPage = Annotated[bool, Option("--browser/--no-browser", help="Open the page.")]
 CustomLearner = Annotated[
-    str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
+    str | None, Option(help="file.py:Class, if the journal's learner is in a file of yours.")
 ]
 
 
@@ -61,6 +62,15 @@ def read_labels(path: Path) -> list[str]:
     return list(line_of)
 
 
+def erased_before(older: str | None, ids: list[str] | None, command: str, ids_option: str) -> float | None:
+    """Return the time before which decisions are to be erased; None if they are named by their ids."""
+    from superarm.parameters import parse_duration
+
+    if bool(ids) == (older is not None):
+        raise InvalidInput(f"{command} needs {ids_option} or --older, and not both")
+    return None if older is None else time.time() - parse_duration(older, "--older", command)
+
+
 def labels_or_count(source: str | None) -> list[str] | int | None:
     """Return all labels, from a file, or how many there are; None if neither is given."""
     if source is None or source.isdecimal():
@@ -68,9 +78,20 @@ def labels_or_count(source: str | None) -> list[str] | int | None:
     return read_labels(Path(source))
 
 
+def summarize_log(source: Log, labels: Iterable[Any] | int | None, model: Learner | None) -> LogSummary:
+    """Return the summary of a log; if no labels are given, a model knows them, also those never shown in the log."""
+    from superarm.logs import summarize
+
+    if model is None:
+        return summarize(source, labels=labels)
+    if labels is None:
+        labels = model.n_labels if model.labels is None else model.labels
+    return summarize(source, labels=labels, n_features=model.n_features)
+
+
 # options under a title of their own in the help
-kind_option = partial(typer.Option, rich_help_panel="What columns are")
-log_column_option = partial(typer.Option, rich_help_panel="Columns of the file")
+kind_option = partial(Option, rich_help_panel="What columns are")
+log_column_option = partial(Option, rich_help_panel="Columns of the file")
 
 ColumnsFile = Annotated[
     Path | None,
@@ -109,12 +130,10 @@ class ColumnOptions:
 HOLDOUT = 0.2  # the share of rows that judge, by default
 LogFiles = Annotated[
     list[Path],
-    typer.Argument(
-        help="Decision logs, one or several: .parquet, .jsonl, .csv or .dsjson.", metavar="LOG..."
-    ),
+    Argument(help="Decision logs, one or several: .parquet, .jsonl, .csv or .dsjson.", metavar="LOG..."),
 ]
 Labels = Annotated[
-    str | None, typer.Option(help="All labels: a file with one a line, or how many. Else those in the log.")
+    str | None, Option(help="All labels: a file with one a line, or how many. Else those in the log.")
 ]
 
 
@@ -123,7 +142,7 @@ class LogOptions(ColumnOptions):
     """How to read a log: its fields are options of a command."""
 
     features: Annotated[
-        Path | None, typer.Option(help="A file of features (.npy, .npz), row i for row i of the log.")
+        Path | None, Option(help="A file of features (.npy, .npz), row i for row i of the log.")
     ] = None
     labels_column: Annotated[
         str, log_column_option(help="The set (a;b;c or JSON), or one column for each: first,second")
@@ -145,14 +164,12 @@ class LogOptions(ColumnOptions):
         str | None,
         log_column_option(help="What stands between labels in one cell: a semicolon, if not given."),
     ] = None
-    uniform: Annotated[bool, typer.Option("--uniform", help="The sets were drawn uniformly at random.")] = (
-        False
-    )
+    uniform: Annotated[bool, Option("--uniform", help="The sets were drawn uniformly at random.")] = False
     empty_is_no: Annotated[
-        bool, typer.Option("--empty-is-no", help="An empty answer is a no: only the yeses were written down.")
+        bool, Option("--empty-is-no", help="An empty answer is a no: only the yeses were written down.")
     ] = False
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Pass over rows that cannot be used; count them.")
+        bool, Option("--skip-bad", help="Pass over rows that cannot be used; count them.")
     ] = False
 
     def log(self, paths: list[Path], models: Iterable[Learner] = ()) -> Log:

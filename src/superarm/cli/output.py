@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from contextlib import suppress
 from math import isnan
 from pathlib import Path
 from threading import Thread
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from superarm.label.labelling_journal import LabellingJournal
     from superarm.learners import Learner
 
+
+OnAddress = Callable[[str], None]  # gets the address of a page that is served
 
 MAX_GROUP_LINES = 20  # lines of a table
 MAX_COLUMN_NAMES = 20  # columns with the same remark that are listed
@@ -68,11 +71,7 @@ def print_group_coverage(
             for part in worst
         ]
         print(f"\n{title}, the least first")
-        print_table(
-            f"coverage by {by}",
-            [str(by), "rows", "coverage", "95 % interval", "mean size"],
-            rows,
-        )
+        print_table(f"coverage by {by}", [str(by), "rows", "coverage", "95 % interval", "mean size"], rows)
         if others:
             print(f"and {others:,} others with more")
 
@@ -98,12 +97,11 @@ def _group_by_remark(columns: dict[str, str]) -> str:
     groups: dict[str, list[str]] = {}
     for name, remark in columns.items():
         groups.setdefault(remark, []).append(name)
-    return "; ".join(f"{_first_few(names)} ({remark})" for remark, names in groups.items())
-
-
-def _first_few(names: list[str]) -> str:
-    more = len(names) - MAX_COLUMN_NAMES
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MAX_COLUMN_NAMES])} and {more:,} more"
+    parts = []
+    for remark, names in groups.items():
+        more = f" and {len(names) - MAX_COLUMN_NAMES:,} more" if len(names) > MAX_COLUMN_NAMES else ""
+        parts.append(f"{', '.join(names[:MAX_COLUMN_NAMES])}{more} ({remark})")
+    return "; ".join(parts)
 
 
 def print_reading(journal: LabellingJournal) -> None:
@@ -111,6 +109,13 @@ def print_reading(journal: LabellingJournal) -> None:
     n_events = 0 if journal.store is None else journal.store.head().seq
     if n_events >= MANY_EVENTS:
         print_note(f"reading {n_events:,} events of {journal.where}")
+
+
+def print_counts(*counts: tuple[int, str]) -> None:
+    """Print what there is of each kind, a line each; nothing of what there is none."""
+    for count, what in counts:
+        if count:
+            print(f"{count:,} {what}")
 
 
 def print_note(text: str) -> None:
@@ -129,12 +134,20 @@ def open_page(address: str) -> None:
         webbrowser.open(address)
 
 
-def print_address(remark: str, browser: bool, address: str) -> None:
-    """Print the address of a page, and open it in the browser if that is wanted."""
-    print(address, flush=True)
-    print_note(remark)
-    if browser:  # some browsers do not return before they are closed
-        Thread(target=open_page, args=(address,), daemon=True).start()
+def serve_page(
+    serve: Callable[[OnAddress], Coroutine[Any, Any, None]], remark: str, *, browser: bool
+) -> None:
+    """Serve a page until Ctrl-C, the usual way to end it; print its address, and open it if that is wanted."""
+    import asyncio
+
+    def on_address(address: str) -> None:
+        print(address, flush=True)
+        print_note(remark)
+        if browser:  # some browsers do not return before they are closed
+            Thread(target=open_page, args=(address,), daemon=True).start()
+
+    with suppress(KeyboardInterrupt):
+        asyncio.run(serve(on_address))
 
 
 def check_output(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
+from typer import Option
 
 from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force
@@ -20,39 +20,34 @@ from superarm.cli.output import (
 )
 from superarm.errors import InvalidInput
 
-if TYPE_CHECKING:
-    from superarm.logs import Writer
-
 
 def simulate(
     data: Annotated[
-        str,
-        typer.Option(help="A name (superarm data list) or a file: .csv, .tsv, .jsonl, .parquet, .npz, .svm."),
+        str, Option(help="A name (superarm data list) or a file: .csv, .tsv, .jsonl, .parquet, .npz, .svm.")
     ],
     learner: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME, NAME:key=value,key=value or file.py:Class; several to compare."),
+        list[str] | None, Option(help="NAME, NAME:key=value,key=value or file.py:Class; several to compare.")
     ] = None,
-    set_size: Annotated[int | None, typer.Option(help="How many labels to show, m.")] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds a run.", min=1)] = 100_000,
-    seeds: Annotated[int, typer.Option(help="How many runs, with seeds from --seed on.", min=1)] = 1,
-    seed: Annotated[int, typer.Option(help="The first seed.", min=0)] = 0,
-    gamma: Annotated[float | None, typer.Option(help="The share of exploration, in (0, 1].")] = None,
-    label: Annotated[str | None, typer.Option(help="The label column, for tables.")] = None,
+    set_size: Annotated[int | None, Option(help="How many labels to show, m.")] = None,
+    rounds: Annotated[int, Option(help="Rounds a run.", min=1)] = 100_000,
+    seeds: Annotated[int, Option(help="How many runs, with seeds from --seed on.", min=1)] = 1,
+    seed: Annotated[int, Option(help="The first seed.", min=0)] = 0,
+    gamma: Annotated[float | None, Option(help="The share of exploration, in (0, 1].")] = None,
+    label: Annotated[str | None, Option(help="The label column, for tables.")] = None,
     scaling: Annotated[
         str,
-        typer.Option(
+        Option(
             help="How rows reach the weights: 'standard', each column by its mean and spread; 'unit', of length 1; "
             "'own', as each learner does by itself. A learner's own scaling=… wins."
         ),
     ] = "standard",
     columns: opt.ColumnsFile = None,
-    reading: opt.ColumnOptions = opt.ColumnOptions(),  # noqa: B008  (the options in its fields)
+    column_options: opt.ColumnOptions = opt.ColumnOptions(),  # noqa: B008  (the options in its fields)
     group: Annotated[
-        str | None, typer.Option(help="Also report the coverage of each value of this column, for tables.")
+        str | None, Option(help="Also report the coverage of each value of this column, for tables.")
     ] = None,
     log: Annotated[
-        Path | None, typer.Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
+        Path | None, Option(help="Write every decision to a .parquet, .jsonl or .csv file (one run).")
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -77,10 +72,11 @@ def simulate(
     from superarm.comparison import compare
     from superarm.data.columns import Columns
     from superarm.learners.cores import SCALINGS
+    from superarm.logs import Writer
     from superarm.streams import open_data
 
     declared = None if columns is None else Columns.read(columns)
-    stream = open_data(data, label=label, columns=declared, group=group, **reading.as_arguments)
+    stream = open_data(data, label=label, columns=declared, group=group, **column_options.as_arguments)
     stream_columns = getattr(stream, "columns", None)
     if stream_columns is not None and not as_json:
         for line in column_lines(stream_columns, stream.n_labels, columns):
@@ -93,7 +89,7 @@ def simulate(
         raise InvalidInput.must("--scaling", "simulate", f"one of {', '.join(SCALINGS)}, own", scaling)
     if len(specs) > 1:  # alone, a learner refuses what it cannot use
         _print_unused_options(specs, set_size, gamma)
-    with _log_writer(log) as writer:
+    with nullcontext() if log is None else Writer(log) as writer:
         comparison = compare(
             specs,
             stream,
@@ -124,11 +120,3 @@ def _print_unused_options(specs: list[str], set_size: int | None, gamma: float |
             print_note(f"{spec}: m = 1, its theory knows no larger sets")
         if gamma is not None and "gamma" not in usable:
             print_note(f"{spec}: runs without --gamma")
-
-
-def _log_writer(path: Path | None) -> AbstractContextManager[Writer | None]:
-    if path is None:
-        return nullcontext()
-    from superarm.logs import Writer
-
-    return Writer(path)

@@ -1,21 +1,75 @@
-"""Commands without data: theory and bench."""
+"""Small commands: play, traffic, theory, bench."""
 
 from __future__ import annotations
 
+import os
+import sys
+from functools import partial
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from superarm.cli.options import AsJson
-from superarm.cli.output import print_json, print_note, print_table
+from superarm.cli.options import AnyPort, AsJson, OpenPage
+from superarm.cli.output import print_json, print_note, print_table, serve_page
+
+
+def play(port: AnyPort = 0, browser: OpenPage = True) -> None:
+    """Teach SetLogit to read digits, in the browser: say whether the digit is among three, or is not.
+
+    Nothing leaves this machine, and nothing is kept. Ctrl-C ends it.
+
+    Example: **superarm play**
+    """
+    from superarm.play.app import GameHandler
+    from superarm.play.app import play as serve
+
+    serve_page(partial(serve, GameHandler(), port), "Ctrl-C ends it.", browser=browser)
+
+
+def traffic(
+    url: Annotated[str, Argument(help="The service, as http://127.0.0.1:8800.")],
+    data: Annotated[str, Option(help="A data set's name or an .npz file; its labels answer.")],
+    decisions: Annotated[int, Option(help="How many decisions to ask for.", min=1)] = 10_000,
+    users: Annotated[int, Option(help="How many users at once.", min=1)] = 8,
+    delay: Annotated[float, Option(help="Mean seconds before an answer.", min=0)] = 0.5,
+    lose: Annotated[float, Option(help="Share of decisions without an outcome.", min=0, max=1)] = 0.1,
+    repeat: Annotated[float, Option(help="Share of requests that are sent twice.", min=0, max=1)] = 0.05,
+    seed: Annotated[int, Option(help="The seed of rows, delays and losses.", min=0)] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Let simulated users ask a service for sets and answer them: late, twice, or never.
+
+    A token is read from the environment variable SUPERARM_TOKEN.
+
+    Example: **superarm traffic http://127.0.0.1:8800 --data digits --decisions 5000**
+    """
+    from superarm._progress import progress_bar
+    from superarm.service.client.traffic import UserBehaviour, simulate_users
+    from superarm.streams import open_data
+
+    stream = open_data(data)
+    behaviour = UserBehaviour(users, mean_delay=delay, lost_share=lose, repeated_share=repeat, seed=seed)
+    token = os.environ.get("SUPERARM_TOKEN")
+    with progress_bar(decisions, progress=not as_json) as tick:
+        counts = simulate_users(url, stream, decisions, behaviour=behaviour, token=token, tick=tick)
+    if as_json:
+        print_json(counts)
+    else:
+        per_second = counts.decisions / counts.seconds if counts.seconds else 0.0
+        print(f"{counts.decisions:,} decisions, {counts.repeats:,} of them sent twice")
+        print(f"{counts.outcomes:,} outcomes; {counts.lost:,} decisions were never answered")
+        print(f"hit rate {counts.hits / max(1, counts.decisions):.3f}, {per_second:,.0f} decisions/s")
+    if counts.errors:
+        print(f"superarm: {len(counts.errors)} users gave up: {counts.errors[0]}", file=sys.stderr)
+        sys.exit(1)
 
 
 def theory(
-    labels: Annotated[int, typer.Option(help="How many labels there are, k.")],
-    set_size: Annotated[int, typer.Option(help="How many are shown, m.")],
-    gamma: Annotated[float, typer.Option(help="The share of exploration, in (0, 1].")] = 0.1,
-    rounds: Annotated[int, typer.Option(help="How many rounds, T.", min=1)] = 1_000_000,
-    complexity: Annotated[float, typer.Option(help="D = 2 |W*|², for the bound.")] = 2.0,
+    labels: Annotated[int, Option(help="How many labels there are, k.")],
+    set_size: Annotated[int, Option(help="How many are shown, m.")],
+    gamma: Annotated[float, Option(help="The share of exploration, in (0, 1].")] = 0.1,
+    rounds: Annotated[int, Option(help="How many rounds, T.", min=1)] = 1_000_000,
+    complexity: Annotated[float, Option(help="D = 2 |W*|², for the bound.")] = 2.0,
     as_json: AsJson = False,
 ) -> None:
     """Probabilities, exact variances and the paper's bounds for one problem.
@@ -65,9 +119,7 @@ def theory(
     )
 
 
-def bench(
-    as_json: AsJson = False,
-) -> None:
+def bench(as_json: AsJson = False) -> None:
     """Measure this machine, next to plain NumPy and SciPy loops.
 
     Example: **superarm bench**

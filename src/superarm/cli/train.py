@@ -8,38 +8,42 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from superarm.cli import options as opt
 from superarm.cli.options import AsJson, Force
-from superarm.cli.output import check_output, column_lines, columns_file, print_json, print_table, save_model
+from superarm.cli.output import (
+    check_output,
+    column_lines,
+    columns_file,
+    print_counts,
+    print_json,
+    print_table,
+    save_model,
+)
 from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
-    from superarm.logs import Log
+    from superarm.logs import Log, LogSummary, TrainingResult
 
 
 def train(
     log: opt.LogFiles,
-    output: Annotated[Path, typer.Option(help="The model file.")] = Path("model.npz"),
+    output: Annotated[Path, Option(help="The model file.")] = Path("model.npz"),
     learner: Annotated[
         str | None,
-        typer.Option(
-            help="NAME or NAME:key=value: set-logit (the default); mc-dbf if the log has top and gamma."
-        ),
+        Option(help="NAME or NAME:key=value: set-logit (the default); mc-dbf if the log has top and gamma."),
     ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="Go on from this model: it keeps what it has learnt.")
-    ] = None,
-    set_size: Annotated[int | None, typer.Option(help="How many labels the model is to show.")] = None,
+    model: Annotated[Path | None, Option(help="Go on from this model: it keeps what it has learnt.")] = None,
+    set_size: Annotated[int | None, Option(help="How many labels the model is to show.")] = None,
     passes: Annotated[
-        int, typer.Option(help="How often to go through the log, if that is better than once.", min=1)
+        int, Option(help="How often to go through the log, if that is better than once.", min=1)
     ] = 1,
-    holdout: Annotated[float, typer.Option(help="The share of rows kept out, for evaluate.")] = opt.HOLDOUT,
-    seed: Annotated[int, typer.Option(help="Decides which rows, and a new model's draws.", min=0)] = 0,
+    holdout: Annotated[float, Option(help="The share of rows kept out, for evaluate.")] = opt.HOLDOUT,
+    seed: Annotated[int, Option(help="Decides which rows, and a new model's draws.", min=0)] = 0,
     labels: opt.Labels = None,
-    reading: opt.LogOptions = opt.LogOptions(),  # noqa: B008  (the options in its fields)
+    log_options: opt.LogOptions = opt.LogOptions(),  # noqa: B008  (the options in its fields)
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -60,42 +64,36 @@ def train(
     """
     from superarm._progress import progress_bar
     from superarm.learners import load
-    from superarm.logs import summarize
     from superarm.logs import train as train_on
 
     for path in (output, columns_file(output)):
         check_output(path, "train", force=force, inputs=log)
-    all_labels = opt.labels_or_count(labels)
+    all_labels, old_model = opt.labels_or_count(labels), None
     if model is not None:
-        _check_left_out(model, learner, set_size, reading)
-        trained_model = _with_labels(load(model), all_labels)
-        source = reading.log(log, [trained_model])
-        model_labels = trained_model.n_labels if trained_model.labels is None else trained_model.labels
-        summary = summarize(source, labels=model_labels, n_features=trained_model.n_features)
-    else:
-        source = reading.log(log)
-        summary = summarize(source, labels=all_labels)
-        trained_model = summary.make_learner(learner or "set-logit", seed, set_size)
-    repeated = _learnt_before(source, trained_model)
+        _check_left_out(model, learner, set_size, log_options)
+        old_model, all_labels = _with_labels(load(model), all_labels), None
+    source = log_options.log(log, [] if old_model is None else [old_model])
+    summary = opt.summarize_log(source, all_labels, old_model)
+    trained = old_model
+    if trained is None:
+        trained = summary.make_learner(learner or "set-logit", seed, set_size)
+    repeated = _learnt_before(source, trained)
     one_sided = [] if summary.one_sided is None else [summary.one_sided]
-    with progress_bar(
-        summary.rows * (passes if passes == 1 else 2 * passes + 1), progress=not as_json
-    ) as tick:
-        result = train_on(
-            source, trained_model, summary, passes=passes, holdout=holdout, seed=seed, progress=tick
-        )
-    saved_files = save_model(trained_model, output)
+    n_readings = 1 if passes == 1 else 2 * passes + 1  # one pass, and all, are tried on rows set aside
+    with progress_bar(summary.rows * n_readings, progress=not as_json) as tick:
+        result = train_on(source, trained, summary, passes=passes, holdout=holdout, seed=seed, progress=tick)
+    saved_files = save_model(trained, output)
     if as_json:
         report: dict[str, Any] = {
             "logs": [str(path) for path in log],
             "model": str(output),
-            "learner": learner or trained_model.name,
+            "learner": learner or trained.name,
             **asdict(result),
             "features": source.feature_columns.names,
             "kinds": source.feature_columns.descriptions,
             "left_out": source.feature_columns.left_out,
             "warnings": [*repeated, *one_sided, *source.notices.values()],
-            "columns": None if trained_model.columns is None else str(columns_file(output)),
+            "columns": None if trained.columns is None else str(columns_file(output)),
             "labels": summary.n_labels,
         }
         print_json(report)
@@ -103,58 +101,55 @@ def train(
     print(f"{source.name}: {summary.rows:,} rows, {summary.n_labels} labels")
     for sentence in one_sided:
         print(f"WARNING: {sentence}" if summary.answered < summary.rows else sentence)
-    for line in _columns(source, trained_model):
+    for line in _feature_lines(trained):
         print(line)
-    for sentence in repeated:
+    for sentence in (*source.notices.values(), *repeated):
         print(f"WARNING: {sentence}")
-    for count, what in (
+    print_counts(
         (result.bad, f"rows skipped, the first: {source.first_bad}"),
         (result.unanswered, "rows without an outcome: not used"),
-        (result.unusable, f"rows that {trained_model.name} cannot learn from: they lack top and gamma"),
-    ):
-        if count:
-            print(f"{count:,} {what}")
+        (result.unusable, f"rows that {trained.name} cannot learn from: they lack top and gamma"),
+    )
     if result.history:
-        print_table(
-            f"{trained_model.name}: learnt from {result.rows:,} rows, judged by {result.held_out:,} others",
-            ["pass", "rows learnt", "log loss of the bit", "hit rate of its top set"],
-            [
-                [
-                    str(p.pass_number),
-                    f"{p.rows:,}",
-                    "" if isnan(p.log_loss) else f"{p.log_loss:.4f}",
-                    "cannot say"
-                    if p.hit_rate is None
-                    else f"{p.hit_rate.value:.3f} [{p.hit_rate.low:.3f}, {p.hit_rate.high:.3f}]",
-                ]
-                for p in result.history
-            ],
-        )
-        if result.losses_by_passes:
-            losses = ", ".join(f"{loss:.4f} after {number}" for number, loss in result.losses_by_passes)
-            print(f"passes: {result.passes} (on rows set aside to choose, the log loss is {losses})")
-        last = result.history[-1]
-        if not isnan(last.log_loss):
-            print(f"without features the log loss is {result.base_loss:.4f}")
-            all_alike = summary.hits in (0, summary.answered)  # as of candidate labels: nothing to predict
-            if last.log_loss >= result.base_loss and not all_alike:
-                print(
-                    "WARNING: the model is no better than that: these features say nothing about the answers"
-                )
+        _print_passes(result, trained.name, summary)
     print(f"model: {saved_files}")
 
 
-def _check_left_out(model: Path, learner: str | None, size: int | None, reading: opt.LogOptions) -> None:
+def _print_passes(result: TrainingResult, name: str, summary: LogSummary) -> None:
+    """Print how the model did after each pass."""
+    rows = []
+    for one in result.history:
+        loss, hit_rate = "" if isnan(one.log_loss) else f"{one.log_loss:.4f}", "cannot say"
+        if (estimate := one.hit_rate) is not None:
+            hit_rate = f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+        rows.append([str(one.pass_number), f"{one.rows:,}", loss, hit_rate])
+    title = f"{name}: learnt from {result.rows:,} rows, judged by {result.held_out:,} others"
+    print_table(title, ["pass", "rows learnt", "log loss of the bit", "hit rate of its top set"], rows)
+    if result.losses_by_passes:
+        losses = ", ".join(f"{loss:.4f} after {number}" for number, loss in result.losses_by_passes)
+        print(f"passes: {result.passes} (on rows set aside to choose, the log loss is {losses})")
+    last_loss = result.history[-1].log_loss
+    if not isnan(last_loss):
+        print(f"without features the log loss is {result.base_loss:.4f}")
+        all_alike = summary.hits in (0, summary.answered)  # as of candidate labels: nothing to predict
+        if last_loss >= result.base_loss and not all_alike:
+            print("WARNING: the model is no better than that: these features say nothing about the answers")
+
+
+def _check_left_out(model: Path, learner: str | None, size: int | None, log_options: opt.LogOptions) -> None:
     """Refuse options whose values a model that goes on has already."""
-    given: dict[str, object] = {"--learner": learner, "--set-size": size, "--columns": reading.columns}
-    given |= {"--features-columns": reading.features_columns, "--text, --words and the like": reading.kinds}
+    given: dict[str, object] = {"--learner": learner, "--set-size": size, "--columns": log_options.columns}
+    given |= {
+        "--features-columns": log_options.features_columns,
+        "--text, --words and the like": log_options.kinds,
+    }
     for option, value in given.items():
         if value:
             raise InvalidInput.must(option, "superarm train", f"left out: {model} has its own", str(value))
 
 
 def _with_labels(model: Learner, labels: list[str] | int | None) -> Learner:
-    """The model, with the labels among these that it did not know; it cannot forget any."""
+    """Return the model, with the labels among these that it did not know; it cannot forget any."""
     new: Any = None
     if isinstance(labels, int):
         new, missing = labels - model.n_labels, labels < model.n_labels
@@ -171,7 +166,7 @@ def _with_labels(model: Learner, labels: list[str] | int | None) -> Learner:
 
 
 def _learnt_before(source: Log, model: Learner) -> list[str]:
-    """Logs that the model has learnt from already."""
+    """Return a warning for each log that the model has learnt from already."""
     learnt_logs = {sha for note in model.metadata.get("training", ()) for sha in note["logs"]}
     return [
         f"{name} was learnt from before: its rows count twice"
@@ -180,8 +175,8 @@ def _learnt_before(source: Log, model: Learner) -> list[str]:
     ]
 
 
-def _columns(source: Log, model: Learner) -> Iterator[str]:
-    """Which columns are features, as what, and which are not."""
+def _feature_lines(model: Learner) -> Iterator[str]:
+    """Yield lines that say which columns are features, as what, and which are not."""
     layout = model.inputs.layout
     if model.columns is None and layout is not None:
         parts = [f"{layout.n_dense} numbers in x"] if layout.n_dense else []
@@ -189,5 +184,3 @@ def _columns(source: Log, model: Learner) -> Iterator[str]:
         yield f"features: {' and '.join(parts)}"
     elif model.columns is not None:
         yield from column_lines(model.columns, model.n_labels)
-    for sentence in source.notices.values():
-        yield f"WARNING: {sentence}"

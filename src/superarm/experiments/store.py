@@ -89,11 +89,6 @@ class Store:
             raise InvalidInput.must("experiment", str(self.folder), f"one of {names}", name)
         return _read(path, Experiment)
 
-    def finished(self, keys: Iterable[str]) -> list[RunResult]:
-        """Return the results of those runs that have one."""
-        paths = [self._file("runs", key) for key in keys]
-        return [_read(path, RunResult) for path in paths if path.exists()]
-
     def failures(self, keys: Iterable[str]) -> list[RunFailure]:
         paths = [self._file("failed", key) for key in keys]
         return [_read(path, RunFailure) for path in paths if path.exists()]
@@ -101,13 +96,13 @@ class Store:
     def frames(self, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return an experiment's runs (a row for each) and curves (a row for each checkpoint)."""
         experiment = self.experiment(name)
-        by_key = {result.run.key: result for result in self.finished(experiment.keys)}
+        by_key = {key: _read(self._file("runs", key), RunResult) for key in experiment.keys if self.has(key)}
         # results of equal runs are shared: the names of learner and data are those of this experiment
-        results = [replace(by_key[run.key], run=run) for run in experiment.runs if run.key in by_key]
+        results = [_renamed(by_key[run.key], run) for run in experiment.runs if run.key in by_key]
         if not results:
             return pl.DataFrame(), pl.DataFrame()
         runs = pl.DataFrame([_row(result) for result in results], infer_schema_length=None)
-        curves = pl.concat(curve_frame(_named_trace(result), result.run.gamma) for result in results)
+        curves = pl.concat(curve_frame(result.trace, result.run.gamma) for result in results)
         return runs.with_columns(pl.col("gamma").cast(pl.Float64)), curves
 
     def write_tables(self) -> None:
@@ -126,15 +121,15 @@ class Store:
         return self.folder / folder / f"{name}.json"
 
 
-def _named_trace(result: RunResult) -> Trace:
-    return replace(result.trace, learner=result.run.learner, data=result.run.data)
+def _renamed(result: RunResult, run: Run) -> RunResult:
+    return replace(result, run=run, trace=replace(result.trace, learner=run.learner, data=run.data))
 
 
 def _row(result: RunResult) -> dict[str, Any]:
     """Return a run as one row of a table."""
     run = result.run
     return {
-        **_named_trace(result).to_row(),
+        **result.trace.to_row(),
         "gamma": run.gamma,
         "key": run.key,
         "k": result.n_labels,

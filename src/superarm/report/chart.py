@@ -129,12 +129,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def line_chart(
-    table: pl.DataFrame,
-    *,
-    x: Axis,
-    y: Axis,
-    styles: dict[str, LineStyle],
-    points: bool = False,
+    table: pl.DataFrame, *, x: Axis, y: Axis, styles: dict[str, LineStyle], points: bool = False
 ) -> dict[str, Any]:
     """Return lines with bands, from a table with series, x, mean, low and high; ``styles`` is the legend's order."""
     import altair as alt

@@ -10,7 +10,7 @@ import polars as pl
 
 from superarm.errors import InvalidInput
 from superarm.experiments.spec import Figure
-from superarm.experiments.store import Experiment, curve_frame
+from superarm.experiments.store import curve_frame
 from superarm.report.chart import DASHES, PALETTE, Axis, Chart, LineStyle, line_chart, with_inline_scripts
 from superarm.report.stats import with_interval, with_series
 from superarm.report.theory_charts import bound_chart, second_moment_charts
@@ -21,35 +21,12 @@ RATE_LABELS = {
     "miss_rate": "misses of the top set (share of rounds)",
     "shown_miss_rate": "misses of the shown set (share of rounds)",
 }
-X_COLUMNS = {"rounds": "round", "gamma": "gamma", "set-size": "set_size"}  # of each kind of figure
-X_LABELS = {
-    "rounds": "rounds",
-    "gamma": "γ, the share of exploration",
-    "set-size": "m, the number of labels shown",
+X_AXES = {  # of each kind of figure: a column, and its label
+    "rounds": ("round", "rounds"),
+    "gamma": ("gamma", "γ, the share of exploration"),
+    "set-size": ("set_size", "m, the number of labels shown"),
 }
 MAX_CURVES = 8  # in one chart; more cannot be told apart
-
-
-def figure_charts(
-    experiment: Experiment,
-    figures: Sequence[Figure],
-    *,
-    runs: pl.DataFrame,
-    curves: pl.DataFrame,
-    learners: Sequence[str],
-) -> list[list[Chart]]:
-    """Return the charts of each figure; ``learners`` are all of the report, for their colours."""
-    return [
-        _charts_of(
-            figure,
-            experiment,
-            name=experiment.name if len(figures) == 1 else f"{experiment.name}-{i}",
-            runs=runs,
-            curves=curves,
-            learners=learners,
-        )
-        for i, figure in enumerate(figures, 1)
-    ]
 
 
 def select_runs(figure: Figure, frame: pl.DataFrame) -> pl.DataFrame:
@@ -60,16 +37,24 @@ def select_runs(figure: Figure, frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def _charts_of(
+def figure_charts(
     figure: Figure,
-    experiment: Experiment,
-    *,
     name: str,
+    title: str,
+    *,
     runs: pl.DataFrame,
     curves: pl.DataFrame,
     learners: Sequence[str],
 ) -> list[Chart]:
-    """Return the charts of one figure: one for each data set, or one for all. ``name`` is that of their files."""
+    """Return the charts of a figure: one for each data set, or one for all.
+
+    Args:
+        figure: what is drawn.
+        name: of the files.
+        title: of a chart for all data, if the figure has none.
+        runs, curves: the results, as the store has them.
+        learners: all of the report, for their colours.
+    """
     if figure.kind == "second-moment":
         return second_moment_charts(name)
     frame = curves if figure.kind in ("rounds", "bound") else runs
@@ -81,10 +66,10 @@ def _charts_of(
     in_order = pl.col("learner").cast(pl.Enum(list(learners)))
     frame = frame.sort(in_order, "set_size", "gamma", maintain_order=True)
     if figure.one_chart:
-        return list(curve_charts(name, figure.title or experiment.title, figure, frame, learners))
+        return list(curve_charts(name, figure.title or title, figure, frame, learners))
     by_data: list[Chart] = []
     for data in dict.fromkeys(frame["data"].to_list()):
-        part, file_name = frame.filter(pl.col("data") == data), f"{name}-{_slug(data)}"
+        part, file_name = frame.filter(data=data), f"{name}-{_slug(data)}"
         if figure.kind == "bound":
             by_data.append(bound_chart(file_name, data, part, runs, learners))
         else:
@@ -106,7 +91,7 @@ def curve_charts(
     """Yield one chart, or several where one would have too many curves."""
     if not len(frame):
         return
-    column = X_COLUMNS[figure.kind]
+    column, _ = X_AXES[figure.kind]
     frame = with_series(frame, axis=column, one_chart=figure.one_chart)
     for subtitle, part in _split(frame, column):
         file_name = f"{name}-{_slug(subtitle)}" if subtitle else name
@@ -144,7 +129,7 @@ def _chart(name: str, title: str, figure: Figure, frame: pl.DataFrame, learners:
     y_log = "y" in figure.log or _needs_log_axis(table, figure.kind)
     if figure.kind == "rounds" and x_log and float(table["x"].max()) >= 1000.0:  # type: ignore[arg-type]
         table = table.filter(pl.col("x") >= 10)  # rates of fewer rounds are noise, and take a lot of room
-    x = Axis(X_LABELS[figure.kind], log=x_log, whole=figure.kind == "set-size")
+    x = Axis(X_AXES[figure.kind][1], log=x_log, whole=figure.kind == "set-size")
     y = Axis(RATE_LABELS[figure.y], log=y_log)
     styles = curve_styles(curves, learners)
     spec = line_chart(table, x=x, y=y, styles=styles, points=figure.kind != "rounds")

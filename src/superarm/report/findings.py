@@ -68,8 +68,8 @@ def _best_gamma(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterato
         if gamma is None:
             without_gamma.append(f"{name} has {RATE_NAMES[rate]} {_number(mean)}")
             continue
-        own = runs.filter(pl.col("learner") == learner, pl.col("set_size") == m)
-        of_best = own.filter(pl.col("gamma") == gamma)
+        own = runs.filter(learner=learner, set_size=m)
+        of_best = own.filter(gamma=gamma)
         ties = [
             f"{other:g}"
             for (other,), group in own.drop_nulls("gamma").group_by("gamma", maintain_order=True)
@@ -95,7 +95,7 @@ def _final(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str
         f"{series}: {_number(mean)}" for series, mean in table.select("series", "mean").iter_rows()
     )
     yield f"{RATE_NAMES[rate]} {_at_the_end(runs)}, least first: {ranked}"
-    curves = {name: named.filter(pl.col("series") == name) for name in table["series"]}
+    curves = {name: named.filter(series=name) for name in table["series"]}
     ties = [
         f"{better} and {worse}"
         for better, worse in pairwise(curves)
@@ -135,7 +135,7 @@ def _monotone(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[
         means, sizes = table["mean"].to_list(), table["set_size"].to_list()
         if len(sizes) == 1:
             continue
-        groups = [curve.filter(pl.col("set_size") == m) for m in sizes]
+        groups = [curve.filter(set_size=m) for m in sizes]
         signs = [paired_difference(more, fewer, rate).sign for fewer, more in pairwise(groups)]
         steps = {
             verb: [str(m) for m, sign in zip(sizes[1:], signs, strict=True) if sign == wanted]
@@ -158,9 +158,9 @@ def _ratio(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str
     means = dict(table.select("series", "mean").iter_rows())
     base = means.pop(reference or "", 0.0)
     if base:
-        of_reference, ratios = named.filter(pl.col("series") == reference), []
+        of_reference, ratios = named.filter(series=reference), []
         for series, mean in means.items():
-            sign = paired_difference(named.filter(pl.col("series") == series), of_reference, rate).sign
+            sign = paired_difference(named.filter(series=series), of_reference, rate).sign
             ratios.append(f"{series}: {mean / base:.2g} times that{'' if sign else f' ({NO_DIFFERENCE})'}")
         yield f"{reference} has {RATE_NAMES[rate]} {_number(base)}; {'; '.join(ratios)}"
 

@@ -73,10 +73,10 @@ def _section(section: Section, *, alone: bool) -> str:
         if figure.note:
             parts.append(f"<p>{_escape(figure.note)}</p>")
         if figure.paper:
-            parts.append(f'<div class="said"><b>The paper says</b>{_escape(figure.paper)}</div>')
+            parts.append(f'<div class="remark"><b>The paper says</b>{_escape(figure.paper)}</div>')
         if view.findings:
             items = "".join(f"<li>{_escape(sentence)}</li>" for sentence in view.findings)
-            parts.append(f'<div class="said"><b>What came out</b><ul>{items}</ul></div>')
+            parts.append(f'<div class="remark"><b>What came out</b><ul>{items}</ul></div>')
         parts.append(f'<div class="charts">{"".join(_chart(chart) for chart in view.charts)}</div>')
     for i, table in enumerate(section.tables):
         shown = " open" if i == 0 and len(table.frame) <= 12 else ""
@@ -101,7 +101,7 @@ def _missing_runs(section: Section) -> str:
     if section.missing:
         items.append(f"{section.missing} have not run yet")
     text = "".join(f"<li>{_escape(item)}</li>" for item in items)
-    return f'<div class="said bad"><b>Runs that are missing here</b><ul>{text}</ul></div>'
+    return f'<div class="remark bad"><b>Runs that are missing here</b><ul>{text}</ul></div>'
 
 
 def _chart(chart: Chart) -> str:

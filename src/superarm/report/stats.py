@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from math import nan
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from superarm._intervals import student_margin
-from superarm.simulation import PROMISE_COLUMNS, RATES, Trace
+from superarm.simulation import PROMISE_COLUMNS, RATES
 
 
 def half_width(spread: float | None, n: int) -> float | None:
@@ -53,7 +52,8 @@ def with_series(frame: pl.DataFrame, *, axis: str = "round", one_chart: bool = F
 
 def summary(runs: pl.DataFrame) -> pl.DataFrame:
     """Return a row for each data set, learner, m, scaling and gamma; with the kept coverage where one was promised."""
-    by = ["data", "learner", "set_size", "scaling", "gamma", "rounds"]
+    names = ("data", "learner", "set_size", "scaling", "gamma", "rounds")
+    by = [name for name in names if name in runs.columns]  # a comparison's runs have no gamma
     groups = runs.group_by(by, maintain_order=True)
     table = groups.agg(pl.len().alias("runs"))
     for value in (*RATES, *(name for name in PROMISE_COLUMNS if name in runs.columns)):
@@ -78,7 +78,7 @@ def differences(runs: pl.DataFrame, reference: str, rate: str = "error_rate") ->
     rows: list[dict[str, Any]] = []
     omitted: dict[str, str] = {}
     for (data,), part in runs.group_by(["data"], maintain_order=True):
-        references = part.filter(pl.col("learner") == reference)
+        references = part.filter(learner=reference)
         others = part.filter(pl.col("learner") != reference)
         by = ["learner", "set_size", "gamma"]
         for (learner, m, gamma), group in others.group_by(by, maintain_order=True):
@@ -125,9 +125,3 @@ def paired_difference(runs: pl.DataFrame, others: pl.DataFrame, rate: str) -> Pa
     mean: Any = gap.mean()
     spread: Any = gap.std()
     return PairedDifference(nan if mean is None else mean, half_width(spread, len(gap)), len(gap))
-
-
-def runs_frame(runs: Mapping[str, Sequence[Trace]]) -> pl.DataFrame:
-    """Return a row for each run, as the store does; gamma is left to the names of the learners."""
-    rows = [trace.to_row() for traces in runs.values() for trace in traces]
-    return pl.DataFrame(rows, infer_schema_length=None).with_columns(gamma=pl.lit(None, pl.Float64))

@@ -47,22 +47,18 @@ def experiment_tables(
     """Return the best gammas where a figure is about them, differences from the reference, and all rates."""
     if not len(runs):
         return []
-    frames: list[tuple[str, str, pl.DataFrame, tuple[str, ...]]] = []
+    name, tables = experiment.name, []
     if any(figure.kind == "gamma" for figure in figures):
         title = "The best γ of each learner, by its error (the paper's Table 1)"
-        frames.append(("best-gammas", title, _best_gammas(runs), ()))
+        tables.append(TableView(f"{name}-best-gammas", title, _best_gammas(runs)))
     reference = experiment.spec_file.reference
     if reference is not None:
         title = f"Error minus that of {reference}, seed by seed, with 95 % intervals"
         frame, omitted = differences(runs, reference)
         notes = tuple(f"Not compared: {which}: {reason}." for which, reason in omitted.items())
-        frames.append(("differences", title, frame, notes))
-    frames.append(("rates", "All rates: mean ± half of the 95 % interval", summary(runs), ()))
-    return [
-        TableView(f"{experiment.name}-{suffix}", title, frame, notes)
-        for suffix, title, frame, notes in frames
-        if len(frame) or notes
-    ]
+        tables.append(TableView(f"{name}-differences", title, frame, notes))
+    tables.append(TableView(f"{name}-rates", "All rates: mean ± half of the 95 % interval", summary(runs)))
+    return [table for table in tables if len(table.frame) or table.notes]
 
 
 def _best_gammas(runs: pl.DataFrame) -> pl.DataFrame:
@@ -102,15 +98,11 @@ def _cell(column: str, value: Any, half: float | None) -> str:
     if column == "mean_size":
         return f"{value:.2f}" + ("" if half is None else f" ± {half:.2f}")
     if column.endswith("rate") or column in ("difference", "coverage"):
-        return ("+" if column == "difference" and value > 0.0 else "") + mean_and_half(value, half)
+        sign = "+" if column == "difference" and value > 0.0 else ""
+        return f"{sign}{_rate(value, half)}" + ("" if half is None else f" ± {_rate(half, value)}")
     if isinstance(value, float):
         return f"{value:,.0f}" if column == "rounds_per_second" else f"{value:g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def mean_and_half(value: float, half: float | None) -> str:
-    """Return a mean as text, with half of its interval if there is one."""
-    return _rate(value, half) + ("" if half is None else f" ± {_rate(half, value)}")
 
 
 def _rate(value: float, other: float | None) -> str:

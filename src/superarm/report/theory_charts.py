@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -28,7 +29,7 @@ def bound_chart(
     name: str, title: str, curves: pl.DataFrame, runs: pl.DataFrame, learners: Sequence[str]
 ) -> Chart:
     """Return a chart of the misses of the top set against rounds, with the least that the bound can be."""
-    k = int(runs.filter(pl.col("data") == title)["k"][0])
+    k = int(runs.filter(data=title)["k"][0])
     curves = curves.with_columns((pl.col("miss_rate") * pl.col("round")).alias("misses"))
     pairs = list(curves.select("set_size", "gamma").unique(maintain_order=True).iter_rows())
     several_gammas = curves["gamma"].drop_nulls().n_unique() > 1
@@ -38,13 +39,13 @@ def bound_chart(
         rounds = misses["x"].to_list()
         dash = DASHES[pairs.index((m, gamma)) % len(DASHES)]
         suffix = f", m = {m}" + (f", γ = {gamma:g}" if several_gammas and gamma is not None else "")
-        tables.append(_as_series(misses, f"{learner}{suffix}"))
+        tables.append(_as_series(f"{learner}{suffix}", misses))
         styles[f"{learner}{suffix}"] = LineStyle(PALETTE[learners.index(str(learner)) % len(PALETTE)], dash)
         if gamma is not None and f"bound{suffix}" not in styles:  # the theorem is about learners with a gamma
             floor = [bound_floor(k, int(m), float(gamma), r) for r in rounds]
-            tables.append(_as_series(_without_interval(rounds, floor), f"bound{suffix}"))
+            tables.append(_exact_series(f"bound{suffix}", rounds, floor))
             styles[f"bound{suffix}"] = LineStyle(INK, dash)
-    tables.append(_as_series(_without_interval(rounds, list(map(float, rounds))), ALL_MISSES))
+    tables.append(_exact_series(ALL_MISSES, rounds, list(map(float, rounds))))
     spec = line_chart(
         pl.concat(tables, how="diagonal_relaxed"),
         x=Axis("rounds", log=True),
@@ -59,24 +60,17 @@ def second_moment_charts(name: str) -> list[Chart]:
     """Return charts of E|U~|^2 against gamma (k = 10), and against k (gamma = 0.1)."""
     gammas = np.geomspace(0.01, 1.0, 25).round(5).tolist()
     labels = [5, 6, 8, 10, 15, 20, 30, 50, 70, 100, 150, 200]
-    over_gamma = {
-        (m, estimate): _without_interval(
-            gammas, [_mean_second_moment(10, m, gamma, estimate) for gamma in gammas]
-        )
-        for estimate in ESTIMATE_NAMES
-        for m in (2, 7)
-    }
-    over_k = {
-        (m, estimate): _without_interval(labels, [_mean_second_moment(k, m, 0.1, estimate) for k in labels])
-        for estimate in ESTIMATE_NAMES
-        for m in (2, 4)
-    }
+    over_gamma = {gamma: (10, gamma) for gamma in gammas}
+    over_k = {float(k): (k, 0.1) for k in labels}
+    title, x = "Against γ, for k = 10 labels", "γ, the share of exploration"
     return [
+        _second_moment_chart(f"{name}-gamma", title, x, over_gamma, sizes=(2, 7)),
         _second_moment_chart(
-            f"{name}-gamma", "Against γ, for k = 10 labels", "γ, the share of exploration", over_gamma
-        ),
-        _second_moment_chart(
-            f"{name}-k", "Against the number of labels, γ = 0.1", "k, the number of labels", over_k
+            f"{name}-k",
+            "Against the number of labels, γ = 0.1",
+            "k, the number of labels",
+            over_k,
+            sizes=(2, 4),
         ),
     ]
 
@@ -87,28 +81,31 @@ def _mean_second_moment(k: int, m: int, gamma: float, estimate: str) -> float:
     return float(SHARE_IN_TOP * inside + (1.0 - SHARE_IN_TOP) * outside)
 
 
-def _second_moment_chart(name: str, title: str, x: str, tables: dict[tuple[int, str], pl.DataFrame]) -> Chart:
-    """Draw the second moment of each (set size, estimate): a colour for each size, dashes for each estimate."""
-    sizes = list(dict.fromkeys(m for m, _ in tables))
-    styles = {
-        f"{estimate}, m = {m}": LineStyle(PALETTE[sizes.index(m)], DASHES[ESTIMATE_NAMES.index(estimate)])
-        for m, estimate in tables
-    }
-    spec = line_chart(
-        pl.concat(map(_as_series, tables.values(), styles)),
-        x=Axis(x, log=True),
-        y=Axis("E‖Ũ‖² (squared weight units)", log=True),
-        styles=styles,
-    )
+def _second_moment_chart(
+    name: str, title: str, x: str, problems: dict[float, tuple[int, float]], sizes: tuple[int, int]
+) -> Chart:
+    """Draw the second moment against a number that stands for each (k, gamma).
+
+    Each set size has a colour, each estimate a dash.
+    """
+    tables, styles = [], dict[str, LineStyle]()
+    for (i, estimate), (j, m) in product(enumerate(ESTIMATE_NAMES), enumerate(sizes)):
+        series = f"{estimate}, m = {m}"
+        styles[series] = LineStyle(PALETTE[j], DASHES[i])
+        moments = [_mean_second_moment(k, m, gamma, estimate) for k, gamma in problems.values()]
+        tables.append(_exact_series(series, list(problems), moments))
+    y = Axis("E‖Ũ‖² (squared weight units)", log=True)
+    spec = line_chart(pl.concat(tables), x=Axis(x, log=True), y=y, styles=styles)
     spec["description"] = f"{title}: the mean squared length of MC-DBF's update."
     return Chart(name, title, spec)
 
 
-def _without_interval(x: Sequence[float], y: list[float]) -> pl.DataFrame:
-    return pl.DataFrame({"x": x, "mean": y, "low": y, "high": y, "n": [1] * len(x)})
+def _exact_series(series: str, x: Sequence[float], y: Sequence[float]) -> pl.DataFrame:
+    """Return a curve without an interval."""
+    return _as_series(series, pl.DataFrame({"x": x, "mean": y, "low": y, "high": y, "n": [1] * len(x)}))
 
 
-def _as_series(table: pl.DataFrame, series: str) -> pl.DataFrame:
+def _as_series(series: str, table: pl.DataFrame) -> pl.DataFrame:
     return table.select(
         pl.lit(series).alias("series"), pl.col("x").cast(pl.Float64), "mean", "low", "high", "n"
     )

@@ -18,12 +18,7 @@ from superarm.report.page import FigureView, Section, render_page
 from superarm.report.tables import experiment_tables, to_markdown
 
 
-def write_report(
-    store_dir: Path | str,
-    output_dir: Path | str | None = None,
-    *,
-    files: bool = True,
-) -> Path:
+def write_report(store_dir: Path | str, output_dir: Path | str | None = None, *, files: bool = True) -> Path:
     """Write the report of a directory of results.
 
     Args:
@@ -56,19 +51,17 @@ def write_report(
 def _section(store: Store, experiment: Experiment, learners: list[str]) -> Section:
     runs, curves = store.frames(experiment.name)
     figures = experiment.spec_file.figures or _default_figures(runs)
-    failures = store.failures(experiment.keys)
-    views = [
-        FigureView(figure, of_figure, figure_findings(figure, runs, experiment.spec_file.reference))
-        for figure, of_figure in zip(
-            figures,
-            figure_charts(experiment, figures, runs=runs, curves=curves, learners=learners),
-            strict=True,
+    views = []
+    for i, figure in enumerate(figures, 1):
+        name = experiment.name if len(figures) == 1 else f"{experiment.name}-{i}"
+        charts = figure_charts(figure, name, experiment.title, runs=runs, curves=curves, learners=learners)
+        views.append(
+            FigureView(figure, charts, figure_findings(figure, runs, experiment.spec_file.reference))
         )
-    ]
+    failures = store.failures(experiment.keys)
     missing = len(experiment.keys) - len({*runs["key"]} if len(runs) else ()) - len(failures)
-    return Section(
-        experiment, views, experiment_tables(experiment, figures, runs), _provenance(runs), failures, missing
-    )
+    tables = experiment_tables(experiment, figures, runs)
+    return Section(experiment, views, tables, _provenance(runs), failures, missing)
 
 
 def _default_figures(runs: pl.DataFrame) -> tuple[Figure, ...]:
