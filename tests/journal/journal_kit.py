@@ -253,7 +253,8 @@ def sha256_of(driver: Driver) -> str:
 
 def sql(driver: Driver, statement: str, values: Any = ()) -> int:
     """A statement that no store would run, on a SQLite journal."""
-    return int(driver.store._transaction(lambda writer: writer.execute(statement, values).rowcount))
+    with driver.store._transaction() as writer:
+        return int(writer.execute(statement, values).rowcount)
 
 
 def forge(driver: Driver, seq: int, **fields: Any) -> None:

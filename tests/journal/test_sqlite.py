@@ -184,6 +184,22 @@ def test_a_disk_that_fails_in_the_middle_loses_only_what_was_not_acknowledged(dr
     assert drive().stats.decisions == 1 + len(kept)
 
 
+def test_a_transaction_that_fails_for_any_reason_is_undone(drive, monkeypatch):
+    """It used to stay open after an error that was not SQLite's own, and the next write failed."""
+    session = drive()
+    session.decide(DecisionRequest(rows(1)[0], id="a"))
+
+    def damaged(_):
+        raise JournalDamaged("the list of snapshots cannot be read")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session.store, "_snapshots_to_drop", damaged)
+        with pytest.raises(JournalDamaged):
+            session.store.erase(9, ["a"], None)
+    session.decide(DecisionRequest(rows(1)[0], id="b"))
+    assert session.find("a").record.decision.x is not None
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system of its own, of 2 MB."""
@@ -302,11 +318,9 @@ def test_a_journal_that_is_deleted_during_a_commit_is_not_acknowledged(drive, tm
     session = drive()
     session.decide(DecisionRequest(rows(1)[0], "a"))
 
-    def delete(writer):
+    with session.store._transaction() as writer:
         (tmp_path / "events.db").rename(tmp_path / "away")
         writer.execute("DELETE FROM probe")
-
-    session.store._transaction(delete)
     for _ in range(2):
         with pytest.raises(JournalUnavailable, match="replaced, written by another process or deleted"):
             session.store.check()

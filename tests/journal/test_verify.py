@@ -23,7 +23,7 @@ from superarm.journal.backends import open_store
 from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalError
 from superarm.journal.events import TIMEOUT, Event, OutcomeBody
-from superarm.journal.sqlite_mark import read_mark
+from superarm.journal.sqlite_files import read_mark
 from superarm.journal.verify import verify
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 

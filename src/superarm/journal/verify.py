@@ -13,8 +13,7 @@ from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, ERASURE, OUTCOME, TIMEOUT, Event
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.sqlite_files import real_path
-from superarm.journal.sqlite_mark import read_mark
+from superarm.journal.sqlite_files import read_mark, real_path
 from superarm.journal.store import JournalStore
 
 MAX_LISTED = 20  # of one kind of damage
