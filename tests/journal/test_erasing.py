@@ -20,9 +20,8 @@ from superarm.journal import sqlite
 from superarm.journal.changes import Erase, Freeze
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.export import export
-from superarm.journal.snapshots import take_snapshot
+from superarm.journal.projector import Projector
 from superarm.journal.verify import verify
-from superarm.service import upkeep
 from superarm.service.errors import DecisionErased, InvalidRequest, UnknownDecision
 from superarm.service.http import views
 from superarm.service.http.metrics import service_metrics
@@ -311,12 +310,12 @@ def test_a_snapshot_that_an_erasure_has_overtaken_is_not_kept(drive, monkeypatch
     session = drive()
     session.decide(DecisionRequest(SECRET, "person"))
     fill(session, 120)
-    service, before, gate = session.service, session.seq, threading.Event()
+    service, before, gate, take = session.service, session.seq, threading.Event(), Projector.snapshot
 
     def slow(projector, at):
         if projector is not service.model.projector:
             gate.wait(10.0)
-        return take_snapshot(projector, at)
+        return take(projector, at)
 
     async def main():
         await service.start()
@@ -328,7 +327,7 @@ def test_a_snapshot_that_an_erasure_has_overtaken_is_not_kept(drive, monkeypatch
         await service.queue.close()
         await service.upkeep.stop()
 
-    monkeypatch.setattr(upkeep, "take_snapshot", slow)
+    monkeypatch.setattr(Projector, "snapshot", slow)
     asyncio.run(asyncio.wait_for(main(), 30))
     assert session.kept() == [0, before + 1]
     assert session.store._select("SELECT DISTINCT seq FROM parts ORDER BY seq") == [(0,), (before + 1,)]

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from superarm.errors import InvalidInput
+from superarm.journal.create import import_user_learner
 from superarm.journal.events import DECISION
 from superarm.journal.postgres import PostgresStore, execute_all
 from superarm.journal.postgres_connection import Address, Connection, database_errors
@@ -23,7 +24,6 @@ from superarm.journal.statements import (
     meta_statements,
     snapshot_statements,
 )
-from superarm.journal.user_learners import import_user_learner
 
 COLUMN_TYPES = ["int8", "float8", "int2", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "int8"]
 

@@ -23,7 +23,7 @@ from superarm.journal.errors import JournalLocked, JournalMismatch, OtherEventsF
 from superarm.journal.events import CHANGE, OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_connection import Address, Connection, database_errors
 from superarm.journal.postgres_schema import ADVISORY_LOCK, ROUND_BLOCK, check_database, make_tables
-from superarm.journal.statements import Statement, new_journal_statements
+from superarm.journal.statements import IN_INDEX, Statement, new_journal_statements
 from superarm.journal.store import PROBE_BYTES, Head, JournalStore, Snapshot
 from superarm.native import cpu_level
 
@@ -46,7 +46,6 @@ class PostgresStore(JournalStore):
     """
 
     shared = True
-    ID_IN = "e.id = ANY(?)"
 
     def __init__(
         self,
@@ -126,8 +125,8 @@ class PostgresStore(JournalStore):
         with self._connected() as connection:
             return connection.execute(sql.replace("?", "%s"), values, binary=True).fetchall()
 
-    def _id_list(self, ids: Sequence[str]) -> list[str]:
-        return list(ids)
+    def _having_ids(self, ids: Sequence[str]) -> Statement:
+        return f"e.id = ANY(?) AND {IN_INDEX}", (list(ids),)
 
     def close(self) -> None:
         for connection in (self._read_connection, self._lock_connection, *self._opened):

@@ -19,7 +19,7 @@ from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT,
 from superarm.journal.learning import draw_log, label_number, learn_answer, take_decision
 from superarm.journal.records import DecisionRecord, RecordCache
 from superarm.journal.shadows import Shadow, make_shadows
-from superarm.journal.snapshots import learner_from_bytes
+from superarm.journal.snapshots import learner_from_bytes, made_by, model_bytes
 from superarm.journal.store import READ_BATCH, JournalStore, Snapshot
 from superarm.journal.totals import Totals
 
@@ -57,12 +57,15 @@ class Projector:
         self._promised: float | None = meta.get("coverage")
         self._spec = str(meta["learner"])
         self.records = RecordCache(store)
-        self.shadows: dict[str, Shadow] = {}
         self.broken_snapshots: tuple[int, ...] = ()
         self.loaded_snapshots: list[int] = []
         self.load(snapshot)
-        if shadows:
-            self.shadows = self._load_shadows(shadows, snapshot)
+        self.shadows = make_shadows(shadows, self.learner)
+        if new := self._load_shadows(snapshot):
+            past = Projector(store, store.snapshot(0))
+            past.shadows = make_shadows([self.shadows[name].spec for name in new], past.learner)
+            past.catch_up(snapshot.seq)
+            self.shadows |= past.shadows
 
     @classmethod
     def newest(cls, store: JournalStore, shadows: Sequence[str] = ()) -> Projector:
@@ -78,7 +81,7 @@ class Projector:
         raise JournalDamaged(f"journal {store.name} has no snapshot that can be read")
 
     def load(self, snapshot: Snapshot) -> None:
-        """Take over a snapshot."""
+        """Take over the model and the totals of a snapshot."""
         self.learner = learner_from_bytes(snapshot.parts["model"])
         self.totals = Totals.from_dict(snapshot.totals)
         self.seq, self.is_intact = snapshot.seq, True
@@ -88,6 +91,12 @@ class Projector:
     def labels(self) -> tuple[str, ...]:
         assert self.learner.labels is not None
         return self.learner.labels
+
+    def snapshot(self, time: float) -> Snapshot:
+        """Return a snapshot of what was projected; another thread may take it of a copy."""
+        parts = {"model": model_bytes(self.learner)}
+        parts |= {name: shadow.to_bytes() for name, shadow in self.shadows.items()}
+        return Snapshot(self.seq, time, parts, self.totals.to_dict(), made_by())
 
     def copy(self) -> Projector:
         """Return a copy that stays as it is now."""
@@ -126,11 +135,8 @@ class Projector:
             if max(seq, self.seq) <= info.seq and (until is None or info.seq <= until):
                 snapshot = self.store.snapshot(info.seq)
                 self.load(snapshot)
-                for name, shadow in self.shadows.items():
-                    if name in snapshot.parts:
-                        self.shadows[name] = Shadow.from_bytes(shadow.spec, snapshot.parts[name])
-                    else:  # it is new, and goes on without what it has missed
-                        shadow.follow(self.learner)
+                for name in self._load_shadows(snapshot):  # new ones go on without what they have missed
+                    self.shadows[name].follow(self.learner)
                 self.loaded_snapshots.append(info.seq)
                 return
         raise JournalDamaged(f"event {seq} was erased, and no snapshot after it is left", event=seq)
@@ -337,17 +343,9 @@ class Projector:
         for name, shadow in self.shadows.items():
             shadow.on_outcome(event, record, given, tops.get(name), default_was_learnt)
 
-    def _load_shadows(self, specs: Sequence[str], snapshot: Snapshot) -> dict[str, Shadow]:
-        new_shadows = make_shadows(specs, self.learner)
-        loaded = {
-            name: Shadow.from_bytes(shadow.spec, snapshot.parts[name])
-            for name, shadow in new_shadows.items()
-            if name in snapshot.parts
-        }
-        new = [shadow.spec for name, shadow in new_shadows.items() if name not in loaded]
-        if new:
-            past = Projector(self.store, self.store.snapshot(0))
-            past.shadows = make_shadows(new, past.learner)
-            past.catch_up(snapshot.seq)
-            loaded |= past.shadows
-        return {name: loaded[name] for name in new_shadows}
+    def _load_shadows(self, snapshot: Snapshot) -> list[str]:
+        """Take over the shadows of a snapshot; return the names of those that it does not have."""
+        for name, shadow in self.shadows.items():
+            if name in snapshot.parts:
+                self.shadows[name] = Shadow.from_bytes(shadow.spec, snapshot.parts[name])
+        return [name for name in self.shadows if name not in snapshot.parts]

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from superarm.decisions import Decision
+from superarm.journal.create import import_user_learner
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, DecisionBody, Event
 from superarm.journal.projector import ContentErased, Projector
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.store import JournalStore
-from superarm.journal.user_learners import import_user_learner
 from superarm.learners import Learner
 from superarm.native.core import Cursor
 

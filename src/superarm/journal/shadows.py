@@ -145,6 +145,8 @@ class Shadow:
 
 def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
     """Return new shadows of a model, by the name of their part of a snapshot."""
+    if not specs:
+        return {}
     common = {name: model.params[name] for name in ("labels", "n_features", "seed")}
     example = model.inputs.example_row()
     if isinstance(example, dict):  # rows with names: the columns, or the first row, fix it

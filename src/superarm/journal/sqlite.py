@@ -51,6 +51,7 @@ from superarm.journal.sqlite_files import (
 from superarm.journal.statements import (
     DROP_LOOSE_PARTS,
     FORMAT,
+    IN_INDEX,
     TABLES,
     Statement,
     new_journal_statements,
@@ -79,8 +80,6 @@ class SqliteStore(JournalStore):
         max_mb: the size in megabytes beyond which it counts as full; None: the disk is the limit.
         accept_loss: open it although the mark says that its last events are lost.
     """
-
-    ID_IN = "e.id IN (SELECT value FROM json_each(?))"
 
     def __init__(
         self,
@@ -349,8 +348,8 @@ class SqliteStore(JournalStore):
         except sqlite3.Error as error:
             raise log_damaged(self.path, error) from error
 
-    def _id_list(self, ids: Sequence[str]) -> str:
-        return dumps(list(ids)).decode()
+    def _having_ids(self, ids: Sequence[str]) -> Statement:
+        return f"e.id IN (SELECT value FROM json_each(?)) AND {IN_INDEX}", (dumps(list(ids)).decode(),)
 
     # ------------------------------------------------------------ for people on call
 

@@ -20,7 +20,7 @@ from orjson import dumps
 from superarm._types import JsonObject
 from superarm.errors import Description
 from superarm.journal.errors import JournalMismatch
-from superarm.journal.events import DECISION, digest
+from superarm.journal.events import ANSWER, DECISION, digest
 
 if TYPE_CHECKING:
     from superarm.journal.store import Snapshot
@@ -29,6 +29,7 @@ Statement = tuple[str, Sequence[Any]]  # SQL with ``?`` for values, and the valu
 
 FORMAT = 4  # of the events, in a file or a database; 1 and 2 were superarm 0.1 and 0.2, 3 was never released
 PIECE = 1 << 20  # bytes of a part in one row
+IN_INDEX = f"e.kind < {ANSWER}"  # of the events that the index of ids has: one of a kind may have an id
 COLUMNS = "seq, time, kind, id, x, context, body, content, digest, erased"
 ERASED = "erased"  # the progress of erasures: the last one that was made
 SET_PROGRESS = "INSERT INTO progress VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"

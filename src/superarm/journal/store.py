@@ -20,7 +20,7 @@ from orjson import loads
 from superarm._types import JsonObject
 from superarm.journal.clock import SystemClock
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
-from superarm.journal.events import ANSWER, CORRECTION, DECISION, Event, chain_start
+from superarm.journal.events import CORRECTION, DECISION, Event, chain_start
 from superarm.journal.statements import (
     COLUMNS,
     CONTENT_FREE_UNTIL,
@@ -40,7 +40,7 @@ from superarm.journal.statements import (
 READ_BATCH = 4_000  # events
 MIN_SNAPSHOT_GAP = 100  # events: two snapshots with fewer between them may reveal a single row
 PROBE_BYTES = 1 << 18  # of a write that tries whether there is room, and leaves nothing
-MAX_DAMAGE = 10  # sentences
+MAX_DAMAGE = 10  # events
 MAX_SEQ = 1 << 62  # above every number of an event
 
 
@@ -94,11 +94,8 @@ class JournalStore(ABC):
     name: str  # as messages call it
     read_only: bool
     warnings: tuple[str, ...] = ()  # found when it was opened: events may be lost, though nothing is damaged
-    damage: tuple[str, ...] = ()  # the first damaged events that were read, one sentence each
-    # those of them that were missing: their numbers, and the sentences
-    _missing: tuple[tuple[int, str], ...] = ()
+    _damaged_events: tuple[tuple[int, str], ...] = ()  # the first ones that were read; what is wrong
     shared = False  # whether other processes may write it at the same time
-    ID_IN: str  # the condition of a statement for some ids
 
     @abstractmethod
     def __init__(self, journal: str | Path, *, read_only: bool = False) -> None:
@@ -123,8 +120,8 @@ class JournalStore(ABC):
         """Execute statements in one transaction, durable when this returns; return how many rows each has changed."""
 
     @abstractmethod
-    def _id_list(self, ids: Sequence[str]) -> Any:
-        """Return ids as the value in `ID_IN`."""
+    def _having_ids(self, ids: Sequence[str]) -> Statement:
+        """Return the condition for the decisions, outcomes and timeouts of some ids, and its values."""
 
     @abstractmethod
     def head(self) -> Head:
@@ -197,27 +194,29 @@ class JournalStore(ABC):
         """Yield all events after a number, in order, each checked against the one before it."""
         for checked in self.checked_events(after, until):
             if checked.event is None or checked.fault is not None:
-                raise self._damaged(checked.seq, checked.fault or "")
+                raise self._damage_error(checked.seq, checked.fault or "")
             yield checked.event
 
     def checked_events(self, after: int = 0, until: int | None = None) -> Iterator[CheckedEvent]:
-        """Yield the same events, with what is wrong with each; missing ones, too."""
+        """Yield the same events, with what is wrong with each; those that are missing between them, too."""
         if until is not None and after >= until:
             return
-        before, expected = (self.digest_at(0) if after == 0 else None), max(after, 1)
-        for event in self.raw_events(max(after - 1, 0), until):
-            while expected < event.seq:
-                yield CheckedEvent(expected, None, "is missing")
-                expected, before = expected + 1, b""
-            if before is None:  # the event before the first one that is yielded
-                before, expected = event.chain_digest, expected + 1
-                continue
-            # after a gap the chain goes on from what the event itself says
+        events = self.raw_events(max(after - 1, 0), until)
+        if after == 0:
+            before = self.digest_at(0)
+        elif (known := next(events, None)) is not None and known.seq == after:
+            before = known.chain_digest
+        else:
+            raise self._damage_error(after, "is missing")
+        expected = after + 1
+        for event in events:
+            for seq in range(expected, event.seq):
+                yield CheckedEvent(seq, None, "is missing")
+                before = b""  # after a gap the chain goes on from what the event itself says
             sound = not before or event.is_intact(before)
             yield CheckedEvent(event.seq, event, None if sound else "is not what was written")
             before, expected = event.chain_digest, event.seq + 1
-        last = (after if before is None else 0) if until is None else until
-        for seq in range(expected, last + 1):
+        for seq in range(expected, (until or 0) + 1):
             yield CheckedEvent(seq, None, "is missing")
 
     def raw_events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
@@ -235,7 +234,7 @@ class JournalStore(ABC):
         """Return the decisions, outcomes and timeouts of these ids, in order."""
         by_id: dict[str, list[Event]] = {}
         if ids:
-            for event in self._checked(f"{self.ID_IN} AND e.kind < {ANSWER}", (self._id_list(ids),)):
+            for event in self._checked(*self._having_ids(ids)):
                 by_id.setdefault(event.id, []).append(event)
         return by_id
 
@@ -251,17 +250,19 @@ class JournalStore(ABC):
         for *row, before in sorted(self._select(sql, values), key=itemgetter(0)):
             event = Event(*row)
             if not event.is_intact(before if event.seq > 1 else self.digest_at(0)):
-                raise self._damaged(event.seq, "is not what was written")
+                raise self._damage_error(event.seq, "is not what was written")
             events.append(event)
         return events
 
-    def _damaged(self, seq: int, how: str) -> JournalDamaged:
-        error = JournalDamaged(f"event {seq} of journal {self.name} {how}", event=seq)
-        if len(self.damage) < MAX_DAMAGE and str(error) not in self.damage:
-            self.damage = (*self.damage, str(error))
-            if how == "is missing":
-                self._missing = (*self._missing, (seq, str(error)))
-        return error
+    def _damage_error(self, seq: int, how: str) -> JournalDamaged:
+        if len(self._damaged_events) < MAX_DAMAGE and (seq, how) not in self._damaged_events:
+            self._damaged_events += ((seq, how),)
+        return JournalDamaged(f"event {seq} of journal {self.name} {how}", event=seq)
+
+    @property
+    def damage(self) -> tuple[str, ...]:
+        """One sentence for each of the first damaged events that were read."""
+        return tuple(f"event {seq} of journal {self.name} {how}" for seq, how in self._damaged_events)
 
     def recent_decisions(self, limit: int) -> list[Event]:
         """Return the newest decisions, newest first."""
@@ -276,10 +277,12 @@ class JournalStore(ABC):
     def recheck_missing(self) -> None:
         """Forget that events are missing which are there now, or beyond the end: the database was restored, say."""
         last = self.last_event().seq
-        for seq, sentence in self._missing:
-            if seq > last or self._select("SELECT seq FROM events WHERE seq = ?", (seq,)):
-                self.damage = tuple(one for one in self.damage if one != sentence)
-        self._missing = tuple(one for one in self._missing if one[1] in self.damage)
+        self._damaged_events = tuple(
+            (seq, how)
+            for seq, how in self._damaged_events
+            if how != "is missing"
+            or (seq <= last and not self._select("SELECT seq FROM events WHERE seq = ?", (seq,)))
+        )
 
     def last_event(self) -> Head:
         """Return the last event of the table."""
@@ -292,7 +295,7 @@ class JournalStore(ABC):
             return chain_start(self.meta())
         rows = self._select("SELECT digest FROM events WHERE seq = ?", (seq,))
         if not rows:
-            raise self._damaged(seq, "is missing")
+            raise self._damage_error(seq, "is missing")
         return bytes(rows[0][0])
 
     # ------------------------------------------------------------ erasing
@@ -306,11 +309,8 @@ class JournalStore(ABC):
 
         def statements() -> Iterator[Statement]:
             clean = self.progress(CONTENT_FREE_UNTIL)
-            if ids is None:
-                yield f"{ERASE} AND e.time < ?", (seq, clean, seq, before)
-            else:
-                condition = f"{self.ID_IN} AND e.kind < {ANSWER}"
-                yield f"{ERASE} AND {condition}", (seq, clean, seq, self._id_list(ids))
+            condition, values = ("e.time < ?", (before,)) if ids is None else self._having_ids(ids)
+            yield f"{ERASE} AND {condition}", (seq, clean, seq, *values)
             yield SET_CONTENT_FREE_UNTIL, (CONTENT_FREE_UNTIL, clean, self.head().seq)
             yield SET_PROGRESS, (ERASED, seq)
             yield from ((DROP_SNAPSHOT, (near,)) for near in self._snapshots_to_drop(seq))
