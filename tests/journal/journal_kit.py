@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import numpy as np
-from service_kit import LABELS, D
+from service_kit import LABELS, D, rows
 
 import superarm as sa
 from superarm.explore import Cover
@@ -101,6 +103,17 @@ class Driver:
 
     def outcome(self, request: OutcomeRequest) -> StoredDecision:
         return StoredDecision(self, self.call(request)["id"])
+
+    def run(
+        self, n: int, prefix: str = "d", *, hits: Callable[[int], bool] | None = None, seed: int = 0
+    ) -> list[StoredDecision]:
+        """Decide about rows, one by one, with the ids d0, d1, …; answer each at once, if ``hits`` says how."""
+        made = []
+        for i, x in enumerate(rows(n, seed)):
+            made.append(self.decide(DecisionRequest(x, f"{prefix}{i}")))
+            if hits is not None:
+                self.outcome(OutcomeRequest(made[-1].id, hit=hits(i)))
+        return made
 
     def expire(self) -> int:
         before = self.stats.timeouts
@@ -215,12 +228,8 @@ def replayed(driver: Driver, *, from_start: bool = False) -> ReplayResult:
     """A replay of the journal behind a driver, which goes on."""
     from superarm.journal.backends import open_store
 
-    where = driver.store.address_text if hasattr(driver.store, "address_text") else driver.store.name
-    looking = open_store(getattr(driver, "url", where), read_only=True)
-    try:
-        return replay(looking, from_start=from_start)
-    finally:
-        looking.close()
+    with closing(open_store(driver.store.name, read_only=True)) as store:
+        return replay(store, from_start=from_start)
 
 
 def bits(learner: Any, part: str = "") -> dict[str, bytes]:

@@ -49,9 +49,8 @@ def caught_up(driver):
 
 def test_many_append_at_once_in_one_order_without_holes(database):
     from superarm.journal.postgres import PostgresStore
-    from superarm.journal.postgres_connection import Address
 
-    address = Address(database.fresh())
+    address = database.fresh()
     PostgresStore.create(address, META, FIRST)
 
     def work(number):
@@ -125,9 +124,7 @@ def test_a_turn_that_others_have_overtaken_projects_their_events_before_its_own(
 def test_a_process_that_an_erasure_has_overtaken_goes_on_from_its_snapshot(shared):
     one, two = shared(), shared()
     late = shared(shadows=["set-logit"])
-    for i, x in enumerate(rows(30)):
-        one.decide(DecisionRequest(x, f"d{i}"))
-        one.outcome(OutcomeRequest(f"d{i}", hit=i % 2 == 0))
+    one.run(30, hits=lambda i: i % 2 == 0)
     one.erase(ids=["d3"])
     caught_up(two)  # finds the erasure made, and its own records are gone
     with pytest.raises(DecisionErased):
@@ -180,9 +177,7 @@ def test_a_timeout_that_comes_late_or_twice_is_one(shared):
 
 def test_changes_and_erasing_are_made_by_any_process(shared):
     one, two = shared(), shared()
-    for i, x in enumerate(rows(30)):
-        one.decide(DecisionRequest(x, f"d{i}"))
-        one.outcome(OutcomeRequest(f"d{i}", hit=True))
+    one.run(30, hits=lambda i: True)
     one.call(AddLabels(labels=["new"]))
     seq = one.call(Erase(ids=["d3"]))
     assert "new" in caught_up(one).learner.labels
@@ -220,7 +215,6 @@ def test_timeouts_are_closed_once(shared):
 
 def test_a_journal_moves_from_a_file(drive, database, tmp_path):
     from superarm.journal.move import move
-    from superarm.journal.postgres_connection import Address
 
     driver = drive()
     for i, x in enumerate(rows(60)):
@@ -233,9 +227,9 @@ def test_a_journal_moves_from_a_file(drive, database, tmp_path):
     model = driver.model_file()
     driver.close()
     url = database.fresh()
-    assert move(tmp_path / "events.db", Address(url)) == 101
+    assert move(tmp_path / "events.db", url) == 101
     with pytest.raises(InvalidInput, match="without a superarm journal"):
-        move(tmp_path / "events.db", Address(url))
+        move(tmp_path / "events.db", url)
     found = verify(url)
     assert found.ok, found.problems
     there = Driver.open(url)
@@ -328,9 +322,7 @@ def test_rows_with_names_on_many_processes(database):
 
 def test_the_commands_take_an_address(database, shared, tmp_path):
     driver = shared()
-    for i, x in enumerate(rows(10)):
-        driver.decide(DecisionRequest(x, f"d{i}"))
-        driver.outcome(OutcomeRequest(f"d{i}", hit=True))
+    driver.run(10, hits=lambda i: True)
     caught_up(driver)
     for command in (["replay", driver.url], ["verify", driver.url], ["migrate", driver.url],
                     ["export", driver.url, "--output", tmp_path / "log.jsonl"]):  # fmt: skip
@@ -343,8 +335,7 @@ def test_the_commands_take_an_address(database, shared, tmp_path):
 
 def test_events_that_are_missing_at_the_end_are_damage(shared, database):
     driver = shared()
-    for i, x in enumerate(rows(3)):
-        driver.decide(DecisionRequest(x, f"d{i}"))
+    driver.run(3)
     with database.connect(driver.url.split("/")[3].split("?")[0]) as connection:
         connection.execute("DELETE FROM superarm.events WHERE seq > 1")
     assert verify(driver.url).damaged == [2, 3]

@@ -68,11 +68,9 @@ def test_a_disk_is_full(drive):
 
 def test_restore(drive, tmp_path):
     driver = drive()
-    for i, x in enumerate(rows(30)):
-        driver.decide(DecisionRequest(x, f"d{i}"))
+    driver.run(30)
     backup(tmp_path / "events.db", tmp_path / "monday.db")
-    for i, x in enumerate(rows(30, 1)):
-        driver.decide(DecisionRequest(x, f"e{i}"))
+    driver.run(30, "e", seed=1)
     # not like this: under the running service
     path = tmp_path / "events.db"
     path.rename(tmp_path / "events.db.broken")
@@ -143,8 +141,7 @@ def test_a_log_that_is_left_beside_a_restored_file_makes_it_whole_or_is_refused(
     if emptied:  # what these 20 have written is in no log any more
         driver.store.purge_erased()
     driver.snapshot()  # a start would read only what comes after it
-    for x in rows(later, 2):
-        driver.decide(DecisionRequest(x))
+    driver.run(later, "later", seed=2)
     last = driver.seq
     path = tmp_path / "restored" / "events.db"
     path.parent.mkdir()

@@ -41,9 +41,8 @@ def opened(request, tmp_path):
     else:
         database = request.getfixturevalue("database")
         from superarm.journal.postgres import PostgresStore
-        from superarm.journal.postgres_connection import Address
 
-        address = Address(database.fresh())
+        address = database.fresh()
         assert PostgresStore.create(address, META, FIRST)
         assert not PostgresStore.create(address, META, FIRST)
 

@@ -30,19 +30,19 @@ from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 def filled(drive, parts=3, each=40, **options):
     """A journal with snapshots, changes, erased and open decisions."""
-    session = drive(keep_snapshots=2, **options)
+    driver = drive(keep_snapshots=2, **options)
     for part in range(parts):
         requests = [
             DecisionRequest(x, f"{part}.{i}", context={"n": i}) for i, x in enumerate(rows(each, part))
         ]
-        session.together(requests)
+        driver.together(requests)
         answered = [i for i in range(each) if i % 4]
-        session.together([OutcomeRequest(f"{part}.{i}", hit=i % 3 == 0) for i in answered])
-        session.snapshot()
-    session.add_labels(["new"])
-    session.erase(ids=["0.3"])
-    session.together([DecisionRequest(x, f"late.{i}") for i, x in enumerate(rows(10, 9))])
-    return session
+        driver.together([OutcomeRequest(f"{part}.{i}", hit=i % 3 == 0) for i in answered])
+        driver.snapshot()
+    driver.add_labels(["new"])
+    driver.erase(ids=["0.3"])
+    driver.together([DecisionRequest(x, f"late.{i}") for i, x in enumerate(rows(10, 9))])
+    return driver
 
 
 def superarm(*arguments):
@@ -54,12 +54,11 @@ def superarm(*arguments):
 
 
 def test_an_event_that_was_written_and_cannot_be_read_is_damaged(drive, tmp_path):
-    session = drive()
-    for i, x in enumerate(rows(3)):
-        session.decide(DecisionRequest(x, f"d{i}"))
+    driver = drive()
+    driver.run(3)
     events = [Event.new(2e9, TIMEOUT, OutcomeBody(1, "miss"), "d0")]
-    session.store.append([*events, Event.new(2e9, TIMEOUT, OutcomeBody(2, None), "d1")])
-    session.store.close()
+    driver.store.append([*events, Event.new(2e9, TIMEOUT, OutcomeBody(2, None), "d1")])
+    driver.store.close()
     result = verify(tmp_path / "events.db")
     assert result.problems == ["event 4 cannot be read, though it is what was written"]
     assert result.damaged == [4]
@@ -71,12 +70,12 @@ def test_an_event_that_was_written_and_cannot_be_read_is_damaged(drive, tmp_path
 
 
 def test_verify_finds_nothing_in_a_sound_journal_also_while_it_is_in_use(drive, tmp_path):
-    session = filled(drive)
+    driver = filled(drive)
     done = superarm("verify", tmp_path / "events.db", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["sound"]
-    assert (told["events"], told["erased"]) == (session.seq, 1)
+    assert (told["events"], told["erased"]) == (driver.seq, 1)
     assert told["problems"] == told["damaged_events"] == []
 
 
@@ -132,13 +131,13 @@ def content(path: Path):
 
 def test_a_flipped_bit_is_harmless_or_reported(drive, tmp_path):
     """300 places in every file: journal, log, mark."""
-    session = filled(drive, parts=3, each=12)
+    driver = filled(drive, parts=3, each=12)
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     for file in tmp_path.glob("events.db*"):
         if not file.name.endswith((".lock", "-shm")):
             (shutil.copytree if file.is_dir() else shutil.copy)(file, here / file.name)
-    session.store.close()
+    driver.store.close()
     whole = content(here / "events.db")
     names = [file.relative_to(here) for file in here.rglob("*") if file.is_file()]
     assert {Path(name).name.partition(".")[2] for name in map(str, names)} >= {"db", "db-wal", "db-mark"}
@@ -163,9 +162,8 @@ def test_a_flipped_bit_is_harmless_or_reported(drive, tmp_path):
 
 
 def test_a_lost_end_of_the_log_is_noticed_left_alone_and_can_be_accepted(drive, tmp_path):
-    session = drive()
-    for i, x in enumerate(rows(150)):
-        session.decide(DecisionRequest(x, f"d{i}"))
+    driver = drive()
+    driver.run(150)
     copy = tmp_path / "copy"
     copy.mkdir()
     for file in tmp_path.glob("events.db*"):
@@ -190,20 +188,19 @@ def test_a_lost_end_of_the_log_is_noticed_left_alone_and_can_be_accepted(drive, 
 
 
 def test_the_mark_follows_every_commit(drive, tmp_path):
-    session = drive()
+    driver = drive()
     for x in rows(3):
-        session.decide(DecisionRequest(x))
-        assert read_mark(tmp_path / "events.db").seq == session.seq
+        driver.decide(DecisionRequest(x))
+        assert read_mark(tmp_path / "events.db").seq == driver.seq
 
 
 @pytest.mark.parametrize("n_events", [0, 3])
 @pytest.mark.parametrize("garbled", [False, True], ids=["missing", "garbled"])
 def test_a_journal_without_a_readable_mark_is_warned_about(drive, tmp_path, caplog, garbled, n_events):
-    session = drive()
-    assert session.problems() == ()
-    for x in rows(n_events):
-        session.decide(DecisionRequest(x))
-    session.close()
+    driver = drive()
+    assert driver.problems() == ()
+    driver.run(n_events)
+    driver.close()
     mark = tmp_path / "events.db-mark"
     if garbled:
         mark.write_bytes(b"\xff" * 300)
@@ -246,7 +243,7 @@ def test_a_journal_whose_end_was_cut_off_is_damaged_and_not_foreign(drive, tmp_p
 
 
 def test_a_backup_beside_a_running_service_and_the_way_back(drive, tmp_path):
-    session = filled(drive)
+    driver = filled(drive)
     stop = threading.Event()
     taken = []
 
@@ -259,13 +256,13 @@ def test_a_backup_beside_a_running_service_and_the_way_back(drive, tmp_path):
     thread.start()
     n = 0
     while not stop.is_set():
-        session.decide(DecisionRequest(rows(1)[0], f"during.{n}"))
+        driver.decide(DecisionRequest(rows(1)[0], f"during.{n}"))
         n += 1
     thread.join()
     (found,) = taken
     assert found.ok
     # a disaster: everything is gone; then the way back, as docs/operations.md has it
-    session.store.close()
+    driver.store.close()
     for file in tmp_path.glob("events.db*"):
         file.unlink()
     for end in ("", "-mark"):
@@ -290,8 +287,8 @@ def test_a_backup_never_overwrites(drive, tmp_path):
 
 
 def test_a_backup_of_a_damaged_journal_is_refused_and_leaves_nothing(drive, tmp_path):
-    session = filled(drive)
-    sql(session, "UPDATE events SET x = zeroblob(20) WHERE id = 'late.3'")
+    driver = filled(drive)
+    sql(driver, "UPDATE events SET x = zeroblob(20) WHERE id = 'late.3'")
     done = superarm("backup", tmp_path / "events.db", tmp_path / "copy.db")
     assert done.returncode == 2
     assert "is not what was written" in done.stderr
@@ -308,15 +305,9 @@ def test_backups_and_journals_are_private(drive, tmp_path):
             assert file.stat().st_mode & 0o077 == 0, file
 
 
-def decide(driver, n, prefix):
-    for i, x in enumerate(rows(n)):
-        shown = driver.decide(DecisionRequest(x, f"{prefix}.{i}"))
-        driver.outcome(OutcomeRequest(shown.id, hit=i % 2 == 0))
-
-
 def test_a_replay_after_a_clean_stop_compares_every_decision(drive, tmp_path):
     driver = drive()
-    decide(driver, 5, "a")
+    driver.run(5, hits=lambda i: i % 2 == 0)
     driver.close()  # the newest snapshot is that of the last event
     done = json.loads(superarm("replay", tmp_path / "events.db", "--json").stdout)
     assert (done["start"], done["decisions"], done["different"], done["same"]) == (0, 5, 0, True)
@@ -325,9 +316,9 @@ def test_a_replay_after_a_clean_stop_compares_every_decision(drive, tmp_path):
 
 def test_a_replay_starts_from_the_oldest_snapshot_that_has_events_after_it(drive):
     driver = drive()
-    decide(driver, 4, "a")
+    driver.run(4, hits=lambda i: i % 2 == 0)
     driver.snapshot()
-    decide(driver, 3, "b")
+    driver.run(3, "more", hits=lambda i: i % 2 == 0)
     driver.snapshot()
     done = replayed(driver)
     assert (done.start, done.decisions, done.snapshots_same, done.same) == (8, 3, (14,), True)
@@ -386,10 +377,10 @@ def test_no_command_writes_over_a_journal_nor_in_silence_over_another_file(drive
 
 
 def test_a_kind_that_no_event_has_is_damage(drive, tmp_path):
-    session = drive()
-    session.decide(DecisionRequest(rows(1)[0], "a"))
-    sql(session, "UPDATE events SET kind = 257 WHERE seq = 1")
-    session.store.close()
+    driver = drive()
+    driver.decide(DecisionRequest(rows(1)[0], "a"))
+    sql(driver, "UPDATE events SET kind = 257 WHERE seq = 1")
+    driver.store.close()
     found = verify(tmp_path / "events.db")
     assert found.damaged == [1]
 
@@ -409,8 +400,8 @@ def test_a_copy_of_a_journal_without_events_has_its_mark(drive, tmp_path):
     ],
 )
 def test_content_that_was_taken_out_without_an_erasure_is_damage(drive, tmp_path, change, problem):
-    session = drive()
-    session.together([DecisionRequest(x) for x in rows(3)])
-    sql(session, f"UPDATE events SET {change} WHERE seq = 2")
+    driver = drive()
+    driver.together([DecisionRequest(x) for x in rows(3)])
+    sql(driver, f"UPDATE events SET {change} WHERE seq = 2")
     found = verify(tmp_path / "events.db")
     assert (found.problems, found.damaged) == ([problem], [2])

@@ -108,20 +108,18 @@ def move(
     Example: **superarm move events.db postgresql://operate@db/arms**
     """
     from superarm._progress import progress_bar
-    from superarm.journal.backends import is_postgres
+    from superarm.journal.backends import is_postgres, journal_name
 
     if not is_postgres(to):
         raise InvalidInput.must("TO", "superarm move", "an address such as postgresql://user@host/name", to)
     from superarm.journal.move import move as run
-    from superarm.journal.postgres_connection import Address
 
-    address = Address(to)
     with progress_bar(None, "events", progress=not as_json) as on_progress:
-        count = run(journal, address, learner=learner, on_progress=on_progress)
+        count = run(journal, to, learner=learner, on_progress=on_progress)
     if as_json:
-        print_json({"journal": str(journal), "to": str(address), "events": count})
+        print_json({"journal": str(journal), "to": journal_name(to), "events": count})
     else:
-        print(f"{count:,} events of {journal} are in {address} now")
+        print(f"{count:,} events of {journal} are in {journal_name(to)} now")
 
 
 def replay(
@@ -209,8 +207,8 @@ def verify(
         if is_postgres(journal):
             wanted = "left out: what a database has lost, its own backup has"
             raise InvalidInput.must("--accept-loss", "superarm verify", wanted, True)
-        loss = run_accept_loss(journal)
-        print(f"{loss.durable:,} events were durable; {journal} goes on after {loss.left:,}", file=sys.stderr)
+        durable, left = run_accept_loss(journal)
+        print(f"{durable:,} events were durable; {journal} goes on after {left:,}", file=sys.stderr)
     began = perf_counter()
     with progress_bar(None, "events", progress=not as_json) as on_progress:
         result = run(journal, learner=learner, with_replay=replay, on_progress=on_progress)

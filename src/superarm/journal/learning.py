@@ -32,7 +32,7 @@ def label_number(learner: Learner, label: str | None) -> int:
     return -1 if label is None else cast(int, learner.vocabulary.index(label))
 
 
-def take_decision(learner: Learner, decision: Event) -> None:
+def apply_decision(learner: Learner, decision: Event) -> None:
     """Move a learner as the decision did; InvalidInput if its row does not fit the rows before it."""
     inputs, row = learner.inputs, decision.row()
     if learner.core is None or isinstance(row, dict) or layout_of(row) != inputs.layout:  # few of them

@@ -16,7 +16,7 @@ from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.changes import change_of
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, Event
-from superarm.journal.learning import draw_log, label_number, learn_answer, take_decision
+from superarm.journal.learning import apply_decision, draw_log, label_number, learn_answer
 from superarm.journal.records import DecisionRecord, RecordCache
 from superarm.journal.shadows import Shadow, make_shadows
 from superarm.journal.snapshots import learner_from_bytes, made_by, model_bytes
@@ -167,7 +167,7 @@ class Projector:
             raise ContentErased(event.seq)
         record, body = DecisionRecord(event), event.body
         try:
-            take_decision(self.learner, event)
+            apply_decision(self.learner, event)
         except InvalidInput as error:  # it cannot follow the first row; a service writes no such decision
             self.totals.refuse(event.seq, str(error), error.field)
             self.totals.stats.refused += 1
@@ -187,7 +187,7 @@ class Projector:
         else:
             return  # a timeout that comes too late to mean anything
         label = self._label_to_learn(record, event.body.label)
-        if self._default_was_learnt(record) and self._can_be_learnt(event):
+        if self._learnt_default(record) is not None and self._can_be_learnt(event):
             self._count_late_answer(record, event.body.hit, label)
         learns = self.was_learnt(record)
         refusal = self._learn(event, record, label) if learns else None
@@ -206,11 +206,12 @@ class Projector:
         event = record.closed_by
         if event is None or not self._can_be_learnt(event):
             return False
-        if record.expired is None or not self._default_was_learnt(record):
+        default = self._learnt_default(record)
+        if default is None:
             return True
         # a late outcome may say more than the default
         adds_label = self._label_to_learn(record, event.body.label) is not None
-        return adds_label or event.body.hit != record.expired.body.hit
+        return adds_label or event.body.hit != default
 
     def _can_be_learnt(self, event: Event) -> bool:
         """Return whether an outcome or a timeout says something, at a time of learning, and was not refused."""
@@ -218,9 +219,10 @@ class Projector:
         is_ignored = seq in totals.refused_seqs or totals.settings.was_frozen_at(seq)
         return event.body.hit is not None and not is_ignored
 
-    def _default_was_learnt(self, record: DecisionRecord) -> bool:
-        """Return whether its outcome is a late one, and the default of the timeout was learnt before."""
-        return record.expired is not None and self._can_be_learnt(record.expired)
+    def _learnt_default(self, record: DecisionRecord) -> bool | None:
+        """Return the default that was learnt, at the timeout, before a late outcome; None if none was."""
+        timeout = record.earlier_timeout
+        return None if timeout is None or not self._can_be_learnt(timeout) else timeout.body.hit
 
     def _label_to_learn(self, record: DecisionRecord, label: str | None) -> str | None:
         """Return the label that was named, if it can be learnt; one that could not be shown then is only a miss."""
@@ -238,7 +240,7 @@ class Projector:
             if decision.erased is not None and decision.erased > event.seq:
                 raise ContentErased(event.seq)
             return "its features were erased"
-        if self._default_was_learnt(record):
+        if self._learnt_default(record) is not None:
             return self._learn_correction(record, event.body.hit, label)
         if label is None and "hit" not in self.learner.feedback:
             return "the label is disabled"
@@ -315,10 +317,8 @@ class Projector:
         self.records.load((id_ for id_ in outcomes if id_ not in here), self.seq)
 
     def _record(self, event: Event) -> DecisionRecord:
+        self.records.load([event.id], event.seq - 1)  # if an erasure or a rollback has come in between
         record = self.records.get(event.id)
-        if record is None:  # an erasure or a rollback has come in between
-            self.records.load([event.id], event.seq - 1)
-            record = self.records.get(event.id)
         if record is None:
             raise JournalDamaged(f"decision {event.id}, which was answered, is missing")
         return record
@@ -327,7 +327,6 @@ class Projector:
 
     def _show_to_shadows(self, event: Event, record: DecisionRecord) -> None:
         """Let shadows learn an outcome or a timeout."""
-        default_was_learnt = self._default_was_learnt(record)
         tops: dict[str, list[str] | None] = {}
         if event.kind == OUTCOME:
             tops = {name: shadow.take_top(record.decision.seq) for name, shadow in self.shadows.items()}
@@ -341,7 +340,7 @@ class Projector:
                 shadow.stop_reason = shadow.stop_reason or repr(error)
             return
         for name, shadow in self.shadows.items():
-            shadow.on_outcome(event, record, given, tops.get(name), default_was_learnt)
+            shadow.on_outcome(event, record, given, tops.get(name), self._learnt_default(record))
 
     def _load_shadows(self, snapshot: Snapshot) -> list[str]:
         """Take over the shadows of a snapshot; return the names of those that it does not have."""

@@ -40,8 +40,8 @@ class DecisionRecord:
         return self.outcome or self.timeout
 
     @property
-    def expired(self) -> Event | None:
-        """The timeout before a late outcome."""
+    def earlier_timeout(self) -> Event | None:
+        """The timeout that came before a late outcome; None if the outcome was in time, or there is none yet."""
         return None if self.outcome is None else self.timeout
 
     @property
@@ -100,22 +100,17 @@ class RecordCache:
 
     def put(self, record: DecisionRecord) -> None:
         event = record.decision
+        _, freed = self._records.pop(event.id, (None, 0))
         # a row is kept as bytes and as an array, the body as text and read
         size = self.OVERHEAD + 2 * len(event.x or b"") + len(event.context or b"") + 4 * len(event.body_json)
-        self.drop(event.id)
         self._records[event.id] = record, size
-        self.bytes += size
+        self.bytes += size - freed
 
     def trim(self) -> None:
         """Drop the oldest records that do not fit."""
         while self.bytes > self.most_bytes and self._records:
             _, (_, freed) = self._records.popitem(last=False)
             self.bytes -= freed
-
-    def drop(self, id_: str) -> None:
-        entry = self._records.pop(id_, None)
-        if entry:
-            self.bytes -= entry[1]
 
     def clear(self) -> None:
         self._records.clear()

@@ -72,7 +72,7 @@ class Shadow:
         record: DecisionRecord,
         given: Decision,
         top: Sequence[str] | None,
-        default_was_learnt: bool,
+        learnt_default: bool | None,
     ) -> None:
         """Estimate the hit rate with an outcome, then learn it; the default of a timeout is learnt only.
 
@@ -81,9 +81,9 @@ class Shadow:
             record: all about its decision.
             given: that decision, as a set that another learner chose.
             top: what `take_top` gave for an outcome; None if there is none.
-            default_was_learnt: whether the default of a timeout was learnt before.
+            learnt_default: the default that was learnt before a late outcome; None if none was.
         """
-        hit, label, expired = event.body.hit, event.body.label, record.expired
+        hit, label = event.body.hit, event.body.label
         if self.stop_reason or hit is None:
             return
         try:
@@ -93,8 +93,7 @@ class Shadow:
                 )
             if not self._can_learn_label(given, label):
                 label = None
-            says_the_same = default_was_learnt and expired is not None and expired.body.hit == hit
-            if label is not None or not says_the_same:
+            if label is not None or hit != learnt_default:
                 self._learn(given, hit, label)
         except Exception as error:  # nothing that a shadow does may disturb the service
             self._stop(error)

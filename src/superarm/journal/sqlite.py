@@ -31,8 +31,8 @@ from superarm.journal.sqlite_checks import (
     check_format,
     check_log,
     check_mark,
-    log_damaged,
     lost_end,
+    unreadable_error,
 )
 from superarm.journal.sqlite_files import (
     PRIVATE_FILE,
@@ -49,7 +49,7 @@ from superarm.journal.sqlite_files import (
     write_mark,
 )
 from superarm.journal.statements import (
-    DROP_LOOSE_PARTS,
+    DROP_ORPHANED_PARTS,
     FORMAT,
     IN_INDEX,
     TABLES,
@@ -169,7 +169,7 @@ class SqliteStore(JournalStore):
             self._marker = Marker(self.path)
         self._marker.reset(self._head.seq, self._head.digest, self.progress(COPY_ID))
         clear_parts(self.path)
-        self._execute_all([(DROP_LOOSE_PARTS, ())])  # (with a write, the log is there)
+        self._execute_all([(DROP_ORPHANED_PARTS, ())])  # (with a write, the log is there)
         if disk_is_full(self.path):  # (the write above may still have fitted into the log)
             raise full_error(self.path)
 
@@ -346,7 +346,7 @@ class SqliteStore(JournalStore):
         except sqlite3.OperationalError as error:
             raise unavailable_error(self.path, error) from error
         except sqlite3.Error as error:
-            raise log_damaged(self.path, error) from error
+            raise unreadable_error(self.path, error) from error
 
     def _having_ids(self, ids: Sequence[str]) -> Statement:
         return f"e.id IN (SELECT value FROM json_each(?)) AND {IN_INDEX}", (dumps(list(ids)).decode(),)

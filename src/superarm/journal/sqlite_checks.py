@@ -40,11 +40,11 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
     except sqlite3.DatabaseError as error:
         with path.open("rb") as file:
             if file.read(len(SQLITE_HEADER)) == SQLITE_HEADER:  # say, its end was cut off
-                raise log_damaged(path, error) from error
+                raise unreadable_error(path, error) from error
         raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path)) from error
     if not tables >= {"meta", "events", "snapshots"}:
         if path.stat().st_size == 0 and read_mark(path) is not None:
-            raise log_damaged(path, "it is empty")
+            raise unreadable_error(path, "it is empty")
         raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path))
     check_format_number(version, path)
 
@@ -66,7 +66,7 @@ def check_mark(store: SqliteStore) -> None:
         raise JournalDamaged(f"journal {store.path} {lost}. {advice}")
 
 
-def log_damaged(path: Path, reason: object) -> JournalDamaged:
+def unreadable_error(path: Path, reason: object) -> JournalDamaged:
     """Return the error for a journal that cannot be read with the log beside it."""
     return JournalDamaged(
         f"journal {path} cannot be read: {reason}. If it was restored, take the files {path.name}-wal "
@@ -87,25 +87,25 @@ def check_log(store: SqliteStore, *, any_copy: bool = False) -> None:
     after, copy = _end_of_file(path)
     mark = read_mark(path)
     if not any_copy and mark is not None and None not in (copy, mark.copy) and copy != mark.copy:
-        raise log_damaged(path, "its log was written for another copy of it")
+        raise unreadable_error(path, "its log was written for another copy of it")
     try:
         if after is None:  # it was copying the log into the file when it ended
             for sentence in store.integrity():
-                raise log_damaged(path, sentence)
+                raise unreadable_error(path, sentence)
             after = 0
         if store.newest_snapshot() > head:
-            raise log_damaged(path, "it has a snapshot of events that it has not")
+            raise unreadable_error(path, "it has a snapshot of events that it has not")
         events = store.events(min(after, head))
         while chunk := list(islice(events, INDEX_BATCH)):
             seqs = {event.seq: event.id for event in chunk if event.kind < ANSWER}
             by_id = store.events_by_id([*seqs.values()])
             indexed = {event.seq for events_of_id in by_id.values() for event in events_of_id}
             for seq in seqs.keys() - indexed:
-                raise log_damaged(path, f"event {seq} is not in its index")
+                raise unreadable_error(path, f"event {seq} is not in its index")
     except JournalDamaged as error:
         if error.event is None:
             raise
-        raise log_damaged(path, error) from error
+        raise unreadable_error(path, error) from error
 
 
 def _end_of_file(path: Path) -> tuple[int | None, int | None]:

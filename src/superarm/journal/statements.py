@@ -41,7 +41,7 @@ WHERE NOT EXISTS (SELECT 1 FROM progress WHERE key = '{ERASED}' AND value > ?) O
 DROP_SNAPSHOT = "DELETE FROM snapshots WHERE seq = ? AND NOT pinned"
 DROP_OLD_SNAPSHOTS = """DELETE FROM snapshots WHERE NOT pinned
 AND seq NOT IN (SELECT seq FROM snapshots WHERE NOT pinned ORDER BY seq DESC LIMIT ?)"""
-DROP_LOOSE_PARTS = "DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)"
+DROP_ORPHANED_PARTS = "DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)"
 
 CONTENT_FREE_UNTIL = "clean"  # the progress of erasing: up to this event no decision has content any more
 ERASE = f"""UPDATE events AS e SET x = NULL, context = NULL, erased = ?

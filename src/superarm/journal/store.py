@@ -24,8 +24,8 @@ from superarm.journal.events import CORRECTION, DECISION, Event, chain_start
 from superarm.journal.statements import (
     COLUMNS,
     CONTENT_FREE_UNTIL,
-    DROP_LOOSE_PARTS,
     DROP_OLD_SNAPSHOTS,
+    DROP_ORPHANED_PARTS,
     DROP_SNAPSHOT,
     ERASE,
     ERASED,
@@ -314,7 +314,7 @@ class JournalStore(ABC):
             yield SET_CONTENT_FREE_UNTIL, (CONTENT_FREE_UNTIL, clean, self.head().seq)
             yield SET_PROGRESS, (ERASED, seq)
             yield from ((DROP_SNAPSHOT, (near,)) for near in self._snapshots_to_drop(seq))
-            yield DROP_LOOSE_PARTS, ()
+            yield DROP_ORPHANED_PARTS, ()
 
         return self._execute_all(statements())[0]
 
@@ -357,7 +357,7 @@ class JournalStore(ABC):
         """
         drop = [(DROP_OLD_SNAPSHOTS, (keep,))] if keep else []
         statements = [*snapshot_statements(snapshot, self.digest_at(snapshot.seq)), *drop]
-        self._execute_all([*statements, (DROP_LOOSE_PARTS, ())])
+        self._execute_all([*statements, (DROP_ORPHANED_PARTS, ())])
 
     def pin_snapshot(self, seq: int) -> bool:
         """Keep a snapshot for ever, since a replay will need it; return False if it is not there."""

@@ -122,7 +122,7 @@ class Stats(Struct):
     def count_outcome(self, event: Event, record: DecisionRecord) -> None:
         """Count the outcome of a decision, in time or late."""
         decision, hit = record.decision, event.body.hit
-        if record.expired is None:
+        if record.earlier_timeout is None:
             self.outcomes += 1
         else:
             self.late += 1

@@ -19,7 +19,7 @@ import logging
 from collections.abc import Callable, Sequence
 from time import monotonic
 
-from superarm.journal.changes import change_of
+from superarm.journal.changes import erasure_of
 from superarm.journal.clock import clock_problem
 from superarm.journal.errors import JournalDamaged, JournalError, JournalUnavailable
 from superarm.journal.events import Event
@@ -133,7 +133,7 @@ class ServedModel:
     def _erase(self, erasure: Event) -> None:
         """Erase what an event says, unless another process has; remember a failure to leave nothing."""
         if erasure.seq > self.store.progress(ERASED):
-            request = change_of(erasure)
+            request = erasure_of(erasure)
             self.store.write_snapshot(self.projector.snapshot(self.clock()))
             count = self._erased_counts[erasure.seq] = self.store.erase(
                 erasure.seq, request.ids, request.before

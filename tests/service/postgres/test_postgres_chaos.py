@@ -65,12 +65,12 @@ def test_the_checker_finds_what_is_wrong(nursery, fragile):
             ),
         ):
             with pytest.raises(AssertionError, match=words):
-                check(wrong, cluster.address)
+                check(wrong, cluster.url)
         with pytest.raises(AssertionError, match="another model"):
-            check([], cluster.address, b"a model")
+            check([], cluster.url, b"a model")
         with cluster.address.connect() as connection:
             connection.execute("UPDATE events SET time = time + 1 WHERE seq = 3")
         with pytest.raises((AssertionError, JournalDamaged)):
-            check([], cluster.address)
+            check([], cluster.url)
     finally:
         cluster.close()
