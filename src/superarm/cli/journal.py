@@ -214,20 +214,11 @@ def verify(
         result = run(journal, learner=learner, with_replay=replay, on_progress=on_progress)
     seconds = perf_counter() - began
     if as_json:
-        done = result.replayed
-        counts = {"events": result.events, "erased": result.erased, "snapshots": result.snapshots}
-        lists = {
-            "problems": result.problems,
-            "warnings": result.warnings,
-            "damaged_events": result.damaged,
-        }
-        replayed = {
-            "replayed": None if done is None else done.events,
-            "compared": None if done is None else done.decisions,
-            "unchecked": None if done is None else done.unchecked,
-        }
-        report = {"journal": str(journal), **counts, **lists, **replayed}
-        print_json({**report, "sound": result.ok, "seconds": seconds})
+        done, names = result.replayed, ("events", "erased", "snapshots", "problems", "warnings")
+        found = {name: getattr(result, name) for name in names} | {"damaged_events": result.damaged}
+        counts = (None, None, None) if done is None else (done.events, done.decisions, done.unchecked)
+        replayed = dict(zip(("replayed", "compared", "unchecked"), counts, strict=True))
+        print_json({"journal": str(journal), **found, **replayed, "sound": result.ok, "seconds": seconds})
     else:
         _print_verification(result, seconds)
     if not result.ok:

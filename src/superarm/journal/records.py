@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import exp, inf
 from typing import TYPE_CHECKING
 
@@ -16,23 +17,22 @@ if TYPE_CHECKING:
     from superarm.journal.store import JournalStore
 
 
+@dataclass(slots=True)
 class DecisionRecord:
     """All events about one decision."""
 
-    __slots__ = ("decision", "outcome", "timeout")
-
-    def __init__(self, decision: Event, outcome: Event | None = None, timeout: Event | None = None) -> None:
-        self.decision, self.outcome = decision, outcome
-        # a timeout that came after the outcome means nothing
-        void = outcome is not None and timeout is not None and outcome.seq < timeout.seq
-        self.timeout = None if void else timeout
+    decision: Event
+    outcome: Event | None = None
+    timeout: Event | None = None
 
     @classmethod
     def from_events(cls, events: Iterable[Event]) -> DecisionRecord | None:
         """Return the record of all events about an id; None if no decision is among them."""
         by_kind = {event.kind: event for event in events if event.kind <= TIMEOUT}
-        decision = by_kind.get(DECISION)
-        return None if decision is None else cls(decision, by_kind.get(OUTCOME), by_kind.get(TIMEOUT))
+        outcome, timeout = by_kind.get(OUTCOME), by_kind.get(TIMEOUT)
+        if outcome is not None and timeout is not None and outcome.seq < timeout.seq:
+            timeout = None  # it came too late to mean anything
+        return cls(by_kind[DECISION], outcome, timeout) if DECISION in by_kind else None
 
     @property
     def closed_by(self) -> Event | None:

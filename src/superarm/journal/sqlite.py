@@ -293,18 +293,12 @@ class SqliteStore(JournalStore):
         seq, _, chain = self._head
         if only_after not in (None, seq):
             raise OtherEventsFirst
-        rows: list[tuple[Any, ...]] = []
-        waiting: list[tuple[Any, ...]] = []
-        done: list[tuple[int]] = []
         for event in events:
-            seq += 1
-            event.seq, kind = seq, event.kind
+            event.seq = seq = seq + 1
             event.chain_digest = chain = next_chain_digest(chain, seq, event.own_digest())
-            rows.append(event.values)
-            if kind == DECISION:
-                waiting.append((seq, event.time, event.id))
-            elif kind in (OUTCOME, TIMEOUT):
-                done.append((event.body.target_seq,))
+        rows = [event.values for event in events]
+        waiting = [(event.seq, event.time, event.id) for event in events if event.kind == DECISION]
+        done = [(event.body.target_seq,) for event in events if event.kind in (OUTCOME, TIMEOUT)]
         if events:
             with self._transaction() as writer:
                 writer.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)

@@ -75,11 +75,9 @@ def unreadable_error(path: Path, reason: object) -> JournalDamaged:
 
 
 def check_log(store: SqliteStore, *, any_copy: bool = False) -> None:
-    """Refuse a log that does not go on where the file itself ends; no other process may be writing.
+    """Refuse a log that does not go on where the file itself ends, or (unless ``any_copy``) was another copy's.
 
-    Args:
-        store: the journal, with its log.
-        any_copy: whole is enough, even if the log was another copy's.
+    No other process may be writing.
     """
     path, head = store.path, store.head().seq
     if store.log_bytes() == 0:

@@ -131,11 +131,8 @@ class JournalStore(ABC):
     def append(self, events: Sequence[Event], *, only_after: int | None = None) -> list[Event]:
         """Write events in this order, durable when this returns, or not done; each gets its number and digest.
 
-        Gives those that were not written: their id has such an event already.
-
-        Args:
-            events: the events.
-            only_after: write none of them, and raise OtherEventsFirst, unless this is the number of the last event.
+        Gives those that were not written: their id has such an event already. With ``only_after`` none is written, and
+        OtherEventsFirst raised, unless that is the number of the last event.
         """
 
     @abstractmethod
@@ -238,11 +235,11 @@ class JournalStore(ABC):
                 by_id.setdefault(event.id, []).append(event)
         return by_id
 
-    def changes(self, after: int = 0) -> list[Event]:
+    def changes(self) -> list[Event]:
         """Return all changes and erasures, oldest first."""
-        return self._checked(f"e.kind > {CORRECTION} AND e.seq > ?", (after,))
+        return self._checked(f"e.kind > {CORRECTION}")
 
-    def _checked(self, condition: str, values: Sequence[Any]) -> list[Event]:
+    def _checked(self, condition: str, values: Sequence[Any] = ()) -> list[Event]:
         """Return events in order, each checked against the digest before it."""
         columns = ", ".join(f"e.{name}" for name in COLUMNS.split(", "))
         sql = f"SELECT {columns}, p.digest FROM events e LEFT JOIN events p ON p.seq = e.seq - 1 WHERE {condition}"
