@@ -13,6 +13,7 @@ from service_kit import LABELS, D, rows
 import superarm as sa
 from superarm.explore import Cover
 from superarm.journal.changes import AddLabels, DisableLabels, Erase, Freeze, Rollback, SetExplore, Unfreeze
+from superarm.journal.errors import JournalUnavailable
 from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.snapshots import model_bytes
@@ -114,6 +115,15 @@ class Driver:
             if hits is not None:
                 self.outcome(OutcomeRequest(made[-1].id, hit=hits(i)))
         return made
+
+    def fill_until_down(self) -> tuple[list[str], JournalUnavailable]:
+        """Decide until the journal refuses; return the ids that were acknowledged, and the refusal."""
+        kept: list[str] = []
+        while True:
+            try:
+                kept.append(self.decide(DecisionRequest(rows(1)[0], context="x" * 2000)).id)
+            except JournalUnavailable as error:
+                return kept, error
 
     def expire(self) -> int:
         before = self.stats.timeouts

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -454,16 +452,6 @@ def test_a_journal_cannot_have_a_file_executed(drive, tmp_path):
         drive()
 
 
-def test_all_files_are_private(drive, tmp_path):
-    driver = drive(keep_snapshots=1)
-    driver.decide(DecisionRequest(rows(1)[0]))
-    driver.snapshot()
-    files = [file for file in tmp_path.rglob("*") if file.name.startswith(("events", "0"))]
-    assert len(files) >= 4
-    for file in files:
-        assert file.stat().st_mode & 0o077 == 0, file
-
-
 # ---------------------------------------------------------------- 11: a failed start
 
 
@@ -486,16 +474,6 @@ def test_a_journal_that_should_be_there_is_not_made_in_silence(drive, tmp_path, 
     assert "new journal created" in caplog.text
     driver.close()
     assert not drive(create=False).service.created
-
-
-def test_the_database_is_what_sqlite_calls_sound(drive, tmp_path):
-    driver = drive()
-    driver.decide(DecisionRequest(rows(1)[0]))
-    driver.close()
-    file = sqlite3.connect(tmp_path / "events.db")
-    assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    file.close()
-    assert Path(tmp_path / "events.db-mark").stat().st_size > 0
 
 
 def test_a_journal_that_another_process_has_made_meanwhile_is_not_called_new(tmp_path, monkeypatch, caplog):

@@ -7,7 +7,7 @@ import json
 import sqlite3
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
@@ -40,8 +40,13 @@ def fill(driver, n, seed=0, answered=True):
             driver.together([OutcomeRequest(f"{seed}.{i}", hit=i % 2 == 0) for i in turn])
 
 
-def compact(driver):
-    driver.snapshot()
+@contextmanager
+def reading(folder):
+    """Read the journal meanwhile, as another process may: its log cannot be emptied."""
+    with closing(sqlite3.connect(folder / "events.db")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM events").fetchone()
+        yield
 
 
 def nowhere(folder):
@@ -62,7 +67,7 @@ def test_an_erased_decision_is_in_no_file_and_the_rest_verifies(drive, tmp_path,
         driver.outcome(OutcomeRequest("person", hit=True))
     fill(driver, 150, 1)
     if where == "after a snapshot":
-        compact(driver)
+        driver.snapshot()
     before = driver.model_file()
     assert driver.erase(ids=["person"]) == 1
     nowhere(tmp_path)
@@ -122,7 +127,7 @@ def test_everything_older_than_a_time(drive, tmp_path):
     driver = drive(keep_snapshots=1, clock=clock)
     for seed in range(4):
         fill(driver, 120, seed)
-        compact(driver)
+        driver.snapshot()
         clock.now += 1000.0
     assert driver.erase(before=clock.now - 2500.0) == 240
     assert driver.erase(before=clock.now - 2500.0) == 0
@@ -201,21 +206,18 @@ def test_an_erasure_that_leaves_something_on_the_disk_is_unfinished_and_tried_ag
     driver = drive()
     driver.decide(DecisionRequest(SECRET, "person", context={"name": WORD}))
     fill(driver, 120)
-    reader = sqlite3.connect(tmp_path / "events.db")
-    reader.execute("BEGIN")
-    reader.execute("SELECT count(*) FROM events").fetchone()
     service = driver.service
 
     async def main():
         await service.start()
-        told = await service.change(Erase(ids=["person"]))
-        assert (told["erased"], told["finished"]) == (1, False)
-        again = await service.change(Erase(ids=["person"]))
-        assert (again["erased"], again["finished"]) == (0, False)
-        assert any("still on the disk" in sentence for sentence in service.problems())
-        metrics = {one.name: one.samples[0].value for one in service_metrics(service) if one.samples}
-        assert metrics["superarm_erasure_unfinished"] == 1
-        reader.close()
+        with reading(tmp_path):
+            first = await service.change(Erase(ids=["person"]))
+            assert (first["erased"], first["finished"]) == (1, False)
+            again = await service.change(Erase(ids=["person"]))
+            assert (again["erased"], again["finished"]) == (0, False)
+            assert any("still on the disk" in sentence for sentence in service.problems())
+            metrics = {one.name: one.samples[0].value for one in service_metrics(service) if one.samples}
+            assert metrics["superarm_erasure_unfinished"] == 1
         while service.problems():
             await asyncio.sleep(0.05)
         await service.stop()
@@ -228,13 +230,10 @@ def test_an_unfinished_erasure_is_finished_by_the_next_start(drive, tmp_path):
     driver = drive()
     driver.decide(DecisionRequest(SECRET, "person", context={"name": WORD}))
     fill(driver, 120)
-    reader = sqlite3.connect(tmp_path / "events.db")
-    reader.execute("BEGIN")
-    reader.execute("SELECT count(*) FROM events").fetchone()
-    driver.erase(ids=["person"])
-    assert driver.service.model.erasure_problem is not None
-    driver.store.close()
-    reader.close()
+    with reading(tmp_path):
+        driver.erase(ids=["person"])
+        assert driver.service.model.erasure_problem is not None
+        driver.store.close()
     again = drive()
     assert again.service.model.erasure_problem is None
     nowhere(tmp_path)
@@ -336,18 +335,16 @@ def test_a_snapshot_that_an_erasure_has_overtaken_is_not_kept(drive, monkeypatch
 def test_a_change_beside_an_unfinished_erasure_is_finished(drive, tmp_path):
     driver = drive()
     fill(driver, 120)
-    with closing(sqlite3.connect(tmp_path / "events.db")) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM events").fetchone()
 
-        async def main():
-            await driver.service.start()
+    async def main():
+        await driver.service.start()
+        with reading(tmp_path):
             erased = await driver.service.change(Erase(ids=["0.1"]))
             frozen = await driver.service.change(Freeze())
-            assert (erased["finished"], frozen["finished"]) == (False, True)
-            await driver.service.stop()
+        assert (erased["finished"], frozen["finished"]) == (False, True)
+        await driver.service.stop()
 
-        asyncio.run(asyncio.wait_for(main(), 30))
+    asyncio.run(asyncio.wait_for(main(), 30))
 
 
 def test_an_erasure_is_finished_after_an_outage_at_the_start(drive, tmp_path):

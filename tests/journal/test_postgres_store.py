@@ -14,8 +14,8 @@ from service_kit import LABELS, D, rows, soon
 from test_store import FIRST, META, decision
 
 from superarm.errors import InvalidInput
-from superarm.journal.changes import AddLabels, Erase
-from superarm.journal.errors import JournalMismatch, JournalUnavailable
+from superarm.journal.changes import Erase
+from superarm.journal.errors import JournalUnavailable
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
 from superarm.service.errors import DecisionErased
@@ -71,24 +71,6 @@ def test_many_append_at_once_in_one_order_without_holes(database):
     assert sum(lost) == 3 * 40  # one of four has each
     assert list(store.problems()) == []
     store.close()
-
-
-def test_two_processes_share_ids_outcomes_and_a_model(shared):
-    one, two = shared(), shared()
-    first = one.decide(DecisionRequest(rows(1)[0], "a")).shown()
-    assert two.decide(DecisionRequest(rows(1)[0], "a")).shown() == first
-    told = two.outcome(OutcomeRequest("a", hit=True)).outcome
-    assert told["hit"]
-    assert one.outcome(OutcomeRequest("a", hit=True)).outcome["hit"]
-    for i, x in enumerate(rows(60)):
-        driver = (one, two)[i % 2]
-        driver.decide(DecisionRequest(x, f"d{i}"))
-        (one, two)[i // 2 % 2].outcome(OutcomeRequest(f"d{i}", hit=i % 3 == 0))
-    assert caught_up(one).totals.stats.learnt == caught_up(two).totals.stats.learnt == 61
-    assert one.find("d3").outcome["learnt"]
-    found = verify(one.url)
-    assert found.ok, found.problems
-    assert found.replayed.same
 
 
 def test_every_process_comes_to_the_same_model(shared):
@@ -175,21 +157,6 @@ def test_a_timeout_that_comes_late_or_twice_is_one(shared):
     assert verify(one.url).ok
 
 
-def test_changes_and_erasing_are_made_by_any_process(shared):
-    one, two = shared(), shared()
-    one.run(30, hits=lambda i: True)
-    one.call(AddLabels(labels=["new"]))
-    seq = one.call(Erase(ids=["d3"]))
-    assert "new" in caught_up(one).learner.labels
-    assert one.service.model.n_erased(seq) == 1
-    assert one.find("d3").erased
-    with pytest.raises(InvalidInput):
-        two.call(AddLabels(labels=["label-1"]))
-    found = verify(one.url)
-    assert found.ok, found.problems
-    assert found.erased == 1
-
-
 def test_an_erased_decision_is_forgotten_by_every_process(shared):
     one, other = shared(), shared()
     for i, x in enumerate(rows(22)):
@@ -202,15 +169,6 @@ def test_an_erased_decision_is_forgotten_by_every_process(shared):
     for driver in (one, other):
         with pytest.raises(DecisionErased):
             driver.decide(DecisionRequest(rows(1)[0], "late"))
-
-
-def test_timeouts_are_closed_once(shared):
-    one = shared(timeout=0.2, default_outcome=False)
-    one.decide(DecisionRequest(rows(1)[0], "a"))
-    soon(lambda: one.expire() == 1)
-    assert one.find("a").status == "expired"
-    assert one.find("a").outcome["learnt"]
-    assert one.outcome(OutcomeRequest("a", hit=True)).status == "answered late"
 
 
 def test_a_journal_moves_from_a_file(drive, database, tmp_path):
@@ -241,20 +199,6 @@ def test_a_journal_moves_from_a_file(drive, database, tmp_path):
     finally:
         there.service.close()
     assert verify(url).ok
-
-
-@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
-def test_a_database_that_cannot_hold_every_text_is_refused_before_anything_is_made(database, encoding):
-    name = f"in_{encoding.lower()}"
-    with database.connect() as connection:
-        connection.execute(
-            f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
-        )
-    with pytest.raises(JournalMismatch, match=f"hold every text.*{encoding}"):
-        Driver.open(database.address(name), **NEW)
-    with database.connect(name) as connection:
-        found = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'superarm'").fetchone()
-    assert found == (0,)
 
 
 def test_the_environment_cannot_choose_another_encoding(database, monkeypatch):

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from journal_kit import Driver, bits, replayed
+from journal_kit import Driver, bits, replayed, sha256_of
 from service_kit import LABELS, rows
 
 from superarm.journal.backup import backup
@@ -50,20 +50,25 @@ def test_the_model_was_spoilt(drive):
 
 def test_a_disk_is_full(drive):
     driver = drive(max_journal_mb=1)
-    kept = []
-    with pytest.raises(JournalFull):  # noqa: PT012
-        for i in range(10_000):
-            driver.decide(DecisionRequest(rows(1)[0], f"d{i}", context="x" * 2000))
-            kept.append(f"d{i}")
+    kept, error = driver.fill_until_down()
     assert not driver.ready
-    assert isinstance(driver.outage, JournalFull)
+    assert isinstance(error, JournalFull)
+    assert driver.outage is error
+    assert len(kept) > 50
     assert driver.find(kept[-1]) is not None  # looking goes on
+    for refused in (
+        lambda: driver.decide(DecisionRequest(rows(1)[0])),
+        lambda: driver.outcome(OutcomeRequest(kept[0], hit=True)),
+        driver.recover,  # still full
+    ):
+        with pytest.raises(JournalUnavailable):
+            refused()
     driver.store.max_mb = 10
     driver.recover()
     assert driver.ready
-    driver.decide(DecisionRequest(rows(1)[0], f"d{len(kept)}", context="x" * 2000))  # sent again
-    assert driver.stats.decisions == len(kept) + 1
-    assert verify(driver.store.path).ok
+    assert (driver.stats.decisions, driver.learner.round) == (len(kept), len(kept))
+    driver.outcome(OutcomeRequest(kept[0], hit=True))
+    assert verify(driver.store.path).replayed.sha256 == sha256_of(driver)
 
 
 def test_restore(drive, tmp_path):

@@ -102,24 +102,17 @@ def test_estimated_hit_rates_hold_the_truth(drive):
 
 @pytest.mark.parametrize("how", ["killed", "closed", "added later"])
 def test_a_shadow_is_rebuilt_from_the_journal(drive, how):
-    driver = drive(shadows=() if how == "added later" else SPECS)
-    run_some(driver, 150)
-    if how == "closed":
-        driver.snapshot()
-    run_some(driver, 100, 1)
-    driver.freeze()
-    run_some(driver, 20, 2)
-    driver.unfreeze()
-    driver.add_labels(["new"])
-    run_some(driver, 50, 3)
-    twin = drive("twin.db", shadows=SPECS)
-    run_some(twin, 150)
-    run_some(twin, 100, 1)
-    twin.freeze()
-    run_some(twin, 20, 2)
-    twin.unfreeze()
-    twin.add_labels(["new"])
-    run_some(twin, 50, 3)
+    driver, twin = drive(shadows=() if how == "added later" else SPECS), drive("twin.db", shadows=SPECS)
+    for one in (driver, twin):
+        run_some(one, 150)
+        if how == "closed" and one is driver:
+            driver.snapshot()
+        run_some(one, 100, 1)
+        one.freeze()
+        run_some(one, 20, 2)
+        one.unfreeze()
+        one.add_labels(["new"])
+        run_some(one, 50, 3)
     driver.store.close()
     again = drive(shadows=SPECS)
     assert again.replayed > 0
