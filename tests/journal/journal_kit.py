@@ -301,13 +301,13 @@ def forge_snapshot(driver: Driver, seq: int, model: bytes | None = None) -> None
     """Give a snapshot another model, or only a new digest."""
     from orjson import dumps, loads
 
-    from superarm.journal.statements import describe, snapshot_digest
+    from superarm.journal.statements import part_digests, snapshot_digest
 
     text = "SELECT time, totals, made_by, parts FROM snapshots WHERE seq = ?"
     at, totals, made_by, parts = driver.store._select(text, (seq,))[0]
     told = loads(parts)
     if model is not None:
-        told["model"] = describe({"model": model})["model"]
+        told["model"] = part_digests({"model": model})["model"]
         sql(driver, "DELETE FROM parts WHERE seq = ? AND part = 'model'", (seq,))
         sql(driver, "INSERT INTO parts VALUES (?, 'model', 0, ?)", (seq, model))
     described = dumps(told).decode()

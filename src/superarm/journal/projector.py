@@ -188,7 +188,9 @@ class Projector:
             return  # a timeout that comes too late to mean anything
         label = self._label_to_learn(record, event.body.label)
         if self._learnt_default(record) is not None and self._can_be_learnt(event):
-            self._count_late_answer(record, event.body.hit, label)
+            # the default that was learnt before has not moved the promise
+            log, number = draw_log(self.learner, record.body), label_number(self.learner, label)
+            self.learner.rule.count_answer(self.learner.core.rule, log, event.body.hit, number)
         learns = self.was_learnt(record)
         refusal = self._learn(event, record, label) if learns else None
         if refusal is not None:
@@ -260,11 +262,6 @@ class Projector:
             rule=body.rule,
         )
 
-    def _count_late_answer(self, record: DecisionRecord, hit: bool, label: str | None) -> None:
-        """Count an answer for the promise, which the default that was learnt before it has not moved."""
-        learner, log = self.learner, draw_log(self.learner, record.body)
-        learner.rule.count_answer(learner.core.rule, log, hit, label_number(learner, label))
-
     def _learn_correction(self, record: DecisionRecord, hit: bool, label: str | None) -> str | None:
         """Learn the outcome of a decision whose default was learnt before; return why that is not possible."""
         learner = self.learner
@@ -299,16 +296,15 @@ class Projector:
         totals.estimate.add(
             top=shown.top, shown=shown.labels, log_propensity=shown.log_propensity, hit=event.body.hit
         )
-        if self._counts_for_promise(shown.rule) and not totals.settings.frozen:
+        rule, promised = shown.rule or {}, self._promised
+        is_counted = rule.get("counts", True) and rule.get("coverage", promised) == promised
+        if (
+            is_counted and not totals.settings.frozen
+        ):  # the rule has warmed up, for the coverage of the journal
             group = record.group(self._group_column)
             totals.stats.count_for_promise(
                 event.body.hit, size=len(shown.labels), right=event.body.label, group=group
             )
-
-    def _counts_for_promise(self, rule: JsonObject | None) -> bool:
-        """Return whether the rule has warmed up, and has the coverage of the journal."""
-        promised = self._promised
-        return rule is None or (rule.get("counts", True) and rule.get("coverage", promised) == promised)
 
     def _prefetch(self, events: Sequence[Event]) -> None:
         """Load the earlier decisions that these events are about."""

@@ -27,7 +27,7 @@ from superarm.journal.store import JournalStore
 from superarm.learners import Learner
 from superarm.native.core import Cursor
 
-READ_AHEAD = 4_096  # events that are read ahead: a process may decide with a model that is a moment old
+READ_AHEAD = 2_048  # events that are read ahead: a process may decide with a model that is a moment old
 OnProgress = Callable[[int], object]
 
 # how a decision that was made again differs from the one in the journal
@@ -130,7 +130,7 @@ class Replay:
 
     def _read(self, events: Iterator[Event]) -> list[Event]:
         """Return the next events; their decisions are due when the projector reaches their models."""
-        chunk = list(islice(events, READ_AHEAD // 2))
+        chunk = list(islice(events, READ_AHEAD))
         for event in chunk:
             if event.kind != DECISION:
                 continue

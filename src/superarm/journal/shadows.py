@@ -94,7 +94,8 @@ class Shadow:
             if not self._can_learn_label(given, label):
                 label = None
             if label is not None or hit != learnt_default:
-                self._learn(given, hit, label)
+                self.learner.update(given, **({"hit": hit} if label is None else {"label": label}))
+                self.learnt += 1
         except Exception as error:  # nothing that a shadow does may disturb the service
             self._stop(error)
 
@@ -102,13 +103,6 @@ class Shadow:
         if label is None or "label" not in self.learner.feedback:
             return False
         return given.eligible is None or label in given.eligible
-
-    def _learn(self, given: Decision, hit: bool, label: str | None) -> None:
-        if label is None:
-            self.learner.update(given, hit=hit)
-        else:
-            self.learner.update(given, label=label)
-        self.learnt += 1
 
     def follow(self, model: Learner) -> None:
         """Let the learner have all labels of the model, and its columns where it has had no row yet."""

@@ -112,7 +112,7 @@ class SqliteStore(JournalStore):
 
     def _open(self, accept_loss: bool) -> None:
         """Look at the journal before anything is written: one whose end is lost is left exactly as it is."""
-        self._reader = connect(self.path, write=False, alone=self.read_only)
+        self._reader = connect(self.path, write=False, immutable_if_full=self.read_only)
         check_format(self._reader, self.path)
         if self.read_only:
             self._reader.execute("BEGIN")

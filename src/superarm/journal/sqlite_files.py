@@ -187,10 +187,12 @@ def _mark_line(seq: int, chain: bytes) -> bytes:
 # ---------------------------------------------------------------- connections
 
 
-def connect(path: Path, *, write: bool, max_mb: int | None = None, alone: bool = False) -> sqlite3.Connection:
-    """Return a connection; `alone`: no process can write the journal as long as its disk is full."""
+def connect(
+    path: Path, *, write: bool, max_mb: int | None = None, immutable_if_full: bool = False
+) -> sqlite3.Connection:
+    """Return a connection; with ``immutable_if_full``, on a full disk, to a file that nobody can write."""
     uri, log = f"{path.as_uri()}?mode={'rw' if write else 'ro'}", sibling(path, "-wal")
-    no_room = not os.access(path.parent, os.W_OK) or (alone and disk_is_full(path))
+    no_room = not os.access(path.parent, os.W_OK) or (immutable_if_full and disk_is_full(path))
     if not write and no_room and not (log.exists() and log.stat().st_size):
         uri += "&immutable=1"  # SQLite could not make its index of the (empty) log
     wait = WRITER_WAITS if write else READER_WAITS

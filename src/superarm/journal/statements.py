@@ -79,7 +79,7 @@ def check_format_number(number: int, journal: object) -> None:
     raise JournalMismatch.must("journal", "superarm", f"of format {FORMAT} ({hint})", got)
 
 
-def describe(parts: dict[str, bytes]) -> JsonObject:
+def part_digests(parts: dict[str, bytes]) -> JsonObject:
     """Return length and digest of each part."""
     return {name: {"bytes": len(data), "digest": sha256(data).hexdigest()} for name, data in parts.items()}
 
@@ -92,7 +92,7 @@ def snapshot_statements(snapshot: Snapshot, chain: bytes, *, pinned: bool = Fals
         for number, start in enumerate(range(0, len(data), PIECE)):
             yield PUT_PART, (seq, name, number, bytes(view[start : start + PIECE]), seq)
     totals, made_by, parts = (
-        dumps(value).decode() for value in (snapshot.totals, snapshot.made_by, describe(snapshot.parts))
+        dumps(value).decode() for value in (snapshot.totals, snapshot.made_by, part_digests(snapshot.parts))
     )
     checksum = snapshot_digest(chain, seq, time, totals, made_by, parts)
     yield PUT_SNAPSHOT, (seq, time, totals, made_by, parts, checksum, pinned, seq)

@@ -32,7 +32,7 @@ from superarm.journal.statements import (
     SET_CONTENT_FREE_UNTIL,
     SET_PROGRESS,
     Statement,
-    describe,
+    part_digests,
     snapshot_digest,
     snapshot_statements,
 )
@@ -131,8 +131,8 @@ class JournalStore(ABC):
     def append(self, events: Sequence[Event], *, only_after: int | None = None) -> list[Event]:
         """Write events in this order, durable when this returns, or not done; each gets its number and digest.
 
-        Gives those that were not written: their id has such an event already. With ``only_after`` none is written, and
-        OtherEventsFirst raised, unless that is the number of the last event.
+        Returns those that were not written: their id has such an event already. With ``only_after`` none is written,
+        and OtherEventsFirst raised, unless that is the number of the last event.
         """
 
     @abstractmethod
@@ -287,7 +287,7 @@ class JournalStore(ABC):
         return Head(*rows[0]) if rows else Head(0, 0.0, self.digest_at(0))
 
     def digest_at(self, seq: int) -> bytes:
-        """Return the chain up to an event."""
+        """Return the digest of the chain up to an event."""
         if seq == 0:
             return chain_start(self.meta())
         rows = self._select("SELECT digest FROM events WHERE seq = ?", (seq,))
@@ -383,7 +383,7 @@ class JournalStore(ABC):
             same = snapshot_digest(self.digest_at(seq), seq, time, totals, made_by, description) == checksum
             names = loads(description) if same else ()
             parts = {part: b"".join(row[0] for row in self._select(sql, (seq, part))) for part in names}
-            same = same and describe(parts) == names
+            same = same and part_digests(parts) == names
         except (TypeError, ValueError, AttributeError):  # a column of another type
             same = False
         if not same:
