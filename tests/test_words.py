@@ -62,6 +62,7 @@ NAMES = {
     "logged_odds": "LogBatch.propensity",
     "logged_propensities": "LogBatch.propensity",
     "learn_batch": "update_many of native/loops.pyx",
+    "log_damaged": "unreadable_error",
     "mark_answered": "the core's update does it",
     "need": "require_extra",
     "pooled": "pool_coverage",
@@ -71,6 +72,7 @@ NAMES = {
     "scrub": "purge_erased",
     "stand": "claim",
     "strangers": "unauthenticated",
+    "take_snapshot": "Projector.snapshot",
     "teach": "learn",
     "untaught_probabilities": "out_of_fold_probabilities",
 }

@@ -139,14 +139,14 @@ class Work:
                 pass
 
 
-def check(folder: Path, told: list[dict[str, Any]], live: bytes | None) -> None:
+def check(folder: Path, acknowledged: list[dict[str, Any]], live: bytes | None) -> None:
     """The invariants."""
     found = verify(folder / "events.db")
     assert found.ok, found.problems
     opened = Driver.open(folder / "events.db", clock=Clock())
     try:
         journal = opened.store
-        for fact in told:
+        for fact in acknowledged:
             if "decided" in fact:
                 entry = opened.find(fact["decided"])
                 assert entry is not None, f"{fact} was acknowledged and is lost"
@@ -192,8 +192,8 @@ class Nest:
     def run(self, n: int, how: str) -> tuple[list[dict[str, Any]], int]:
         """What was acknowledged, and how the process ended."""
         print(json.dumps([n, how]), file=self._out, flush=True)
-        told, code = json.loads(self._in.readline())
-        return told, code
+        acknowledged, code = json.loads(self._in.readline())
+        return acknowledged, code
 
     def _serve(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
@@ -223,8 +223,8 @@ class Nest:
                 os._exit(code)
         os.close(writing)
         with os.fdopen(reading) as lines:
-            told = [json.loads(line) for line in lines]
-        return told, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            acknowledged = [json.loads(line) for line in lines]
+        return acknowledged, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 nest: Nest | None = None
@@ -234,9 +234,9 @@ def case(folder: Path, n: int, how: str) -> bool:
     """One fault; whether there was one."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    told: list[dict[str, Any]] = []
+    acknowledged: list[dict[str, Any]] = []
     if how in HOWS:
-        work = Work(folder, told.append)
+        work = Work(folder, acknowledged.append)
         disk.disk_arm(n, *HOWS[how])
         work.run()
         fired = bool(disk.disk_fired())
@@ -244,16 +244,16 @@ def case(folder: Path, n: int, how: str) -> bool:
         assert work.driver is not None
         live = work.driver.model_file()
         work.driver.store.close()
-        check(folder, told, live)
+        check(folder, acknowledged, live)
         return fired
     assert nest is not None
-    told, code = nest.run(n, how)
+    acknowledged, code = nest.run(n, how)
     for saved in folder.parent.glob(f"{folder.name}.saved.*"):
         saved.unlink()
     if (folder / "events.db").exists():
-        check(folder, told, None)
+        check(folder, acknowledged, None)
     else:
-        assert told == [], "acknowledged, and there is no journal"
+        assert acknowledged == [], "acknowledged, and there is no journal"
     return code == 137
 
 

@@ -305,11 +305,11 @@ def forge_snapshot(driver: Driver, seq: int, model: bytes | None = None) -> None
 
     text = "SELECT time, totals, made_by, parts FROM snapshots WHERE seq = ?"
     at, totals, made_by, parts = driver.store._select(text, (seq,))[0]
-    told = loads(parts)
+    digests = loads(parts)
     if model is not None:
-        told["model"] = part_digests({"model": model})["model"]
+        digests["model"] = part_digests({"model": model})["model"]
         sql(driver, "DELETE FROM parts WHERE seq = ? AND part = 'model'", (seq,))
         sql(driver, "INSERT INTO parts VALUES (?, 'model', 0, ?)", (seq, model))
-    described = dumps(told).decode()
+    described = dumps(digests).decode()
     own = snapshot_digest(driver.store.digest_at(seq), seq, at, totals, made_by, described)
     sql(driver, "UPDATE snapshots SET parts = ?, digest = ? WHERE seq = ?", (described, own, seq))

@@ -137,7 +137,7 @@ def test_a_broken_newest_snapshot_does_not_stop_the_start(drive, tmp_path):
     assert again.model_file() == model
     assert again.replayed == 40
     assert again.service.model.broken_snapshots == (newest,)
-    assert any("snapshots are damaged" in told for told in again.problems())
+    assert any("snapshots are damaged" in sentence for sentence in again.problems())
 
 
 def test_a_missing_event_is_told_and_nobody_hangs(drive):
@@ -155,8 +155,8 @@ def test_a_missing_event_is_told_and_nobody_hangs(drive):
             await service.outcome(OutcomeRequest("a", hit=True))
         with pytest.raises(JournalDamaged, match=r"event 2 of journal .* is not what was written"):
             await service.outcome(OutcomeRequest("b", hit=True))
-        told = await asyncio.wait_for(service.outcome(OutcomeRequest("c", hit=True)), 5)
-        assert told["outcome"]["learnt"]
+        response = await asyncio.wait_for(service.outcome(OutcomeRequest("c", hit=True)), 5)
+        assert response["outcome"]["learnt"]
 
         def stop():
             raise StopIteration
@@ -290,8 +290,8 @@ def test_an_answer_whose_commit_failed_is_no_first_answer(drive, monkeypatch):
             done = await asyncio.gather(*both, return_exceptions=True)
         assert [type(error) for error in done] == [JournalUnavailable, JournalUnavailable]
         service._retry_at = 0.0
-        told = await service.outcome(OutcomeRequest("a", hit=False))
-        assert told["outcome"]["hit"] is False
+        response = await service.outcome(OutcomeRequest("a", hit=False))
+        assert response["outcome"]["hit"] is False
         with pytest.raises(Conflict):
             await service.outcome(OutcomeRequest("a", hit=True))
         await service.stop()
@@ -407,7 +407,7 @@ def test_one_duty_of_upkeep_that_fails_starves_no_other(drive, monkeypatch):
         await service.start()
         while service.model.store.newest_snapshot() < 1 or service.upkeep.error is None:
             await asyncio.sleep(0.01)
-        assert any("upkeep fails: events: no" in told for told in service.problems())
+        assert any("upkeep fails: events: no" in sentence for sentence in service.problems())
         await service.stop()
 
     monkeypatch.setattr(service.upkeep, "timeouts", timeouts)

@@ -21,7 +21,7 @@ def run_some(driver, n, seed=0):
 
 def same_after_a_restart(driver, drive, **options):
     model, totals = driver.model_file(), driver.counts()
-    told = driver.labels, driver.disabled, driver.frozen, driver.changes()
+    settings = driver.labels, driver.disabled, driver.frozen, driver.changes()
     for from_start in (False, True):
         done = replayed(driver, from_start=from_start)
         assert done.same
@@ -30,7 +30,7 @@ def same_after_a_restart(driver, drive, **options):
     again = drive(**options)
     assert again.model_file() == model
     assert again.counts() == totals
-    assert (again.labels, again.disabled, again.frozen, again.changes()) == told
+    assert (again.labels, again.disabled, again.frozen, again.changes()) == settings
     return again
 
 

@@ -50,12 +50,12 @@ def reading(folder):
 
 
 def nowhere(folder):
-    found = [
+    names = [
         file.name
         for file in folder.rglob("*")
         if file.is_file() and (SECRET.tobytes() in file.read_bytes() or WORD.encode() in file.read_bytes())
     ]
-    assert found == []
+    assert names == []
 
 
 @pytest.mark.parametrize("where", ["fresh", "after a snapshot", "open"])
@@ -72,9 +72,9 @@ def test_an_erased_decision_is_in_no_file_and_the_rest_verifies(drive, tmp_path,
     assert driver.erase(ids=["person"]) == 1
     nowhere(tmp_path)
     entry = driver.find("person")
-    told = entry.full()
-    assert (told["features"], told["context"], told["erased"]) == (None, None, True)
-    assert told["labels"]  # what was shown is still known
+    record = entry.full()
+    assert (record["features"], record["context"], record["erased"]) == (None, None, True)
+    assert record["labels"]  # what was shown is still known
     assert driver.model_file() == before  # what was learnt stays
     with pytest.raises(DecisionErased):
         driver.decide(DecisionRequest(SECRET, "person", context={"name": WORD}))
@@ -88,9 +88,9 @@ def test_an_erased_decision_is_in_no_file_and_the_rest_verifies(drive, tmp_path,
         assert done.same
         assert done.sha256 == sha256_of(driver)
     assert replayed(driver, from_start=True).snapshots_loaded
-    found = verify(driver.store.path)
-    assert found.ok, found.problems
-    assert found.erased == 1
+    result = verify(driver.store.path)
+    assert result.ok, result.problems
+    assert result.erased == 1
     model = driver.model_file()
     driver.store.close()
     driver = drive(keep_snapshots=1)
@@ -115,9 +115,9 @@ def test_replay_and_verify_count_each_decision_that_was_not_compared(drive):
     assert done.decisions < 30  # the first batch, and what came after the snapshot
     assert done.decisions + done.unchecked == 203
     driver.close()
-    told = CliRunner().invoke(app, ["verify", str(path)]).output
-    assert f"decisions not compared, since content was erased: {done.unchecked}\n" in told
-    assert f"intact, and the replay agrees: {done.decisions} decisions" in told
+    output = CliRunner().invoke(app, ["verify", str(path)]).output
+    assert f"decisions not compared, since content was erased: {done.unchecked}\n" in output
+    assert f"intact, and the replay agrees: {done.decisions} decisions" in output
     report = json.loads(CliRunner().invoke(app, ["verify", str(path), "--json"]).output)
     assert (report["compared"], report["unchecked"]) == (done.decisions, done.unchecked)
 
@@ -268,20 +268,20 @@ def test_a_clock_that_is_far_from_the_last_event_neither_erases_nor_expires(driv
     async def main(service, seconds):
         await service.start()
         await asyncio.sleep(seconds)
-        found = await service.read(views.decision_details, "person")
+        decision = await service.read(views.decision_details, "person")
         trouble = service.problems()
         await service.queue.close()
         await service.upkeep.stop()
-        return found, trouble
+        return decision, trouble
 
-    found, trouble = asyncio.run(main(driver.service, 0.3))
-    assert (found["state"], found["erased"]) == ("pending", False)
+    decision, trouble = asyncio.run(main(driver.service, 0.3))
+    assert (decision["state"], decision["erased"]) == ("pending", False)
     assert any("days" in sentence and "--trust-clock" in sentence for sentence in trouble)
     driver.store.close()
     if jump > 0:
         driver = drive(clock=clock, trust_clock=True, **options)
-        found, trouble = asyncio.run(main(driver.service, 0.5))
-        assert (found["state"], found["erased"], trouble) == ("expired", True, ())
+        decision, trouble = asyncio.run(main(driver.service, 0.5))
+        assert (decision["state"], decision["erased"], trouble) == ("expired", True, ())
 
 
 @pytest.mark.parametrize("jump", [400 * 86_400.0, -400 * 86_400.0])

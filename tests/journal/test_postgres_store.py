@@ -188,8 +188,8 @@ def test_a_journal_moves_from_a_file(drive, database, tmp_path):
     assert move(tmp_path / "events.db", url) == 101
     with pytest.raises(InvalidInput, match="without a superarm journal"):
         move(tmp_path / "events.db", url)
-    found = verify(url)
-    assert found.ok, found.problems
+    result = verify(url)
+    assert result.ok, result.problems
     there = Driver.open(url)
     try:
         assert model_bytes(caught_up(there).learner) == model
@@ -259,9 +259,9 @@ def test_rows_with_names_on_many_processes(database):
     finally:
         one.service.close()
         two.service.close()
-    found = verify(url)
-    assert found.ok, found.problems
-    assert found.replayed.same
+    result = verify(url)
+    assert result.ok, result.problems
+    assert result.replayed.same
 
 
 def test_the_commands_take_an_address(database, shared, tmp_path):

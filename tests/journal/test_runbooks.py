@@ -167,5 +167,5 @@ def test_a_log_that_is_left_beside_a_restored_file_makes_it_whole_or_is_refused(
         assert mark != "kept"  # that one tells whose log it is
         assert again.seq == last or again.seq == 200  # all of it, or what was restored
         again.store.close()
-        found = verify(path)
-        assert found.ok, found.problems
+        result = verify(path)
+        assert result.ok, result.problems

@@ -73,10 +73,10 @@ def test_verify_finds_nothing_in_a_sound_journal_also_while_it_is_in_use(drive, 
     driver = filled(drive)
     done = superarm("verify", tmp_path / "events.db", "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["sound"]
-    assert (told["events"], told["erased"]) == (driver.seq, 1)
-    assert told["problems"] == told["damaged_events"] == []
+    report = json.loads(done.stdout)
+    assert report["sound"]
+    assert (report["events"], report["erased"]) == (driver.seq, 1)
+    assert report["problems"] == report["damaged_events"] == []
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_verify_says_what_is_damaged(drive, tmp_path, sql, problem):
     assert file.execute(sql).rowcount > 0
     file.commit()
     file.close()
-    found = verify(tmp_path / "events.db")
-    assert not found.ok
+    result = verify(tmp_path / "events.db")
+    assert not result.ok
     import re
 
-    assert any(re.search(problem, told) for told in found.problems), found.problems
+    assert any(re.search(problem, sentence) for sentence in result.problems), result.problems
     done = CliRunner().invoke(app, ["verify", str(tmp_path / "events.db"), "--no-replay"])
     assert done.exit_code == 1
     assert "damaged: " in done.output
@@ -120,12 +120,12 @@ def content(path: Path):
     journal = open_store(path, read_only=True)
     try:
         events = [event.values for event in journal.events()]
-        found = [
+        by_id = [
             [event.values for event in journal.events_by_id([row[3]])[row[3]]] for row in events if row[3]
         ]
         snapshots = [journal.snapshot(note.seq) for note in journal.snapshots()]
         progress = journal.progress("erased")
-        return events, found, journal.pending(1000), snapshots, journal.meta(), progress
+        return events, by_id, journal.pending(1000), snapshots, journal.meta(), progress
     finally:
         journal.close()
 
@@ -177,7 +177,9 @@ def test_a_lost_end_of_the_log_is_noticed_left_alone_and_can_be_accepted(drive, 
     with pytest.raises(JournalDamaged, match="has lost its last events: 150 were durable"):
         Driver.open(copy / "events.db")
     assert log.read_bytes() == bytes(data)  # whoever wants to look further finds all as it was
-    assert any("lost its last events: 150 were" in told for told in verify(copy / "events.db").problems)
+    assert any(
+        "lost its last events: 150 were" in sentence for sentence in verify(copy / "events.db").problems
+    )
     done = superarm("verify", copy / "events.db", "--accept-loss")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "150 events were durable" in done.stderr
@@ -207,19 +209,19 @@ def test_a_journal_without_a_readable_mark_is_warned_about(drive, tmp_path, capl
         mark.write_bytes(b"\xff" * 300)
     else:
         mark.unlink()
-    found = verify(tmp_path / "events.db")
-    assert found.ok
-    assert "whether its last events were lost cannot be known" in found.warnings[0]
+    result = verify(tmp_path / "events.db")
+    assert result.ok
+    assert "whether its last events were lost cannot be known" in result.warnings[0]
     done = superarm("verify", tmp_path / "events.db")
     assert done.returncode == 0, done.stdout
     assert "warning: journal" in done.stdout
     assert (
-        json.loads(superarm("verify", tmp_path / "events.db", "--json").stdout)["warnings"] == found.warnings
+        json.loads(superarm("verify", tmp_path / "events.db", "--json").stdout)["warnings"] == result.warnings
     )
     caplog.clear()
     again = drive()
     assert "journal without a mark" in caplog.text
-    assert again.problems() == tuple(found.warnings)
+    assert again.problems() == tuple(result.warnings)
     assert again.ready
     again.close()  # it has a mark again
     caplog.clear()
@@ -260,8 +262,8 @@ def test_a_backup_beside_a_running_service_and_the_way_back(drive, tmp_path):
         driver.decide(DecisionRequest(rows(1)[0], f"during.{n}"))
         n += 1
     thread.join()
-    (found,) = taken
-    assert found.ok
+    (result,) = taken
+    assert result.ok
     # a disaster: everything is gone; then the way back, as docs/operations.md has it
     driver.store.close()
     for file in tmp_path.glob("events.db*"):
@@ -271,7 +273,7 @@ def test_a_backup_beside_a_running_service_and_the_way_back(drive, tmp_path):
         if part.exists():
             (shutil.copytree if part.is_dir() else shutil.copy)(part, tmp_path / f"events.db{end}")
     again = drive(create=False)
-    assert again.seq == found.events
+    assert again.seq == result.events
     assert again.find("0.5") is not None
     assert replayed(again, from_start=True).sha256 == sha256_of(again)
     again.outcome(OutcomeRequest("1.0", hit=True))
@@ -395,5 +397,5 @@ def test_content_that_was_taken_out_without_an_erasure_is_damage(drive, tmp_path
     driver = drive()
     driver.together([DecisionRequest(x) for x in rows(3)])
     sql(driver, f"UPDATE events SET {change} WHERE seq = 2")
-    found = verify(tmp_path / "events.db")
-    assert (found.problems, found.damaged) == ([problem], [2])
+    result = verify(tmp_path / "events.db")
+    assert (result.problems, result.damaged) == ([problem], [2])

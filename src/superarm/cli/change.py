@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from superarm.cli.commands import App
-from superarm.cli.options import AsJson, OlderThan
+from superarm.cli.options import AsJson, OlderThan, time_before
 from superarm.cli.output import print_json
 from superarm.errors import InvalidInput
 
@@ -127,12 +127,9 @@ def erase(
 
     Example: **superarm change http://127.0.0.1:8800 erase order-4711**
     """
-    from superarm.parameters import parse_duration
-
     if bool(ids) == (older is not None):
         raise InvalidInput("superarm change … erase needs ids or --older, and not both")
-    before = None if older is None else time.time() - parse_duration(older, "--older", "superarm change")
-    _change(context, "erase", ids=ids or None, before=before)
+    _change(context, "erase", ids=ids or None, before=time_before(older, "superarm change"))
 
 
 @app.command("list")

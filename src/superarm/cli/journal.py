@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument, OlderThan
+from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument, OlderThan, time_before
 from superarm.cli.output import check_output, print_json
 from superarm.errors import Description, InvalidInput
 
@@ -215,10 +214,10 @@ def verify(
     seconds = perf_counter() - began
     if as_json:
         done, names = result.replayed, ("events", "erased", "snapshots", "problems", "warnings")
-        found = {name: getattr(result, name) for name in names} | {"damaged_events": result.damaged}
+        report = {name: getattr(result, name) for name in names} | {"damaged_events": result.damaged}
         counts = (None, None, None) if done is None else (done.events, done.decisions, done.unchecked)
         replayed = dict(zip(("replayed", "compared", "unchecked"), counts, strict=True))
-        print_json({"journal": str(journal), **found, **replayed, "sound": result.ok, "seconds": seconds})
+        print_json({"journal": str(journal), **report, **replayed, "sound": result.ok, "seconds": seconds})
     else:
         _print_verification(result, seconds)
     if not result.ok:
@@ -258,7 +257,6 @@ def erase(
     """
     from superarm.journal.backends import is_postgres
     from superarm.journal.changes import Erase
-    from superarm.parameters import parse_duration
     from superarm.service import Service
 
     if is_postgres(journal):
@@ -266,7 +264,7 @@ def erase(
         raise InvalidInput.must("JOURNAL", "superarm erase", wanted, Description("a database"))
     if bool(id_) == (older is not None):
         raise InvalidInput("superarm erase needs --id or --older, and not both")
-    before = None if older is None else time.time() - parse_duration(older, "--older", "superarm erase")
+    before = time_before(older, "superarm erase")
     service = Service.open(journal, create=False, learner=learner, trust_clock=trust_clock)
     try:
         if service.outage is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +29,13 @@ OpenPage = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the
 CustomLearner = Annotated[
     str | None, typer.Option(help="file.py:Class, if the journal's learner is in a file of yours.")
 ]
+
+
+def time_before(older: str | None, command: str) -> float | None:
+    """Return the time in seconds that `OlderThan` stands for."""
+    from superarm.parameters import parse_duration
+
+    return None if older is None else time.time() - parse_duration(older, "--older", command)
 
 
 def split_commas(text: str | None) -> tuple[str, ...]:

@@ -19,12 +19,7 @@ from orjson import dumps
 
 from superarm._files import clear_parts, part_of, sync
 from superarm._types import JsonObject
-from superarm.journal.errors import (
-    JournalMismatch,
-    JournalReplaced,
-    JournalUnavailable,
-    OtherEventsFirst,
-)
+from superarm.journal.errors import JournalMismatch, JournalReplaced, JournalUnavailable, OtherEventsFirst
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, next_chain_digest
 from superarm.journal.sqlite_checks import (
     COPY_ID,
@@ -293,21 +288,22 @@ class SqliteStore(JournalStore):
         seq, _, chain = self._head
         if only_after not in (None, seq):
             raise OtherEventsFirst
+        if not events:
+            return []
         for event in events:
             event.seq = seq = seq + 1
             event.chain_digest = chain = next_chain_digest(chain, seq, event.own_digest())
         rows = [event.values for event in events]
         waiting = [(event.seq, event.time, event.id) for event in events if event.kind == DECISION]
         done = [(event.body.target_seq,) for event in events if event.kind in (OUTCOME, TIMEOUT)]
-        if events:
-            with self._transaction() as writer:
-                writer.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-                writer.executemany("INSERT INTO pending VALUES (?, ?, ?)", waiting)
-                writer.executemany("DELETE FROM pending WHERE seq = ?", done)
-            self._head = Head(seq, events[-1].time, chain)
-            if self._marker is not None:
-                self._marker.write(seq, chain)
-            self.check()  # what is not under the journal's name must not be acknowledged
+        with self._transaction() as writer:
+            writer.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            writer.executemany("INSERT INTO pending VALUES (?, ?, ?)", waiting)
+            writer.executemany("DELETE FROM pending WHERE seq = ?", done)
+        self._head = Head(seq, events[-1].time, chain)
+        if self._marker is not None:
+            self._marker.write(seq, chain)
+        self.check()  # what is not under the journal's name must not be acknowledged
         return []
 
     def write_snapshot(self, snapshot: Snapshot, keep: int = 0) -> None:

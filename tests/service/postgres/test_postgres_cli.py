@@ -83,10 +83,10 @@ def test_other_kinds_of_addresses_are_no_files_and_not_repeated(tmp_path, monkey
     (tmp_path / "labels.txt").write_text("a\nb\nc\n")
     for command in (["serve", "--journal", odd, "--labels", "labels.txt"], ["replay", odd], ["verify", odd]):
         done = superarm(*command)
-        told = done.output + str(done.exception)
+        output = done.output + str(done.exception)
         assert done.exit_code != 0
-        assert "must be a file, or an address such as postgresql://user@host" in told
-        assert SECRET not in told
+        assert "must be a file, or an address such as postgresql://user@host" in output
+        assert SECRET not in output
     assert [path.name for path in tmp_path.iterdir()] == ["labels.txt"]
 
 
