@@ -23,17 +23,6 @@ from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.responses import decision_record_body, decision_response, outcome_response
 from superarm.service.service import Service
 
-__all__ = [
-    "Driver",
-    "bits",
-    "decide_until_label_left_out",
-    "forge",
-    "forge_snapshot",
-    "replayed",
-    "save_promise",
-    "sha256_of",
-]
-
 
 class StoredDecision:
     """A decision as the journal has it now."""

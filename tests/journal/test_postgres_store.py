@@ -10,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 from journal_kit import Driver
+from postgres_kit import database_name
 from service_kit import LABELS, D, rows, soon
 from test_store import FIRST, META, decision
 
@@ -216,7 +217,7 @@ def test_a_role_that_may_only_read_is_served_as_far_as_it_goes(database, shared)
     driver = shared()
     driver.decide(DecisionRequest(rows(1)[0], "a"))
     caught_up(driver)
-    name = driver.url.split("/")[3].split("?")[0]
+    name = database_name(driver.url)
     with database.connect(name) as connection:
         connection.execute("DROP ROLE IF EXISTS looks")
         connection.execute("CREATE ROLE looks LOGIN")
@@ -280,6 +281,6 @@ def test_the_commands_take_an_address(database, shared, tmp_path):
 def test_events_that_are_missing_at_the_end_are_damage(shared, database):
     driver = shared()
     driver.run(3)
-    with database.connect(driver.url.split("/")[3].split("?")[0]) as connection:
+    with database.connect(database_name(driver.url)) as connection:
         connection.execute("DELETE FROM superarm.events WHERE seq > 1")
     assert verify(driver.url).damaged == [2, 3]

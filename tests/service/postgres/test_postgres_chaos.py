@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from postgres_chaos import KINDS, Cluster
 from postgres_history import Attempt, check
-from postgres_kit import Database, why_not
+from postgres_kit import running_database
 
 from superarm.journal.errors import JournalDamaged
 
@@ -13,12 +13,7 @@ from superarm.journal.errors import JournalDamaged
 @pytest.fixture(scope="module")
 def fragile():
     """A database that may be killed: what it says is durable must be."""
-    reason = why_not()
-    if reason is not None:
-        pytest.skip(reason)
-    made = Database(fsync=True)
-    yield made
-    made.close()
+    yield from running_database()
 
 
 @pytest.mark.slow

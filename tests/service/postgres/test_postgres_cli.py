@@ -7,6 +7,7 @@ import sys
 from urllib.parse import unquote
 
 import pytest
+from postgres_kit import database_name
 from service_kit import LABELS, D, rows, soon
 from typer.testing import CliRunner
 
@@ -171,7 +172,7 @@ def test_two_roles_as_in_the_docs(database):
     page = (Path(__file__).parents[3] / "docs" / "scale.md").read_text(encoding="utf-8")
     roles, grants = (part.partition("```")[0] for part in page.split("```sql\n")[1:3])
     url = database.fresh()
-    name = url.split("/")[3].split("?")[0]
+    name = database_name(url)
     with database.connect(name) as connection:
         connection.execute(roles.replace("arms", name))
     operate, serve = database.address(name, "operate"), database.address(name, "serve")

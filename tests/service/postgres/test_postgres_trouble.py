@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from postgres_kit import Database, grants_in_docs, why_not
+from postgres_kit import database_name, grants_in_docs, running_database
 from service_kit import LABELS, D, rows, soon
 from typer.testing import CliRunner
 
@@ -29,12 +29,7 @@ def decide(service, id_, i=0):
 
 @pytest.fixture
 def fragile():
-    reason = why_not()
-    if reason is not None:
-        pytest.skip(reason)
-    made = Database()
-    yield made
-    made.close()
+    yield from running_database()
 
 
 def test_a_database_that_is_away_is_503_and_nothing_is_lost(fragile, live):
@@ -141,7 +136,7 @@ def limited(database, shared):
     """A role that has what docs/scale.md gives it; and a way to take it away, as the owner."""
     shared()
     url = shared.url
-    name = url.split("/")[3].split("?")[0]
+    name = database_name(url)
     role = f"limited_{name}"
     with database.connect(name) as owner:
         owner.execute(f"CREATE ROLE {role} LOGIN")
