@@ -1,4 +1,4 @@
-"""A service that is driven by hand, without a loop: each call is a turn of its own."""
+"""A service that is driven by hand, without a loop: each call is a batch of its own."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Driver:
         return self.service.call(request)
 
     def together(self, requests: Any) -> list[Any]:
-        """The results of calls in one turn, with one commit."""
+        """The results of calls in one batch, with one commit."""
         return [done.result for done in self.service.commit([Call(one) for one in requests])]
 
     def decide(self, request: DecisionRequest) -> StoredDecision:

@@ -34,10 +34,10 @@ WORD = "a-name-that-nobody-may-keep"
 def fill(driver, n, seed=0, answered=True):
     X = rows(n, seed)
     for start in range(0, n, 20):
-        turn = range(start, min(start + 20, n))
-        driver.together([DecisionRequest(X[i], f"{seed}.{i}", context={"n": i}) for i in turn])
+        batch = range(start, min(start + 20, n))
+        driver.together([DecisionRequest(X[i], f"{seed}.{i}", context={"n": i}) for i in batch])
         if answered:
-            driver.together([OutcomeRequest(f"{seed}.{i}", hit=i % 2 == 0) for i in turn])
+            driver.together([OutcomeRequest(f"{seed}.{i}", hit=i % 2 == 0) for i in batch])
 
 
 @contextmanager
@@ -176,7 +176,7 @@ def test_nobody_of_that_name(drive):
 
 
 def test_retention_while_it_runs(drive, tmp_path):
-    """In turns, beside requests; see upkeep.py."""
+    """In batches of its own, beside requests (upkeep.py)."""
     clock = Clock()
     driver = drive(keep_snapshots=1, snapshot_every=100, retain=500.0, clock=clock)
     driver.decide(DecisionRequest(SECRET, "person", context={"name": WORD}))

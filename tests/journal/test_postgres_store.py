@@ -42,7 +42,7 @@ def shared(database):
 
 
 def caught_up(driver):
-    """The projector of a process, after a turn without requests."""
+    """The projector of a process, after a batch without requests."""
     driver.call(lambda: None)
     assert driver.service.model.projector.seq == driver.store.head().seq
     return driver.projector

@@ -24,12 +24,12 @@ def world(n, seed=0):
 def run_some(driver, n, seed=0):
     X, y = world(n, seed)
     for start in range(0, n, 10):
-        turn = range(start, min(start + 10, n))
-        requests = [DecisionRequest(X[i], f"{seed}.{i}") for i in turn]
+        batch = range(start, min(start + 10, n))
+        requests = [DecisionRequest(X[i], f"{seed}.{i}") for i in batch]
         shown = driver.together(requests)
         outcomes = [
             OutcomeRequest(made["id"], hit=LABELS[y[i]] in made["labels"])
-            for i, made in zip(turn, shown, strict=True)
+            for i, made in zip(batch, shown, strict=True)
         ]
         driver.together(outcomes)
 

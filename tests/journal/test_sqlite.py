@@ -305,7 +305,7 @@ def test_a_path_that_leads_nowhere_is_refused_in_one_sentence(tmp_path):
 
 
 def test_erasing_by_id_looks_the_ids_up(drive):
-    """Through the index of ids: not by reading the whole journal in the midst of a turn."""
+    """Through the index of ids: not by reading the whole journal in the midst of a batch."""
     driver = drive()
     done: list[str] = []
     driver.store._writer.set_trace_callback(done.append)

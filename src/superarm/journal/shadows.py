@@ -94,7 +94,8 @@ class Shadow:
             if not self._can_learn_label(given, label):
                 label = None
             if label is not None or hit != learnt_default:
-                self.learner.update(given, **({"hit": hit} if label is None else {"label": label}))
+                answer: JsonObject = {"hit": hit} if label is None else {"label": label}
+                self.learner.update(given, **answer)
                 self.learnt += 1
         except Exception as error:  # nothing that a shadow does may disturb the service
             self._stop(error)

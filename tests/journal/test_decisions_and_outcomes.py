@@ -204,8 +204,8 @@ def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
     made = [twin.decide(x) for x in X]
     driver.service.commit([Call(DecisionRequest(x, id_)) for id_, x in zip("abc", X, strict=True)])
     answers = [OutcomeRequest(id_, label=label) for id_, label in zip("abc", truth, strict=True)]
-    one_turn = [Call(one) for one in answers]
-    calls = driver.service.commit(one_turn)
+    one_batch = [Call(one) for one in answers]
+    calls = driver.service.commit(one_batch)
     assert [done.result["outcome"]["learnt"] for done in calls] == [True, False, True]
     assert (driver.stats.refused, driver.stats.outcomes, driver.stats.learnt) == (1, 3, 2)
     assert not driver.find("b").outcome["learnt"]

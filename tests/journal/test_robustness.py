@@ -1,4 +1,4 @@
-"""What hostile testing once broke: one request, a full disk, damage, links, clocks, caches, failed starts."""
+"""What hostile testing has found: requests, full disks, damage, links, failed commits, clocks, failed starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from superarm.service.commit_queue import Call
 from superarm.service.errors import Conflict, InvalidRequest, Overloaded, UnknownDecision
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
-# ---------------------------------------------------------------- 1: one request
+# ---------------------------------------------------------------- one request
 
 
 def nested(depth):
@@ -99,7 +99,7 @@ def test_a_commit_of_which_nobody_knows_whether_it_happened_is_found_out(drive, 
     assert replayed(driver).sha256 == sha256_of(driver)
 
 
-# ---------------------------------------------------------------- 2: a snapshot that does not fit
+# ---------------------------------------------------------------- a snapshot that does not fit
 
 
 def test_a_snapshot_that_does_not_fit_fails_like_every_write(drive):
@@ -122,7 +122,7 @@ def test_a_snapshot_that_does_not_fit_fails_like_every_write(drive):
     assert verify(driver.store.path).ok
 
 
-# ---------------------------------------------------------------- 4: damage met on the way
+# ---------------------------------------------------------------- damage met on the way
 
 
 def test_a_broken_newest_snapshot_does_not_stop_the_start(drive, tmp_path):
@@ -186,7 +186,7 @@ def test_status_knows_a_turn_that_hangs(drive):
     asyncio.run(main())
 
 
-# ---------------------------------------------------------------- 6: nothing in the loop
+# ---------------------------------------------------------------- nothing in the loop
 
 
 def test_expiry_reads_what_is_due_and_no_more(drive):
@@ -252,7 +252,7 @@ def test_the_loop_goes_on_while_a_large_model_is_kept(drive, tmp_path):
     assert verify(tmp_path / "events.db", with_replay=False).ok
 
 
-# ---------------------------------------------------------------- 7: links
+# ---------------------------------------------------------------- links
 
 
 def test_a_journal_through_a_link_is_the_same_journal(drive, tmp_path):
@@ -271,7 +271,7 @@ def test_a_journal_through_a_link_is_the_same_journal(drive, tmp_path):
     assert verify(tmp_path / "events.db").ok
 
 
-# ---------------------------------------------------------------- 8: what was not committed
+# ---------------------------------------------------------------- what was not committed
 
 
 def test_an_answer_whose_commit_failed_is_no_first_answer(drive, monkeypatch):
@@ -317,7 +317,7 @@ def test_too_many_waiting_is_no_fault_of_the_journal(drive, monkeypatch):
     asyncio.run(main())
 
 
-# ---------------------------------------------------------------- 9: clocks, timeouts
+# ---------------------------------------------------------------- clocks, timeouts
 
 
 @pytest.mark.parametrize("jump", [1e9, -1e9])
@@ -414,7 +414,7 @@ def test_one_duty_of_upkeep_that_fails_starves_no_other(drive, monkeypatch):
     asyncio.run(asyncio.wait_for(main(), 20))
 
 
-# ---------------------------------------------------------------- 10: memory, files of others
+# ---------------------------------------------------------------- memory, files of others
 
 
 def test_the_cache_is_limited_in_bytes(drive):
@@ -452,7 +452,7 @@ def test_a_journal_cannot_have_a_file_executed(drive, tmp_path):
         drive()
 
 
-# ---------------------------------------------------------------- 11: a failed start
+# ---------------------------------------------------------------- a failed start
 
 
 @pytest.mark.parametrize(
