@@ -48,13 +48,9 @@ def apply_decision(learner: Learner, decision: Event) -> None:
 
 
 def learn_answer(learner: Learner, decision: Event, answer: Event, label: str | None) -> str | None:
-    """Let a learner learn an outcome, or the default of a timeout; return why it cannot be learnt, or None.
+    """Let a learner learn an outcome, or the default of a timeout, of its decision; return why it cannot, or None.
 
-    Args:
-        learner: the learner that made the decision.
-        decision: what was answered.
-        answer: hit or miss.
-        label: the right label, where it is known and the learner learns from labels.
+    ``label`` is the right one, where that is known and the learner learns from labels.
     """
     body, vocabulary, row = decision.body, learner.vocabulary, decision.row()
     log = draw_log(learner, body)

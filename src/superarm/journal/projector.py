@@ -323,20 +323,18 @@ class Projector:
 
     def _show_to_shadows(self, event: Event, record: DecisionRecord) -> None:
         """Let shadows learn an outcome or a timeout."""
-        tops: dict[str, list[str] | None] = {}
-        if event.kind == OUTCOME:
-            tops = {name: shadow.take_top(record.decision.seq) for name, shadow in self.shadows.items()}
-        was_refused = record.decision.seq in self.totals.refused_seqs
-        if not self.shadows or record.decision.x is None or self.totals.settings.frozen or was_refused:
-            return
-        try:
-            given = self._as_given(record)
-        except Exception as error:  # nothing that shadows need may disturb the service
-            for shadow in self.shadows.values():
-                shadow.stop_reason = shadow.stop_reason or repr(error)
-            return
-        for name, shadow in self.shadows.items():
-            shadow.on_outcome(event, record, given, tops.get(name), self._learnt_default(record))
+        decision, given = record.decision, None
+        is_refused = decision.seq in self.totals.refused_seqs
+        if self.shadows and decision.x is not None and not (is_refused or self.totals.settings.frozen):
+            try:
+                given = self._as_given(record)
+            except Exception as error:  # nothing that shadows need may disturb the service
+                for shadow in self.shadows.values():
+                    shadow.stop_reason = shadow.stop_reason or repr(error)
+        for shadow in self.shadows.values():
+            top = shadow.take_top(decision.seq) if event.kind == OUTCOME else None
+            if given is not None:
+                shadow.on_outcome(event, record, given, top, self._learnt_default(record))
 
     def _load_shadows(self, snapshot: Snapshot) -> list[str]:
         """Take over the shadows of a snapshot; return the names of those that it does not have."""

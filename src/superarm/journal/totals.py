@@ -212,10 +212,7 @@ class HitRateEstimate:
     def report(self, spec: str, learnt: int, stop_reason: str = "") -> JsonObject:
         """Return the estimated hit rate of a learner, had it shown its top sets, for `GET /v1/stats`.
 
-        Args:
-            spec: the learner.
-            learnt: outcomes that it has learnt; ``rows`` are those that the estimate rests on.
-            stop_reason: why the learner has stopped; empty if it has not.
+        ``learnt`` outcomes were learnt; ``rows`` in the report are those that the estimate rests on.
         """
         # of a copy: reading may run in another thread than adding
         current = HitRateEstimate.from_dict(self._sums.to_dict())
