@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -221,6 +224,12 @@ class Driver:
 
     def model_file(self) -> bytes:
         return model_bytes(self.learner)
+
+
+def superarm(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command, in a process of its own."""
+    command = [sys.executable, "-m", "superarm", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
 
 
 def replayed(driver: Driver, *, from_start: bool = False) -> ReplayResult:

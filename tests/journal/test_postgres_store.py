@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
-from journal_kit import Driver
+from journal_kit import Driver, superarm
 from postgres_kit import database_name
 from service_kit import LABELS, D, rows, soon
 from test_store import FIRST, META, decision
@@ -271,9 +268,7 @@ def test_the_commands_take_an_address(database, shared, tmp_path):
     caught_up(driver)
     for command in (["replay", driver.url], ["verify", driver.url], ["migrate", driver.url],
                     ["export", driver.url, "--output", tmp_path / "log.jsonl"]):  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-m", "superarm", *command], capture_output=True, text=True, env=os.environ
-        )
+        done = superarm(*command)
         assert done.returncode == 0, done.stderr
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 10
 

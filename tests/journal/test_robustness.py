@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from journal_kit import Driver, replayed, sha256_of, sql
+from journal_kit import Driver, replayed, sha256_of, sql, superarm
 from service_kit import LABELS, Clock, D, rows
 
 from superarm.errors import InvalidInput
@@ -441,13 +439,11 @@ def test_a_journal_cannot_have_a_file_executed(drive, tmp_path):
     driver.close()
     path = tmp_path / "events.db"
     for command in ("replay", "verify"):
-        plain = [sys.executable, "-m", "superarm", command, path]
-        done = subprocess.run(plain, capture_output=True, text=True)
+        done = superarm(command, path)
         assert done.returncode == 2
         assert "code is only run if you name its file" in done.stderr
         assert "executed" not in done.stdout
-        given = [*plain, "--learner", f"{tmp_path / 'own.py'}:Own"]
-        assert subprocess.run(given, capture_output=True).returncode == 0
+        assert superarm(command, path, "--learner", f"{tmp_path / 'own.py'}:Own").returncode == 0
     with pytest.raises(InvalidInput, match="--learner"):
         drive()
 

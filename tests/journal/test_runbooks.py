@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from journal_kit import Driver, bits, replayed, sha256_of
+from journal_kit import Driver, bits, replayed, sha256_of, superarm
 from service_kit import LABELS, rows
 
 from superarm.journal.backup import backup
@@ -90,7 +88,7 @@ def test_restore(drive, tmp_path):
         path.with_name(path.name + end).unlink(missing_ok=True)
     shutil.copy(tmp_path / "monday.db", path)
     shutil.copy(tmp_path / "monday.db-mark", tmp_path / "events.db-mark")
-    done = subprocess.run([sys.executable, "-m", "superarm", "verify", path], capture_output=True, text=True)
+    done = superarm("verify", path)
     assert done.returncode == 0, done.stdout
     again = Driver.open(path, create=False)
     assert again.seq == 30
@@ -99,9 +97,8 @@ def test_restore(drive, tmp_path):
 
 
 def test_the_journal_has_grown_too_big(drive, tmp_path):
-    def superarm(*arguments):
-        command = [sys.executable, "-m", "superarm", *map(str, arguments)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    def succeed(*arguments):
+        done = superarm(*arguments, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
 
     driver = drive()
@@ -112,9 +109,9 @@ def test_the_journal_has_grown_too_big(drive, tmp_path):
     assert driver.stats.pending == 0
     model, learnt, before = driver.model_file(), bits(driver.learner), driver.learner.round
     driver.close()
-    superarm("export", "events.db", "--output", "log.jsonl")
-    superarm("backup", "events.db", "copy.db")
-    superarm("replay", "events.db", "--output", "model.npz")
+    succeed("export", "events.db", "--output", "log.jsonl")
+    succeed("backup", "events.db", "copy.db")
+    succeed("replay", "events.db", "--output", "model.npz")
     assert (tmp_path / "model.npz").read_bytes() == model
     (tmp_path / "2026").mkdir()
     for file in tmp_path.glob("events.db*"):
@@ -128,8 +125,8 @@ def test_the_journal_has_grown_too_big(drive, tmp_path):
     driver.decide(DecisionRequest(rows(1)[0], "old"))  # a new decision
     work(driver, 100, 1)
     driver.close()
-    superarm("verify", "events.db")
-    superarm("verify", "2026/events.db")
+    succeed("verify", "events.db")
+    succeed("verify", "2026/events.db")
 
 
 @pytest.mark.parametrize("mark", ["kept", "restored", "gone"])

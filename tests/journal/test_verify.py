@@ -7,13 +7,11 @@ import os
 import random
 import shutil
 import sqlite3
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
-from journal_kit import Driver, replayed, sha256_of, sql
+from journal_kit import Driver, replayed, sha256_of, sql, superarm
 from service_kit import rows
 from typer.testing import CliRunner
 
@@ -43,11 +41,6 @@ def filled(drive, parts=3, each=40, **options):
     driver.erase(ids=["0.3"])
     driver.together([DecisionRequest(x, f"late.{i}") for i, x in enumerate(rows(10, 9))])
     return driver
-
-
-def superarm(*arguments):
-    command = [sys.executable, "-m", "superarm", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True)
 
 
 # ---------------------------------------------------------------- verify
