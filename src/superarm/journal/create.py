@@ -103,10 +103,7 @@ def _from_model(options: JournalOptions, model: str | Path) -> Learner:
         wanted = f"the class in {model}, {type(learner).__name__}"
         raise InvalidInput.must("--learner", "superarm serve", wanted, spec)
     _check_same(model, params | learner.params, import_user_classes(spec))
-    if (
-        isinstance(learner, SetLogit | Scores)
-        and not (learner.nondefault_params | params).keys() & OVERRIDE_DEFAULT_UNIFORM
-    ):
+    if _has_default_uniform(cls, learner.nondefault_params | params):
         learner = learner.with_params(uniform=DEFAULT_UNIFORM)
     return learner
 
@@ -129,12 +126,17 @@ def _from_options(options: JournalOptions) -> Learner:
     params: JsonObject = {name: given[name] for name in ("set_size", "coverage") if name in given}
     params |= {"labels": list(options.labels), "n_features": options.n_features, "seed": options.seed or 0}
     cls, spec_params = parse(spec)
-    if issubclass(cls, SetLogit | Scores) and not (spec_params | params).keys() & OVERRIDE_DEFAULT_UNIFORM:
+    if _has_default_uniform(cls, spec_params | params):
         params["uniform"] = DEFAULT_UNIFORM
     learner = make(spec, **params)
     if options.columns is not None:
         learner.use_columns(options.columns)
     return learner
+
+
+def _has_default_uniform(cls: type[Learner], given: JsonObject) -> bool:
+    """Return whether a learner draws `DEFAULT_UNIFORM`: if no parameter that was given says how it explores."""
+    return issubclass(cls, SetLogit | Scores) and not OVERRIDE_DEFAULT_UNIFORM & given.keys()
 
 
 # ---------------------------------------------------------------- learners in a user's own file

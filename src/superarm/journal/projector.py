@@ -297,10 +297,9 @@ class Projector:
             top=shown.top, shown=shown.labels, log_propensity=shown.log_propensity, hit=event.body.hit
         )
         rule, promised = shown.rule or {}, self._promised
+        # whether it has warmed up, for the coverage of the journal
         is_counted = rule.get("counts", True) and rule.get("coverage", promised) == promised
-        if (
-            is_counted and not totals.settings.frozen
-        ):  # the rule has warmed up, for the coverage of the journal
+        if is_counted and not totals.settings.frozen:
             group = record.group(self._group_column)
             totals.stats.count_for_promise(
                 event.body.hit, size=len(shown.labels), right=event.body.label, group=group

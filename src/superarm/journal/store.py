@@ -94,7 +94,7 @@ class JournalStore(ABC):
     name: str  # as messages call it
     read_only: bool
     warnings: tuple[str, ...] = ()  # found when it was opened: events may be lost, though nothing is damaged
-    _damaged_events: tuple[tuple[int, str], ...] = ()  # the first ones that were read; what is wrong
+    _damaged_events: tuple[tuple[int, str], ...] = ()  # their numbers, and what is wrong
     shared = False  # whether other processes may write it at the same time
 
     @abstractmethod
