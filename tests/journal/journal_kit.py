@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import superarm as sa
 from superarm.explore import Cover
 from superarm.journal.changes import AddLabels, DisableLabels, Erase, Freeze, Rollback, SetExplore, Unfreeze
 from superarm.journal.errors import JournalUnavailable
+from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.snapshots import model_bytes
@@ -238,6 +239,15 @@ def replayed(driver: Driver, *, from_start: bool = False) -> ReplayResult:
 
     with closing(open_store(driver.store.name, read_only=True)) as store:
         return replay(store, from_start=from_start)
+
+
+def projected(driver: Driver, shadows: Sequence[str] = ()) -> tuple[Projector, Projector]:
+    """Project all events of a journal: in blocks, and one by one."""
+    whole, single = (Projector(driver.store, driver.store.snapshot(0), shadows) for _ in range(2))
+    whole.catch_up()
+    for event in driver.store.events():
+        single.project([event])
+    return whole, single
 
 
 def bits(learner: Any, part: str = "") -> dict[str, bytes]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from journal_kit import bits, decide_until_label_left_out, replayed, save_promise
+from journal_kit import bits, decide_until_label_left_out, projected, replayed, save_promise
 from service_kit import LABELS, Clock, D, rows
 
 import superarm as sa
 from superarm.data.rows import Row
 from superarm.errors import InvalidInput
 from superarm.explore import Cover
-from superarm.journal.projector import Projector
 from superarm.learners.registry import make
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
@@ -131,11 +130,7 @@ def test_blocks_of_events_give_the_bits_of_single_ones(drive, kind):
             id_ = open_.pop(int(dice.integers(len(open_))))
             driver.outcome(OutcomeRequest(id_, hit=i % 3 == 0))
     live = bits(driver.learner)
-    whole = Projector(driver.store, driver.store.snapshot(0))
-    whole.catch_up()
-    single = Projector(driver.store, driver.store.snapshot(0))
-    for event in driver.store.events():
-        single.project([event])
+    whole, single = projected(driver)
     assert bits(whole.learner) == bits(single.learner) == live
     assert whole.totals.stats == single.totals.stats == driver.stats
     assert replayed(driver, from_start=True).same
@@ -189,10 +184,7 @@ def test_a_default_moves_no_promise_and_the_late_answer_moves_it_as_one_in_time(
     (counts,) = slow.stats.coverage_by_group.values()
     assert (counts.outcomes, counts.hits / counts.outcomes) == (4, pytest.approx(coverage.kept))
     assert replayed(slow, from_start=True).same
-    whole, single = (Projector(slow.store, slow.store.snapshot(0)) for _ in range(2))
-    whole.catch_up()
-    for event in slow.store.events():
-        single.project([event])
+    whole, single = projected(slow)
     live = bits(slow.learner)
     assert bits(whole.learner) == bits(single.learner) == live
     slow.store.close()  # killed

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from journal_kit import bits, decide_until_label_left_out, save_promise
+from journal_kit import bits, decide_until_label_left_out, projected, save_promise
 from service_kit import LABELS, Clock, rows
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.journal.projector import Projector
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 SPECS = ["set-logit:explore=rank", "set-logit:forget=0.5"]
@@ -241,10 +240,7 @@ def test_top_sets_of_shadows_are_the_same_in_blocks_and_one_by_one(drive):
     driver = drive(shadows=SPECS)
     run_some(driver, 60)
     driver.run(20, "open", seed=5)
-    (whole, single) = (Projector(driver.store, driver.store.snapshot(0), SPECS) for _ in range(2))
-    whole.catch_up()
-    for event in driver.store.events():
-        single.project([event])
+    whole, single = projected(driver, SPECS)
     for name, shadow in driver.projector.shadows.items():
         assert len(shadow.tops) == 20
         assert shadow.tops == whole.shadows[name].tops == single.shadows[name].tops
