@@ -73,6 +73,7 @@ NAMES = {
     "logged_odds": "LogBatch.propensity",
     "logged_propensities": "LogBatch.propensity",
     "learn_batch": "update_many of native/loops.pyx",
+    "log_damaged": "unreadable_error",
     "mark_answered": "the core's update does it",
     "need": "require_extra",
     "pooled": "pool_coverage",
@@ -82,6 +83,7 @@ NAMES = {
     "scrub": "purge_erased",
     "stand": "claim",
     "strangers": "unauthenticated",
+    "take_snapshot": "Projector.snapshot",
     "teach": "learn",
     "untaught_probabilities": "out_of_fold_probabilities",
 }

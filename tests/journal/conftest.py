@@ -12,19 +12,14 @@ for part in ("msgspec", "orjson"):
     pytest.importorskip(part, reason=f"the journal's tests need {part}: pip install 'superarm[serve,dev]'")
 
 from journal_kit import Driver  # noqa: E402
-from postgres_kit import Database, why_not  # noqa: E402
+from postgres_kit import Database, running_database  # noqa: E402
 from service_kit import LABELS, D  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def database() -> Iterator[Database]:
-    """A real PostgreSQL, that nobody kills; or words that say what is missing."""
-    reason = why_not()
-    if reason is not None:
-        pytest.skip(reason)
-    made = Database(fsync=False)
-    yield made
-    made.close()
+    """A real PostgreSQL, that nobody kills."""
+    yield from running_database(fsync=False)
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ class Work:
 
     def __init__(self, folder: Path, tell: Callable[[dict[str, Any]], None]) -> None:
         self.path, self.tell, self.clock = folder / "events.db", tell, Clock()
-        self.session: Driver | None = None
+        self.driver: Driver | None = None
         self.rows = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
 
     def open(self) -> Driver:
@@ -62,41 +62,41 @@ class Work:
         return opened
 
     def decide(self, name: str, row: int) -> None:
-        assert self.session is not None
+        assert self.driver is not None
         x = SECRET if name == "secret" else self.rows[row]
-        entry = self.session.decide(DecisionRequest(x, name, context={"row": row}))
+        entry = self.driver.decide(DecisionRequest(x, name, context={"row": row}))
         self.tell({"decided": name, "labels": entry.labels})
 
     def answer(self, name: str, hit: bool) -> None:
-        assert self.session is not None
-        self.session.outcome(OutcomeRequest(name, hit=hit))
+        assert self.driver is not None
+        self.driver.outcome(OutcomeRequest(name, hit=hit))
         self.tell({"answered": name, "hit": hit})
 
     def expire(self) -> None:
-        assert self.session is not None
+        assert self.driver is not None
         self.clock.now += 60.0
-        self.session.expire()
+        self.driver.expire()
 
     def change(self, name: str, *given: Any) -> None:
-        assert self.session is not None
-        getattr(self.session, name)(*given)
+        assert self.driver is not None
+        getattr(self.driver, name)(*given)
         self.tell({"changed": name})
 
     def snapshot(self) -> None:
-        assert self.session is not None
-        self.session.snapshot()
+        assert self.driver is not None
+        self.driver.snapshot()
 
     def erase(self) -> None:
-        assert self.session is not None
-        if self.session.find("secret") is not None:
-            self.session.erase(ids=["secret"])
-            if self.session.service.model.erasure_problem is None:
+        assert self.driver is not None
+        if self.driver.find("secret") is not None:
+            self.driver.erase(ids=["secret"])
+            if self.driver.service.model.erasure_problem is None:
                 self.tell({"erased": "secret"})
 
     def close(self) -> None:
-        assert self.session is not None
-        self.session.close()
-        self.session = self.open()
+        assert self.driver is not None
+        self.driver.close()
+        self.driver = self.open()
 
     def steps(self) -> list[Callable[[], None]]:
         def do(method: Callable[..., None], *given: Any) -> Callable[[], None]:
@@ -123,30 +123,30 @@ class Work:
         ]
 
     def run(self) -> None:
-        """Each step once; after a failure the disk is whole again, and the session recovers."""
+        """Each step once; after a failure the disk is whole again, and the driver recovers."""
         for step in [lambda: None, *self.steps()]:
             try:
-                if self.session is None:
-                    self.session = self.open()
+                if self.driver is None:
+                    self.driver = self.open()
                 step()
             except JournalError:
                 disk.disk_arm(0, 0, 0)
-                if self.session is not None and self.session.store._lock is None:  # it was being closed
-                    self.session = None
-                elif self.session is not None and self.session.outage is not None:
-                    self.session.recover()
+                if self.driver is not None and self.driver.store._lock is None:  # it was being closed
+                    self.driver = None
+                elif self.driver is not None and self.driver.outage is not None:
+                    self.driver.recover()
             except ValueError:  # a decision that was refused cannot be answered
                 pass
 
 
-def check(folder: Path, told: list[dict[str, Any]], live: bytes | None) -> None:
+def check(folder: Path, acknowledged: list[dict[str, Any]], live: bytes | None) -> None:
     """The invariants."""
     found = verify(folder / "events.db")
     assert found.ok, found.problems
     opened = Driver.open(folder / "events.db", clock=Clock())
     try:
         journal = opened.store
-        for fact in told:
+        for fact in acknowledged:
             if "decided" in fact:
                 entry = opened.find(fact["decided"])
                 assert entry is not None, f"{fact} was acknowledged and is lost"
@@ -192,17 +192,17 @@ class Nest:
     def run(self, n: int, how: str) -> tuple[list[dict[str, Any]], int]:
         """What was acknowledged, and how the process ended."""
         print(json.dumps([n, how]), file=self._out, flush=True)
-        told, code = json.loads(self._in.readline())
-        return told, code
+        acknowledged, code = json.loads(self._in.readline())
+        return acknowledged, code
 
     def _serve(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         work = Work(folder, lambda fact: None)
-        work.session = work.open()  # compile what the cases will need
+        work.driver = work.open()  # compile what the cases will need
         for step in work.steps()[:8]:
             step()
-        work.session.store.close()
+        work.driver.store.close()
         os.write(self._results, b"ready\n")
         for line in os.fdopen(self._orders):
             n, how = json.loads(line)
@@ -223,8 +223,8 @@ class Nest:
                 os._exit(code)
         os.close(writing)
         with os.fdopen(reading) as lines:
-            told = [json.loads(line) for line in lines]
-        return told, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            acknowledged = [json.loads(line) for line in lines]
+        return acknowledged, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 nest: Nest | None = None
@@ -234,26 +234,26 @@ def case(folder: Path, n: int, how: str) -> bool:
     """One fault; whether there was one."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    told: list[dict[str, Any]] = []
+    acknowledged: list[dict[str, Any]] = []
     if how in HOWS:
-        work = Work(folder, told.append)
+        work = Work(folder, acknowledged.append)
         disk.disk_arm(n, *HOWS[how])
         work.run()
         fired = bool(disk.disk_fired())
         disk.disk_arm(0, 0, 0)
-        assert work.session is not None
-        live = work.session.model_file()
-        work.session.store.close()
-        check(folder, told, live)
+        assert work.driver is not None
+        live = work.driver.model_file()
+        work.driver.store.close()
+        check(folder, acknowledged, live)
         return fired
     assert nest is not None
-    told, code = nest.run(n, how)
+    acknowledged, code = nest.run(n, how)
     for saved in folder.parent.glob(f"{folder.name}.saved.*"):
         saved.unlink()
     if (folder / "events.db").exists():
-        check(folder, told, None)
+        check(folder, acknowledged, None)
     else:
-        assert told == [], "acknowledged, and there is no journal"
+        assert acknowledged == [], "acknowledged, and there is no journal"
     return code == 137
 
 

@@ -1,16 +1,23 @@
-"""A service that is driven by hand, without a loop: each call is a turn of its own."""
+"""A service that is driven by hand, without a loop: each call is a batch of its own."""
 
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from service_kit import LABELS, D
+from service_kit import LABELS, D, rows
 
 import superarm as sa
 from superarm.explore import Cover
 from superarm.journal.changes import AddLabels, DisableLabels, Erase, Freeze, Rollback, SetExplore, Unfreeze
+from superarm.journal.errors import JournalUnavailable
+from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.snapshots import model_bytes
@@ -19,17 +26,6 @@ from superarm.service.http import views
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.responses import decision_record_body, decision_response, outcome_response
 from superarm.service.service import Service
-
-__all__ = [
-    "Driver",
-    "bits",
-    "decide_until_label_left_out",
-    "forge",
-    "forge_snapshot",
-    "replayed",
-    "save_promise",
-    "sha256_of",
-]
 
 
 class StoredDecision:
@@ -93,7 +89,7 @@ class Driver:
         return self.service.call(request)
 
     def together(self, requests: Any) -> list[Any]:
-        """The results of calls in one turn, with one commit."""
+        """The results of calls in one batch, with one commit."""
         return [done.result for done in self.service.commit([Call(one) for one in requests])]
 
     def decide(self, request: DecisionRequest) -> StoredDecision:
@@ -101,6 +97,26 @@ class Driver:
 
     def outcome(self, request: OutcomeRequest) -> StoredDecision:
         return StoredDecision(self, self.call(request)["id"])
+
+    def run(
+        self, n: int, prefix: str = "d", *, hits: Callable[[int], bool] | None = None, seed: int = 0
+    ) -> list[StoredDecision]:
+        """Decide about rows, one by one, with the ids d0, d1, …; answer each at once, if ``hits`` says how."""
+        made = []
+        for i, x in enumerate(rows(n, seed)):
+            made.append(self.decide(DecisionRequest(x, f"{prefix}{i}")))
+            if hits is not None:
+                self.outcome(OutcomeRequest(made[-1].id, hit=hits(i)))
+        return made
+
+    def fill_until_down(self) -> tuple[list[str], JournalUnavailable]:
+        """Decide until the journal refuses; return the ids that were acknowledged, and the refusal."""
+        kept: list[str] = []
+        while True:
+            try:
+                kept.append(self.decide(DecisionRequest(rows(1)[0], context="x" * 2000)).id)
+            except JournalUnavailable as error:
+                return kept, error
 
     def expire(self) -> int:
         before = self.stats.timeouts
@@ -211,16 +227,27 @@ class Driver:
         return model_bytes(self.learner)
 
 
+def superarm(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command, in a process of its own."""
+    command = [sys.executable, "-m", "superarm", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+
+
 def replayed(driver: Driver, *, from_start: bool = False) -> ReplayResult:
     """A replay of the journal behind a driver, which goes on."""
     from superarm.journal.backends import open_store
 
-    where = driver.store.address_text if hasattr(driver.store, "address_text") else driver.store.name
-    looking = open_store(getattr(driver, "url", where), read_only=True)
-    try:
-        return replay(looking, from_start=from_start)
-    finally:
-        looking.close()
+    with closing(open_store(driver.store.name, read_only=True)) as store:
+        return replay(store, from_start=from_start)
+
+
+def projected(driver: Driver, shadows: Sequence[str] = ()) -> tuple[Projector, Projector]:
+    """Project all events of a journal: in blocks, and one by one."""
+    whole, single = (Projector(driver.store, driver.store.snapshot(0), shadows) for _ in range(2))
+    whole.catch_up()
+    for event in driver.store.events():
+        single.project([event])
+    return whole, single
 
 
 def bits(learner: Any, part: str = "") -> dict[str, bytes]:
@@ -253,7 +280,8 @@ def sha256_of(driver: Driver) -> str:
 
 def sql(driver: Driver, statement: str, values: Any = ()) -> int:
     """A statement that no store would run, on a SQLite journal."""
-    return int(driver.store._transaction(lambda writer: writer.execute(statement, values).rowcount))
+    with driver.store._transaction() as writer:
+        return int(writer.execute(statement, values).rowcount)
 
 
 def forge(driver: Driver, seq: int, **fields: Any) -> None:
@@ -281,15 +309,15 @@ def forge_snapshot(driver: Driver, seq: int, model: bytes | None = None) -> None
     """Give a snapshot another model, or only a new digest."""
     from orjson import dumps, loads
 
-    from superarm.journal.statements import describe, snapshot_digest
+    from superarm.journal.statements import part_digests, snapshot_digest
 
     text = "SELECT time, totals, made_by, parts FROM snapshots WHERE seq = ?"
     at, totals, made_by, parts = driver.store._select(text, (seq,))[0]
-    told = loads(parts)
+    digests = loads(parts)
     if model is not None:
-        told["model"] = describe({"model": model})["model"]
+        digests["model"] = part_digests({"model": model})["model"]
         sql(driver, "DELETE FROM parts WHERE seq = ? AND part = 'model'", (seq,))
         sql(driver, "INSERT INTO parts VALUES (?, 'model', 0, ?)", (seq, model))
-    described = dumps(told).decode()
+    described = dumps(digests).decode()
     own = snapshot_digest(driver.store.digest_at(seq), seq, at, totals, made_by, described)
     sql(driver, "UPDATE snapshots SET parts = ?, digest = ? WHERE seq = ?", (described, own, seq))

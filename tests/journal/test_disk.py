@@ -61,17 +61,17 @@ def test_whatever_fails_nothing_acknowledged_is_lost(failing_disk, tmp_path, how
 
 
 def test_a_start_on_a_full_disk_says_so_before_any_request_and_serves_what_is_there(drive, monkeypatch):
-    session = drive()
-    session.decide(DecisionRequest(rows(1)[0], "a"))
-    session.close()
+    driver = drive()
+    driver.decide(DecisionRequest(rows(1)[0], "a"))
+    driver.close()
     with monkeypatch.context() as full:
         for module in (sqlite, sqlite_files):
             full.setattr(module, "disk_is_full", lambda _: True)
-        session = drive()
-        assert isinstance(session.outage, JournalFull)
-        assert session.decide(DecisionRequest(rows(1)[0], "a")).id == "a"
-    session.recover()
-    session.decide(DecisionRequest(rows(1)[0], "b"))
+        driver = drive()
+        assert isinstance(driver.outage, JournalFull)
+        assert driver.decide(DecisionRequest(rows(1)[0], "a")).id == "a"
+    driver.recover()
+    driver.decide(DecisionRequest(rows(1)[0], "b"))
 
 
 @pytest.mark.parametrize("full", [False, True])

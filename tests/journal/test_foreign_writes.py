@@ -24,29 +24,28 @@ def write_foreign(folder, statement):
 @pytest.mark.parametrize("noticed_by", ["upkeep", "decide"])
 def test_a_write_through_sqlite_by_another_process_is_noticed(drive, tmp_path, noticed_by):
     """It is in the log, and leaves all files in their places."""
-    session = drive()
-    for i, x in enumerate(rows(5)):
-        session.decide(DecisionRequest(x, f"a{i}"))
+    driver = drive()
+    driver.run(5, "a")
     SqliteStore(tmp_path / "events.db", read_only=True).close()
     backup(tmp_path / "events.db", tmp_path / "copy.db")
-    session.store.check()  # these only read
+    driver.store.check()  # these only read
     write_foreign(tmp_path, "DELETE FROM events WHERE seq = 5")
     with pytest.raises(JournalUnavailable, match="written by another process"):
-        session.expire() if noticed_by == "upkeep" else session.decide(DecisionRequest(rows(1)[0], "b"))
-    assert not session.ready
+        driver.expire() if noticed_by == "upkeep" else driver.decide(DecisionRequest(rows(1)[0], "b"))
+    assert not driver.ready
     with pytest.raises(JournalUnavailable, match="written by another process"):
-        session.recover()
+        driver.recover()
 
 
 def test_a_backup_that_is_copied_over_a_running_journal_is_not_read(drive, tmp_path):
-    session = drive()
+    driver = drive()
     for i, x in enumerate(rows(5)):
-        session.decide(DecisionRequest(x, f"a{i}"))
+        driver.decide(DecisionRequest(x, f"a{i}"))
         if i == 2:
             backup(tmp_path / "events.db", tmp_path / "copy.db")
     shutil.copyfile(tmp_path / "copy.db", tmp_path / "events.db")
     with pytest.raises(JournalUnavailable, match="was replaced"):
-        session.decide(DecisionRequest(rows(1)[0], "b"))
+        driver.decide(DecisionRequest(rows(1)[0], "b"))
     for view, arguments in (
         (views.decision_details, ("a4",)),
         (views.pending, (10,)),
@@ -54,30 +53,29 @@ def test_a_backup_that_is_copied_over_a_running_journal_is_not_read(drive, tmp_p
         (views.changes, ()),
     ):
         with pytest.raises(JournalUnavailable, match="was replaced"):
-            view(session.service, *arguments)
+            view(driver.service, *arguments)
 
 
 def test_a_write_of_another_process_that_keeps_ours_waiting_is_noticed(drive, tmp_path):
-    session = drive()
-    session.decide(DecisionRequest(rows(1)[0], "a"))
+    driver = drive()
+    driver.decide(DecisionRequest(rows(1)[0], "a"))
     with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(JournalUnavailable, match="locked"):
-            session.decide(DecisionRequest(rows(1)[0], "b"))
+            driver.decide(DecisionRequest(rows(1)[0], "b"))
         other.execute("DELETE FROM pending")
         other.execute("COMMIT")
     with pytest.raises(JournalUnavailable, match="written by another process"):
-        session.recover()
+        driver.recover()
 
 
 @pytest.mark.parametrize("length", [2, 5, 9])
 def test_another_journal_under_the_mark_of_this_one_is_refused(drive, tmp_path, length):
     """Also a longer one: it does not have the event that was durable here."""
     for name, n in (("events.db", 5), ("other.db", length)):
-        session = drive(name)
-        for i, x in enumerate(rows(n)):
-            session.decide(DecisionRequest(x, f"{name}-{i}"))
-        session.close()
+        driver = drive(name)
+        driver.run(n, f"{name}-")
+        driver.close()
     (tmp_path / "events.db").write_bytes((tmp_path / "other.db").read_bytes())
     with pytest.raises(JournalDamaged, match=r"lost its last events|another event 5 than"):
         drive()
@@ -85,25 +83,25 @@ def test_another_journal_under_the_mark_of_this_one_is_refused(drive, tmp_path, 
 
 def test_an_event_that_is_missing_no_more_is_not_told(drive, tmp_path):
     """A database that was restored under a process is shorter; then it grows again."""
-    session = drive()
-    session.decide(DecisionRequest(rows(1)[0], "a"))
+    driver = drive()
+    driver.decide(DecisionRequest(rows(1)[0], "a"))
     with pytest.raises(JournalDamaged, match=r"event 9 .* is missing"):
-        session.store.digest_at(9)
-    assert "event 9" in session.problems()[-1]
-    session.service.model.load()
-    assert session.problems() == ()
+        driver.store.digest_at(9)
+    assert "event 9" in driver.problems()[-1]
+    driver.service.model.load()
+    assert driver.problems() == ()
 
 
 def test_a_damaged_event_that_was_read_is_told_on_call(drive, tmp_path):
-    session = drive()
+    driver = drive()
     for name in ("a", "b"):
-        session.decide(DecisionRequest(rows(1)[0], name))
-    session.close()
+        driver.decide(DecisionRequest(rows(1)[0], name))
+    driver.close()
     write_foreign(tmp_path, "UPDATE events SET body = '{}' WHERE seq = 1")
-    session = drive()
-    assert session.problems() == ()
+    driver = drive()
+    assert driver.problems() == ()
     for _ in range(2):
         with pytest.raises(JournalDamaged):
-            session.decide(DecisionRequest(rows(1)[0], "a"))
-    assert [sentence[:7] for sentence in session.problems()] == ["event 1"]
-    assert session.ready
+            driver.decide(DecisionRequest(rows(1)[0], "a"))
+    assert [sentence[:7] for sentence in driver.problems()] == ["event 1"]
+    assert driver.ready

@@ -29,9 +29,9 @@ def test_there_is_a_journal_of_every_released_format():
 
 
 def test_a_journal_of_a_released_format_is_read_and_goes_on(journal, tmp_path):
-    found = verify(journal)
-    assert found.ok, found.problems
-    assert (found.events, found.erased) == (56, 1)
+    result = verify(journal)
+    assert result.ok, result.problems
+    assert (result.events, result.erased) == (56, 1)
     looking = open_store(journal, read_only=True)
     assert export(looking, tmp_path / "log.jsonl") == (32, 1)
     looking.close()

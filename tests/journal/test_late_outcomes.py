@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from journal_kit import bits, decide_until_label_left_out, replayed, save_promise
+from journal_kit import bits, decide_until_label_left_out, projected, replayed, save_promise
 from service_kit import LABELS, Clock, D, rows
 
 import superarm as sa
 from superarm.data.rows import Row
 from superarm.errors import InvalidInput
 from superarm.explore import Cover
-from superarm.journal.projector import Projector
 from superarm.learners.registry import make
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
@@ -30,50 +29,50 @@ def given(decision):
 def test_a_late_yes_after_a_learnt_no_is_learnt_where_the_learner_can(drive, learner):
     clock = Clock()
     can = learner == "set-logit"
-    session = drive(learner=learner, set_size=1 + can, timeout=10.0, default_outcome=False, clock=clock)
+    driver = drive(learner=learner, set_size=1 + can, timeout=10.0, default_outcome=False, clock=clock)
     twin = twin_of() if can else make(learner, labels=LABELS, n_features=D, set_size=1, seed=0)
     (x,) = rows(1)
-    session.decide(DecisionRequest(x, "a"))
+    driver.decide(DecisionRequest(x, "a"))
     decision = twin.decide(x)
     clock.now += 11.0
-    assert session.expire() == 1
+    assert driver.expire() == 1
     twin.update(decision, hit=False)
-    outcome = session.outcome(OutcomeRequest("a", hit=True)).outcome
+    outcome = driver.outcome(OutcomeRequest("a", hit=True)).outcome
     if can:
         twin.update(given(decision), hit=True)
-    assert bits(session.learner) == bits(twin)
-    assert (outcome["late"], outcome["learnt"], session.stats.refused) == (True, can, int(not can))
-    assert replayed(session, from_start=True).same
+    assert bits(driver.learner) == bits(twin)
+    assert (outcome["late"], outcome["learnt"], driver.stats.refused) == (True, can, int(not can))
+    assert replayed(driver, from_start=True).same
 
 
 def test_a_late_yes_to_a_set_with_a_label_left_out_is_learnt(drive, tmp_path):
     clock = Clock()
     options = {"timeout": 10.0, "default_outcome": False, "clock": clock}
-    session = drive(model=save_promise(tmp_path / "promise.npz"), **options)
-    made = decide_until_label_left_out(session)
+    driver = drive(model=save_promise(tmp_path / "promise.npz"), **options)
+    made = decide_until_label_left_out(driver)
     clock.now += 11.0
-    assert session.expire() == 1
-    outcome = session.outcome(OutcomeRequest(made.id, hit=True)).outcome
-    assert (outcome["late"], outcome["learnt"], session.stats.refused) == (True, True, 0)
-    live = bits(session.learner)
-    assert replayed(session, from_start=True).same
-    session.store.close()  # killed: the next start projects it again
+    assert driver.expire() == 1
+    outcome = driver.outcome(OutcomeRequest(made.id, hit=True)).outcome
+    assert (outcome["late"], outcome["learnt"], driver.stats.refused) == (True, True, 0)
+    live = bits(driver.learner)
+    assert replayed(driver, from_start=True).same
+    driver.store.close()  # killed: the next start projects it again
     assert bits(drive(**options).learner) == live
 
 
 def test_a_late_outcome_that_cannot_be_taken_as_given_is_refused(drive, monkeypatch):
     clock = Clock()
-    session = drive(timeout=10.0, default_outcome=False, clock=clock)
-    session.decide(DecisionRequest(rows(1)[0], "a"))
+    driver = drive(timeout=10.0, default_outcome=False, clock=clock)
+    driver.decide(DecisionRequest(rows(1)[0], "a"))
     clock.now += 11.0
-    session.expire()
+    driver.expire()
 
     def refuse(*args, **kwargs):
         raise InvalidInput("no such set")
 
     monkeypatch.setattr(sa.Decision, "given", refuse)
-    outcome = session.outcome(OutcomeRequest("a", hit=True)).outcome
-    assert (session.outage, outcome["learnt"], session.stats.refused) == (None, False, 1)
+    outcome = driver.outcome(OutcomeRequest("a", hit=True)).outcome
+    assert (driver.outage, outcome["learnt"], driver.stats.refused) == (None, False, 1)
 
 
 @pytest.mark.parametrize("default", [False, True], ids=["miss", "hit"])
@@ -86,26 +85,26 @@ def test_a_late_label_after_a_default_is_learnt_where_the_learner_takes_labels(
     clock = Clock()
     takes_labels = learner == "set-logit"
     options = {"learner": learner, "set_size": 1 + takes_labels, "clock": clock}
-    session = drive(timeout=10.0, default_outcome=default, shadows=["set-logit:step=2"], **options)
+    driver = drive(timeout=10.0, default_outcome=default, shadows=["set-logit:step=2"], **options)
     twin = twin_of() if takes_labels else make(learner, labels=LABELS, n_features=D, set_size=1, seed=0)
     (x,) = rows(1)
-    labels = session.decide(DecisionRequest(x, "a")).labels
+    labels = driver.decide(DecisionRequest(x, "a")).labels
     decision = twin.decide(x)
     clock.now += 11.0
-    assert session.expire() == 1
+    assert driver.expire() == 1
     twin.update(decision, hit=default)
     label = next(label for label in LABELS if (label in labels) == shown)
-    outcome = session.outcome(OutcomeRequest("a", label=label)).outcome
+    outcome = driver.outcome(OutcomeRequest("a", label=label)).outcome
     if takes_labels:
         twin.update(given(decision), label=label)
-    assert bits(session.learner) == bits(twin)
+    assert bits(driver.learner) == bits(twin)
     assert (outcome["late"], outcome["learnt"]) == (True, takes_labels)
-    assert session.stats.learnt == 1 + takes_labels
-    assert session.stats.refused == int(not takes_labels and shown != default)
-    (shadow,) = session.projector.shadows.values()
+    assert driver.stats.learnt == 1 + takes_labels
+    assert driver.stats.refused == int(not takes_labels and shown != default)
+    (shadow,) = driver.projector.shadows.values()
     assert shadow.learnt == 2
-    assert replayed(session, from_start=True).same
-    session.close()
+    assert replayed(driver, from_start=True).same
+    driver.close()
     assert drive(shadows=["set-logit:step=2"]).find("a").outcome["learnt"] is takes_labels
 
 
@@ -120,31 +119,27 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_of_events_give_the_bits_of_single_ones(drive, kind):
     width = {"dense": 3, "sparse": 9, "mixed": (2, 6), "names": None}[kind]
-    session = drive(n_features=width)
+    driver = drive(n_features=width)
     dice, open_ = np.random.default_rng(5), []
     for i, x in enumerate(KINDS[kind]):
         eligible = tuple(LABELS[:4]) if i % 6 == 5 else None
-        open_.append(session.decide(DecisionRequest(x, f"d{i}", eligible=eligible)).id)
+        open_.append(driver.decide(DecisionRequest(x, f"d{i}", eligible=eligible)).id)
         if i == 30:
-            session.add_labels(["new"])
+            driver.add_labels(["new"])
         while len(open_) > 3:  # late, and in any order
             id_ = open_.pop(int(dice.integers(len(open_))))
-            session.outcome(OutcomeRequest(id_, hit=i % 3 == 0))
-    live = bits(session.learner)
-    whole = Projector(session.store, session.store.snapshot(0))
-    whole.catch_up()
-    single = Projector(session.store, session.store.snapshot(0))
-    for event in session.store.events():
-        single.project([event])
+            driver.outcome(OutcomeRequest(id_, hit=i % 3 == 0))
+    live = bits(driver.learner)
+    whole, single = projected(driver)
     assert bits(whole.learner) == bits(single.learner) == live
-    assert whole.totals.stats == single.totals.stats == session.stats
-    assert replayed(session, from_start=True).same
+    assert whole.totals.stats == single.totals.stats == driver.stats
+    assert replayed(driver, from_start=True).same
 
 
-def promise_of(session):
+def promise_of(driver):
     """What moves the promise, and what is counted of it, but for decisions."""
     names = ("targets", "thresholds", "recent_misses", "tally", "warm_up")
-    return {name: session.learner.core.state()[f"rule.{name}"].tobytes() for name in names}
+    return {name: driver.learner.core.state()[f"rule.{name}"].tobytes() for name in names}
 
 
 def save_trained_promise(path):
@@ -178,10 +173,10 @@ def test_a_default_moves_no_promise_and_the_late_answer_moves_it_as_one_in_time(
             assert slow.expire() == 1
             assert promise_of(slow) == before
             assert slow.learner.coverage.answers == 0
-        for session, made in ((prompt, shown), (slow, later)):
+        for driver, made in ((prompt, shown), (slow, later)):
             label = next(name for name in LABELS if (name in made.labels) == wanted)
             answer = {"label": label} if late.endswith("label") else {"hit": wanted}
-            session.outcome(OutcomeRequest(f"d{i}", **answer))
+            driver.outcome(OutcomeRequest(f"d{i}", **answer))
         if i == 0:
             assert promise_of(slow) == promise_of(prompt) != before
     coverage = slow.learner.coverage
@@ -189,10 +184,7 @@ def test_a_default_moves_no_promise_and_the_late_answer_moves_it_as_one_in_time(
     (counts,) = slow.stats.coverage_by_group.values()
     assert (counts.outcomes, counts.hits / counts.outcomes) == (4, pytest.approx(coverage.kept))
     assert replayed(slow, from_start=True).same
-    whole, single = (Projector(slow.store, slow.store.snapshot(0)) for _ in range(2))
-    whole.catch_up()
-    for event in slow.store.events():
-        single.project([event])
+    whole, single = projected(slow)
     live = bits(slow.learner)
     assert bits(whole.learner) == bits(single.learner) == live
     slow.store.close()  # killed
@@ -201,23 +193,21 @@ def test_a_default_moves_no_promise_and_the_late_answer_moves_it_as_one_in_time(
 
 def test_a_late_answer_does_not_shorten_the_warm_up(drive):
     clock = Clock()
-    session = drive(set_size=None, coverage=0.9, timeout=10.0, default_outcome=False, clock=clock)
-    session.decide(DecisionRequest(rows(1)[0], "a"))
-    before = promise_of(session)
+    driver = drive(set_size=None, coverage=0.9, timeout=10.0, default_outcome=False, clock=clock)
+    driver.decide(DecisionRequest(rows(1)[0], "a"))
+    before = promise_of(driver)
     clock.now += 11.0
-    assert session.expire() == 1
-    session.outcome(OutcomeRequest("a", hit=True))
-    assert session.stats.learnt == 2
-    assert promise_of(session) == before
+    assert driver.expire() == 1
+    driver.outcome(OutcomeRequest("a", hit=True))
+    assert driver.stats.learnt == 2
+    assert promise_of(driver) == before
 
 
 def test_a_promise_goes_on_after_a_rollback(drive, tmp_path):
-    session = drive(model=save_trained_promise(tmp_path / "promise.npz"))
-    for i, x in enumerate(rows(10)):
-        session.decide(DecisionRequest(x, f"d{i}"))
-        session.outcome(OutcomeRequest(f"d{i}", hit=True))
-    before = promise_of(session)
-    session.rollback(0)
-    assert promise_of(session) == before
-    assert session.learner.coverage.answers == 10
-    assert replayed(session, from_start=True).same
+    driver = drive(model=save_trained_promise(tmp_path / "promise.npz"))
+    driver.run(10, hits=lambda i: True)
+    before = promise_of(driver)
+    driver.rollback(0)
+    assert promise_of(driver) == before
+    assert driver.learner.coverage.answers == 10
+    assert replayed(driver, from_start=True).same

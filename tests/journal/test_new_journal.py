@@ -12,14 +12,14 @@ from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalMismatch
 from superarm.service import Service
 from superarm.service.errors import InvalidRequest
-from superarm.service.requests import DecisionRequest, OutcomeRequest, context_bytes
+from superarm.service.requests import DecisionRequest, context_bytes
 
 
 def test_a_journal_remembers_what_it_was_made_for(drive):
     drive().close()
-    session = drive()
-    assert session.labels == tuple(LABELS)
-    session.close()
+    driver = drive()
+    assert driver.labels == tuple(LABELS)
+    driver.close()
     for wrong in (
         {"labels": ["x", "y"]},
         {"n_features": 9},
@@ -57,9 +57,9 @@ def test_a_new_journal_can_start_with_a_model(drive, tmp_path):
     for x in rows(50):
         learner.update(learner.decide(x), hit=False)
     learner.save(tmp_path / "model.npz")
-    session = drive(model=tmp_path / "model.npz", learner="set-logit:uniform=0")
-    assert session.model_file() == (tmp_path / "model.npz").read_bytes()
-    assert session.decide(DecisionRequest(rows(1)[0])).labels == learner.decide(rows(1)[0]).labels
+    driver = drive(model=tmp_path / "model.npz", learner="set-logit:uniform=0")
+    assert driver.model_file() == (tmp_path / "model.npz").read_bytes()
+    assert driver.decide(DecisionRequest(rows(1)[0])).labels == learner.decide(rows(1)[0]).labels
     with pytest.raises(JournalMismatch, match="seed"):
         drive("other.db", model=tmp_path / "model.npz", seed=4)
 
@@ -71,17 +71,15 @@ def test_a_model_of_one_label_can_be_served_with_more(drive, tmp_path, asked):
     for i, x in enumerate(rows(50)):
         learner.update(learner.decide(x), label=LABELS[i % 6])
     learner.save(tmp_path / "model.npz")
-    session = drive(model=tmp_path / "model.npz", **asked)
-    served = session.learner
+    driver = drive(model=tmp_path / "model.npz", **asked)
+    served = driver.learner
     assert served.set_size == asked.get("set_size", len(LABELS))
     assert (None if served.coverage is None else served.coverage.promised) == asked.get("coverage")
     assert (served.round, served.id) == (50, learner.id)
     np.testing.assert_array_equal(served.scores(rows(5)), learner.scores(rows(5)))
-    for x in rows(20):
-        made = session.decide(DecisionRequest(x))
-        session.outcome(OutcomeRequest(made.id, hit=True))
-    assert replayed(session, from_start=True).same
-    session.close()
+    driver.run(20, hits=lambda i: True)
+    assert replayed(driver, from_start=True).same
+    driver.close()
     drive(**asked).close()  # it may be said again, and nothing else
     with pytest.raises(JournalMismatch, match=r"events\.db was made for"):
         drive(set_size=2)
@@ -107,8 +105,8 @@ def test_a_model_draws_uniform_sets_too_unless_it_was_told_otherwise(drive, tmp_
     np.testing.assert_array_equal(served.scores(rows(5)), learner.scores(rows(5)))
     for number, own in enumerate(({"explore": "show"}, {"uniform": 0.3}, {"coverage": 0.9})):
         sa.SetLogit(**common, **own).save(tmp_path / "own.npz")
-        session = drive(f"own{number}.db", model=tmp_path / "own.npz")
-        assert session.learner.uniform == own.get("uniform", 0.0)
+        driver = drive(f"own{number}.db", model=tmp_path / "own.npz")
+        assert driver.learner.uniform == own.get("uniform", 0.0)
     sa.MCDBF(**common).save(tmp_path / "other.npz")
     assert "uniform" not in drive("other.db", model=tmp_path / "other.npz").learner.params
 

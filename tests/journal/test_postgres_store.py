@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
-from journal_kit import Driver
+from journal_kit import Driver, superarm
+from postgres_kit import database_name
 from service_kit import LABELS, D, rows, soon
 from test_store import FIRST, META, decision
 
 from superarm.errors import InvalidInput
-from superarm.journal.changes import AddLabels, Erase
-from superarm.journal.errors import JournalMismatch, JournalUnavailable
+from superarm.journal.changes import Erase
+from superarm.journal.errors import JournalUnavailable
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
 from superarm.service.errors import DecisionErased
@@ -41,7 +39,7 @@ def shared(database):
 
 
 def caught_up(driver):
-    """The projector of a process, after a turn without requests."""
+    """The projector of a process, after a batch without requests."""
     driver.call(lambda: None)
     assert driver.service.model.projector.seq == driver.store.head().seq
     return driver.projector
@@ -49,9 +47,8 @@ def caught_up(driver):
 
 def test_many_append_at_once_in_one_order_without_holes(database):
     from superarm.journal.postgres import PostgresStore
-    from superarm.journal.postgres_connection import Address
 
-    address = Address(database.fresh())
+    address = database.fresh()
     PostgresStore.create(address, META, FIRST)
 
     def work(number):
@@ -72,24 +69,6 @@ def test_many_append_at_once_in_one_order_without_holes(database):
     assert sum(lost) == 3 * 40  # one of four has each
     assert list(store.problems()) == []
     store.close()
-
-
-def test_two_processes_share_ids_outcomes_and_a_model(shared):
-    one, two = shared(), shared()
-    first = one.decide(DecisionRequest(rows(1)[0], "a")).shown()
-    assert two.decide(DecisionRequest(rows(1)[0], "a")).shown() == first
-    told = two.outcome(OutcomeRequest("a", hit=True)).outcome
-    assert told["hit"]
-    assert one.outcome(OutcomeRequest("a", hit=True)).outcome["hit"]
-    for i, x in enumerate(rows(60)):
-        driver = (one, two)[i % 2]
-        driver.decide(DecisionRequest(x, f"d{i}"))
-        (one, two)[i // 2 % 2].outcome(OutcomeRequest(f"d{i}", hit=i % 3 == 0))
-    assert caught_up(one).totals.stats.learnt == caught_up(two).totals.stats.learnt == 61
-    assert one.find("d3").outcome["learnt"]
-    found = verify(one.url)
-    assert found.ok, found.problems
-    assert found.replayed.same
 
 
 def test_every_process_comes_to_the_same_model(shared):
@@ -125,9 +104,7 @@ def test_a_turn_that_others_have_overtaken_projects_their_events_before_its_own(
 def test_a_process_that_an_erasure_has_overtaken_goes_on_from_its_snapshot(shared):
     one, two = shared(), shared()
     late = shared(shadows=["set-logit"])
-    for i, x in enumerate(rows(30)):
-        one.decide(DecisionRequest(x, f"d{i}"))
-        one.outcome(OutcomeRequest(f"d{i}", hit=i % 2 == 0))
+    one.run(30, hits=lambda i: i % 2 == 0)
     one.erase(ids=["d3"])
     caught_up(two)  # finds the erasure made, and its own records are gone
     with pytest.raises(DecisionErased):
@@ -178,23 +155,6 @@ def test_a_timeout_that_comes_late_or_twice_is_one(shared):
     assert verify(one.url).ok
 
 
-def test_changes_and_erasing_are_made_by_any_process(shared):
-    one, two = shared(), shared()
-    for i, x in enumerate(rows(30)):
-        one.decide(DecisionRequest(x, f"d{i}"))
-        one.outcome(OutcomeRequest(f"d{i}", hit=True))
-    one.call(AddLabels(labels=["new"]))
-    seq = one.call(Erase(ids=["d3"]))
-    assert "new" in caught_up(one).learner.labels
-    assert one.service.model.n_erased(seq) == 1
-    assert one.find("d3").erased
-    with pytest.raises(InvalidInput):
-        two.call(AddLabels(labels=["label-1"]))
-    found = verify(one.url)
-    assert found.ok, found.problems
-    assert found.erased == 1
-
-
 def test_an_erased_decision_is_forgotten_by_every_process(shared):
     one, other = shared(), shared()
     for i, x in enumerate(rows(22)):
@@ -209,18 +169,8 @@ def test_an_erased_decision_is_forgotten_by_every_process(shared):
             driver.decide(DecisionRequest(rows(1)[0], "late"))
 
 
-def test_timeouts_are_closed_once(shared):
-    one = shared(timeout=0.2, default_outcome=False)
-    one.decide(DecisionRequest(rows(1)[0], "a"))
-    soon(lambda: one.expire() == 1)
-    assert one.find("a").status == "expired"
-    assert one.find("a").outcome["learnt"]
-    assert one.outcome(OutcomeRequest("a", hit=True)).status == "answered late"
-
-
 def test_a_journal_moves_from_a_file(drive, database, tmp_path):
     from superarm.journal.move import move
-    from superarm.journal.postgres_connection import Address
 
     driver = drive()
     for i, x in enumerate(rows(60)):
@@ -233,11 +183,11 @@ def test_a_journal_moves_from_a_file(drive, database, tmp_path):
     model = driver.model_file()
     driver.close()
     url = database.fresh()
-    assert move(tmp_path / "events.db", Address(url)) == 101
+    assert move(tmp_path / "events.db", url) == 101
     with pytest.raises(InvalidInput, match="without a superarm journal"):
-        move(tmp_path / "events.db", Address(url))
-    found = verify(url)
-    assert found.ok, found.problems
+        move(tmp_path / "events.db", url)
+    result = verify(url)
+    assert result.ok, result.problems
     there = Driver.open(url)
     try:
         assert model_bytes(caught_up(there).learner) == model
@@ -247,20 +197,6 @@ def test_a_journal_moves_from_a_file(drive, database, tmp_path):
     finally:
         there.service.close()
     assert verify(url).ok
-
-
-@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
-def test_a_database_that_cannot_hold_every_text_is_refused_before_anything_is_made(database, encoding):
-    name = f"in_{encoding.lower()}"
-    with database.connect() as connection:
-        connection.execute(
-            f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
-        )
-    with pytest.raises(JournalMismatch, match=f"hold every text.*{encoding}"):
-        Driver.open(database.address(name), **NEW)
-    with database.connect(name) as connection:
-        found = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'superarm'").fetchone()
-    assert found == (0,)
 
 
 def test_the_environment_cannot_choose_another_encoding(database, monkeypatch):
@@ -278,7 +214,7 @@ def test_a_role_that_may_only_read_is_served_as_far_as_it_goes(database, shared)
     driver = shared()
     driver.decide(DecisionRequest(rows(1)[0], "a"))
     caught_up(driver)
-    name = driver.url.split("/")[3].split("?")[0]
+    name = database_name(driver.url)
     with database.connect(name) as connection:
         connection.execute("DROP ROLE IF EXISTS looks")
         connection.execute("CREATE ROLE looks LOGIN")
@@ -321,30 +257,25 @@ def test_rows_with_names_on_many_processes(database):
     finally:
         one.service.close()
         two.service.close()
-    found = verify(url)
-    assert found.ok, found.problems
-    assert found.replayed.same
+    result = verify(url)
+    assert result.ok, result.problems
+    assert result.replayed.same
 
 
 def test_the_commands_take_an_address(database, shared, tmp_path):
     driver = shared()
-    for i, x in enumerate(rows(10)):
-        driver.decide(DecisionRequest(x, f"d{i}"))
-        driver.outcome(OutcomeRequest(f"d{i}", hit=True))
+    driver.run(10, hits=lambda i: True)
     caught_up(driver)
     for command in (["replay", driver.url], ["verify", driver.url], ["migrate", driver.url],
                     ["export", driver.url, "--output", tmp_path / "log.jsonl"]):  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-m", "superarm", *command], capture_output=True, text=True, env=os.environ
-        )
+        done = superarm(*command)
         assert done.returncode == 0, done.stderr
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 10
 
 
 def test_events_that_are_missing_at_the_end_are_damage(shared, database):
     driver = shared()
-    for i, x in enumerate(rows(3)):
-        driver.decide(DecisionRequest(x, f"d{i}"))
-    with database.connect(driver.url.split("/")[3].split("?")[0]) as connection:
+    driver.run(3)
+    with database.connect(database_name(driver.url)) as connection:
         connection.execute("DELETE FROM superarm.events WHERE seq > 1")
     assert verify(driver.url).damaged == [2, 3]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from journal_kit import Driver, bits, replayed
+from journal_kit import Driver, bits, replayed, sha256_of, superarm
 from service_kit import LABELS, rows
 
 from superarm.journal.backup import backup
@@ -50,29 +48,32 @@ def test_the_model_was_spoilt(drive):
 
 def test_a_disk_is_full(drive):
     driver = drive(max_journal_mb=1)
-    kept = []
-    with pytest.raises(JournalFull):  # noqa: PT012
-        for i in range(10_000):
-            driver.decide(DecisionRequest(rows(1)[0], f"d{i}", context="x" * 2000))
-            kept.append(f"d{i}")
+    kept, error = driver.fill_until_down()
     assert not driver.ready
-    assert isinstance(driver.outage, JournalFull)
+    assert isinstance(error, JournalFull)
+    assert driver.outage is error
+    assert len(kept) > 50
     assert driver.find(kept[-1]) is not None  # looking goes on
+    for refused in (
+        lambda: driver.decide(DecisionRequest(rows(1)[0])),
+        lambda: driver.outcome(OutcomeRequest(kept[0], hit=True)),
+        driver.recover,  # still full
+    ):
+        with pytest.raises(JournalUnavailable):
+            refused()
     driver.store.max_mb = 10
     driver.recover()
     assert driver.ready
-    driver.decide(DecisionRequest(rows(1)[0], f"d{len(kept)}", context="x" * 2000))  # sent again
-    assert driver.stats.decisions == len(kept) + 1
-    assert verify(driver.store.path).ok
+    assert (driver.stats.decisions, driver.learner.round) == (len(kept), len(kept))
+    driver.outcome(OutcomeRequest(kept[0], hit=True))
+    assert verify(driver.store.path).replayed.sha256 == sha256_of(driver)
 
 
 def test_restore(drive, tmp_path):
     driver = drive()
-    for i, x in enumerate(rows(30)):
-        driver.decide(DecisionRequest(x, f"d{i}"))
+    driver.run(30)
     backup(tmp_path / "events.db", tmp_path / "monday.db")
-    for i, x in enumerate(rows(30, 1)):
-        driver.decide(DecisionRequest(x, f"e{i}"))
+    driver.run(30, "e", seed=1)
     # not like this: under the running service
     path = tmp_path / "events.db"
     path.rename(tmp_path / "events.db.broken")
@@ -87,7 +88,7 @@ def test_restore(drive, tmp_path):
         path.with_name(path.name + end).unlink(missing_ok=True)
     shutil.copy(tmp_path / "monday.db", path)
     shutil.copy(tmp_path / "monday.db-mark", tmp_path / "events.db-mark")
-    done = subprocess.run([sys.executable, "-m", "superarm", "verify", path], capture_output=True, text=True)
+    done = superarm("verify", path)
     assert done.returncode == 0, done.stdout
     again = Driver.open(path, create=False)
     assert again.seq == 30
@@ -96,9 +97,8 @@ def test_restore(drive, tmp_path):
 
 
 def test_the_journal_has_grown_too_big(drive, tmp_path):
-    def superarm(*arguments):
-        command = [sys.executable, "-m", "superarm", *map(str, arguments)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    def succeed(*arguments):
+        done = superarm(*arguments, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
 
     driver = drive()
@@ -109,9 +109,9 @@ def test_the_journal_has_grown_too_big(drive, tmp_path):
     assert driver.stats.pending == 0
     model, learnt, before = driver.model_file(), bits(driver.learner), driver.learner.round
     driver.close()
-    superarm("export", "events.db", "--output", "log.jsonl")
-    superarm("backup", "events.db", "copy.db")
-    superarm("replay", "events.db", "--output", "model.npz")
+    succeed("export", "events.db", "--output", "log.jsonl")
+    succeed("backup", "events.db", "copy.db")
+    succeed("replay", "events.db", "--output", "model.npz")
     assert (tmp_path / "model.npz").read_bytes() == model
     (tmp_path / "2026").mkdir()
     for file in tmp_path.glob("events.db*"):
@@ -125,8 +125,8 @@ def test_the_journal_has_grown_too_big(drive, tmp_path):
     driver.decide(DecisionRequest(rows(1)[0], "old"))  # a new decision
     work(driver, 100, 1)
     driver.close()
-    superarm("verify", "events.db")
-    superarm("verify", "2026/events.db")
+    succeed("verify", "events.db")
+    succeed("verify", "2026/events.db")
 
 
 @pytest.mark.parametrize("mark", ["kept", "restored", "gone"])
@@ -143,8 +143,7 @@ def test_a_log_that_is_left_beside_a_restored_file_makes_it_whole_or_is_refused(
     if emptied:  # what these 20 have written is in no log any more
         driver.store.purge_erased()
     driver.snapshot()  # a start would read only what comes after it
-    for x in rows(later, 2):
-        driver.decide(DecisionRequest(x))
+    driver.run(later, "later", seed=2)
     last = driver.seq
     path = tmp_path / "restored" / "events.db"
     path.parent.mkdir()
@@ -165,5 +164,5 @@ def test_a_log_that_is_left_beside_a_restored_file_makes_it_whole_or_is_refused(
         assert mark != "kept"  # that one tells whose log it is
         assert again.seq == last or again.seq == 200  # all of it, or what was restored
         again.store.close()
-        found = verify(path)
-        assert found.ok, found.problems
+        result = verify(path)
+        assert result.ok, result.problems

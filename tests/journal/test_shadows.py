@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from journal_kit import bits, decide_until_label_left_out, save_promise
+from journal_kit import bits, decide_until_label_left_out, projected, save_promise
 from service_kit import LABELS, Clock, rows
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.journal.projector import Projector
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 SPECS = ["set-logit:explore=rank", "set-logit:forget=0.5"]
@@ -21,57 +20,57 @@ def world(n, seed=0):
     return X, X.argmax(axis=1)
 
 
-def run_some(session, n, seed=0):
+def run_some(driver, n, seed=0):
     X, y = world(n, seed)
     for start in range(0, n, 10):
-        turn = range(start, min(start + 10, n))
-        requests = [DecisionRequest(X[i], f"{seed}.{i}") for i in turn]
-        shown = session.together(requests)
+        batch = range(start, min(start + 10, n))
+        requests = [DecisionRequest(X[i], f"{seed}.{i}") for i in batch]
+        shown = driver.together(requests)
         outcomes = [
             OutcomeRequest(made["id"], hit=LABELS[y[i]] in made["labels"])
-            for i, made in zip(turn, shown, strict=True)
+            for i, made in zip(batch, shown, strict=True)
         ]
-        session.together(outcomes)
+        driver.together(outcomes)
 
 
 def test_a_shadow_changes_nothing_and_writes_nothing(drive):
     plain, watched = drive("a.db"), drive("b.db", shadows=SPECS)
     plain.learner.id = watched.learner.id
-    for session in (plain, watched):
-        run_some(session, 200)
+    for driver in (plain, watched):
+        run_some(driver, 200)
     assert watched.model_file() == plain.model_file()
     assert watched.seq == plain.seq
 
 
 def test_labels_that_came_later_were_not_eligible_for_a_shadow(drive):
-    session = drive(shadows=["set-logit:step=2"])
+    driver = drive(shadows=["set-logit:step=2"])
     twin = sa.SetLogit(labels=LABELS, n_features=5, set_size=2, seed=0, step=2)
-    made = session.decide(DecisionRequest(rows(1)[0], "a"))
-    session.add_labels(["new"])
-    session.outcome(OutcomeRequest("a", label="new"))  # could not be shown: a miss among the labels of then
+    made = driver.decide(DecisionRequest(rows(1)[0], "a"))
+    driver.add_labels(["new"])
+    driver.outcome(OutcomeRequest("a", label="new"))  # could not be shown: a miss among the labels of then
     twin.add_labels(["new"])
     drawn = made.decision
     given = sa.Decision.given(
         rows(1)[0], drawn.drawn, drawn.propensity, top=drawn.top, rule=drawn.rule, eligible=LABELS
     )
     twin.update(given, hit=False)
-    (shadow,) = session.projector.shadows.values()
+    (shadow,) = driver.projector.shadows.values()
     assert shadow.learnt == 1
     assert bits(shadow.learner, "weights") == bits(twin, "weights")
 
 
 def test_a_shadow_learns_as_from_given_sets(drive):
-    session = drive(shadows=["set-logit:step=2"])
+    driver = drive(shadows=["set-logit:step=2"])
     twin = sa.SetLogit(labels=LABELS, n_features=5, set_size=2, seed=0, step=2)
     X, y = world(100)
     for x, right in zip(X, y, strict=True):
-        entry = session.decide(DecisionRequest(x))
+        entry = driver.decide(DecisionRequest(x))
         made = entry.decision
         hit = LABELS[right] in made.labels
-        session.outcome(OutcomeRequest(entry.id, hit=hit))
+        driver.outcome(OutcomeRequest(entry.id, hit=hit))
         given = sa.Decision.given(x, made.drawn, made.propensity, top=made.top, rule=made.rule)
         twin.update(given, hit=hit)
-    (shadow,) = session.projector.shadows.values()
+    (shadow,) = driver.projector.shadows.values()
     assert bits(shadow.learner, "weights") == bits(twin, "weights")
     assert shadow.learnt == 100
 
@@ -79,15 +78,15 @@ def test_a_shadow_learns_as_from_given_sets(drive):
 @pytest.mark.slow
 def test_estimated_hit_rates_hold_the_truth(drive):
     """What a shadow would hit can be counted here, since the test knows the right label."""
-    session = drive(shadows=SPECS, learner="set-logit:uniform=0.3")
+    driver = drive(shadows=SPECS, learner="set-logit:uniform=0.3")
     X, y = world(6000)
-    truth = dict.fromkeys(session.projector.shadows, 0)
+    truth = dict.fromkeys(driver.projector.shadows, 0)
     for x, right in zip(X, y, strict=True):
-        entry = session.decide(DecisionRequest(x))
-        for name, shadow in session.projector.shadows.items():
+        entry = driver.decide(DecisionRequest(x))
+        for name, shadow in driver.projector.shadows.items():
             truth[name] += LABELS[right] in shadow.learner.rank(x)[:2]
-        session.outcome(OutcomeRequest(entry.id, hit=LABELS[right] in entry.labels))
-    own, *others = session.reports()
+        driver.outcome(OutcomeRequest(entry.id, hit=LABELS[right] in entry.labels))
+    own, *others = driver.reports()
     assert own["learner"] == "set-logit:uniform=0.3"
     assert [report["learner"] for report in others] == SPECS
     for report in others:
@@ -102,25 +101,18 @@ def test_estimated_hit_rates_hold_the_truth(drive):
 
 @pytest.mark.parametrize("how", ["killed", "closed", "added later"])
 def test_a_shadow_is_rebuilt_from_the_journal(drive, how):
-    session = drive(shadows=() if how == "added later" else SPECS)
-    run_some(session, 150)
-    if how == "closed":
-        session.snapshot()
-    run_some(session, 100, 1)
-    session.freeze()
-    run_some(session, 20, 2)
-    session.unfreeze()
-    session.add_labels(["new"])
-    run_some(session, 50, 3)
-    twin = drive("twin.db", shadows=SPECS)
-    run_some(twin, 150)
-    run_some(twin, 100, 1)
-    twin.freeze()
-    run_some(twin, 20, 2)
-    twin.unfreeze()
-    twin.add_labels(["new"])
-    run_some(twin, 50, 3)
-    session.store.close()
+    driver, twin = drive(shadows=() if how == "added later" else SPECS), drive("twin.db", shadows=SPECS)
+    for one in (driver, twin):
+        run_some(one, 150)
+        if how == "closed" and one is driver:
+            driver.snapshot()
+        run_some(one, 100, 1)
+        one.freeze()
+        run_some(one, 20, 2)
+        one.unfreeze()
+        one.add_labels(["new"])
+        run_some(one, 50, 3)
+    driver.store.close()
     again = drive(shadows=SPECS)
     assert again.replayed > 0
     for name, shadow in twin.projector.shadows.items():
@@ -133,25 +125,25 @@ def test_a_shadow_is_rebuilt_from_the_journal(drive, how):
 
 
 def test_a_shadow_that_breaks_does_not_disturb_the_service(drive, monkeypatch):
-    session = drive(shadows=SPECS)
-    first = next(iter(session.projector.shadows.values()))
+    driver = drive(shadows=SPECS)
+    first = next(iter(driver.projector.shadows.values()))
     monkeypatch.setattr(first.learner, "rank", lambda x: 1 / 0)
-    run_some(session, 20)
-    assert session.outage is None
-    assert "ZeroDivisionError" in session.reports()[1]["problem"]
-    assert session.projector.shadows["shadow:" + SPECS[1]].learnt == 20
+    run_some(driver, 20)
+    assert driver.outage is None
+    assert "ZeroDivisionError" in driver.reports()[1]["problem"]
+    assert driver.projector.shadows["shadow:" + SPECS[1]].learnt == 20
 
 
 def test_a_shadow_of_a_promise_learns_from_sets_with_labels_left_out(drive, tmp_path):
     spec = "set-logit:step=2"
-    session = drive(model=save_promise(tmp_path / "promise.npz"), shadows=[spec])
-    made = decide_until_label_left_out(session)
-    session.outcome(OutcomeRequest(made.id, hit=False))
-    (shadow,) = session.projector.shadows.values()
-    assert (session.outage, shadow.stop_reason) == (None, "")
-    assert shadow.learnt == session.stats.outcomes
+    driver = drive(model=save_promise(tmp_path / "promise.npz"), shadows=[spec])
+    made = decide_until_label_left_out(driver)
+    driver.outcome(OutcomeRequest(made.id, hit=False))
+    (shadow,) = driver.projector.shadows.values()
+    assert (driver.outage, shadow.stop_reason) == (None, "")
+    assert shadow.learnt == driver.stats.outcomes
     weights = bits(shadow.learner, "weights")
-    session.close()
+    driver.close()
     for shadows in ([spec], [spec, "set-logit"]):  # as snapshots have it, and one that begins now
         again = drive(shadows=shadows)
         assert bits(again.projector.shadows[f"shadow:{spec}"].learner, "weights") == weights
@@ -160,12 +152,12 @@ def test_a_shadow_of_a_promise_learns_from_sets_with_labels_left_out(drive, tmp_
 
 
 def test_a_decision_that_shadows_cannot_take_stops_them_and_nothing_else(drive, monkeypatch):
-    session = drive(shadows=SPECS)
-    run_some(session, 10)
-    monkeypatch.setattr(session.projector, "_as_given", lambda record: 1 / 0)
-    run_some(session, 20, 1)
-    assert (session.outage, session.stats.learnt) == (None, 30)
-    assert all("ZeroDivisionError" in report["problem"] for report in session.reports()[1:])
+    driver = drive(shadows=SPECS)
+    run_some(driver, 10)
+    monkeypatch.setattr(driver.projector, "_as_given", lambda record: 1 / 0)
+    run_some(driver, 20, 1)
+    assert (driver.outage, driver.stats.learnt) == (None, 30)
+    assert all("ZeroDivisionError" in report["problem"] for report in driver.reports()[1:])
 
 
 @pytest.mark.parametrize("spec", ["perceptron", "banditron", "mc-dbf"])
@@ -177,12 +169,12 @@ def test_a_learner_that_cannot_learn_from_sets_of_others_is_refused(drive, spec)
 @pytest.mark.parametrize("hit", [False, True])
 def test_a_late_answer_teaches_a_shadow_what_the_default_did_not(drive, hit):
     clock = Clock()
-    session = drive(shadows=SPECS[:1], timeout=10.0, default_outcome=False, clock=clock)
-    session.decide(DecisionRequest(rows(1)[0], "a"))
+    driver = drive(shadows=SPECS[:1], timeout=10.0, default_outcome=False, clock=clock)
+    driver.decide(DecisionRequest(rows(1)[0], "a"))
     clock.now += 20.0
-    session.expire()
-    session.outcome(OutcomeRequest("a", hit=hit))
-    (shadow,) = session.projector.shadows.values()
+    driver.expire()
+    driver.outcome(OutcomeRequest("a", hit=hit))
+    (shadow,) = driver.projector.shadows.values()
     assert shadow.learnt == 1 + hit
     assert np.isfinite(shadow.learner.core.state()["weights.W"]).all()
 
@@ -190,31 +182,31 @@ def test_a_late_answer_teaches_a_shadow_what_the_default_did_not(drive, hit):
 def test_a_shadow_learns_a_late_answer_where_the_default_was_not_learnt(drive):
     """The default came while learning was frozen; the answer says the same, and is learnt by model and shadow."""
     clock = Clock()
-    session = drive(shadows=SPECS[:1], timeout=10.0, default_outcome=False, clock=clock)
-    session.decide(DecisionRequest(rows(1)[0], "a"))
-    session.freeze()
+    driver = drive(shadows=SPECS[:1], timeout=10.0, default_outcome=False, clock=clock)
+    driver.decide(DecisionRequest(rows(1)[0], "a"))
+    driver.freeze()
     clock.now += 20.0
-    session.expire()
-    session.unfreeze()
-    assert session.outcome(OutcomeRequest("a", hit=False)).outcome["learnt"]
-    (shadow,) = session.projector.shadows.values()
+    driver.expire()
+    driver.unfreeze()
+    assert driver.outcome(OutcomeRequest("a", hit=False)).outcome["learnt"]
+    (shadow,) = driver.projector.shadows.values()
     assert shadow.learnt == 1
 
 
 def test_a_new_shadow_has_the_labels_and_columns_of_a_stretch_that_was_erased(drive):
     """What it must learn again from the first event on skips the stretch, and with it the changes there."""
-    session = drive(n_features=None)
+    driver = drive(n_features=None)
     words, vectors = {"a": 1.0}, {"a": 1.0, "embedding": [0.1, 0.2]}
-    session.decide(DecisionRequest(vectors, "first"))
-    session.outcome(OutcomeRequest("first", hit=True))
-    session.add_labels(["new"])
-    session.erase(["first"])
-    session.close()
-    session = drive(shadows=SPECS[:1])
+    driver.decide(DecisionRequest(vectors, "first"))
+    driver.outcome(OutcomeRequest("first", hit=True))
+    driver.add_labels(["new"])
+    driver.erase(["first"])
+    driver.close()
+    driver = drive(shadows=SPECS[:1])
     for i, x in enumerate((words, vectors)):
-        session.decide(DecisionRequest(x, f"d{i}", eligible=("new", *LABELS[:2])))
-        session.outcome(OutcomeRequest(f"d{i}", label="new"))
-    (shadow,) = session.projector.shadows.values()
+        driver.decide(DecisionRequest(x, f"d{i}", eligible=("new", *LABELS[:2])))
+        driver.outcome(OutcomeRequest(f"d{i}", label="new"))
+    (shadow,) = driver.projector.shadows.values()
     assert (shadow.learnt, shadow.stop_reason) == (2, "")
 
 
@@ -223,37 +215,33 @@ def test_a_shadow_is_judged_by_what_it_knew_at_the_decision(drive, restart):
     """With identical learners and outcomes that all come at the end, both rates are those of cold models."""
     spec = "set-logit:uniform=0.5"
     options = {"learner": spec, "set_size": 1, "shadows": [spec]}
-    session = drive(**options)
+    driver = drive(**options)
     X, y = world(1500)
     requests = [DecisionRequest(x, f"d{i}") for i, x in enumerate(X)]
-    shown = session.together(requests)
+    shown = driver.together(requests)
     if restart:  # the snapshot has the top sets of what is pending
-        session.close()
-        session = drive(shadows=[spec])
+        driver.close()
+        driver = drive(shadows=[spec])
     outcomes = [
         OutcomeRequest(made["id"], hit=LABELS[right] in made["labels"])
         for made, right in zip(shown, y, strict=True)
     ]
-    session.together(outcomes)
-    model, shadow = session.reports()
+    driver.together(outcomes)
+    model, shadow = driver.reports()
     assert shadow["rows"] == model["rows"] == 1500
     # all scores tie, and each breaks ties itself
     assert shadow["rate"] == pytest.approx(model["rate"], abs=0.05)
     assert shadow["rate"] < 0.4  # one of five; learnt, it would be 0.8 or so
-    (one,) = session.projector.shadows.values()
+    (one,) = driver.projector.shadows.values()
     assert (one.learnt, one.tops) == (1500, {})
 
 
 def test_top_sets_of_shadows_are_the_same_in_blocks_and_one_by_one(drive):
-    session = drive(shadows=SPECS)
-    run_some(session, 60)
-    for i, x in enumerate(rows(20, 5)):
-        session.decide(DecisionRequest(x, f"open{i}"))
-    (whole, single) = (Projector(session.store, session.store.snapshot(0), SPECS) for _ in range(2))
-    whole.catch_up()
-    for event in session.store.events():
-        single.project([event])
-    for name, shadow in session.projector.shadows.items():
+    driver = drive(shadows=SPECS)
+    run_some(driver, 60)
+    driver.run(20, "open", seed=5)
+    whole, single = projected(driver, SPECS)
+    for name, shadow in driver.projector.shadows.items():
         assert len(shadow.tops) == 20
         assert shadow.tops == whole.shadows[name].tops == single.shadows[name].tops
         assert bits(shadow.learner) == bits(whole.shadows[name].learner) == bits(single.shadows[name].learner)
@@ -261,11 +249,10 @@ def test_top_sets_of_shadows_are_the_same_in_blocks_and_one_by_one(drive):
 
 def test_few_top_sets_are_kept(drive, monkeypatch):
     monkeypatch.setattr("superarm.journal.shadows.MAX_TOPS", 5)
-    session = drive(shadows=SPECS[:1])
-    for i, x in enumerate(rows(8)):
-        session.decide(DecisionRequest(x, f"d{i}"))
-    (shadow,) = session.projector.shadows.values()
+    driver = drive(shadows=SPECS[:1])
+    driver.run(8)
+    (shadow,) = driver.projector.shadows.values()
     assert len(shadow.tops) == 5
     for i in range(8):
-        session.outcome(OutcomeRequest(f"d{i}", hit=True))
+        driver.outcome(OutcomeRequest(f"d{i}", hit=True))
     assert (shadow.learnt, shadow.report()["rows"], shadow.tops) == (8, 5, {})

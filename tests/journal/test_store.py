@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from superarm.journal.backends import create_journal, open_store
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import (
     ANSWER,
@@ -17,6 +18,7 @@ from superarm.journal.events import (
     Event,
     OutcomeBody,
     chain_start,
+    digest_content,
 )
 from superarm.journal.statements import SET_PROGRESS
 from superarm.journal.store import Snapshot
@@ -28,28 +30,15 @@ FIRST = Snapshot(0, 1.0, {"model": b"first"}, {"n": 0}, {"superarm": "0"})
 @pytest.fixture(params=["sqlite", "postgresql"])
 def opened(request, tmp_path):
     """Opens stores on one new journal; each is closed at the end."""
-    stores = []
-    if request.param == "sqlite":
-        from superarm.journal.sqlite import SqliteStore
+    stores, journal = [], tmp_path / "events.db"
+    if request.param == "postgresql":
+        journal = request.getfixturevalue("database").fresh()
+    assert create_journal(journal, META, FIRST)
+    assert not create_journal(journal, META, FIRST)
 
-        assert SqliteStore.create(tmp_path / "events.db", META, FIRST)
-        assert not SqliteStore.create(tmp_path / "events.db", META, FIRST)
-
-        def make(**options):
-            stores.append(SqliteStore(tmp_path / "events.db", **options))
-            return stores[-1]
-    else:
-        database = request.getfixturevalue("database")
-        from superarm.journal.postgres import PostgresStore
-        from superarm.journal.postgres_connection import Address
-
-        address = Address(database.fresh())
-        assert PostgresStore.create(address, META, FIRST)
-        assert not PostgresStore.create(address, META, FIRST)
-
-        def make(**options):
-            stores.append(PostgresStore(address, **options))
-            return stores[-1]
+    def make(**options):
+        stores.append(open_store(journal, **options))
+        return stores[-1]
 
     yield make
     for store in stores:
@@ -57,10 +46,7 @@ def opened(request, tmp_path):
 
 
 def decision(id_, time=10.0, x=b"row", context=b'{"a":1}'):
-    from superarm.journal.events import digest_content
-
-    event = Event(0, time, DECISION, id_, x, context, b'{"k":1}', digest_content(x, context))
-    return event
+    return Event(0, time, DECISION, id_, x, context, b'{"k":1}', digest_content(x, context))
 
 
 def outcome(about, id_, time=11.0):

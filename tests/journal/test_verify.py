@@ -7,13 +7,11 @@ import os
 import random
 import shutil
 import sqlite3
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
-from journal_kit import Driver, replayed, sha256_of, sql
+from journal_kit import Driver, replayed, sha256_of, sql, superarm
 from service_kit import rows
 from typer.testing import CliRunner
 
@@ -23,43 +21,37 @@ from superarm.journal.backends import open_store
 from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalError
 from superarm.journal.events import TIMEOUT, Event, OutcomeBody
-from superarm.journal.sqlite_mark import read_mark
+from superarm.journal.sqlite_files import read_mark
 from superarm.journal.verify import verify
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 
 def filled(drive, parts=3, each=40, **options):
     """A journal with snapshots, changes, erased and open decisions."""
-    session = drive(keep_snapshots=2, **options)
+    driver = drive(keep_snapshots=2, **options)
     for part in range(parts):
         requests = [
             DecisionRequest(x, f"{part}.{i}", context={"n": i}) for i, x in enumerate(rows(each, part))
         ]
-        session.together(requests)
+        driver.together(requests)
         answered = [i for i in range(each) if i % 4]
-        session.together([OutcomeRequest(f"{part}.{i}", hit=i % 3 == 0) for i in answered])
-        session.snapshot()
-    session.add_labels(["new"])
-    session.erase(ids=["0.3"])
-    session.together([DecisionRequest(x, f"late.{i}") for i, x in enumerate(rows(10, 9))])
-    return session
-
-
-def superarm(*arguments):
-    command = [sys.executable, "-m", "superarm", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True)
+        driver.together([OutcomeRequest(f"{part}.{i}", hit=i % 3 == 0) for i in answered])
+        driver.snapshot()
+    driver.add_labels(["new"])
+    driver.erase(ids=["0.3"])
+    driver.together([DecisionRequest(x, f"late.{i}") for i, x in enumerate(rows(10, 9))])
+    return driver
 
 
 # ---------------------------------------------------------------- verify
 
 
 def test_an_event_that_was_written_and_cannot_be_read_is_damaged(drive, tmp_path):
-    session = drive()
-    for i, x in enumerate(rows(3)):
-        session.decide(DecisionRequest(x, f"d{i}"))
+    driver = drive()
+    driver.run(3)
     events = [Event.new(2e9, TIMEOUT, OutcomeBody(1, "miss"), "d0")]
-    session.store.append([*events, Event.new(2e9, TIMEOUT, OutcomeBody(2, None), "d1")])
-    session.store.close()
+    driver.store.append([*events, Event.new(2e9, TIMEOUT, OutcomeBody(2, None), "d1")])
+    driver.store.close()
     result = verify(tmp_path / "events.db")
     assert result.problems == ["event 4 cannot be read, though it is what was written"]
     assert result.damaged == [4]
@@ -71,13 +63,13 @@ def test_an_event_that_was_written_and_cannot_be_read_is_damaged(drive, tmp_path
 
 
 def test_verify_finds_nothing_in_a_sound_journal_also_while_it_is_in_use(drive, tmp_path):
-    session = filled(drive)
+    driver = filled(drive)
     done = superarm("verify", tmp_path / "events.db", "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["sound"]
-    assert (told["events"], told["erased"]) == (session.seq, 1)
-    assert told["problems"] == told["damaged_events"] == []
+    report = json.loads(done.stdout)
+    assert report["sound"]
+    assert (report["events"], report["erased"]) == (driver.seq, 1)
+    assert report["problems"] == report["damaged_events"] == []
 
 
 @pytest.mark.parametrize(
@@ -86,6 +78,7 @@ def test_verify_finds_nothing_in_a_sound_journal_also_while_it_is_in_use(drive, 
         ("UPDATE events SET x = zeroblob(20) WHERE id = 'late.3'", "event .* is not what was written"),
         ("UPDATE events SET time = time + 1 WHERE id = 'late.3'", "event .* is not what was written"),
         ("UPDATE events SET id = 'late.x' WHERE id = 'late.3'", "event .* is not what was written"),
+        ("UPDATE events SET kind = 257 WHERE id = 'late.3'", "event .* is not what was written"),
         ("UPDATE events SET context = '{}' WHERE x IS NULL", "event .* is not what was written"),
         ("DELETE FROM events WHERE id = 'late.3'", "event .* is missing"),
         ("DELETE FROM events WHERE id = 'late.9'", "lost its last events|is missing"),
@@ -102,11 +95,11 @@ def test_verify_says_what_is_damaged(drive, tmp_path, sql, problem):
     assert file.execute(sql).rowcount > 0
     file.commit()
     file.close()
-    found = verify(tmp_path / "events.db")
-    assert not found.ok
+    result = verify(tmp_path / "events.db")
+    assert not result.ok
     import re
 
-    assert any(re.search(problem, told) for told in found.problems), found.problems
+    assert any(re.search(problem, sentence) for sentence in result.problems), result.problems
     done = CliRunner().invoke(app, ["verify", str(tmp_path / "events.db"), "--no-replay"])
     assert done.exit_code == 1
     assert "damaged: " in done.output
@@ -120,25 +113,25 @@ def content(path: Path):
     journal = open_store(path, read_only=True)
     try:
         events = [event.values for event in journal.events()]
-        found = [
+        by_id = [
             [event.values for event in journal.events_by_id([row[3]])[row[3]]] for row in events if row[3]
         ]
         snapshots = [journal.snapshot(note.seq) for note in journal.snapshots()]
         progress = journal.progress("erased")
-        return events, found, journal.pending(1000), snapshots, journal.meta(), progress
+        return events, by_id, journal.pending(1000), snapshots, journal.meta(), progress
     finally:
         journal.close()
 
 
 def test_a_flipped_bit_is_harmless_or_reported(drive, tmp_path):
     """300 places in every file: journal, log, mark."""
-    session = filled(drive, parts=3, each=12)
+    driver = filled(drive, parts=3, each=12)
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     for file in tmp_path.glob("events.db*"):
         if not file.name.endswith((".lock", "-shm")):
             (shutil.copytree if file.is_dir() else shutil.copy)(file, here / file.name)
-    session.store.close()
+    driver.store.close()
     whole = content(here / "events.db")
     names = [file.relative_to(here) for file in here.rglob("*") if file.is_file()]
     assert {Path(name).name.partition(".")[2] for name in map(str, names)} >= {"db", "db-wal", "db-mark"}
@@ -163,9 +156,8 @@ def test_a_flipped_bit_is_harmless_or_reported(drive, tmp_path):
 
 
 def test_a_lost_end_of_the_log_is_noticed_left_alone_and_can_be_accepted(drive, tmp_path):
-    session = drive()
-    for i, x in enumerate(rows(150)):
-        session.decide(DecisionRequest(x, f"d{i}"))
+    driver = drive()
+    driver.run(150)
     copy = tmp_path / "copy"
     copy.mkdir()
     for file in tmp_path.glob("events.db*"):
@@ -178,7 +170,9 @@ def test_a_lost_end_of_the_log_is_noticed_left_alone_and_can_be_accepted(drive, 
     with pytest.raises(JournalDamaged, match="has lost its last events: 150 were durable"):
         Driver.open(copy / "events.db")
     assert log.read_bytes() == bytes(data)  # whoever wants to look further finds all as it was
-    assert any("lost its last events: 150 were" in told for told in verify(copy / "events.db").problems)
+    assert any(
+        "lost its last events: 150 were" in sentence for sentence in verify(copy / "events.db").problems
+    )
     done = superarm("verify", copy / "events.db", "--accept-loss")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "150 events were durable" in done.stderr
@@ -190,38 +184,37 @@ def test_a_lost_end_of_the_log_is_noticed_left_alone_and_can_be_accepted(drive, 
 
 
 def test_the_mark_follows_every_commit(drive, tmp_path):
-    session = drive()
+    driver = drive()
     for x in rows(3):
-        session.decide(DecisionRequest(x))
-        assert read_mark(tmp_path / "events.db").seq == session.seq
+        driver.decide(DecisionRequest(x))
+        assert read_mark(tmp_path / "events.db").seq == driver.seq
 
 
 @pytest.mark.parametrize("n_events", [0, 3])
 @pytest.mark.parametrize("garbled", [False, True], ids=["missing", "garbled"])
 def test_a_journal_without_a_readable_mark_is_warned_about(drive, tmp_path, caplog, garbled, n_events):
-    session = drive()
-    assert session.problems() == ()
-    for x in rows(n_events):
-        session.decide(DecisionRequest(x))
-    session.close()
+    driver = drive()
+    assert driver.problems() == ()
+    driver.run(n_events)
+    driver.close()
     mark = tmp_path / "events.db-mark"
     if garbled:
         mark.write_bytes(b"\xff" * 300)
     else:
         mark.unlink()
-    found = verify(tmp_path / "events.db")
-    assert found.ok
-    assert "whether its last events were lost cannot be known" in found.warnings[0]
+    result = verify(tmp_path / "events.db")
+    assert result.ok
+    assert "whether its last events were lost cannot be known" in result.warnings[0]
     done = superarm("verify", tmp_path / "events.db")
     assert done.returncode == 0, done.stdout
     assert "warning: journal" in done.stdout
     assert (
-        json.loads(superarm("verify", tmp_path / "events.db", "--json").stdout)["warnings"] == found.warnings
+        json.loads(superarm("verify", tmp_path / "events.db", "--json").stdout)["warnings"] == result.warnings
     )
     caplog.clear()
     again = drive()
     assert "journal without a mark" in caplog.text
-    assert again.problems() == tuple(found.warnings)
+    assert again.problems() == tuple(result.warnings)
     assert again.ready
     again.close()  # it has a mark again
     caplog.clear()
@@ -246,7 +239,7 @@ def test_a_journal_whose_end_was_cut_off_is_damaged_and_not_foreign(drive, tmp_p
 
 
 def test_a_backup_beside_a_running_service_and_the_way_back(drive, tmp_path):
-    session = filled(drive)
+    driver = filled(drive)
     stop = threading.Event()
     taken = []
 
@@ -259,13 +252,13 @@ def test_a_backup_beside_a_running_service_and_the_way_back(drive, tmp_path):
     thread.start()
     n = 0
     while not stop.is_set():
-        session.decide(DecisionRequest(rows(1)[0], f"during.{n}"))
+        driver.decide(DecisionRequest(rows(1)[0], f"during.{n}"))
         n += 1
     thread.join()
-    (found,) = taken
-    assert found.ok
+    (result,) = taken
+    assert result.ok
     # a disaster: everything is gone; then the way back, as docs/operations.md has it
-    session.store.close()
+    driver.store.close()
     for file in tmp_path.glob("events.db*"):
         file.unlink()
     for end in ("", "-mark"):
@@ -273,7 +266,7 @@ def test_a_backup_beside_a_running_service_and_the_way_back(drive, tmp_path):
         if part.exists():
             (shutil.copytree if part.is_dir() else shutil.copy)(part, tmp_path / f"events.db{end}")
     again = drive(create=False)
-    assert again.seq == found.events
+    assert again.seq == result.events
     assert again.find("0.5") is not None
     assert replayed(again, from_start=True).sha256 == sha256_of(again)
     again.outcome(OutcomeRequest("1.0", hit=True))
@@ -290,8 +283,8 @@ def test_a_backup_never_overwrites(drive, tmp_path):
 
 
 def test_a_backup_of_a_damaged_journal_is_refused_and_leaves_nothing(drive, tmp_path):
-    session = filled(drive)
-    sql(session, "UPDATE events SET x = zeroblob(20) WHERE id = 'late.3'")
+    driver = filled(drive)
+    sql(driver, "UPDATE events SET x = zeroblob(20) WHERE id = 'late.3'")
     done = superarm("backup", tmp_path / "events.db", tmp_path / "copy.db")
     assert done.returncode == 2
     assert "is not what was written" in done.stderr
@@ -308,15 +301,9 @@ def test_backups_and_journals_are_private(drive, tmp_path):
             assert file.stat().st_mode & 0o077 == 0, file
 
 
-def decide(driver, n, prefix):
-    for i, x in enumerate(rows(n)):
-        shown = driver.decide(DecisionRequest(x, f"{prefix}.{i}"))
-        driver.outcome(OutcomeRequest(shown.id, hit=i % 2 == 0))
-
-
 def test_a_replay_after_a_clean_stop_compares_every_decision(drive, tmp_path):
     driver = drive()
-    decide(driver, 5, "a")
+    driver.run(5, hits=lambda i: i % 2 == 0)
     driver.close()  # the newest snapshot is that of the last event
     done = json.loads(superarm("replay", tmp_path / "events.db", "--json").stdout)
     assert (done["start"], done["decisions"], done["different"], done["same"]) == (0, 5, 0, True)
@@ -325,9 +312,9 @@ def test_a_replay_after_a_clean_stop_compares_every_decision(drive, tmp_path):
 
 def test_a_replay_starts_from_the_oldest_snapshot_that_has_events_after_it(drive):
     driver = drive()
-    decide(driver, 4, "a")
+    driver.run(4, hits=lambda i: i % 2 == 0)
     driver.snapshot()
-    decide(driver, 3, "b")
+    driver.run(3, "more", hits=lambda i: i % 2 == 0)
     driver.snapshot()
     done = replayed(driver)
     assert (done.start, done.decisions, done.snapshots_same, done.same) == (8, 3, (14,), True)
@@ -385,15 +372,6 @@ def test_no_command_writes_over_a_journal_nor_in_silence_over_another_file(drive
     assert superarm("replay", path, "--output", tmp_path / "model.npz").returncode == 2
 
 
-def test_a_kind_that_no_event_has_is_damage(drive, tmp_path):
-    session = drive()
-    session.decide(DecisionRequest(rows(1)[0], "a"))
-    sql(session, "UPDATE events SET kind = 257 WHERE seq = 1")
-    session.store.close()
-    found = verify(tmp_path / "events.db")
-    assert found.damaged == [1]
-
-
 def test_a_copy_of_a_journal_without_events_has_its_mark(drive, tmp_path):
     drive().close()
     assert backup(tmp_path / "events.db", tmp_path / "copy.db").ok
@@ -409,8 +387,8 @@ def test_a_copy_of_a_journal_without_events_has_its_mark(drive, tmp_path):
     ],
 )
 def test_content_that_was_taken_out_without_an_erasure_is_damage(drive, tmp_path, change, problem):
-    session = drive()
-    session.together([DecisionRequest(x) for x in rows(3)])
-    sql(session, f"UPDATE events SET {change} WHERE seq = 2")
-    found = verify(tmp_path / "events.db")
-    assert (found.problems, found.damaged) == ([problem], [2])
+    driver = drive()
+    driver.together([DecisionRequest(x) for x in rows(3)])
+    sql(driver, f"UPDATE events SET {change} WHERE seq = 2")
+    result = verify(tmp_path / "events.db")
+    assert (result.problems, result.damaged) == ([problem], [2])

@@ -12,7 +12,7 @@ for part in ("httptools", "msgspec", "orjson", "prometheus_client", "uvicorn"):
     pytest.importorskip(part, reason=f"the service's tests need {part}: pip install 'superarm[serve,dev]'")
 
 from live_service import live  # noqa: E402, F401
-from postgres_kit import Database, why_not  # noqa: E402
+from postgres_kit import Database, running_database  # noqa: E402
 from service_kit import LABELS, D, Nursery  # noqa: E402
 
 from superarm.service import Service  # noqa: E402
@@ -22,13 +22,8 @@ NEW = {"labels": LABELS, "n_features": D, "set_size": 2}
 
 @pytest.fixture(scope="session")
 def database() -> Iterator[Database]:
-    """A real PostgreSQL, that nobody kills; or words that say what is missing."""
-    reason = why_not()
-    if reason is not None:
-        pytest.skip(reason)
-    made = Database(fsync=False)
-    yield made
-    made.close()
+    """A real PostgreSQL, that nobody kills."""
+    yield from running_database(fsync=False)
 
 
 @pytest.fixture

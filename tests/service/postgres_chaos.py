@@ -83,7 +83,7 @@ class Cluster:
             history = load.stop()
         ports = [web.port for web in self.webs if web.port in self.ports]
         models = soon(lambda: self._same_models(ports), 20.0)
-        return {"accidents": len(kinds), **check(history, self.address, models[0])}
+        return {"accidents": len(kinds), **check(history, self.url, models[0])}
 
     def _same_models(self, ports: list[int]) -> list[bytes] | None:
         """The model file that all processes have, each once; None while they differ."""

@@ -138,7 +138,7 @@ def check_model_versions(history: list[Attempt], found: dict[str, Any]) -> None:
             assert known >= seq, f"decision {id_} has the model of event {known}, after event {seq}"
 
 
-def check(history: list[Attempt], address: Any, model: bytes | None = None) -> dict[str, Any]:
+def check(history: list[Attempt], url: str, model: bytes | None = None) -> dict[str, Any]:
     """Hold a history, and the model that all processes have, against the journal; counts of what was looked at."""
     from superarm.journal.events import DECISION, OUTCOME
     from superarm.journal.postgres import PostgresStore
@@ -148,7 +148,7 @@ def check(history: list[Attempt], address: Any, model: bytes | None = None) -> d
 
     acknowledged = [one for one in history if one.status == 200]
     ids = sorted({one.id for one in acknowledged})
-    store = PostgresStore(address, read_only=True)
+    store = PostgresStore(url, read_only=True)
     try:
         found = {id_: DecisionRecord.from_events(events) for id_, events in store.events_by_id(ids).items()}
         order = list(store.events())

@@ -9,11 +9,15 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-__all__ = ["Database", "why_not"]
+import pytest
+
+__all__ = ["Database", "database_name", "grants_in_docs", "running_database"]
 
 SETTINGS = """
 listen_addresses = ''
@@ -41,6 +45,21 @@ def why_not() -> str | None:
     if binaries() is None:
         return "these tests start a real PostgreSQL, and there is none here: apt-get install postgresql"
     return None
+
+
+def running_database(**options: bool) -> Iterator[Database]:
+    """Yield a `Database`, for a fixture; or skip the test, in words that say what is missing."""
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    database = Database(**options)
+    yield database
+    database.close()
+
+
+def database_name(url: str) -> str:
+    """Return the name of the database in an address."""
+    return urlsplit(url).path.strip("/")
 
 
 class Database:

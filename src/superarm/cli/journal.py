@@ -104,20 +104,19 @@ def move(
     Example: **superarm move events.db postgresql://operate@db/arms**
     """
     from superarm._progress import progress_bar
-    from superarm.journal.backends import is_postgres
+    from superarm.journal.backends import is_postgres, journal_name
 
     if not is_postgres(to):
         raise InvalidInput.must("TO", "superarm move", "an address such as postgresql://user@host/name", to)
     from superarm.journal.move import move as copy_to_database
     from superarm.journal.postgres_connection import Address
 
-    address = Address(to)
     with progress_bar(None, "events", progress=not as_json) as on_progress:
         count = copy_to_database(journal, address, learner=learner, on_progress=on_progress)
     if as_json:
         print_json({"journal": journal, "to": str(address), "events": count})
     else:
-        print(f"{count:,} events of {journal} are in {address} now")
+        print(f"{count:,} events of {journal} are in {journal_name(to)} now")
 
 
 def replay(

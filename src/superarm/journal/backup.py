@@ -16,8 +16,8 @@ from superarm._files import part_of, sync
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.sqlite_files import PRIVATE_FILE, connect, real_path, sibling
-from superarm.journal.sqlite_mark import COPY_ID, write_mark
+from superarm.journal.sqlite_checks import COPY_ID
+from superarm.journal.sqlite_files import PRIVATE_FILE, connect, real_path, sibling, write_mark
 from superarm.journal.verify import VerifyResult, verify
 
 

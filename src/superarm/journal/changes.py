@@ -162,13 +162,23 @@ class Erase(OperatorRequest, tag="erase"):
     before: Annotated[float, Meta(description="Seconds since 1970.")] | None = None
 
 
-AnyOperatorRequest = AddLabels | DisableLabels | Freeze | Unfreeze | SetExplore | Rollback | Erase
+AnyChange = AddLabels | DisableLabels | Freeze | Unfreeze | SetExplore | Rollback
+AnyOperatorRequest = AnyChange | Erase
 
 
-def change_of(event: Event) -> Any:
-    """Return the `Change` or the `Erase` that is the body of an event."""
+def change_of(event: Event) -> Change:
+    """Return the change that is the body of an event."""
+    return _body_as(AnyChange, event)  # type: ignore[no-any-return]
+
+
+def erasure_of(event: Event) -> Erase:
+    """Return the erasure that is the body of an event."""
+    return _body_as(Erase, event)  # type: ignore[no-any-return]
+
+
+def _body_as(kind: Any, event: Event) -> Any:
     try:
-        return convert(event.body, AnyOperatorRequest)
+        return convert(event.body, kind)
     except MsgspecError as error:
         raise JournalDamaged(f"event {event.seq} cannot be read: {error}", event=event.seq) from error
 

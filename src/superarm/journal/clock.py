@@ -55,20 +55,23 @@ class DatabaseClock:
 
     def __init__(self, query: Callable[[], float]) -> None:
         self._query = query
-        self._offset: float | None = None
-        self.update()
+        self._offset, _ = self._measure()
 
     def __call__(self) -> float:
-        assert self._offset is not None
         return steady_seconds() + self._offset
 
     def update(self) -> None:
         """Ask the database for the time; an answer that took long is not used."""
+        offset, seconds = self._measure()
+        if seconds < MAX_QUERY_SECONDS:
+            self._offset = offset
+
+    def _measure(self) -> tuple[float, float]:
+        """Return by how much the database's time is ahead of the steady clock, and how long the answer took."""
         sent = steady_seconds()
         answer = self._query()
         received = steady_seconds()
-        if self._offset is None or received - sent < MAX_QUERY_SECONDS:
-            self._offset = answer - (sent + received) / 2.0
+        return answer - (sent + received) / 2.0, received - sent
 
 
 def clock_problem(now: float, last: float) -> str | None:

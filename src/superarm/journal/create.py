@@ -1,4 +1,7 @@
-"""The learner of a new journal; all later starts must agree with it."""
+"""The learner of a new journal; all later starts must agree with it.
+
+It may be in a user's own file (``file.py:Class``), and so may its rule: such code is run only where the user names it.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,8 @@ from superarm.journal.errors import JournalMismatch
 from superarm.journal.snapshots import made_by, model_bytes
 from superarm.journal.store import Snapshot
 from superarm.journal.totals import Totals
-from superarm.journal.user_learners import import_user_classes, is_user_class
 from superarm.learners import Learner, Scores, SetLogit, load
-from superarm.learners.registry import make, parse
+from superarm.learners.registry import is_file_spec, make, make_rule, parse
 
 # The default share of uniform sets of SetLogit and Scores. It costs
 # DEFAULT_UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
@@ -101,10 +103,7 @@ def _from_model(options: JournalOptions, model: str | Path) -> Learner:
         wanted = f"the class in {model}, {type(learner).__name__}"
         raise InvalidInput.must("--learner", "superarm serve", wanted, spec)
     _check_same(model, params | learner.params, import_user_classes(spec))
-    if (
-        isinstance(learner, SetLogit | Scores)
-        and not (learner.nondefault_params | params).keys() & OVERRIDE_DEFAULT_UNIFORM
-    ):
+    if _has_default_uniform(cls, learner.nondefault_params | params):
         learner = learner.with_params(uniform=DEFAULT_UNIFORM)
     return learner
 
@@ -127,9 +126,50 @@ def _from_options(options: JournalOptions) -> Learner:
     params: JsonObject = {name: given[name] for name in ("set_size", "coverage") if name in given}
     params |= {"labels": list(options.labels), "n_features": options.n_features, "seed": options.seed or 0}
     cls, spec_params = parse(spec)
-    if issubclass(cls, SetLogit | Scores) and not (spec_params | params).keys() & OVERRIDE_DEFAULT_UNIFORM:
+    if _has_default_uniform(cls, spec_params | params):
         params["uniform"] = DEFAULT_UNIFORM
     learner = make(spec, **params)
     if options.columns is not None:
         learner.use_columns(options.columns)
     return learner
+
+
+def _has_default_uniform(cls: type[Learner], given: JsonObject) -> bool:
+    """Return whether a learner draws `DEFAULT_UNIFORM`: if no parameter that was given says how it explores."""
+    return issubclass(cls, SetLogit | Scores) and not OVERRIDE_DEFAULT_UNIFORM & given.keys()
+
+
+# ---------------------------------------------------------------- learners in a user's own file
+
+
+def check_is_service_journal(meta: JsonObject) -> None:
+    """Refuse a journal that is not a service's."""
+    if meta["kind"] != "service":
+        got = Description(f"that of a {meta['kind']}")
+        raise JournalMismatch.must(
+            "journal", "superarm", "that of a service (superarm labels reads others)", got
+        )
+
+
+def is_user_class(spec: str) -> bool:
+    """Return whether a spec names a user's own file: ``file.py:Class``, ``name:explore=file.py:Class``."""
+    return ".py:" in spec
+
+
+def import_user_classes(spec: str) -> JsonObject:
+    """Import the learner and the rule that a spec names; return its parameters but for such a rule."""
+    _, params = parse(spec)
+    if is_file_spec(params.get("explore")):
+        make_rule(params.pop("explore"))
+    return params
+
+
+def import_user_learner(meta: JsonObject, learner: str | None) -> None:
+    """Import the learner of a journal, if it is in a user's own file, and only if the user names it."""
+    check_is_service_journal(meta)
+    spec = str(meta["learner"])
+    if is_user_class(spec):
+        if learner is None:
+            wanted = f"given: it is in a file ({spec}), and code is only run if you name its file"
+            raise InvalidInput.must("--learner", "superarm", wanted, None)
+        import_user_classes(learner)

@@ -106,12 +106,9 @@ class AnswerBody(Struct, omit_defaults=True, gc=False):
 
 
 encode = Encoder().encode
-_DECODE: dict[int, Callable[[bytes], Any]] = {
-    DECISION: Decoder(DecisionBody).decode,
-    OUTCOME: Decoder(OutcomeBody).decode,
-}
-_DECODE |= {TIMEOUT: _DECODE[OUTCOME], ANSWER: Decoder(AnswerBody).decode}
-_DECODE[CORRECTION] = _DECODE[ANSWER]
+_BODIES = {DECISION: DecisionBody, OUTCOME: OutcomeBody, TIMEOUT: OutcomeBody}
+_BODIES |= {ANSWER: AnswerBody, CORRECTION: AnswerBody}
+_DECODE: dict[int, Callable[[bytes], Any]] = {kind: Decoder(body).decode for kind, body in _BODIES.items()}
 
 
 class Event(Struct, eq=False):

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from orjson import loads
 
+from superarm.journal.create import check_is_service_journal
 from superarm.journal.events import DECISION, OUTCOME
 from superarm.journal.store import JournalStore
-from superarm.journal.user_learners import check_is_service_journal
 from superarm.logs.writer import Writer
 
 

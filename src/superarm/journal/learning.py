@@ -11,13 +11,13 @@ from typing import cast
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.rows import AnyRow, layout_of
+from superarm.data.rows import layout_of
 from superarm.decisions import Decision
 from superarm.decisions.decision import nan_if_none
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.events import TIMEOUT, DecisionBody, Event
 from superarm.learners import Learner
-from superarm.learners.failures import update_error
+from superarm.learners.answers import CheckedAnswer, learn
 
 
 def draw_log(learner: Learner, body: DecisionBody) -> Array:
@@ -32,39 +32,42 @@ def label_number(learner: Learner, label: str | None) -> int:
     return -1 if label is None else cast(int, learner.vocabulary.index(label))
 
 
-def take_decision(learner: Learner, decision: Event) -> None:
+def apply_decision(learner: Learner, decision: Event) -> None:
     """Move a learner as the decision did; InvalidInput if its row does not fit the rows before it."""
-    _check_row(learner, decision)
+    inputs, row = learner.inputs, decision.row()
+    if learner.core is None or isinstance(row, dict) or layout_of(row) != inputs.layout:  # few of them
+        checkpoint = inputs.checkpoint()
+        try:
+            inputs.encode_row(row)  # a first row fixes the layout, and new names get their features
+        except InvalidInput:
+            inputs.rollback(checkpoint)
+            raise
     core = learner.ensure_core()
     core.count_round(decision.body.round)
     core.advance(draw_log(learner, decision.body))
 
 
 def learn_answer(learner: Learner, decision: Event, answer: Event, label: str | None) -> str | None:
-    """Let a learner learn an outcome, or the default of a timeout; return why it cannot be learnt, or None.
+    """Let a learner learn an outcome, or the default of a timeout, of its decision; return why it cannot, or None.
 
-    Args:
-        learner: the learner that made the decision.
-        decision: what was answered.
-        answer: hit or miss.
-        label: the right label, where it is known and the learner learns from labels.
+    ``label`` is the right one, where that is known and the learner learns from labels.
     """
-    body, core, number_of = decision.body, learner.ensure_core(), learner.vocabulary.index
-    row, log = _encoded_row(learner, decision), draw_log(learner, body)
+    body, vocabulary, row = decision.body, learner.vocabulary, decision.row()
+    log = draw_log(learner, body)
     if answer.kind == TIMEOUT:  # no answer came in time: it moves no promise
         log = learner.rule.without_promise(log)
-    sets = np.array([number_of(name) for name in (*body.labels, *body.drawn, *body.top)], np.intp)
+    sets = np.array([vocabulary.index(name) for name in (*body.labels, *body.drawn, *body.top)], np.intp)
     own = Decision.from_parts(
         x=None,
         sets=sets,
         size=len(body.labels),
         log_propensity=nan_if_none(body.log_propensity),
         round=body.round,
-        vocabulary=learner.vocabulary,
+        vocabulary=vocabulary,
     )
-    status = core.update(
+    checked = CheckedAnswer(
         own,
-        row=row,
+        row=learner.inputs.encode_row(row) if isinstance(row, dict) else row,
         eligible=_eligible_numbers(learner, body),
         sets=sets,
         draw_log=log.tobytes(),
@@ -72,31 +75,11 @@ def learn_answer(learner: Learner, decision: Event, answer: Event, label: str | 
         label=label_number(learner, label),
         likelihood=None,
     )
-    if status == 0:
-        return None
-    error = update_error(learner, status, row, body.round)
-    if isinstance(error, SuperarmError):
-        return str(error)
-    raise error
-
-
-def _check_row(learner: Learner, decision: Event) -> None:
-    """Let a first row fix the layout, and new names get their features; refuse a row that does not fit."""
-    inputs, row = learner.inputs, decision.row()
-    if learner.core is not None and not isinstance(row, dict) and layout_of(row) == inputs.layout:
-        return  # most of them
-    checkpoint = inputs.checkpoint()
     try:
-        inputs.encode_row(row)
-    except InvalidInput:
-        inputs.rollback(checkpoint)
-        raise
-
-
-def _encoded_row(learner: Learner, decision: Event) -> AnyRow:
-    """Return the row of a decision as compiled code reads it."""
-    row = decision.row()
-    return learner.inputs.encode_row(row) if isinstance(row, dict) else row
+        learn(learner, checked)
+    except SuperarmError as error:
+        return str(error)
+    return None
 
 
 def _eligible_numbers(learner: Learner, body: DecisionBody) -> Array:

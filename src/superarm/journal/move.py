@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from superarm.errors import InvalidInput
+from superarm.journal.create import import_user_learner
 from superarm.journal.events import DECISION
 from superarm.journal.postgres import PostgresStore, execute_all
 from superarm.journal.postgres_connection import Address, Connection, database_errors
@@ -23,22 +24,22 @@ from superarm.journal.statements import (
     meta_statements,
     snapshot_statements,
 )
-from superarm.journal.user_learners import import_user_learner
 
 COLUMN_TYPES = ["int8", "float8", "int2", "text", "bytea", "bytea", "bytea", "bytea", "bytea", "int8"]
 
 
 def move(
     path: str | Path,
-    address: Address,
+    to: str,
     *,
     learner: str | None = None,
     on_progress: Callable[[int], object] | None = None,
 ) -> int:
-    """Move a journal that no service holds to an empty database; return how many events it has."""
+    """Move a journal that no service holds to a database without one; return how many events it has."""
+    address = Address(to)
     with closing(SqliteStore(path)) as source:  # holds the lock: no service can write it meanwhile
         import_user_learner(source.meta(), learner)
-        if PostgresStore.exists(address):
+        if PostgresStore.exists(to):
             wanted = "a database without a superarm journal"
             raise InvalidInput.must("TO", "superarm move", wanted, str(address))
         make_tables(address)

@@ -23,7 +23,7 @@ from superarm.journal.errors import JournalLocked, JournalMismatch, OtherEventsF
 from superarm.journal.events import CHANGE, OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_connection import Address, Connection, database_errors
 from superarm.journal.postgres_schema import ADVISORY_LOCK, ROUND_BLOCK, check_database, make_tables
-from superarm.journal.statements import Statement, new_journal_statements
+from superarm.journal.statements import IN_INDEX, Statement, new_journal_statements
 from superarm.journal.store import PROBE_BYTES, Head, JournalStore, Snapshot
 from superarm.native import cpu_level
 
@@ -46,17 +46,16 @@ class PostgresStore(JournalStore):
     """
 
     shared = True
-    ID_IN = "e.id = ANY(?)"
 
     def __init__(
         self,
-        journal: str | Path | Address,
+        journal: str | Path,
         *,
         read_only: bool = False,
         patience: float = 5.0,
         application: str = "superarm",
     ) -> None:
-        self.address = Address.parse(journal, patience=patience)
+        self.address = Address(journal, patience=patience)
         self.name, self.read_only, self.application = str(self.address), read_only, application
         self._clock: DatabaseClock | None = None
         self._rounds: Iterator[int] = iter(())
@@ -71,7 +70,7 @@ class PostgresStore(JournalStore):
                 self._read_connection.autocommit = False
                 self._read_connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             with self._connected() as connection:
-                if not check_database(connection, self.address) or not self.meta():
+                if not check_database(connection, self.address) or not _has_meta(connection):
                     wanted = "a superarm journal (superarm serve with --labels makes one)"
                     raise JournalMismatch.must("journal", "superarm", wanted, self.name)
         except BaseException:
@@ -79,14 +78,14 @@ class PostgresStore(JournalStore):
             raise
 
     @classmethod
-    def exists(cls, journal: str | Path | Address) -> bool:
-        address = Address.parse(journal)
+    def exists(cls, journal: str | Path) -> bool:
+        address = Address(journal)
         with address.connect("superarm read") as connection, database_errors(address):
             return check_database(connection, address) and _has_meta(connection)
 
     @classmethod
-    def create(cls, journal: str | Path | Address, meta: JsonObject, first: Snapshot) -> bool:
-        address, chain = Address.parse(journal), chain_start(meta)
+    def create(cls, journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
+        address, chain = Address(journal), chain_start(meta)
         make_tables(address)
         connecting = address.connect("superarm create")
         with connecting as connection, database_errors(address), connection.transaction():
@@ -126,8 +125,8 @@ class PostgresStore(JournalStore):
         with self._connected() as connection:
             return connection.execute(sql.replace("?", "%s"), values, binary=True).fetchall()
 
-    def _id_list(self, ids: Sequence[str]) -> list[str]:
-        return list(ids)
+    def _having_ids(self, ids: Sequence[str]) -> Statement:
+        return f"e.id = ANY(?) AND {IN_INDEX}", (list(ids),)
 
     def close(self) -> None:
         for connection in (self._read_connection, self._lock_connection, *self._opened):

@@ -58,7 +58,8 @@ class Address:
     'postgresql://serve@db.example:5432/arms'
     """
 
-    def __init__(self, url: str, *, patience: float = 5.0) -> None:
+    def __init__(self, url: str | Path, *, patience: float = 5.0) -> None:
+        url = str(url)
         try:
             self._info = conninfo.conninfo_to_dict(url)
             secret = any(name in SECRETS for name in self._info)
@@ -70,11 +71,6 @@ class Address:
             raise InvalidInput.must("journal", "superarm", wanted, redacted(url))
         self.patience = patience
         self._text = redacted(url)
-
-    @classmethod
-    def parse(cls, journal: str | Path | Address, *, patience: float = 5.0) -> Address:
-        """Return the address of a journal."""
-        return journal if isinstance(journal, Address) else cls(str(journal), patience=patience)
 
     def __str__(self) -> str:
         return self._text

@@ -16,10 +16,10 @@ from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.changes import change_of
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, Event
-from superarm.journal.learning import draw_log, label_number, learn_answer, take_decision
+from superarm.journal.learning import apply_decision, draw_log, label_number, learn_answer
 from superarm.journal.records import DecisionRecord, RecordCache
 from superarm.journal.shadows import Shadow, make_shadows
-from superarm.journal.snapshots import learner_from_bytes
+from superarm.journal.snapshots import learner_from_bytes, made_by, model_bytes
 from superarm.journal.store import READ_BATCH, JournalStore, Snapshot
 from superarm.journal.totals import Totals
 
@@ -57,12 +57,15 @@ class Projector:
         self._promised: float | None = meta.get("coverage")
         self._spec = str(meta["learner"])
         self.records = RecordCache(store)
-        self.shadows: dict[str, Shadow] = {}
         self.broken_snapshots: tuple[int, ...] = ()
         self.loaded_snapshots: list[int] = []
         self.load(snapshot)
-        if shadows:
-            self.shadows = self._load_shadows(shadows, snapshot)
+        self.shadows = make_shadows(shadows, self.learner)
+        if new := self._load_shadows(snapshot):
+            past = Projector(store, store.snapshot(0))
+            past.shadows = make_shadows([self.shadows[name].spec for name in new], past.learner)
+            past.catch_up(snapshot.seq)
+            self.shadows |= past.shadows
 
     @classmethod
     def newest(cls, store: JournalStore, shadows: Sequence[str] = ()) -> Projector:
@@ -78,7 +81,7 @@ class Projector:
         raise JournalDamaged(f"journal {store.name} has no snapshot that can be read")
 
     def load(self, snapshot: Snapshot) -> None:
-        """Take over a snapshot."""
+        """Take over the model and the totals of a snapshot."""
         self.learner = learner_from_bytes(snapshot.parts["model"])
         self.totals = Totals.from_dict(snapshot.totals)
         self.seq, self.is_intact = snapshot.seq, True
@@ -88,6 +91,12 @@ class Projector:
     def labels(self) -> tuple[str, ...]:
         assert self.learner.labels is not None
         return self.learner.labels
+
+    def snapshot(self, time: float) -> Snapshot:
+        """Return a snapshot of what was projected; another thread may take it of a copy."""
+        parts = {"model": model_bytes(self.learner)}
+        parts |= {name: shadow.to_bytes() for name, shadow in self.shadows.items()}
+        return Snapshot(self.seq, time, parts, self.totals.to_dict(), made_by())
 
     def copy(self) -> Projector:
         """Return a copy that stays as it is now."""
@@ -126,11 +135,8 @@ class Projector:
             if max(seq, self.seq) <= info.seq and (until is None or info.seq <= until):
                 snapshot = self.store.snapshot(info.seq)
                 self.load(snapshot)
-                for name, shadow in self.shadows.items():
-                    if name in snapshot.parts:
-                        self.shadows[name] = Shadow.from_bytes(shadow.spec, snapshot.parts[name])
-                    else:  # it is new, and goes on without what it has missed
-                        shadow.follow(self.learner)
+                for name in self._load_shadows(snapshot):  # new ones go on without what they have missed
+                    self.shadows[name].follow(self.learner)
                 self.loaded_snapshots.append(info.seq)
                 return
         raise JournalDamaged(f"event {seq} was erased, and no snapshot after it is left", event=seq)
@@ -161,7 +167,7 @@ class Projector:
             raise ContentErased(event.seq)
         record, body = DecisionRecord(event), event.body
         try:
-            take_decision(self.learner, event)
+            apply_decision(self.learner, event)
         except InvalidInput as error:  # it cannot follow the first row; a service writes no such decision
             self.totals.refuse(event.seq, str(error), error.field)
             self.totals.stats.refused += 1
@@ -181,8 +187,10 @@ class Projector:
         else:
             return  # a timeout that comes too late to mean anything
         label = self._label_to_learn(record, event.body.label)
-        if self._default_was_learnt(record) and self._can_be_learnt(event):
-            self._count_late_answer(record, event.body.hit, label)
+        if self._learnt_default(record) is not None and self._can_be_learnt(event):
+            # the default that was learnt before has not moved the promise
+            log, number = draw_log(self.learner, record.body), label_number(self.learner, label)
+            self.learner.rule.count_answer(self.learner.core.rule, log, event.body.hit, number)
         learns = self.was_learnt(record)
         refusal = self._learn(event, record, label) if learns else None
         if refusal is not None:
@@ -200,11 +208,12 @@ class Projector:
         event = record.closed_by
         if event is None or not self._can_be_learnt(event):
             return False
-        if record.expired is None or not self._default_was_learnt(record):
+        default = self._learnt_default(record)
+        if default is None:
             return True
         # a late outcome may say more than the default
         adds_label = self._label_to_learn(record, event.body.label) is not None
-        return adds_label or event.body.hit != record.expired.body.hit
+        return adds_label or event.body.hit != default
 
     def _can_be_learnt(self, event: Event) -> bool:
         """Return whether an outcome or a timeout says something, at a time of learning, and was not refused."""
@@ -212,9 +221,10 @@ class Projector:
         is_ignored = seq in totals.refused_seqs or totals.settings.was_frozen_at(seq)
         return event.body.hit is not None and not is_ignored
 
-    def _default_was_learnt(self, record: DecisionRecord) -> bool:
-        """Return whether its outcome is a late one, and the default of the timeout was learnt before."""
-        return record.expired is not None and self._can_be_learnt(record.expired)
+    def _learnt_default(self, record: DecisionRecord) -> bool | None:
+        """Return the default that was learnt, at the timeout, before a late outcome; None if none was."""
+        timeout = record.earlier_timeout
+        return None if timeout is None or not self._can_be_learnt(timeout) else timeout.body.hit
 
     def _label_to_learn(self, record: DecisionRecord, label: str | None) -> str | None:
         """Return the label that was named, if it can be learnt; one that could not be shown then is only a miss."""
@@ -232,7 +242,7 @@ class Projector:
             if decision.erased is not None and decision.erased > event.seq:
                 raise ContentErased(event.seq)
             return "its features were erased"
-        if self._default_was_learnt(record):
+        if self._learnt_default(record) is not None:
             return self._learn_correction(record, event.body.hit, label)
         if label is None and "hit" not in self.learner.feedback:
             return "the label is disabled"
@@ -251,11 +261,6 @@ class Projector:
             eligible=eligible,
             rule=body.rule,
         )
-
-    def _count_late_answer(self, record: DecisionRecord, hit: bool, label: str | None) -> None:
-        """Count an answer for the promise, which the default that was learnt before it has not moved."""
-        learner, log = self.learner, draw_log(self.learner, record.body)
-        learner.rule.count_answer(learner.core.rule, log, hit, label_number(learner, label))
 
     def _learn_correction(self, record: DecisionRecord, hit: bool, label: str | None) -> str | None:
         """Learn the outcome of a decision whose default was learnt before; return why that is not possible."""
@@ -291,16 +296,14 @@ class Projector:
         totals.estimate.add(
             top=shown.top, shown=shown.labels, log_propensity=shown.log_propensity, hit=event.body.hit
         )
-        if self._counts_for_promise(shown.rule) and not totals.settings.frozen:
+        rule, promised = shown.rule or {}, self._promised
+        # whether it has warmed up, for the coverage of the journal
+        is_counted = rule.get("counts", True) and rule.get("coverage", promised) == promised
+        if is_counted and not totals.settings.frozen:
             group = record.group(self._group_column)
             totals.stats.count_for_promise(
                 event.body.hit, size=len(shown.labels), right=event.body.label, group=group
             )
-
-    def _counts_for_promise(self, rule: JsonObject | None) -> bool:
-        """Return whether the rule has warmed up, and has the coverage of the journal."""
-        promised = self._promised
-        return rule is None or (rule.get("counts", True) and rule.get("coverage", promised) == promised)
 
     def _prefetch(self, events: Sequence[Event]) -> None:
         """Load the earlier decisions that these events are about."""
@@ -309,10 +312,8 @@ class Projector:
         self.records.load((id_ for id_ in outcomes if id_ not in here), self.seq)
 
     def _record(self, event: Event) -> DecisionRecord:
+        self.records.load([event.id], event.seq - 1)  # if an erasure or a rollback has come in between
         record = self.records.get(event.id)
-        if record is None:  # an erasure or a rollback has come in between
-            self.records.load([event.id], event.seq - 1)
-            record = self.records.get(event.id)
         if record is None:
             raise JournalDamaged(f"decision {event.id}, which was answered, is missing")
         return record
@@ -321,33 +322,22 @@ class Projector:
 
     def _show_to_shadows(self, event: Event, record: DecisionRecord) -> None:
         """Let shadows learn an outcome or a timeout."""
-        default_was_learnt = self._default_was_learnt(record)
-        tops: dict[str, list[str] | None] = {}
-        if event.kind == OUTCOME:
-            tops = {name: shadow.take_top(record.decision.seq) for name, shadow in self.shadows.items()}
-        was_refused = record.decision.seq in self.totals.refused_seqs
-        if not self.shadows or record.decision.x is None or self.totals.settings.frozen or was_refused:
-            return
-        try:
-            given = self._as_given(record)
-        except Exception as error:  # nothing that shadows need may disturb the service
-            for shadow in self.shadows.values():
-                shadow.stop_reason = shadow.stop_reason or repr(error)
-            return
-        for name, shadow in self.shadows.items():
-            shadow.on_outcome(event, record, given, tops.get(name), default_was_learnt)
+        decision, given = record.decision, None
+        is_refused = decision.seq in self.totals.refused_seqs
+        if self.shadows and decision.x is not None and not (is_refused or self.totals.settings.frozen):
+            try:
+                given = self._as_given(record)
+            except Exception as error:  # nothing that shadows need may disturb the service
+                for shadow in self.shadows.values():
+                    shadow.stop_reason = shadow.stop_reason or repr(error)
+        for shadow in self.shadows.values():
+            top = shadow.take_top(decision.seq) if event.kind == OUTCOME else None
+            if given is not None:
+                shadow.on_outcome(event, record, given, top, self._learnt_default(record))
 
-    def _load_shadows(self, specs: Sequence[str], snapshot: Snapshot) -> dict[str, Shadow]:
-        new_shadows = make_shadows(specs, self.learner)
-        loaded = {
-            name: Shadow.from_bytes(shadow.spec, snapshot.parts[name])
-            for name, shadow in new_shadows.items()
-            if name in snapshot.parts
-        }
-        new = [shadow.spec for name, shadow in new_shadows.items() if name not in loaded]
-        if new:
-            past = Projector(self.store, self.store.snapshot(0))
-            past.shadows = make_shadows(new, past.learner)
-            past.catch_up(snapshot.seq)
-            loaded |= past.shadows
-        return {name: loaded[name] for name in new_shadows}
+    def _load_shadows(self, snapshot: Snapshot) -> list[str]:
+        """Take over the shadows of a snapshot; return the names of those that it does not have."""
+        for name, shadow in self.shadows.items():
+            if name in snapshot.parts:
+                self.shadows[name] = Shadow.from_bytes(shadow.spec, snapshot.parts[name])
+        return [name for name in self.shadows if name not in snapshot.parts]

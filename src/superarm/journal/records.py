@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import exp, inf
 from typing import TYPE_CHECKING
 
@@ -16,23 +17,22 @@ if TYPE_CHECKING:
     from superarm.journal.store import JournalStore
 
 
+@dataclass(slots=True)
 class DecisionRecord:
     """All events about one decision."""
 
-    __slots__ = ("decision", "outcome", "timeout")
-
-    def __init__(self, decision: Event, outcome: Event | None = None, timeout: Event | None = None) -> None:
-        self.decision, self.outcome = decision, outcome
-        # a timeout that came after the outcome means nothing
-        void = outcome is not None and timeout is not None and outcome.seq < timeout.seq
-        self.timeout = None if void else timeout
+    decision: Event
+    outcome: Event | None = None
+    timeout: Event | None = None
 
     @classmethod
     def from_events(cls, events: Iterable[Event]) -> DecisionRecord | None:
         """Return the record of all events about an id; None if no decision is among them."""
         by_kind = {event.kind: event for event in events if event.kind <= TIMEOUT}
-        decision = by_kind.get(DECISION)
-        return None if decision is None else cls(decision, by_kind.get(OUTCOME), by_kind.get(TIMEOUT))
+        outcome, timeout = by_kind.get(OUTCOME), by_kind.get(TIMEOUT)
+        if outcome is not None and timeout is not None and outcome.seq < timeout.seq:
+            timeout = None  # it came too late to mean anything
+        return cls(by_kind[DECISION], outcome, timeout) if DECISION in by_kind else None
 
     @property
     def closed_by(self) -> Event | None:
@@ -40,8 +40,8 @@ class DecisionRecord:
         return self.outcome or self.timeout
 
     @property
-    def expired(self) -> Event | None:
-        """The timeout before a late outcome."""
+    def earlier_timeout(self) -> Event | None:
+        """The timeout that came before a late outcome; None if the outcome was in time, or there is none yet."""
         return None if self.outcome is None else self.timeout
 
     @property
@@ -100,22 +100,17 @@ class RecordCache:
 
     def put(self, record: DecisionRecord) -> None:
         event = record.decision
+        _, freed = self._records.pop(event.id, (None, 0))
         # a row is kept as bytes and as an array, the body as text and read
         size = self.OVERHEAD + 2 * len(event.x or b"") + len(event.context or b"") + 4 * len(event.body_json)
-        self.drop(event.id)
         self._records[event.id] = record, size
-        self.bytes += size
+        self.bytes += size - freed
 
     def trim(self) -> None:
         """Drop the oldest records that do not fit."""
         while self.bytes > self.most_bytes and self._records:
             _, (_, freed) = self._records.popitem(last=False)
             self.bytes -= freed
-
-    def drop(self, id_: str) -> None:
-        entry = self._records.pop(id_, None)
-        if entry:
-            self.bytes -= entry[1]
 
     def clear(self) -> None:
         self._records.clear()

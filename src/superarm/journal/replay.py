@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 
 from superarm.decisions import Decision
+from superarm.journal.create import import_user_learner
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, DecisionBody, Event
 from superarm.journal.projector import ContentErased, Projector
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.store import JournalStore
-from superarm.journal.user_learners import import_user_learner
 from superarm.learners import Learner
 from superarm.native.core import Cursor
 
-READ_AHEAD = 4_096  # events that are read ahead: a process may decide with a model that is a moment old
+READ_AHEAD = 2_048  # events that are read ahead: a process may decide with a model that is a moment old
 OnProgress = Callable[[int], object]
 
 # how a decision that was made again differs from the one in the journal
@@ -130,7 +130,7 @@ class Replay:
 
     def _read(self, events: Iterator[Event]) -> list[Event]:
         """Return the next events; their decisions are due when the projector reaches their models."""
-        chunk = list(islice(events, READ_AHEAD // 2))
+        chunk = list(islice(events, READ_AHEAD))
         for event in chunk:
             if event.kind != DECISION:
                 continue
@@ -180,7 +180,7 @@ class Replay:
             self._past_projector = Projector(self.store, self.store.snapshot(best))
         try:
             self._past_projector.catch_up(model)
-        except (ContentErased, JournalDamaged):
+        except JournalDamaged:  # say, what it needs was erased
             return
         self._compare_decisions([event], self._past_projector.learner)
 

@@ -72,7 +72,7 @@ class Shadow:
         record: DecisionRecord,
         given: Decision,
         top: Sequence[str] | None,
-        default_was_learnt: bool,
+        learnt_default: bool | None,
     ) -> None:
         """Estimate the hit rate with an outcome, then learn it; the default of a timeout is learnt only.
 
@@ -81,9 +81,9 @@ class Shadow:
             record: all about its decision.
             given: that decision, as a set that another learner chose.
             top: what `take_top` gave for an outcome; None if there is none.
-            default_was_learnt: whether the default of a timeout was learnt before.
+            learnt_default: the default that was learnt before a late outcome; None if none was.
         """
-        hit, label, expired = event.body.hit, event.body.label, record.expired
+        hit, label = event.body.hit, event.body.label
         if self.stop_reason or hit is None:
             return
         try:
@@ -93,9 +93,10 @@ class Shadow:
                 )
             if not self._can_learn_label(given, label):
                 label = None
-            says_the_same = default_was_learnt and expired is not None and expired.body.hit == hit
-            if label is not None or not says_the_same:
-                self._learn(given, hit, label)
+            if label is not None or hit != learnt_default:
+                answer: JsonObject = {"hit": hit} if label is None else {"label": label}
+                self.learner.update(given, **answer)
+                self.learnt += 1
         except Exception as error:  # nothing that a shadow does may disturb the service
             self._stop(error)
 
@@ -103,13 +104,6 @@ class Shadow:
         if label is None or "label" not in self.learner.feedback:
             return False
         return given.eligible is None or label in given.eligible
-
-    def _learn(self, given: Decision, hit: bool, label: str | None) -> None:
-        if label is None:
-            self.learner.update(given, hit=hit)
-        else:
-            self.learner.update(given, label=label)
-        self.learnt += 1
 
     def follow(self, model: Learner) -> None:
         """Let the learner have all labels of the model, and its columns where it has had no row yet."""
@@ -145,6 +139,8 @@ class Shadow:
 
 def make_shadows(specs: Sequence[str], model: Learner) -> dict[str, Shadow]:
     """Return new shadows of a model, by the name of their part of a snapshot."""
+    if not specs:
+        return {}
     common = {name: model.params[name] for name in ("labels", "n_features", "seed")}
     example = model.inputs.example_row()
     if isinstance(example, dict):  # rows with names: the columns, or the first row, fix it

@@ -1,17 +1,12 @@
-"""Learners to bytes and back, and snapshots of a projector."""
+"""What a snapshot keeps of a learner: its bytes, and what made them."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from io import BytesIO
-from typing import TYPE_CHECKING
 
-from superarm.journal.store import Snapshot
 from superarm.learners import Learner, load
 from superarm.native import cpu_level
-
-if TYPE_CHECKING:
-    from superarm.journal.projector import Projector
 
 
 def model_bytes(learner: Learner) -> bytes:
@@ -32,10 +27,3 @@ def made_by() -> dict[str, str]:
     from superarm import __version__
 
     return {"superarm": __version__, "cpu": cpu_level()}
-
-
-def take_snapshot(projector: Projector, time: float) -> Snapshot:
-    """Return a snapshot of what was projected; another thread may take it of a `Projector.copy`."""
-    parts = {"model": model_bytes(projector.learner)}
-    parts |= {name: shadow.to_bytes() for name, shadow in projector.shadows.items()}
-    return Snapshot(projector.seq, time, parts, projector.totals.to_dict(), made_by())

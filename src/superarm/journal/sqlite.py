@@ -1,15 +1,16 @@
 """A journal in one SQLite file. (store.py: what each method promises)
 
 Write-ahead log, synchronous=FULL: `append` returns after the log has reached the disk. One process at a time may
-write (sqlite_files.py); a mark outside of the log says how far it had come (sqlite_mark.py).
+write, and a mark outside of the log says how far it had come (sqlite_files.py); both are checked before anything is
+written (sqlite_checks.py).
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -18,52 +19,42 @@ from orjson import dumps
 
 from superarm._files import clear_parts, part_of, sync
 from superarm._types import JsonObject
-from superarm.journal.errors import (
-    JournalDamaged,
-    JournalMismatch,
-    JournalReplaced,
-    JournalUnavailable,
-    OtherEventsFirst,
-)
+from superarm.journal.errors import JournalMismatch, JournalReplaced, JournalUnavailable, OtherEventsFirst
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, next_chain_digest
-from superarm.journal.sqlite_files import (
-    PRIVATE_FILE,
-    FileLock,
-    connect,
-    disk_is_full,
-    full_error,
-    real_path,
-    sibling,
-    unavailable_error,
-)
-from superarm.journal.sqlite_mark import (
+from superarm.journal.sqlite_checks import (
     COPY_ID,
-    Marker,
     check_format,
     check_log,
     check_mark,
-    log_damaged,
     lost_end,
+    unreadable_error,
+)
+from superarm.journal.sqlite_files import (
+    PRIVATE_FILE,
+    FileLock,
+    Marker,
+    connect,
+    disk_is_full,
+    file_errors,
+    full_error,
     read_mark,
+    real_path,
+    sibling,
+    unavailable_error,
     write_mark,
 )
 from superarm.journal.statements import (
-    DROP_LOOSE_PARTS,
+    DROP_ORPHANED_PARTS,
     FORMAT,
+    IN_INDEX,
     TABLES,
     Statement,
     new_journal_statements,
 )
 from superarm.journal.store import PROBE_BYTES, Head, JournalStore, Snapshot
 
-COLUMN_TYPES = {
-    "text": "TEXT",
-    "integer": "INTEGER",
-    "small": "INTEGER",
-    "number": "INTEGER",
-    "flag": "INTEGER",
-}
-COLUMN_TYPES |= {"real": "REAL", "blob": "BLOB", "without_rowid": " WITHOUT ROWID"}
+COLUMN_TYPES = dict.fromkeys(("integer", "small", "number", "flag"), "INTEGER")
+COLUMN_TYPES |= {"text": "TEXT", "real": "REAL", "blob": "BLOB", "without_rowid": " WITHOUT ROWID"}
 PROBE_TABLE = "CREATE TABLE probe (filler BLOB);"  # empty: to try whether anything can be written
 
 
@@ -84,8 +75,6 @@ class SqliteStore(JournalStore):
         max_mb: the size in megabytes beyond which it counts as full; None: the disk is the limit.
         accept_loss: open it although the mark says that its last events are lost.
     """
-
-    ID_IN = "e.id IN (SELECT value FROM json_each(?))"
 
     def __init__(
         self,
@@ -112,16 +101,13 @@ class SqliteStore(JournalStore):
             self._lock = FileLock(self.path)
         try:
             self._open(accept_loss)
-        except sqlite3.Error as error:
-            self.close()
-            raise self._unreadable(error) from error
         except BaseException:
             self.close()
             raise
 
     def _open(self, accept_loss: bool) -> None:
         """Look at the journal before anything is written: one whose end is lost is left exactly as it is."""
-        self._reader = connect(self.path, write=False, alone=self.read_only)
+        self._reader = connect(self.path, write=False, immutable_if_full=self.read_only)
         check_format(self._reader, self.path)
         if self.read_only:
             self._reader.execute("BEGIN")
@@ -174,13 +160,11 @@ class SqliteStore(JournalStore):
 
     def _begin_writing(self) -> None:
         self._connect_writer()
-        try:
+        with file_errors(self.path):
             self._marker = Marker(self.path)
-        except OSError as error:
-            raise unavailable_error(self.path, error) from error
         self._marker.reset(self._head.seq, self._head.digest, self.progress(COPY_ID))
         clear_parts(self.path)
-        self._execute_all([(DROP_LOOSE_PARTS, ())])  # (with a write, the log is there)
+        self._execute_all([(DROP_ORPHANED_PARTS, ())])  # (with a write, the log is there)
         if disk_is_full(self.path):  # (the write above may still have fitted into the log)
             raise full_error(self.path)
 
@@ -189,10 +173,8 @@ class SqliteStore(JournalStore):
         if self._writer is not None:
             self._writer.close()
         self._writer = writer
-        try:
+        with file_errors(self.path):
             self._data_version = self._read_data_version()
-        except sqlite3.Error as error:
-            raise unavailable_error(self.path, error) from error
 
     def _files_now(self) -> Files:
         """Return the files under the names of the journal, its log and its lock."""
@@ -262,7 +244,6 @@ class SqliteStore(JournalStore):
                     connection.close()
             self._reader, self._writer, self._data_version = None, None, None
         if self._marker is not None:
-            self._marker.sync()
             self._marker.close()
             self._marker = None
         if self._lock is not None:
@@ -271,28 +252,34 @@ class SqliteStore(JournalStore):
 
     # ------------------------------------------------------------ writing
 
-    def _transaction(self, work: Callable[[sqlite3.Connection], Any]) -> Any:
-        """Do something in one transaction: it is durable when this returns, or not done."""
-        writer = self._writer
-        if writer is None:
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection that writes."""
+        if self._writer is None:
             raise self._not_writable()
-        self.check()
         try:
-            writer.execute("BEGIN IMMEDIATE")
-            result = work(writer)
-            writer.execute("COMMIT")
-            return result
-        except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
+            with file_errors(self.path):
+                yield self._writer
+        except JournalUnavailable as error:
+            if getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
                 self._data_version = None  # a failure may change it
-            try:
-                if writer.in_transaction:
-                    writer.execute("ROLLBACK")
-            except sqlite3.Error:
-                pass  # reopen() begins anew
-            raise unavailable_error(self.path, error) from error
+            raise
         finally:
             self._update_files()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection for one transaction: it is durable after the block, or, if that fails, not done."""
+        self.check()
+        with self._writing() as writer:
+            try:
+                writer.execute("BEGIN IMMEDIATE")
+                yield writer
+                writer.execute("COMMIT")
+            finally:
+                with suppress(sqlite3.Error):  # reopen() begins anew
+                    if writer.in_transaction:
+                        writer.execute("ROLLBACK")
 
     def head(self) -> Head:
         return self._head
@@ -301,32 +288,22 @@ class SqliteStore(JournalStore):
         seq, _, chain = self._head
         if only_after not in (None, seq):
             raise OtherEventsFirst
-        rows: list[tuple[Any, ...]] = []
-        waiting: list[tuple[Any, ...]] = []
-        done: list[tuple[int]] = []
+        if not events:
+            return []
         for event in events:
-            seq += 1
-            event.seq, kind = seq, event.kind
+            event.seq = seq = seq + 1
             event.chain_digest = chain = next_chain_digest(chain, seq, event.own_digest())
-            rows.append(event.values)
-            if kind == DECISION:
-                waiting.append((seq, event.time, event.id))
-            elif kind in (OUTCOME, TIMEOUT):
-                done.append((event.body.target_seq,))
-
-        def write(writer: sqlite3.Connection) -> None:
+        rows = [event.values for event in events]
+        waiting = [(event.seq, event.time, event.id) for event in events if event.kind == DECISION]
+        done = [(event.body.target_seq,) for event in events if event.kind in (OUTCOME, TIMEOUT)]
+        with self._transaction() as writer:
             writer.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-            if waiting:
-                writer.executemany("INSERT INTO pending VALUES (?, ?, ?)", waiting)
-            if done:
-                writer.executemany("DELETE FROM pending WHERE seq = ?", done)
-
-        if events:
-            self._transaction(write)
-            self._head = Head(seq, events[-1].time, chain)
-            if self._marker is not None:
-                self._marker.write(seq, chain)
-            self.check()  # what is not under the journal's name must not be acknowledged
+            writer.executemany("INSERT INTO pending VALUES (?, ?, ?)", waiting)
+            writer.executemany("DELETE FROM pending WHERE seq = ?", done)
+        self._head = Head(seq, events[-1].time, chain)
+        if self._marker is not None:
+            self._marker.write(seq, chain)
+        self.check()  # what is not under the journal's name must not be acknowledged
         return []
 
     def write_snapshot(self, snapshot: Snapshot, keep: int = 0) -> None:
@@ -335,26 +312,18 @@ class SqliteStore(JournalStore):
             self._marker.sync()
 
     def purge_erased(self) -> None:
-        assert self._writer is not None
-        try:
-            busy = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        with self._writing() as writer:
+            busy = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             # else a power cut may bring back what it held; (SQLite has no locks on this file to be lost)
             sync(self._log_path)
-        except (sqlite3.Error, OSError) as error:
-            self._data_version = None  # a failure may change it
-            raise unavailable_error(self.path, error) from error
-        finally:
-            self._update_files()
         if busy:
             raise JournalUnavailable(
                 f"the log of journal {self.path} cannot be emptied while another process reads it"
             )
 
     def _execute_all(self, statements: Iterable[Statement]) -> list[int]:
-        def work(writer: sqlite3.Connection) -> list[int]:
+        with self._transaction() as writer:
             return [writer.execute(sql, values).rowcount for sql, values in statements]
-
-        return self._transaction(work)  # type: ignore[no-any-return]
 
     # ------------------------------------------------------------ reading
 
@@ -364,16 +333,13 @@ class SqliteStore(JournalStore):
                 if self._reader is None:
                     raise JournalUnavailable(f"journal {self.path} is closed")
                 return self._reader.execute(sql, values).fetchall()
+        except sqlite3.OperationalError as error:
+            raise unavailable_error(self.path, error) from error
         except sqlite3.Error as error:
-            raise self._unreadable(error) from error
+            raise unreadable_error(self.path, error) from error
 
-    def _id_list(self, ids: Sequence[str]) -> str:
-        return dumps(list(ids)).decode()
-
-    def _unreadable(self, error: Exception) -> JournalDamaged | JournalUnavailable:
-        if isinstance(error, sqlite3.OperationalError):
-            return unavailable_error(self.path, error)
-        return log_damaged(self.path, error)
+    def _having_ids(self, ids: Sequence[str]) -> Statement:
+        return f"e.id IN (SELECT value FROM json_each(?)) AND {IN_INDEX}", (dumps(list(ids)).decode(),)
 
     # ------------------------------------------------------------ for people on call
 

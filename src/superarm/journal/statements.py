@@ -20,7 +20,7 @@ from orjson import dumps
 from superarm._types import JsonObject
 from superarm.errors import Description
 from superarm.journal.errors import JournalMismatch
-from superarm.journal.events import DECISION, digest
+from superarm.journal.events import ANSWER, DECISION, digest
 
 if TYPE_CHECKING:
     from superarm.journal.store import Snapshot
@@ -29,6 +29,7 @@ Statement = tuple[str, Sequence[Any]]  # SQL with ``?`` for values, and the valu
 
 FORMAT = 4  # of the events, in a file or a database; 1 and 2 were superarm 0.1 and 0.2, 3 was never released
 PIECE = 1 << 20  # bytes of a part in one row
+IN_INDEX = f"e.kind < {ANSWER}"  # of the events that the index of ids has: one of a kind may have an id
 COLUMNS = "seq, time, kind, id, x, context, body, content, digest, erased"
 ERASED = "erased"  # the progress of erasures: the last one that was made
 SET_PROGRESS = "INSERT INTO progress VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -40,7 +41,7 @@ WHERE NOT EXISTS (SELECT 1 FROM progress WHERE key = '{ERASED}' AND value > ?) O
 DROP_SNAPSHOT = "DELETE FROM snapshots WHERE seq = ? AND NOT pinned"
 DROP_OLD_SNAPSHOTS = """DELETE FROM snapshots WHERE NOT pinned
 AND seq NOT IN (SELECT seq FROM snapshots WHERE NOT pinned ORDER BY seq DESC LIMIT ?)"""
-DROP_LOOSE_PARTS = "DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)"
+DROP_ORPHANED_PARTS = "DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)"
 
 CONTENT_FREE_UNTIL = "clean"  # the progress of erasing: up to this event no decision has content any more
 ERASE = f"""UPDATE events AS e SET x = NULL, context = NULL, erased = ?
@@ -78,7 +79,7 @@ def check_format_number(number: int, journal: object) -> None:
     raise JournalMismatch.must("journal", "superarm", f"of format {FORMAT} ({hint})", got)
 
 
-def describe(parts: dict[str, bytes]) -> JsonObject:
+def part_digests(parts: dict[str, bytes]) -> JsonObject:
     """Return length and digest of each part."""
     return {name: {"bytes": len(data), "digest": sha256(data).hexdigest()} for name, data in parts.items()}
 
@@ -91,7 +92,7 @@ def snapshot_statements(snapshot: Snapshot, chain: bytes, *, pinned: bool = Fals
         for number, start in enumerate(range(0, len(data), PIECE)):
             yield PUT_PART, (seq, name, number, bytes(view[start : start + PIECE]), seq)
     totals, made_by, parts = (
-        dumps(value).decode() for value in (snapshot.totals, snapshot.made_by, describe(snapshot.parts))
+        dumps(value).decode() for value in (snapshot.totals, snapshot.made_by, part_digests(snapshot.parts))
     )
     checksum = snapshot_digest(chain, seq, time, totals, made_by, parts)
     yield PUT_SNAPSHOT, (seq, time, totals, made_by, parts, checksum, pinned, seq)

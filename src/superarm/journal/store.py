@@ -20,19 +20,19 @@ from orjson import loads
 from superarm._types import JsonObject
 from superarm.journal.clock import SystemClock
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
-from superarm.journal.events import ANSWER, CORRECTION, DECISION, Event, chain_start
+from superarm.journal.events import CORRECTION, DECISION, Event, chain_start
 from superarm.journal.statements import (
     COLUMNS,
     CONTENT_FREE_UNTIL,
-    DROP_LOOSE_PARTS,
     DROP_OLD_SNAPSHOTS,
+    DROP_ORPHANED_PARTS,
     DROP_SNAPSHOT,
     ERASE,
     ERASED,
     SET_CONTENT_FREE_UNTIL,
     SET_PROGRESS,
     Statement,
-    describe,
+    part_digests,
     snapshot_digest,
     snapshot_statements,
 )
@@ -40,7 +40,7 @@ from superarm.journal.statements import (
 READ_BATCH = 4_000  # events
 MIN_SNAPSHOT_GAP = 100  # events: two snapshots with fewer between them may reveal a single row
 PROBE_BYTES = 1 << 18  # of a write that tries whether there is room, and leaves nothing
-MAX_DAMAGE = 10  # sentences
+MAX_DAMAGE = 10  # events
 MAX_SEQ = 1 << 62  # above every number of an event
 
 
@@ -94,11 +94,8 @@ class JournalStore(ABC):
     name: str  # as messages call it
     read_only: bool
     warnings: tuple[str, ...] = ()  # found when it was opened: events may be lost, though nothing is damaged
-    damage: tuple[str, ...] = ()  # the first damaged events that were read, one sentence each
-    # those of them that were missing: their numbers, and the sentences
-    _missing: tuple[tuple[int, str], ...] = ()
+    _damaged_events: tuple[tuple[int, str], ...] = ()  # their numbers, and what is wrong
     shared = False  # whether other processes may write it at the same time
-    ID_IN: str  # the condition of a statement for some ids
 
     @abstractmethod
     def __init__(self, journal: str | Path, *, read_only: bool = False) -> None:
@@ -123,8 +120,8 @@ class JournalStore(ABC):
         """Execute statements in one transaction, durable when this returns; return how many rows each has changed."""
 
     @abstractmethod
-    def _id_list(self, ids: Sequence[str]) -> Any:
-        """Return ids as the value in `ID_IN`."""
+    def _having_ids(self, ids: Sequence[str]) -> Statement:
+        """Return the condition for the decisions, outcomes and timeouts of some ids, and its values."""
 
     @abstractmethod
     def head(self) -> Head:
@@ -134,11 +131,8 @@ class JournalStore(ABC):
     def append(self, events: Sequence[Event], *, only_after: int | None = None) -> list[Event]:
         """Write events in this order, durable when this returns, or not done; each gets its number and digest.
 
-        Gives those that were not written: their id has such an event already.
-
-        Args:
-            events: the events.
-            only_after: write none of them, and raise OtherEventsFirst, unless this is the number of the last event.
+        Returns those that were not written: their id has such an event already. With ``only_after`` none is written,
+        and OtherEventsFirst raised, unless that is the number of the last event.
         """
 
     @abstractmethod
@@ -197,27 +191,29 @@ class JournalStore(ABC):
         """Yield all events after a number, in order, each checked against the one before it."""
         for checked in self.checked_events(after, until):
             if checked.event is None or checked.fault is not None:
-                raise self._damaged(checked.seq, checked.fault or "")
+                raise self._damage_error(checked.seq, checked.fault or "")
             yield checked.event
 
     def checked_events(self, after: int = 0, until: int | None = None) -> Iterator[CheckedEvent]:
-        """Yield the same events, with what is wrong with each; missing ones, too."""
+        """Yield the same events, with what is wrong with each; those that are missing between them, too."""
         if until is not None and after >= until:
             return
-        before, expected = (self.digest_at(0) if after == 0 else None), max(after, 1)
-        for event in self.raw_events(max(after - 1, 0), until):
-            while expected < event.seq:
-                yield CheckedEvent(expected, None, "is missing")
-                expected, before = expected + 1, b""
-            if before is None:  # the event before the first one that is yielded
-                before, expected = event.chain_digest, expected + 1
-                continue
-            # after a gap the chain goes on from what the event itself says
+        events = self.raw_events(max(after - 1, 0), until)
+        if after == 0:
+            before = self.digest_at(0)
+        elif (known := next(events, None)) is not None and known.seq == after:
+            before = known.chain_digest
+        else:
+            raise self._damage_error(after, "is missing")
+        expected = after + 1
+        for event in events:
+            for seq in range(expected, event.seq):
+                yield CheckedEvent(seq, None, "is missing")
+                before = b""  # after a gap the chain goes on from what the event itself says
             sound = not before or event.is_intact(before)
             yield CheckedEvent(event.seq, event, None if sound else "is not what was written")
             before, expected = event.chain_digest, event.seq + 1
-        last = (after if before is None else 0) if until is None else until
-        for seq in range(expected, last + 1):
+        for seq in range(expected, (until or 0) + 1):
             yield CheckedEvent(seq, None, "is missing")
 
     def raw_events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
@@ -235,15 +231,15 @@ class JournalStore(ABC):
         """Return the decisions, outcomes and timeouts of these ids, in order."""
         by_id: dict[str, list[Event]] = {}
         if ids:
-            for event in self._checked(f"{self.ID_IN} AND e.kind < {ANSWER}", (self._id_list(ids),)):
+            for event in self._checked(*self._having_ids(ids)):
                 by_id.setdefault(event.id, []).append(event)
         return by_id
 
-    def changes(self, after: int = 0) -> list[Event]:
+    def changes(self) -> list[Event]:
         """Return all changes and erasures, oldest first."""
-        return self._checked(f"e.kind > {CORRECTION} AND e.seq > ?", (after,))
+        return self._checked(f"e.kind > {CORRECTION}")
 
-    def _checked(self, condition: str, values: Sequence[Any]) -> list[Event]:
+    def _checked(self, condition: str, values: Sequence[Any] = ()) -> list[Event]:
         """Return events in order, each checked against the digest before it."""
         columns = ", ".join(f"e.{name}" for name in COLUMNS.split(", "))
         sql = f"SELECT {columns}, p.digest FROM events e LEFT JOIN events p ON p.seq = e.seq - 1 WHERE {condition}"
@@ -251,17 +247,19 @@ class JournalStore(ABC):
         for *row, before in sorted(self._select(sql, values), key=itemgetter(0)):
             event = Event(*row)
             if not event.is_intact(before if event.seq > 1 else self.digest_at(0)):
-                raise self._damaged(event.seq, "is not what was written")
+                raise self._damage_error(event.seq, "is not what was written")
             events.append(event)
         return events
 
-    def _damaged(self, seq: int, how: str) -> JournalDamaged:
-        error = JournalDamaged(f"event {seq} of journal {self.name} {how}", event=seq)
-        if len(self.damage) < MAX_DAMAGE and str(error) not in self.damage:
-            self.damage = (*self.damage, str(error))
-            if how == "is missing":
-                self._missing = (*self._missing, (seq, str(error)))
-        return error
+    def _damage_error(self, seq: int, how: str) -> JournalDamaged:
+        if len(self._damaged_events) < MAX_DAMAGE and (seq, how) not in self._damaged_events:
+            self._damaged_events += ((seq, how),)
+        return JournalDamaged(f"event {seq} of journal {self.name} {how}", event=seq)
+
+    @property
+    def damage(self) -> tuple[str, ...]:
+        """One sentence for each of the first damaged events that were read."""
+        return tuple(f"event {seq} of journal {self.name} {how}" for seq, how in self._damaged_events)
 
     def recent_decisions(self, limit: int) -> list[Event]:
         """Return the newest decisions, newest first."""
@@ -276,10 +274,12 @@ class JournalStore(ABC):
     def recheck_missing(self) -> None:
         """Forget that events are missing which are there now, or beyond the end: the database was restored, say."""
         last = self.last_event().seq
-        for seq, sentence in self._missing:
-            if seq > last or self._select("SELECT seq FROM events WHERE seq = ?", (seq,)):
-                self.damage = tuple(one for one in self.damage if one != sentence)
-        self._missing = tuple(one for one in self._missing if one[1] in self.damage)
+        self._damaged_events = tuple(
+            (seq, how)
+            for seq, how in self._damaged_events
+            if how != "is missing"
+            or (seq <= last and not self._select("SELECT seq FROM events WHERE seq = ?", (seq,)))
+        )
 
     def last_event(self) -> Head:
         """Return the last event of the table."""
@@ -287,12 +287,12 @@ class JournalStore(ABC):
         return Head(*rows[0]) if rows else Head(0, 0.0, self.digest_at(0))
 
     def digest_at(self, seq: int) -> bytes:
-        """Return the chain up to an event."""
+        """Return the digest of the chain up to an event."""
         if seq == 0:
             return chain_start(self.meta())
         rows = self._select("SELECT digest FROM events WHERE seq = ?", (seq,))
         if not rows:
-            raise self._damaged(seq, "is missing")
+            raise self._damage_error(seq, "is missing")
         return bytes(rows[0][0])
 
     # ------------------------------------------------------------ erasing
@@ -306,15 +306,12 @@ class JournalStore(ABC):
 
         def statements() -> Iterator[Statement]:
             clean = self.progress(CONTENT_FREE_UNTIL)
-            if ids is None:
-                yield f"{ERASE} AND e.time < ?", (seq, clean, seq, before)
-            else:
-                condition = f"{self.ID_IN} AND e.kind < {ANSWER}"
-                yield f"{ERASE} AND {condition}", (seq, clean, seq, self._id_list(ids))
+            condition, values = ("e.time < ?", (before,)) if ids is None else self._having_ids(ids)
+            yield f"{ERASE} AND {condition}", (seq, clean, seq, *values)
             yield SET_CONTENT_FREE_UNTIL, (CONTENT_FREE_UNTIL, clean, self.head().seq)
             yield SET_PROGRESS, (ERASED, seq)
             yield from ((DROP_SNAPSHOT, (near,)) for near in self._snapshots_to_drop(seq))
-            yield DROP_LOOSE_PARTS, ()
+            yield DROP_ORPHANED_PARTS, ()
 
         return self._execute_all(statements())[0]
 
@@ -357,7 +354,7 @@ class JournalStore(ABC):
         """
         drop = [(DROP_OLD_SNAPSHOTS, (keep,))] if keep else []
         statements = [*snapshot_statements(snapshot, self.digest_at(snapshot.seq)), *drop]
-        self._execute_all([*statements, (DROP_LOOSE_PARTS, ())])
+        self._execute_all([*statements, (DROP_ORPHANED_PARTS, ())])
 
     def pin_snapshot(self, seq: int) -> bool:
         """Keep a snapshot for ever, since a replay will need it; return False if it is not there."""
@@ -386,7 +383,7 @@ class JournalStore(ABC):
             same = snapshot_digest(self.digest_at(seq), seq, time, totals, made_by, description) == checksum
             names = loads(description) if same else ()
             parts = {part: b"".join(row[0] for row in self._select(sql, (seq, part))) for part in names}
-            same = same and describe(parts) == names
+            same = same and part_digests(parts) == names
         except (TypeError, ValueError, AttributeError):  # a column of another type
             same = False
         if not same:

@@ -21,9 +21,7 @@ from superarm.logs.weights import ImportanceWeights
 
 MAX_REFUSALS = 1_000  # refusals that are remembered
 # seconds
-AGE_BUCKETS = (
-    0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0
-)  # fmt: skip
+AGE_BUCKETS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0)
 MAX_SLOTS = 240  # points of the curves
 MAX_GROUPS, OTHERS = 200, "(others)"  # groups beyond these are counted together
 RECENT, LONG_RUN = 300, 20_000  # answers over which the hit rate is smoothed, for `falling`
@@ -72,9 +70,7 @@ class Stats(Struct):
     width doubles and neighbours merge.
     """
 
-    COUNTS: ClassVar = (
-        "decisions", "explored", "outcomes", "hits", "timeouts", "late", "learnt", "refused"
-    )  # fmt: skip
+    COUNTS: ClassVar = ("decisions", "explored", "outcomes", "hits", "timeouts", "late", "learnt", "refused")
 
     decisions: int = 0
     explored: int = 0
@@ -122,7 +118,7 @@ class Stats(Struct):
     def count_outcome(self, event: Event, record: DecisionRecord) -> None:
         """Count the outcome of a decision, in time or late."""
         decision, hit = record.decision, event.body.hit
-        if record.expired is None:
+        if record.earlier_timeout is None:
             self.outcomes += 1
         else:
             self.late += 1
@@ -216,10 +212,7 @@ class HitRateEstimate:
     def report(self, spec: str, learnt: int, stop_reason: str = "") -> JsonObject:
         """Return the estimated hit rate of a learner, had it shown its top sets, for `GET /v1/stats`.
 
-        Args:
-            spec: the learner.
-            learnt: outcomes that it has learnt; ``rows`` are those that the estimate rests on.
-            stop_reason: why the learner has stopped; empty if it has not.
+        ``learnt`` outcomes were learnt; ``rows`` in the report are those that the estimate rests on.
         """
         # of a copy: reading may run in another thread than adding
         current = HitRateEstimate.from_dict(self._sums.to_dict())

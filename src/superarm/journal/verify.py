@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, ERASURE, OUTCOME, TIMEOUT, Event
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.sqlite_files import real_path
-from superarm.journal.sqlite_mark import read_mark
+from superarm.journal.sqlite_files import read_mark, real_path
 from superarm.journal.store import JournalStore
 
 MAX_LISTED = 20  # of one kind of damage
@@ -158,16 +156,9 @@ def _describe_differences(done: ReplayResult) -> Iterator[str]:
         yield f"the snapshot after event {seq} comes out different when replayed"
 
 
-class Loss(NamedTuple):
-    """How many events a journal once had, and how many are left."""
-
-    durable: int
-    left: int
-
-
-def accept_loss(path: str | Path) -> Loss:
-    """Let a journal go on without the events it has lost."""
+def accept_loss(path: str | Path) -> tuple[int, int]:
+    """Let a journal go on without the events it has lost; return how many were durable, and how many are left."""
     mark = read_mark(real_path(path))
     with closing(SqliteStore(path, accept_loss=True)) as store:  # (opening it has written the mark anew)
         left = store.head().seq
-        return Loss(left if mark is None else mark.seq, left)
+        return left if mark is None else mark.seq, left

@@ -10,8 +10,7 @@ from superarm._files import JOURNAL_SIDECARS, clear_parts, discard, part_of
 from superarm.errors import Description, InvalidInput
 from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
-from superarm.journal.sqlite_files import FileLock, sibling
-from superarm.journal.sqlite_mark import write_mark
+from superarm.journal.sqlite_files import FileLock, sibling, write_mark
 from superarm.label.labelling_journal import LabellingJournal, create_labelling_journal
 from superarm.label.names import TABLE_AS_PERSON, check_known_person
 

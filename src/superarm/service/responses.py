@@ -35,7 +35,7 @@ def outcome_response(record: DecisionRecord, learnt: bool | None) -> JsonObject 
         "label": body.label,
         "time": event.time,
         "learnt": learnt,
-        "late": record.expired is not None,
+        "late": record.earlier_timeout is not None,
         "timeout": timeout,
     }
 

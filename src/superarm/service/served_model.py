@@ -19,13 +19,12 @@ import logging
 from collections.abc import Callable, Sequence
 from time import monotonic
 
-from superarm.journal.changes import change_of
+from superarm.journal.changes import erasure_of
 from superarm.journal.clock import clock_problem
 from superarm.journal.errors import JournalDamaged, JournalError, JournalUnavailable
 from superarm.journal.events import Event
 from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord
-from superarm.journal.snapshots import take_snapshot
 from superarm.journal.statements import ERASED
 from superarm.journal.store import JournalStore
 from superarm.service.settings import Settings
@@ -128,14 +127,14 @@ class ServedModel:
     def snapshot(self) -> None:
         """Keep the whole model, so that a restart needs only the events after it."""
         if self.store.newest_snapshot() < self.projector.seq:
-            snapshot = take_snapshot(self.projector, self.clock())
+            snapshot = self.projector.snapshot(self.clock())
             self.store.write_snapshot(snapshot, self.settings.keep_snapshots)
 
     def _erase(self, erasure: Event) -> None:
         """Erase what an event says, unless another process has; remember a failure to leave nothing."""
         if erasure.seq > self.store.progress(ERASED):
-            request = change_of(erasure)
-            self.store.write_snapshot(take_snapshot(self.projector, self.clock()))
+            request = erasure_of(erasure)
+            self.store.write_snapshot(self.projector.snapshot(self.clock()))
             count = self._erased_counts[erasure.seq] = self.store.erase(
                 erasure.seq, request.ids, request.before
             )

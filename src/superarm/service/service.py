@@ -23,7 +23,12 @@ from superarm.data.columns import Columns
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.backends import create_journal, is_postgres, journal_exists, journal_name
 from superarm.journal.changes import AnyOperatorRequest, Erase
-from superarm.journal.create import JournalOptions, check_same_options, new_journal
+from superarm.journal.create import (
+    JournalOptions,
+    check_same_options,
+    import_user_learner,
+    new_journal,
+)
 from superarm.journal.errors import (
     JournalDamaged,
     JournalMismatch,
@@ -34,7 +39,6 @@ from superarm.journal.errors import (
 from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import JournalStore
-from superarm.journal.user_learners import import_user_learner
 from superarm.service.batch import Batch, ColumnWarnings
 from superarm.service.commit_queue import AfterCommit, Call, CommitQueue
 from superarm.service.errors import InvalidRequest

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from superarm.journal.changes import Erase
 from superarm.journal.errors import JournalUnavailable
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody
-from superarm.journal.snapshots import take_snapshot
 from superarm.service.commit_queue import AfterCommit
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ class Upkeep:
 
         copied = await self.service.submit(copy)
         if copied is not None:
-            snapshot = await asyncio.to_thread(take_snapshot, copied, self.model.clock())
+            snapshot = await asyncio.to_thread(copied.snapshot, self.model.clock())
             await self.service.submit(write)
             log.info("snapshot", extra={"event_no": copied.seq})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from postgres_chaos import KINDS, Cluster
 from postgres_history import Attempt, check
-from postgres_kit import Database, why_not
+from postgres_kit import running_database
 
 from superarm.journal.errors import JournalDamaged
 
@@ -13,12 +13,7 @@ from superarm.journal.errors import JournalDamaged
 @pytest.fixture(scope="module")
 def fragile():
     """A database that may be killed: what it says is durable must be."""
-    reason = why_not()
-    if reason is not None:
-        pytest.skip(reason)
-    made = Database(fsync=True)
-    yield made
-    made.close()
+    yield from running_database()
 
 
 @pytest.mark.slow
@@ -26,9 +21,9 @@ def test_three_rounds_of_accidents(nursery, fragile):
     cluster = Cluster(nursery, fragile)
     try:
         for seed in range(3):
-            told = cluster.rounds(list(KINDS), seed=seed, calm=0.2)
-            assert told["acknowledged"] > 50, told
-        assert told["snapshots met"] > 0
+            counts = cluster.rounds(list(KINDS), seed=seed, calm=0.2)
+            assert counts["acknowledged"] > 50, counts
+        assert counts["snapshots met"] > 0
     finally:
         cluster.close()
 
@@ -37,8 +32,8 @@ def test_the_checker_finds_what_is_wrong(nursery, fragile):
     """A checker that cannot fail checks nothing: each lie about the history must be found."""
     cluster = Cluster(nursery, fragile)
     try:
-        told = cluster.rounds([], seed=9, calm=0.3)
-        assert told["acknowledged"] > 10
+        counts = cluster.rounds([], seed=9, calm=0.3)
+        assert counts["acknowledged"] > 10
         with cluster.address.connect() as connection:
             text = "SELECT id, body FROM events WHERE kind = 1 ORDER BY seq"
             rows = connection.execute(text).fetchall()
@@ -50,8 +45,8 @@ def test_the_checker_finds_what_is_wrong(nursery, fragile):
 
         id_, shown, last = rows[0][0], shown_of(rows[0]), rows[-1]
 
-        def attempt(what, id_, told, sent=0.0):
-            return Attempt(0, what, id_, 1, sent, sent + 1.0, 200, told)
+        def attempt(what, id_, body, sent=0.0):
+            return Attempt(0, what, id_, 1, sent, sent + 1.0, 200, body)
 
         other = {**shown, "labels": shown["labels"][::-1]}
         outcome = {"outcome": {"hit": True}}
@@ -65,12 +60,12 @@ def test_the_checker_finds_what_is_wrong(nursery, fragile):
             ),
         ):
             with pytest.raises(AssertionError, match=words):
-                check(wrong, cluster.address)
+                check(wrong, cluster.url)
         with pytest.raises(AssertionError, match="another model"):
-            check([], cluster.address, b"a model")
+            check([], cluster.url, b"a model")
         with cluster.address.connect() as connection:
             connection.execute("UPDATE events SET time = time + 1 WHERE seq = 3")
         with pytest.raises((AssertionError, JournalDamaged)):
-            check([], cluster.address)
+            check([], cluster.url)
     finally:
         cluster.close()

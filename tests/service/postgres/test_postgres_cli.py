@@ -7,6 +7,7 @@ import sys
 from urllib.parse import unquote
 
 import pytest
+from postgres_kit import database_name
 from service_kit import LABELS, D, rows, soon
 from typer.testing import CliRunner
 
@@ -83,10 +84,10 @@ def test_other_kinds_of_addresses_are_no_files_and_not_repeated(tmp_path, monkey
     (tmp_path / "labels.txt").write_text("a\nb\nc\n")
     for command in (["serve", "--journal", odd, "--labels", "labels.txt"], ["replay", odd], ["verify", odd]):
         done = superarm(*command)
-        told = done.output + str(done.exception)
+        output = done.output + str(done.exception)
         assert done.exit_code != 0
-        assert "must be a file, or an address such as postgresql://user@host" in told
-        assert SECRET not in told
+        assert "must be a file, or an address such as postgresql://user@host" in output
+        assert SECRET not in output
     assert [path.name for path in tmp_path.iterdir()] == ["labels.txt"]
 
 
@@ -171,7 +172,7 @@ def test_two_roles_as_in_the_docs(database):
     page = (Path(__file__).parents[3] / "docs" / "scale.md").read_text(encoding="utf-8")
     roles, grants = (part.partition("```")[0] for part in page.split("```sql\n")[1:3])
     url = database.fresh()
-    name = url.split("/")[3].split("?")[0]
+    name = database_name(url)
     with database.connect(name) as connection:
         connection.execute(roles.replace("arms", name))
     operate, serve = database.address(name, "operate"), database.address(name, "serve")

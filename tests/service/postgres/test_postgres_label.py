@@ -77,9 +77,9 @@ def test_the_command_begins_and_goes_on_in_a_database(database, tmp_path):
             assert page.stdout is not None
             address = page.stdout.readline()
             page.send_signal(signal.SIGINT)
-            told = page.communicate(timeout=60)[1]
-        assert address.startswith("http://127.0.0.1:"), told
-        assert f"0 of {len(ROWS)} labelled" in told
+            output = page.communicate(timeout=60)[1]
+        assert address.startswith("http://127.0.0.1:"), output
+        assert f"0 of {len(ROWS)} labelled" in output
     with LabellingJournal(url, read_only=True) as journal:
         assert journal.saved_settings is not None
         assert journal.saved_settings.labels == LABELS

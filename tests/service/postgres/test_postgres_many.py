@@ -26,9 +26,9 @@ def features(i=0):
 
 
 def decide(web, id_, i=0, **more):
-    status, told = web.post("/v1/decisions", {"features": features(i), "id": id_, **more})
-    assert status == 200, told
-    return told
+    status, body = web.post("/v1/decisions", {"features": features(i), "id": id_, **more})
+    assert status == 200, body
+    return body
 
 
 def answer(web, id_, **outcome):
@@ -42,11 +42,11 @@ def learnt(web, count):
 
 def sound(url, *, events=None):
     """All of it is there, in one order, and comes out again, bit for bit."""
-    found = verify(url)
-    assert found.problems == []
-    assert found.replayed.same
-    assert events in (None, found.events)
-    return found
+    result = verify(url)
+    assert result.problems == []
+    assert result.replayed.same
+    assert events in (None, result.events)
+    return result
 
 
 @pytest.fixture
@@ -60,9 +60,9 @@ def test_any_process_decides_and_any_takes_the_outcome(webs, shared):
     for i in range(30):
         made = decide(webs[i % 3], f"d{i}", i)
         assert decide(webs[(i + 1) % 3], f"d{i}", i) == made  # idempotent across processes
-        status, told = answer(webs[(i + 2) % 3], f"d{i}", hit=i % 2 == 0)
+        status, body = answer(webs[(i + 2) % 3], f"d{i}", hit=i % 2 == 0)
         assert status == 200
-        assert told["outcome"]["learnt"] is True
+        assert body["outcome"]["learnt"] is True
         assert answer(one, f"d{i}", hit=i % 2 == 0)[1]["outcome"]["hit"] is (i % 2 == 0)
     assert two.post("/v1/decisions", {"features": features(5), "id": "d1"})[0] == 409
     assert answer(two, "d2", hit=False)[0] == 409
@@ -75,8 +75,8 @@ def test_any_process_decides_and_any_takes_the_outcome(webs, shared):
     assert one.get("/v1/decisions/d3")[1] == two.get("/v1/decisions/d3")[1]
     assert one.get("/v1/decisions/d3")[1]["outcome"]["learnt"] is True
     assert one.get("/v1/model")[1] == three.get("/v1/model")[1]
-    found = sound(shared.url, events=61)
-    assert found.replayed.learner.round >= 31  # one budget for everybody's decisions
+    result = sound(shared.url, events=61)
+    assert result.replayed.learner.round >= 31  # one budget for everybody's decisions
 
 
 def test_the_same_id_at_the_same_moment_is_one_decision(webs, shared):
@@ -89,9 +89,9 @@ def test_the_same_id_at_the_same_moment_is_one_decision(webs, shared):
         assert status == 200
         barrier.wait()
         outcomes = [{"id": f"{n}-{i}", "hit": True} for i in range(8)]
-        status, told = web.post("/v1/batch/outcomes", {"outcomes": outcomes})
+        status, answered = web.post("/v1/batch/outcomes", {"outcomes": outcomes})
         assert status == 200
-        assert all("error" not in one for one in (*shown["results"], *told["results"]))
+        assert all("error" not in one for one in (*shown["results"], *answered["results"]))
         return shown
 
     with ThreadPoolExecutor(3) as pool:
@@ -181,8 +181,8 @@ def test_what_one_process_has_acknowledged_every_other_knows_at_once(webs):
 def test_labels_grow_while_others_still_decide_without_them(webs, shared):
     one, two, _ = webs
     decide(two, "old")
-    status, told = one.post("/v1/changes", {"what": "add_labels", "labels": ["new-1", "new-2"]})
-    assert (status, told["labels"][-2:]) == (200, ["new-1", "new-2"])
+    status, body = one.post("/v1/changes", {"what": "add_labels", "labels": ["new-1", "new-2"]})
+    assert (status, body["labels"][-2:]) == (200, ["new-1", "new-2"])
     assert one.post("/v1/changes", {"what": "disable_labels", "labels": ["label-0"]})[0] == 200
     assert two.post("/v1/changes", {"what": "add_labels", "labels": ["label-1"]})[0] == 422
     assert answer(one, "old", label="label-4")[0] == 200
@@ -192,8 +192,8 @@ def test_labels_grow_while_others_still_decide_without_them(webs, shared):
         soon(lambda: len(two.get("/v1/info")[1]["labels"]) == 8)
         assert answer(two, f"d{i}", label="new-1" if i % 2 else made["labels"][0])[0] == 200
     learnt(one, 13)
-    told = [change["what"] for change in two.get("/v1/changes")[1]["changes"]]
-    assert sorted(told) == ["add_labels", "disable_labels"]
+    kinds = [change["what"] for change in two.get("/v1/changes")[1]["changes"]]
+    assert sorted(kinds) == ["add_labels", "disable_labels"]
     sound(shared.url)
 
 
@@ -204,11 +204,11 @@ def test_what_is_erased_is_erased_for_all(webs, shared):
         if i < 10:
             answer(two, f"d{i}", hit=i % 2 == 0)
     learnt(three, 10)
-    status, told = three.post("/v1/changes", {"what": "erase", "ids": ["d3", "d11"]})
-    assert (status, told["erased"], told["finished"]) == (200, 2, True)
+    status, body = three.post("/v1/changes", {"what": "erase", "ids": ["d3", "d11"]})
+    assert (status, body["erased"], body["finished"]) == (200, 2, True)
     for web in webs:
-        found = web.get("/v1/decisions/d3")[1]
-        assert (found["features"], found["context"], found["erased"]) == (None, None, True)
+        record = web.get("/v1/decisions/d3")[1]
+        assert (record["features"], record["context"], record["erased"]) == (None, None, True)
     again = {"features": features(3), "id": "d3", "context": {"name": "Ada"}}
     soon(lambda: two.post("/v1/decisions", again)[0] == 410)
     assert sound(shared.url).erased == 2

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from postgres_kit import Database, grants_in_docs, why_not
+from postgres_kit import database_name, grants_in_docs, running_database
 from service_kit import LABELS, D, rows, soon
 from typer.testing import CliRunner
 
@@ -29,12 +29,7 @@ def decide(service, id_, i=0):
 
 @pytest.fixture
 def fragile():
-    reason = why_not()
-    if reason is not None:
-        pytest.skip(reason)
-    made = Database()
-    yield made
-    made.close()
+    yield from running_database()
 
 
 def test_a_database_that_is_away_is_503_and_nothing_is_lost(fragile, live):
@@ -43,9 +38,9 @@ def test_a_database_that_is_away_is_503_and_nothing_is_lost(fragile, live):
     for i in range(5):
         assert web.post("/v1/decisions", {"features": X[i].tolist(), "id": f"d{i}"})[0] == 200
     fragile.kill()
-    status, told = web.post("/v1/decisions", ASK)
+    status, body = web.post("/v1/decisions", ASK)
     assert (status, web.headers["retry-after"]) == (503, "1")
-    assert "cannot be used at the moment" in told["error"]["message"]  # at once
+    assert "cannot be used at the moment" in body["error"]["message"]  # at once
     assert soon(lambda: web.get("/ready")[0] == 503)
     assert web.get("/v1/stats")[0] == 503
     assert web.get("/health")[0] == 200
@@ -55,8 +50,8 @@ def test_a_database_that_is_away_is_503_and_nothing_is_lost(fragile, live):
     for i in range(5):
         assert web.post(f"/v1/decisions/d{i}/outcome", {"hit": i % 2 == 0})[0] == 200
     soon(lambda: web.get("/v1/info")[1]["model_version"] == 5)
-    found = verify(url)
-    assert (found.problems, found.events, found.replayed.same) == ([], 11, True)
+    result = verify(url)
+    assert (result.problems, result.events, result.replayed.same) == ([], 11, True)
 
 
 def test_a_database_that_stands_still_keeps_nobody_waiting(shared, live, database):
@@ -85,8 +80,8 @@ def test_a_change_that_is_under_way_when_the_database_hangs_keeps_nobody_waiting
         database.pause()
         try:
             asked = pool.submit(web.post, "/v1/changes", {"what": "freeze"})
-            status, told = asked.result(timeout=30.0)
-            assert status == 503, told
+            status, body = asked.result(timeout=30.0)
+            assert status == 503, body
             assert web.post("/v1/changes", {"what": "freeze"})[0] == 503  # and from now on
         finally:
             database.resume()
@@ -106,9 +101,9 @@ def test_a_full_disk_is_507_until_a_write_succeeds(shared, live, each):
             f"CREATE TRIGGER full_disk BEFORE INSERT ON events FOR EACH {each} EXECUTE FUNCTION full_disk()"
         )
         assert web.post("/v1/decisions", ASK)[0] == 507
-        status, told = web.get("/ready")
+        status, body = web.get("/ready")
         assert status == 507
-        assert "could not extend file" in told["error"]["message"]
+        assert "could not extend file" in body["error"]["message"]
         until = time.monotonic() + 2.5
         while time.monotonic() < until:  # it does not come and go, though it is tried
             assert web.get("/ready")[0] == 507
@@ -141,7 +136,7 @@ def limited(database, shared):
     """A role that has what docs/scale.md gives it; and a way to take it away, as the owner."""
     shared()
     url = shared.url
-    name = url.split("/")[3].split("?")[0]
+    name = database_name(url)
     role = f"limited_{name}"
     with database.connect(name) as owner:
         owner.execute(f"CREATE ROLE {role} LOGIN")
@@ -154,8 +149,8 @@ def test_not_ready_when_the_right_to_write_is_gone_and_nobody_writes(limited, li
     web = live(Service.open(url))
     assert web.get("/ready")[0] == 200
     owner.execute(f"REVOKE INSERT ON superarm.events FROM {role}")
-    told = soon(lambda: [said for status, said in [web.get("/ready")] if status == 503])[0]
-    assert "may do this" in told["error"]["message"]
+    body = soon(lambda: [body for status, body in [web.get("/ready")] if status == 503])[0]
+    assert "may do this" in body["error"]["message"]
     until = time.monotonic() + 2.5
     while time.monotonic() < until:  # it does not come and go
         assert web.get("/ready")[0] == 503
@@ -171,8 +166,8 @@ def test_settings_of_a_role_that_would_end_statements_are_not_ours(limited):
     owner.execute(f"ALTER ROLE {role} SET lock_timeout = '1ms'")
     owner.execute(f"ALTER ROLE {role} SET statement_timeout = '1ms'")
     with Address(url, patience=7.0).connect() as connection:
-        told = [connection.execute(f"SHOW {name}_timeout").fetchone() for name in ("lock", "statement")]
-    assert told == [("0",), ("7s",)]
+        timeouts = [connection.execute(f"SHOW {name}_timeout").fetchone() for name in ("lock", "statement")]
+    assert timeouts == [("0",), ("7s",)]
 
 
 def test_one_connection_is_enough_to_write_and_learn(limited):
@@ -210,9 +205,9 @@ def test_serve_refuses_a_database_that_cannot_hold_every_text(database, encoding
     command = ["serve", "--journal", database.address(name), "--labels", str(labels), "--set-size", "1"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code != 0
-    told = done.output + str(done.exception)
-    assert "hold every text" in told
-    assert encoding in told
+    output = done.output + str(done.exception)
+    assert "hold every text" in output
+    assert encoding in output
     with database.connect(name) as connection:  # and nothing is left behind
         assert connection.execute("SELECT to_regnamespace('superarm')").fetchone() == (None,)
 
@@ -235,8 +230,8 @@ def test_a_process_refuses_tables_that_it_does_not_know(shared, live):
     with one.store.address.connect() as connection:
         [[version]] = connection.execute("SELECT version FROM format").fetchall()
         connection.execute("UPDATE format SET version = version + 1")
-        told = soon(lambda: [said for status, said in [web.get("/ready")] if status == 503])[0]
-        assert "install a newer superarm" in told["error"]["message"]
+        body = soon(lambda: [body for status, body in [web.get("/ready")] if status == 503])[0]
+        assert "install a newer superarm" in body["error"]["message"]
         assert web.post("/v1/decisions", ASK | {"id": "b"})[0] == 503
         connection.execute("UPDATE format SET version = %s", (version,))
     assert soon(lambda: web.get("/ready")[0] == 200)
@@ -256,9 +251,9 @@ def test_a_process_with_a_wrong_clock_changes_nothing(shared, monkeypatch):
     soon(one.store.begin_upkeep)
     assert one.upkeep.timeouts() == []
     one.call(one.upkeep.write_due_events)
-    found = one.store.events_by_id(["slow", "right"])
-    assert len(found["slow"]) == 1  # not expired
-    assert abs(found["slow"][0].time - found["right"][0].time) < 60.0
+    events = one.store.events_by_id(["slow", "right"])
+    assert len(events["slow"]) == 1  # not expired
+    assert abs(events["slow"][0].time - events["right"][0].time) < 60.0
 
 
 def test_the_database_tells_the_time(shared, monkeypatch):
@@ -266,12 +261,14 @@ def test_the_database_tells_the_time(shared, monkeypatch):
     with one.store.address.connect() as connection:
         clock = one.store.clock()
         before = clock()
-        [[told]] = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchall()
-        assert before - 0.5 < told < clock() + 0.5
+        [[database_time]] = connection.execute(
+            "SELECT extract(epoch FROM clock_timestamp())::float8"
+        ).fetchall()
+        assert before - 0.5 < database_time < clock() + 0.5
         clock._offset -= 100.0
         monkeypatch.setattr(clocks, "MAX_QUERY_SECONDS", 0.0)
         clock.update()  # a query that took too long is not used
-        assert clock() < told - 50.0
+        assert clock() < database_time - 50.0
         monkeypatch.undo()
         clock.update()
-        assert abs(clock() - told) < 1.0
+        assert abs(clock() - database_time) < 1.0

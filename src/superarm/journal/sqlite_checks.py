@@ -1,9 +1,7 @@
-"""Is a file a journal, and has it lost anything? Its format, its high-water mark, and its write-ahead log.
+"""Is a file a journal, and has it lost anything? Its format, its mark (sqlite_files.py), and its write-ahead log.
 
-SQLite drops the end of its log, without a word, from the first frame whose checksum is wrong. The mark, outside of the
-log in `events.db-mark`, says how far the journal had come: number and digest of the last event that a commit made
-durable. It is written after each commit, and synced with each snapshot and at the end: it may lag, but it never runs
-ahead. A third line says which copy of the journal it belongs to (backup.py gives each a number of its own; 0: none).
+SQLite drops the end of its log, without a word, from the first frame whose checksum is wrong; the mark says how far
+the journal had come.
 
 SQLite takes any `-wal` that has the right name. One that was left beside a restored file may even be right: if it
 holds all that came after the copy, the journal is whole. If it does not, pages of two moments are mixed: some events
@@ -13,88 +11,23 @@ anything is written; and where the mark is that of another copy, the log is refu
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from superarm.journal.errors import JournalDamaged, JournalMismatch
-from superarm.journal.events import ANSWER, digest
-from superarm.journal.sqlite_files import PRIVATE_FILE, sibling, unavailable_error
+from superarm.journal.events import ANSWER
+from superarm.journal.sqlite_files import read_mark, unavailable_error
 from superarm.journal.statements import check_format_number
 
 if TYPE_CHECKING:
     from superarm.journal.sqlite import SqliteStore
 
-MARK_PREFIX, COPY_PREFIX = "superarm-mark", "superarm-copy"
 COPY_ID = "copy"  # the progress that tells which copy of a journal this is
 INDEX_BATCH = 1_000  # events
 SQLITE_HEADER = b"SQLite format 3\0"
-
-
-class Mark(NamedTuple):
-    """The last event that was durable, and which copy of the journal had it; None if that is not known."""
-
-    seq: int
-    digest: bytes
-    copy: int | None = None
-
-
-def _line(seq: int, chain: bytes) -> bytes:
-    text = f"{MARK_PREFIX} {seq:020d} {chain.hex()}"
-    return f"{text} {digest(text.encode()).hex()}\n".encode()
-
-
-def read_mark(journal: Path) -> Mark | None:
-    """Return the mark; None if there is none that can be read."""
-    marks, copy = [], None
-    with suppress(OSError):
-        for line in sibling(journal, "-mark").read_bytes().splitlines(keepends=True):
-            with suppress(ValueError):
-                word, number, *rest = line.decode().split()
-                if word == COPY_PREFIX:
-                    copy = int(number)
-                    continue
-                chain, _ = rest
-                if _line(int(number), bytes.fromhex(chain)) == line:
-                    marks.append((int(number), bytes.fromhex(chain)))
-    return Mark(*max(marks), copy) if marks else None
-
-
-class Marker:
-    """Writes the mark: two lines in turn, so that a write that was cut short leaves the other one."""
-
-    def __init__(self, journal: Path) -> None:
-        self._file = os.open(sibling(journal, "-mark"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
-        self._second = False
-
-    def write(self, seq: int, chain: bytes) -> None:
-        line = _line(seq, chain)
-        with suppress(OSError):  # the events themselves are durable; the mark lags until the next commit
-            os.pwrite(self._file, line, len(line) if self._second else 0)
-            self._second = not self._second
-
-    def reset(self, seq: int, chain: bytes, copy: int = 0) -> None:
-        """Set all lines: the mark may go back."""
-        with suppress(OSError):
-            os.pwrite(self._file, _line(seq, chain) * 2 + f"{COPY_PREFIX} {copy:020d}\n".encode(), 0)
-
-    def sync(self) -> None:
-        with suppress(OSError):
-            os.fsync(self._file)
-
-    def close(self) -> None:
-        os.close(self._file)
-
-
-def write_mark(journal: Path, seq: int, chain: bytes, copy: int = 0) -> None:
-    """Write the mark of a journal that no service has open."""
-    marker = Marker(journal)
-    marker.reset(seq, chain, copy)
-    marker.sync()
-    marker.close()
 
 
 def check_format(connection: sqlite3.Connection, path: Path) -> None:
@@ -107,11 +40,11 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
     except sqlite3.DatabaseError as error:
         with path.open("rb") as file:
             if file.read(len(SQLITE_HEADER)) == SQLITE_HEADER:  # say, its end was cut off
-                raise log_damaged(path, error) from error
+                raise unreadable_error(path, error) from error
         raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path)) from error
     if not tables >= {"meta", "events", "snapshots"}:
         if path.stat().st_size == 0 and read_mark(path) is not None:
-            raise log_damaged(path, "it is empty")
+            raise unreadable_error(path, "it is empty")
         raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path))
     check_format_number(version, path)
 
@@ -133,7 +66,7 @@ def check_mark(store: SqliteStore) -> None:
         raise JournalDamaged(f"journal {store.path} {lost}. {advice}")
 
 
-def log_damaged(path: Path, reason: object) -> JournalDamaged:
+def unreadable_error(path: Path, reason: object) -> JournalDamaged:
     """Return the error for a journal that cannot be read with the log beside it."""
     return JournalDamaged(
         f"journal {path} cannot be read: {reason}. If it was restored, take the files {path.name}-wal "
@@ -142,11 +75,9 @@ def log_damaged(path: Path, reason: object) -> JournalDamaged:
 
 
 def check_log(store: SqliteStore, *, any_copy: bool = False) -> None:
-    """Refuse a log that does not go on where the file itself ends; no other process may be writing.
+    """Refuse a log that does not go on where the file itself ends, or (unless ``any_copy``) was another copy's.
 
-    Args:
-        store: the journal, with its log.
-        any_copy: whole is enough, even if the log was another copy's.
+    No other process may be writing.
     """
     path, head = store.path, store.head().seq
     if store.log_bytes() == 0:
@@ -154,25 +85,25 @@ def check_log(store: SqliteStore, *, any_copy: bool = False) -> None:
     after, copy = _end_of_file(path)
     mark = read_mark(path)
     if not any_copy and mark is not None and None not in (copy, mark.copy) and copy != mark.copy:
-        raise log_damaged(path, "its log was written for another copy of it")
+        raise unreadable_error(path, "its log was written for another copy of it")
     try:
         if after is None:  # it was copying the log into the file when it ended
             for sentence in store.integrity():
-                raise log_damaged(path, sentence)
+                raise unreadable_error(path, sentence)
             after = 0
-        if any(kept.seq > head for kept in store.snapshots()):
-            raise log_damaged(path, "it has a snapshot of events that it has not")
+        if store.newest_snapshot() > head:
+            raise unreadable_error(path, "it has a snapshot of events that it has not")
         events = store.events(min(after, head))
         while chunk := list(islice(events, INDEX_BATCH)):
             seqs = {event.seq: event.id for event in chunk if event.kind < ANSWER}
             by_id = store.events_by_id([*seqs.values()])
             indexed = {event.seq for events_of_id in by_id.values() for event in events_of_id}
             for seq in seqs.keys() - indexed:
-                raise log_damaged(path, f"event {seq} is not in its index")
+                raise unreadable_error(path, f"event {seq} is not in its index")
     except JournalDamaged as error:
         if error.event is None:
             raise
-        raise log_damaged(path, error) from error
+        raise unreadable_error(path, error) from error
 
 
 def _end_of_file(path: Path) -> tuple[int | None, int | None]:
@@ -181,9 +112,7 @@ def _end_of_file(path: Path) -> tuple[int | None, int | None]:
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             last = connection.execute("SELECT max(seq) FROM events").fetchone()[0]
-            copy = connection.execute("SELECT max(value) FROM progress WHERE key = ?", (COPY_ID,)).fetchone()[
-                0
-            ]
-            return int(last or 0), int(copy or 0)
+            copies = "SELECT max(value) FROM progress WHERE key = ?"
+            return int(last or 0), int(connection.execute(copies, (COPY_ID,)).fetchone()[0] or 0)
     except (sqlite3.Error, ValueError):
         return None, None

@@ -16,27 +16,27 @@ from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 
 def test_the_same_bits_as_the_library(drive):
-    session = drive()
+    driver = drive()
     twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=0, uniform=0.02)
     for i, x in enumerate(rows(300)):
-        entry = session.decide(DecisionRequest(x))
+        entry = driver.decide(DecisionRequest(x))
         decision = twin.decide(x)
         assert entry.decision.labels == decision.labels
         assert entry.body.rule.items() >= decision.to_dict()["rule"].items()
         assert entry.decision.log_propensity == decision.log_propensity
-        session.outcome(OutcomeRequest(entry.id, hit=i % 3 == 0))
+        driver.outcome(OutcomeRequest(entry.id, hit=i % 3 == 0))
         twin.update(decision, hit=i % 3 == 0)
-    assert bits(session.learner) == bits(twin)
+    assert bits(driver.learner) == bits(twin)
 
 
 def test_the_same_id_gives_the_same_set_also_after_a_restart(drive):
-    session = drive()
-    first = session.decide(DecisionRequest(rows(1)[0], id="a", context={"page": 1})).shown()
-    assert session.decide(DecisionRequest(rows(1)[0], id="a", context={"page": 1})).shown() == first
-    session.close()
-    session = drive()
-    assert session.decide(DecisionRequest(rows(1)[0], id="a", context={"page": 1})).shown() == first
-    assert session.stats.decisions == 1
+    driver = drive()
+    first = driver.decide(DecisionRequest(rows(1)[0], id="a", context={"page": 1})).shown()
+    assert driver.decide(DecisionRequest(rows(1)[0], id="a", context={"page": 1})).shown() == first
+    driver.close()
+    driver = drive()
+    assert driver.decide(DecisionRequest(rows(1)[0], id="a", context={"page": 1})).shown() == first
+    assert driver.stats.decisions == 1
 
 
 @pytest.mark.parametrize(
@@ -49,23 +49,23 @@ def test_the_same_id_gives_the_same_set_also_after_a_restart(drive):
     ],
 )
 def test_an_id_for_another_request_is_a_conflict(drive, field, changed):
-    session = drive()
-    session.decide(DecisionRequest(rows(1)[0], id="a"))
+    driver = drive()
+    driver.decide(DecisionRequest(rows(1)[0], id="a"))
     with pytest.raises(Conflict, match=f"^{field} of decision") as caught:
-        session.decide(DecisionRequest(**({"x": rows(1)[0], "id": "a"} | changed)))
+        driver.decide(DecisionRequest(**({"x": rows(1)[0], "id": "a"} | changed)))
     assert caught.value.field == field
 
 
 def test_true_is_not_one(drive):
-    session = drive()
-    session.decide(DecisionRequest(rows(1)[0], id="a", context={"a": [1, {"b": 0}], "c": 2}))
+    driver = drive()
+    driver.decide(DecisionRequest(rows(1)[0], id="a", context={"a": [1, {"b": 0}], "c": 2}))
     same_json = {"c": 2.0, "a": [1.0, {"b": 0}]}
-    session.decide(DecisionRequest(rows(1)[0], id="a", context=same_json))
+    driver.decide(DecisionRequest(rows(1)[0], id="a", context=same_json))
     for other in ({"a": [True, {"b": 0}], "c": 2}, {"a": [1, {"b": False}], "c": 2}, {"a": [1], "c": 2}):
         with pytest.raises(
             Conflict, match="context of decision must be as in the first request with the id 'a'"
         ):
-            session.decide(DecisionRequest(rows(1)[0], id="a", context=other))
+            driver.decide(DecisionRequest(rows(1)[0], id="a", context=other))
     named = drive("named.db", n_features=None)
     named.decide(DecisionRequest({"member": True, "age": 41}, id="a"))
     named.decide(DecisionRequest({"age": 41.0, "member": True}, id="a"))
@@ -74,68 +74,66 @@ def test_true_is_not_one(drive):
 
 
 def test_a_sparse_row_is_the_same_request_as_its_dense_form(drive):
-    session = drive()
-    session.decide(DecisionRequest(np.array([0, 1, 0, 2, 0], np.float32), id="a"))
+    driver = drive()
+    driver.decide(DecisionRequest(np.array([0, 1, 0, 2, 0], np.float32), id="a"))
     sparse = np.array([1, 3], np.int32), np.array([1, 2], np.float32)
-    assert session.decide(DecisionRequest(sparse, id="a")).id == "a"
-    assert session.stats.decisions == 1
+    assert driver.decide(DecisionRequest(sparse, id="a")).id == "a"
+    assert driver.stats.decisions == 1
 
 
 def test_answers_come_once(drive):
-    session = drive()
-    session.decide(DecisionRequest(rows(1)[0], id="a"))
-    first = dict(session.outcome(OutcomeRequest("a", hit=True)).outcome)
+    driver = drive()
+    driver.decide(DecisionRequest(rows(1)[0], id="a"))
+    first = dict(driver.outcome(OutcomeRequest("a", hit=True)).outcome)
     assert (first["learnt"], first["late"], first["timeout"]) == (True, False, False)
-    version = session.stats.learnt
-    assert session.outcome(OutcomeRequest("a", hit=True)).outcome == first
-    assert session.stats.learnt == version == 1
+    version = driver.stats.learnt
+    assert driver.outcome(OutcomeRequest("a", hit=True)).outcome == first
+    assert driver.stats.learnt == version == 1
     with pytest.raises(
         Conflict, match=r"hit of outcome must be as in the first outcome \(hit True\), got False"
     ):
-        session.outcome(OutcomeRequest("a", hit=False))
+        driver.outcome(OutcomeRequest("a", hit=False))
     with pytest.raises(Conflict, match="label of outcome"):
-        session.outcome(OutcomeRequest("a", label="label-0"))
+        driver.outcome(OutcomeRequest("a", label="label-0"))
     with pytest.raises(UnknownDecision):
-        session.outcome(OutcomeRequest("b", hit=True))
+        driver.outcome(OutcomeRequest("b", hit=True))
 
 
 def test_a_named_label_is_learnt_and_tells_the_bit(drive):
-    session = drive()
-    shown = session.decide(DecisionRequest(rows(1)[0], id="a")).labels
+    driver = drive()
+    shown = driver.decide(DecisionRequest(rows(1)[0], id="a")).labels
     twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=0, uniform=0.02)
     twin.update(twin.decide(rows(1)[0]), label=shown[1])
-    entry = session.outcome(OutcomeRequest("a", label=shown[1]))
+    entry = driver.outcome(OutcomeRequest("a", label=shown[1]))
     assert entry.outcome["hit"] is True
     assert entry.outcome["label"] == shown[1]
-    assert bits(session.learner) == bits(twin)
+    assert bits(driver.learner) == bits(twin)
     # the bit alone says nothing else than that
-    assert session.outcome(OutcomeRequest("a", hit=True)).outcome["label"] == shown[1]
+    assert driver.outcome(OutcomeRequest("a", hit=True)).outcome["label"] == shown[1]
 
 
 def test_a_label_outside_the_eligible_ones_is_refused(drive):
-    session = drive()
-    session.decide(
-        DecisionRequest(rows(1)[0], id="a", eligible=("label-1", "label-2", "label-3"), set_size=1)
-    )
+    driver = drive()
+    driver.decide(DecisionRequest(rows(1)[0], id="a", eligible=("label-1", "label-2", "label-3"), set_size=1))
     refusal = r"label of outcome must be one of the eligible labels \(.* report hit: false\)"
     with pytest.raises(InvalidRequest, match=refusal):
-        session.outcome(OutcomeRequest("a", label="label-5"))
-    assert session.stats.pending == 1
+        driver.outcome(OutcomeRequest("a", label="label-5"))
+    assert driver.stats.pending == 1
 
 
 def test_a_learner_of_bits_gets_the_bit_of_a_named_label(drive):
-    session = drive(learner="banditron", set_size=1)
-    shown = session.decide(DecisionRequest(rows(1)[0], id="a")).labels
-    assert session.outcome(OutcomeRequest("a", label=shown[0])).outcome["learnt"]
+    driver = drive(learner="banditron", set_size=1)
+    shown = driver.decide(DecisionRequest(rows(1)[0], id="a")).labels
+    assert driver.outcome(OutcomeRequest("a", label=shown[0])).outcome["learnt"]
 
 
 def test_a_learner_of_labels_refuses_a_bit(drive):
-    session = drive(learner="perceptron")
-    session.decide(DecisionRequest(rows(1)[0], id="a"))
+    driver = drive(learner="perceptron")
+    driver.decide(DecisionRequest(rows(1)[0], id="a"))
     with pytest.raises(FeedbackError):
-        session.outcome(OutcomeRequest("a", hit=True))
-    assert session.stats.pending == 1
-    assert session.outcome(OutcomeRequest("a", label="label-3")).outcome["learnt"]
+        driver.outcome(OutcomeRequest("a", hit=True))
+    assert driver.stats.pending == 1
+    assert driver.outcome(OutcomeRequest("a", label="label-3")).outcome["learnt"]
 
 
 @pytest.mark.parametrize(
@@ -145,29 +143,29 @@ def test_timeout_is_an_event_and_a_late_answer_teaches_what_the_default_did_not(
     drive, default, learnt_first, learnt_late
 ):
     clock = Clock()
-    session = drive(timeout=10.0, default_outcome=default, clock=clock)
-    session.decide(DecisionRequest(rows(1)[0], id="a"))
+    driver = drive(timeout=10.0, default_outcome=default, clock=clock)
+    driver.decide(DecisionRequest(rows(1)[0], id="a"))
     clock.now += 9.9
-    assert session.expire() == 0
+    assert driver.expire() == 0
     clock.now += 0.2
-    assert session.expire() == 1
-    entry = session.find("a")
+    assert driver.expire() == 1
+    entry = driver.find("a")
     assert entry.outcome["timeout"]
     assert entry.outcome["hit"] is default
-    assert session.stats.timeouts == 1
-    assert session.stats.learnt == learnt_first
-    assert session.expire() == 0
-    late = session.outcome(OutcomeRequest("a", hit=True))
+    assert driver.stats.timeouts == 1
+    assert driver.stats.learnt == learnt_first
+    assert driver.expire() == 0
+    late = driver.outcome(OutcomeRequest("a", hit=True))
     assert (late.outcome["late"], late.outcome["hit"]) == (True, True)
     assert late.full()["state"] == "answered late"
-    assert session.stats.learnt == learnt_first + learnt_late
-    assert session.outcome(OutcomeRequest("a", hit=True)).outcome == late.outcome
+    assert driver.stats.learnt == learnt_first + learnt_late
+    assert driver.outcome(OutcomeRequest("a", hit=True)).outcome == late.outcome
     with pytest.raises(Conflict):
-        session.outcome(OutcomeRequest("a", hit=False))
-    assert (session.stats.late, session.stats.pending) == (1, 0)
-    model, totals = session.model_file(), session.counts()
-    assert replayed(session, from_start=True).sha256 == sha256_of(session)
-    session.store.close()
+        driver.outcome(OutcomeRequest("a", hit=False))
+    assert (driver.stats.late, driver.stats.pending) == (1, 0)
+    model, totals = driver.model_file(), driver.counts()
+    assert replayed(driver, from_start=True).sha256 == sha256_of(driver)
+    driver.store.close()
     again = drive(timeout=10.0, default_outcome=default, clock=clock)
     assert again.model_file() == model
     assert again.counts() == totals
@@ -175,23 +173,23 @@ def test_timeout_is_an_event_and_a_late_answer_teaches_what_the_default_did_not(
 
 def test_without_a_timeout_nothing_expires(drive):
     clock = Clock()
-    session = drive(clock=clock)
-    session.decide(DecisionRequest(rows(1)[0]))
+    driver = drive(clock=clock)
+    driver.decide(DecisionRequest(rows(1)[0]))
     clock.now = 1e12
-    assert session.expire() == 0
+    assert driver.expire() == 0
 
 
 def test_a_decision_that_has_left_the_memory_can_be_answered(drive, monkeypatch):
-    session = drive()
-    monkeypatch.setattr(session.projector.records, "most_bytes", 3 * 6_000)
+    driver = drive()
+    monkeypatch.setattr(driver.projector.records, "most_bytes", 3 * 6_000)
     twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=0, uniform=0.02)
     made = [twin.decide(x) for x in rows(10)]
-    ids = [session.decide(DecisionRequest(x)).id for x in rows(10)]
-    assert 1 <= len(session.projector.records) <= 4
+    ids = [decision.id for decision in driver.run(10)]
+    assert 1 <= len(driver.projector.records) <= 4
     for id_, decision in zip(ids, made, strict=True):
-        session.outcome(OutcomeRequest(id_, hit=True))
+        driver.outcome(OutcomeRequest(id_, hit=True))
         twin.update(decision, hit=True)
-    assert bits(session.learner) == bits(twin)
+    assert bits(driver.learner) == bits(twin)
 
 
 def overflow(*_, **__):
@@ -199,49 +197,47 @@ def overflow(*_, **__):
 
 
 def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
-    session = drive(learner="softmax:step=6e14")
+    driver = drive(learner="softmax:step=6e14")
     twin = sa.Softmax(labels=LABELS, n_features=D, set_size=2, seed=0, step=6e14)
     X = np.ones((3, D), np.float32)
     truth = [LABELS[0], LABELS[1], LABELS[0]]
     made = [twin.decide(x) for x in X]
-    session.service.commit([Call(DecisionRequest(x, id_)) for id_, x in zip("abc", X, strict=True)])
+    driver.service.commit([Call(DecisionRequest(x, id_)) for id_, x in zip("abc", X, strict=True)])
     answers = [OutcomeRequest(id_, label=label) for id_, label in zip("abc", truth, strict=True)]
-    one_turn = [Call(one) for one in answers]
-    told = session.service.commit(one_turn)
-    assert [done.result["outcome"]["learnt"] for done in told] == [True, False, True]
-    assert (session.stats.refused, session.stats.outcomes, session.stats.learnt) == (1, 3, 2)
-    assert not session.find("b").outcome["learnt"]
+    one_batch = [Call(one) for one in answers]
+    calls = driver.service.commit(one_batch)
+    assert [done.result["outcome"]["learnt"] for done in calls] == [True, False, True]
+    assert (driver.stats.refused, driver.stats.outcomes, driver.stats.learnt) == (1, 3, 2)
+    assert not driver.find("b").outcome["learnt"]
     twin.update(made[0], label=truth[0])
     with pytest.raises(WeightsOverflow):
         twin.update(made[1], label=truth[1])
     twin.update(made[2], label=truth[2])
-    assert bits(session.learner) == bits(twin)
+    assert bits(driver.learner) == bits(twin)
 
 
 def test_a_row_that_makes_scores_overflow_is_refused(drive, monkeypatch):
-    session = drive()
-    monkeypatch.setattr(session.learner, "decide", overflow)
+    driver = drive()
+    monkeypatch.setattr(driver.learner, "decide", overflow)
     with pytest.raises(
         InvalidRequest, match="features of decision must be so small that all scores stay finite"
     ):
-        session.decide(DecisionRequest(rows(1)[0]))
-    assert session.stats.decisions == session.seq == 0
+        driver.decide(DecisionRequest(rows(1)[0]))
+    assert driver.stats.decisions == driver.seq == 0
 
 
 def test_a_restart_needs_only_the_events_after_the_last_snapshot(drive):
-    session = drive()
-    for x in rows(20):
-        session.outcome(OutcomeRequest(session.decide(DecisionRequest(x)).id, hit=True))
-    session.snapshot()
-    for x in rows(5):
-        session.decide(DecisionRequest(x))
-    model, totals = session.model_file(), session.counts()
-    session.store.close()  # as if killed: close() would snapshot
-    session = drive()
-    assert session.replayed == 5
-    assert session.model_file() == model
-    assert session.counts() == totals
-    session.close()
+    driver = drive()
+    driver.run(20, hits=lambda i: True)
+    driver.snapshot()
+    driver.run(5, "late")
+    model, totals = driver.model_file(), driver.counts()
+    driver.store.close()  # as if killed: close() would snapshot
+    driver = drive()
+    assert driver.replayed == 5
+    assert driver.model_file() == model
+    assert driver.counts() == totals
+    driver.close()
     assert drive().replayed == 0
 
 
@@ -263,13 +259,13 @@ def test_the_curves_of_the_totals_stay_short():
 
 
 def test_an_id_that_no_event_can_hold_fails_alone(drive):
-    session = drive()
+    driver = drive()
     long, good = DecisionRequest(rows(1)[0], "x" * 300), DecisionRequest(rows(1)[0], "good")
-    refused, done = session.service.commit([Call(one) for one in (long, good)])
+    refused, done = driver.service.commit([Call(one) for one in (long, good)])
     assert isinstance(refused.error, InvalidRequest)
     assert refused.error.field == "id"
     assert done.error is None
-    assert session.find("good") is not None
+    assert driver.find("good") is not None
 
 
 @pytest.mark.parametrize(
@@ -277,22 +273,22 @@ def test_an_id_that_no_event_can_hold_fails_alone(drive):
     [({"label": "nonsense"}, "label"), ({}, "hit"), ({"hit": True, "label": "label-1"}, "hit")],
 )
 def test_an_outcome_that_means_nothing_is_refused_without_http_too(drive, outcome, field):
-    session = drive()
-    session.decide(DecisionRequest(rows(1)[0], "a"))
+    driver = drive()
+    driver.decide(DecisionRequest(rows(1)[0], "a"))
     with pytest.raises(InvalidRequest) as caught:
-        session.outcome(OutcomeRequest("a", **outcome))
+        driver.outcome(OutcomeRequest("a", **outcome))
     assert caught.value.field == field
-    assert session.find("a").status == "pending"
+    assert driver.find("a").status == "pending"
 
 
 def test_what_was_refused_long_ago_is_still_known(drive, monkeypatch):
     from superarm.journal import totals
 
     monkeypatch.setattr(totals, "MAX_REFUSALS", 2)
-    session = drive()
+    driver = drive()
     for i in range(5):
-        session.projector.totals.refuse(i, "no")
-    assert list(session.projector.totals.refusals) == [3, 4]
-    assert session.projector.totals.refused_seqs == {0, 1, 2, 3, 4}
-    again = totals.Totals.from_dict(session.projector.totals.to_dict())
+        driver.projector.totals.refuse(i, "no")
+    assert list(driver.projector.totals.refusals) == [3, 4]
+    assert driver.projector.totals.refused_seqs == {0, 1, 2, 3, 4}
+    again = totals.Totals.from_dict(driver.projector.totals.to_dict())
     assert again.refused_seqs == {0, 1, 2, 3, 4}

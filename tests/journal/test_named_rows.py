@@ -40,76 +40,76 @@ def all_bits(learner):
 
 @pytest.mark.parametrize("learner", ["set-logit", "mc-dbf:gamma=0.2"])
 def test_the_same_bits_as_in_the_library_and_after_a_restart(drive, learner):
-    session = drive(learner=learner, n_features=None, shadows=["set-logit:explore=1.0"])
-    params = {name: getattr(session.learner, name) for name in ("uniform",) if hasattr(session.learner, name)}
+    driver = drive(learner=learner, n_features=None, shadows=["set-logit:explore=1.0"])
+    params = {name: getattr(driver.learner, name) for name in ("uniform",) if hasattr(driver.learner, name)}
     twin = make(learner, labels=LABELS, set_size=2, **params)
     waiting = []
     for i, x in enumerate(people(120)):
-        entry, own = session.decide(DecisionRequest(x)), twin.decide(x)
+        entry, own = driver.decide(DecisionRequest(x)), twin.decide(x)
         assert entry.decision.labels == own.labels
         assert entry.full()["features"] == x
         waiting.append((entry.id, own))
         if i % 3:
             id_, late = waiting.pop(len(waiting) // 2)
-            session.outcome(OutcomeRequest(id_, hit=i % 2 == 0))
+            driver.outcome(OutcomeRequest(id_, hit=i % 2 == 0))
             twin.update(late, hit=i % 2 == 0)
         if i == 60:
-            session.snapshot()
-            session.projector.records.clear()  # what is read from the journal is as good as what is remembered
-    assert all_bits(session.learner) == all_bits(twin)
-    model, reports = session.model_file(), session.reports()
+            driver.snapshot()
+            driver.projector.records.clear()  # what is read from the journal is as good as what is remembered
+    assert all_bits(driver.learner) == all_bits(twin)
+    model, reports = driver.model_file(), driver.reports()
     for from_start in (False, True):
-        done = replayed(session, from_start=from_start)
+        done = replayed(driver, from_start=from_start)
         assert done.same
-        assert done.sha256 == sha256_of(session)
-    session.store.close()
+        assert done.sha256 == sha256_of(driver)
+    driver.store.close()
     again = drive(shadows=["set-logit:explore=1.0"])
     assert again.model_file() == model
     assert repr(again.reports()) == repr(reports)
 
 
 def test_asked_again_the_order_of_names_does_not_matter(drive):
-    session = drive(n_features=None)
-    first = session.decide(DecisionRequest({"age": 41, "city": "Rome"}, "a"))
-    assert session.decide(DecisionRequest({"city": "Rome", "age": 41.0}, "a")).shown() == first.shown()
-    for other in ({"age": 42, "city": "Rome"}, {"age": 41}, np.zeros(session.learner.n_features)):
+    driver = drive(n_features=None)
+    first = driver.decide(DecisionRequest({"age": 41, "city": "Rome"}, "a"))
+    assert driver.decide(DecisionRequest({"city": "Rome", "age": 41.0}, "a")).shown() == first.shown()
+    for other in ({"age": 42, "city": "Rome"}, {"age": 41}, np.zeros(driver.learner.n_features)):
         with pytest.raises(Conflict, match="features"):
-            session.decide(DecisionRequest(other, "a"))
+            driver.decide(DecisionRequest(other, "a"))
 
 
 def test_what_cannot_be_kept_is_refused_before_anything_moves(drive):
-    session = drive(n_features=None)
+    driver = drive(n_features=None)
     with pytest.raises(InvalidRequest, match="features of decision must be numbers of 64 bits"):
-        session.decide(DecisionRequest({"age": 10**30}))
-    assert (session.seq, session.learner.columns, session.outage) == (0, None, None)
-    session.decide(DecisionRequest({"zip": 1}))
-    assert replayed(session, from_start=True).same
+        driver.decide(DecisionRequest({"age": 10**30}))
+    assert (driver.seq, driver.learner.columns, driver.outage) == (0, None, None)
+    driver.decide(DecisionRequest({"zip": 1}))
+    assert replayed(driver, from_start=True).same
 
 
 def test_going_back_keeps_the_places_of_names(drive):
-    session = drive(n_features=None)
+    driver = drive(n_features=None)
     for x in people(5):
-        session.outcome(OutcomeRequest(session.decide(DecisionRequest(x)).id, hit=True))
-    session.snapshot()
-    seq = session.seq
+        driver.outcome(OutcomeRequest(driver.decide(DecisionRequest(x)).id, hit=True))
+    driver.snapshot()
+    seq = driver.seq
     for x in people(60):
-        session.outcome(OutcomeRequest(session.decide(DecisionRequest(x)).id, hit=True))
-    names = session.learner.columns.names
-    session.decide(DecisionRequest({"late 3": 1.0}, "before"))
-    session.rollback(seq)
-    assert session.learner.columns.names == names
-    session.outcome(OutcomeRequest("before", hit=True))
-    session.rollback(0)  # when it had seen no row at all
-    session.decide(DecisionRequest({"new": 1.0}))
-    assert session.learner.columns.names == [*names, "new"]
-    assert replayed(session, from_start=True).same
+        driver.outcome(OutcomeRequest(driver.decide(DecisionRequest(x)).id, hit=True))
+    names = driver.learner.columns.names
+    driver.decide(DecisionRequest({"late 3": 1.0}, "before"))
+    driver.rollback(seq)
+    assert driver.learner.columns.names == names
+    driver.outcome(OutcomeRequest("before", hit=True))
+    driver.rollback(0)  # when it had seen no row at all
+    driver.decide(DecisionRequest({"new": 1.0}))
+    assert driver.learner.columns.names == [*names, "new"]
+    assert replayed(driver, from_start=True).same
 
 
 def test_erased_rows_leave_no_values_behind(drive):
-    session = drive(n_features=None)
-    session.decide(DecisionRequest({"age": 41, "city": "Secretville"}, "a"))
-    session.erase(["a"])
-    found = session.find("a")
+    driver = drive(n_features=None)
+    driver.decide(DecisionRequest({"age": 41, "city": "Secretville"}, "a"))
+    driver.erase(["a"])
+    found = driver.find("a")
     assert found.full()["features"] is None
     assert "Secretville" not in repr(found.body)
 
@@ -118,20 +118,20 @@ def test_erased_rows_leave_no_values_behind(drive):
 def test_numbers_of_all_sizes_and_words_are_learnt(drive):
     """The world of the issue, where hashed names ended at .61."""
     X, y = world_of_people(5_000)
-    session = drive(n_features=None)
+    driver = drive(n_features=None)
     right = []
     for x, wanted in zip(X, y, strict=True):
-        entry = session.decide(DecisionRequest(x))
+        entry = driver.decide(DecisionRequest(x))
         right.append(LABELS[wanted] in entry.top)
-        session.outcome(OutcomeRequest(entry.id, hit=LABELS[wanted] in entry.labels))
+        driver.outcome(OutcomeRequest(entry.id, hit=LABELS[wanted] in entry.labels))
     assert np.mean(right[-1_000:]) >= 0.98
 
 
 def test_new_columns_without_end_take_no_memory(drive):
     columns = Columns.infer([{"age": i % 9, "city": "Rome" if i % 2 else "Oslo"} for i in range(30)])
-    session = drive(n_features=None, columns=columns)
+    driver = drive(n_features=None, columns=columns)
     for i in range(30):
-        session.decide(DecisionRequest({"age": 1, "city": "Rome"} | {f"{i}.{n}": n for n in range(10)}))
-    warnings = session.service.column_warnings.by_column
+        driver.decide(DecisionRequest({"age": 1, "city": "Rome"} | {f"{i}.{n}": n for n in range(10)}))
+    warnings = driver.service.column_warnings.by_column
     assert (len(warnings), warnings["0.0"]) == (100, "column '0.0' is new: it is left out")
-    assert session.service.column_warnings.n_decisions == 30
+    assert driver.service.column_warnings.n_decisions == 30
