@@ -109,12 +109,11 @@ def move(
     if not is_postgres(to):
         raise InvalidInput.must("TO", "superarm move", "an address such as postgresql://user@host/name", to)
     from superarm.journal.move import move as copy_to_database
-    from superarm.journal.postgres_connection import Address
 
     with progress_bar(None, "events", progress=not as_json) as on_progress:
-        count = copy_to_database(journal, address, learner=learner, on_progress=on_progress)
+        count = copy_to_database(journal, to, learner=learner, on_progress=on_progress)
     if as_json:
-        print_json({"journal": journal, "to": str(address), "events": count})
+        print_json({"journal": journal, "to": journal_name(to), "events": count})
     else:
         print(f"{count:,} events of {journal} are in {journal_name(to)} now")
 
@@ -206,8 +205,8 @@ def verify(
         if is_postgres(journal):
             wanted = "left out: what a database has lost, its own backup has"
             raise InvalidInput.must("--accept-loss", "superarm verify", wanted, True)
-        loss = forget_lost_events(journal)
-        print(f"{loss.durable:,} events were durable; {journal} goes on after {loss.left:,}", file=sys.stderr)
+        durable, left = forget_lost_events(journal)
+        print(f"{durable:,} events were durable; {journal} goes on after {left:,}", file=sys.stderr)
     began = perf_counter()
     with progress_bar(None, "events", progress=not as_json) as on_progress:
         result = verify_journal(journal, learner=learner, with_replay=replay, on_progress=on_progress)

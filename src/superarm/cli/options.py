@@ -31,13 +31,6 @@ CustomLearner = Annotated[
 ]
 
 
-def time_before(older: str | None, command: str) -> float | None:
-    """Return the time in seconds that `OlderThan` stands for."""
-    from superarm.parameters import parse_duration
-
-    return None if older is None else time.time() - parse_duration(older, "--older", command)
-
-
 def split_commas(text: str | None) -> tuple[str, ...]:
     """Return the words between commas."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
