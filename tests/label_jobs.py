@@ -68,9 +68,9 @@ def small_job(**options: Any) -> sa.Labelling:
 
 
 def answer_some(job: sa.Labelling, truth: list[str | None], count: int) -> None:
+    """Answer some questions as a person who knows the truth."""
     for _ in range(count):
         question = job.ask()
-        assert question is not None
         label = truth[question.row]
         job.answer(question, **({"label": label} if label in question.labels else {"none": True}))
 

@@ -15,7 +15,6 @@ def test_labels_change_while_labelling() -> None:
     job = small_job()
     for _ in range(10):
         question = job.ask()
-        assert question is not None
         job.answer(question, label="abc"[question.row % 3])
     job.add_label("d")
     job.rename_label("a", "first")
@@ -28,7 +27,6 @@ def test_labels_change_while_labelling() -> None:
     with pytest.raises(InvalidInput, match="at least two"):
         job.disable_label("d")
     question = job.ask()
-    assert question is not None
     assert set(question.labels) <= {"first", "d"}
 
 
@@ -74,7 +72,6 @@ def test_labels_of_the_file_and_settled_ones_stay_when_others_go(tmp_path: Path)
     assert job.progress().labelled == 61
     assert {one["label"] for one in job.results()} == {"billing", "login", None}
     question = job.ask("ann")
-    assert question is not None
     with pytest.raises(FeedbackError, match="is somebody else's"):
         job.skip(question, "bob")
 
@@ -83,7 +80,6 @@ def test_a_persons_answers_can_be_left_out() -> None:
     job = small_job()
     for name in ("ann", "bob") * 5:
         question = job.ask(name)
-        assert question is not None
         job.answer(question, label="a", by=name)
     assert job.progress().labelled == 10
     job.exclude_person("bob")

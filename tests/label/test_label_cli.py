@@ -7,14 +7,12 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import superarm as sa
-from superarm.cli import main
 from superarm.cli.label import _describe
 from superarm.cli.options import read_labels
 from superarm.cli.output import print_reading
@@ -24,8 +22,6 @@ from superarm.label.labelling_journal import LabellingJournal
 from superarm.label.rows_to_label import RowsToLabel
 from superarm.label.simulated_labeller import simulate_labeller
 from superarm.service import DecisionRequest, Service
-
-Run = Callable[..., tuple[Any, str]]
 
 
 def run(*args: object) -> Any:
@@ -37,19 +33,6 @@ def run(*args: object) -> Any:
         check=False,
         stdin=subprocess.DEVNULL,
     )
-
-
-@pytest.fixture
-def run_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """The command in this process, where many are tried: its exit code, and what it says on standard error."""
-
-    def run_here(*args: object) -> tuple[Any, str]:
-        monkeypatch.setattr(sys, "argv", ["superarm", *map(str, args)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        return end.value.code, " ".join(capsys.readouterr().err.split())
-
-    return run_here
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -100,7 +83,7 @@ def labelled(tickets: Path) -> Path:
     return journal
 
 
-def test_a_simulation_touches_no_journal(tickets: Path, labelled: Path, run_here: Run) -> None:
+def test_a_simulation_touches_no_journal(tickets: Path, labelled: Path, run_here: Any) -> None:
     before = labelled.read_bytes()
     code, message = run_here("label", tickets, "--answers", "team", "--journal", labelled)
     assert code == 2
@@ -111,7 +94,7 @@ def test_a_simulation_touches_no_journal(tickets: Path, labelled: Path, run_here
     assert labelled.read_bytes() == before
 
 
-def test_labels_go_out_with_a_model_and_come_in_again(labelled: Path, tmp_path: Path, run_here: Run) -> None:
+def test_labels_go_out_with_a_model_and_come_in_again(labelled: Path, tmp_path: Path, run_here: Any) -> None:
     journal, out, model = labelled, tmp_path / "labelled.csv", tmp_path / "team.npz"
     done = run("labels", "export", journal, "--output", out, "--model", model)
     assert done.returncode == 0, done.stderr
@@ -148,7 +131,7 @@ def test_labels_go_out_with_a_model_and_come_in_again(labelled: Path, tmp_path: 
         assert len(upper.read_text().splitlines()[0].split("," if ending == ".CSV" else "\t")) == 8
 
 
-def test_a_model_needs_labels_and_a_change_comes_alone(tickets: Path, tmp_path: Path, run_here: Run) -> None:
+def test_a_model_needs_labels_and_a_change_comes_alone(tickets: Path, tmp_path: Path, run_here: Any) -> None:
     journal, model = tmp_path / "l.db", tmp_path / "m.npz"
     sa.Labelling(tickets, labels=["Ads", "Legal, privacy"], target=1.0, journal=journal).close()
     code, message = run_here("labels", "export", journal, "--model", model)
@@ -168,7 +151,7 @@ def test_a_model_needs_labels_and_a_change_comes_alone(tickets: Path, tmp_path: 
 
 
 def test_answers_move_to_another_journal(
-    tickets: Path, labelled: Path, tmp_path: Path, run_here: Run
+    tickets: Path, labelled: Path, tmp_path: Path, run_here: Any
 ) -> None:
     other, answers = tmp_path / "other.db", tmp_path / "answers.jsonl"
     rows = RowsToLabel.read(tickets, answers="team")
@@ -185,7 +168,7 @@ def test_answers_move_to_another_journal(
     assert "0 answers taken over; 180 that were known before 180 of 180 labelled" in run_here(*command)[1]
 
 
-def test_what_is_wrong_is_said(tickets: Path, tmp_path: Path, run_here: Run) -> None:
+def test_what_is_wrong_is_said(tickets: Path, tmp_path: Path, run_here: Any) -> None:
     for args, words in (
         (("label", tickets, "--answers", "nope"), "answers of"),
         (("label", tickets, "--json"), "superarm label --json needs --answers"),
@@ -221,7 +204,7 @@ def test_a_label_that_stands_twice_is_named_with_its_lines(tmp_path: Path) -> No
 
 
 def test_a_refused_command_leaves_nothing_behind(
-    tickets: Path, tmp_path: Path, run_here: Run, monkeypatch: pytest.MonkeyPatch
+    tickets: Path, tmp_path: Path, run_here: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where the journal of digits would be
     labels, folder = tmp_path / "labels.txt", tmp_path / "texts"
@@ -255,7 +238,7 @@ def test_a_refused_command_leaves_nothing_behind(
     taken.close()
 
 
-def test_labels_are_renamed_and_merged(tickets: Path, tmp_path: Path, run_here: Run) -> None:
+def test_labels_are_renamed_and_merged(tickets: Path, tmp_path: Path, run_here: Any) -> None:
     journal = tmp_path / "l.db"
     sa.Labelling(tickets, labels=["x", "x=1", "y=2", "z"], target=1.0, journal=journal).close()
 
@@ -316,7 +299,7 @@ def test_equal_rows_with_different_labels_are_asked_about(
 
 
 def test_export_tells_changed_rows_and_writes_nothing_to_the_journal(
-    tickets: Path, labelled: Path, tmp_path: Path, run_here: Run
+    tickets: Path, labelled: Path, tmp_path: Path, run_here: Any
 ) -> None:
     lines = tickets.read_text().splitlines()
     tickets.write_text(
@@ -336,7 +319,7 @@ def test_export_tells_changed_rows_and_writes_nothing_to_the_journal(
         assert code == 0, message
 
 
-def test_an_empty_name_is_nobodys(labelled: Path, run_here: Run) -> None:
+def test_an_empty_name_is_nobodys(labelled: Path, run_here: Any) -> None:
     for option in ("--erase", "--exclude"):
         for name in ("", "nobody"):
             code, message = run_here("labels", "change", labelled, option, name)
@@ -349,7 +332,7 @@ def test_an_empty_name_is_nobodys(labelled: Path, run_here: Run) -> None:
 
 
 def test_a_simulated_labeller_knows_only_labels_of_the_file(
-    tickets: Path, tmp_path: Path, run_here: Run
+    tickets: Path, tmp_path: Path, run_here: Any
 ) -> None:
     labels = tmp_path / "labels.txt"
     labels.write_text("login\nbills\n")
@@ -379,7 +362,7 @@ def test_the_labels_of_a_column_are_told(tmp_path: Path, capsys: pytest.CaptureF
     assert "i9 (1), and 2 more; 0 rows without" in told([f"i{i}" for i in range(12)])
 
 
-def test_an_export_is_not_labelled_again_as_it_is(labelled: Path, tmp_path: Path, run_here: Run) -> None:
+def test_an_export_is_not_labelled_again_as_it_is(labelled: Path, tmp_path: Path, run_here: Any) -> None:
     """Its columns would be learnt from, and what only a model said be taken as right."""
     out = tmp_path / "out.csv"
     assert run_here("labels", "export", labelled, "--output", out)[0] == 0
@@ -392,7 +375,7 @@ def test_an_export_is_not_labelled_again_as_it_is(labelled: Path, tmp_path: Path
     assert list(RowsToLabel.read(own, label="label").cells[0]) == ["id", "text", "row", "clicks", "how", "by"]
 
 
-def test_columns_of_the_table_keep_their_names(tmp_path: Path, run_here: Run) -> None:
+def test_columns_of_the_table_keep_their_names(tmp_path: Path, run_here: Any) -> None:
     table = tmp_path / "t.csv"
     table.write_text("text,by,how\n" + "".join(f"note {i},ann,far {i}\n" for i in range(8)))
     with sa.Labelling(table, labels=["a", "b"], target=1.0, journal=tmp_path / "t.db") as job:
@@ -409,7 +392,7 @@ def test_columns_of_the_table_keep_their_names(tmp_path: Path, run_here: Run) ->
         RowsToLabel.read(out, label="label")
 
 
-def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path, run_here: Run) -> None:
+def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path, run_here: Any) -> None:
     for args in (
         ("verify", labelled),
         ("replay", labelled),
@@ -420,7 +403,7 @@ def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path
         assert "a labelling" in message
 
 
-def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path, run_here: Run) -> None:
+def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path, run_here: Any) -> None:
     journal = tmp_path / "y[1]l.db"  # no pattern of names
     leftover = tmp_path / ".y[1]l.db.4711-1.part"
     leftover.write_text("what a crash has left, with zoe in it")
@@ -428,7 +411,6 @@ def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path, run_here: R
         for i in range(12):
             name = ("ann", "zoe")[i % 2]
             question = job.ask(name)
-            assert question is not None
             job.answer(question, label="ads", by=name)
         job.undo("ann")
         job.undo("zoe")
@@ -446,7 +428,6 @@ def test_a_persons_answers_are_erased(tickets: Path, tmp_path: Path, run_here: R
         assert {one["row"] for one in job.results() if one["label"]} == kept
         assert "spam" in job.label_names
         question = job.ask("ann")
-        assert question is not None
         job.answer(question, label="login", by="ann")
         assert run_here("labels", "change", journal, "--erase", "ann")[0] == 2  # somebody works on it
     for option, owner in (

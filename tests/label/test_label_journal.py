@@ -41,11 +41,9 @@ def test_whoever_only_reads_writes_nothing(tmp_path: Path) -> None:
         small_job(journal=journal, read_only=True)
     with small_job(journal=journal) as job:
         question = job.ask()
-        assert question is not None
         with small_job(journal=journal, read_only=True) as reader:
             assert reader.results() == job.results()
             asked = reader.ask()
-            assert asked is not None
             with pytest.raises(
                 InvalidInput, match="read_only of Labelling must be False to answer or change"
             ):
@@ -59,7 +57,6 @@ def test_whoever_only_reads_writes_nothing(tmp_path: Path) -> None:
 def test_a_target_is_kept_with_the_journal(tmp_path: Path) -> None:
     def kept() -> tuple[float, float]:
         with LabellingJournal(tmp_path / "l.db", read_only=True) as journal:
-            assert journal.saved_settings is not None
             return journal.saved_settings.target, journal.saved_settings.second_opinion_share
 
     with small_job(journal=tmp_path / "l.db"):
@@ -99,7 +96,6 @@ def test_labels_in_a_column_teach_first(tmp_path: Path) -> None:
     assert (told.labelled, told.clicks) == (100, 0)
     assert {one["how"] for one in job.results()} == {"file", ""}
     question = job.ask()
-    assert question is not None
     assert question.beliefs[0] > 0.6  # it has learnt from them
     assert question.row >= 100
 
@@ -147,7 +143,6 @@ def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:
         (texts / f"{row['number']}.txt").write_text(row["text"])
     job = sa.Labelling(texts, labels=list(WORDS), target=1.0)
     question = job.ask()
-    assert question is not None
     assert set(question.values) == {"file", "text"}
     (folder / "broken.png").write_bytes(b"no picture")
     with_broken = RowsToLabel.read(folder)

@@ -40,7 +40,7 @@ def test_a_conversation_in_plain_text():
     assert first.values["text"] in heard
     assert f"1  {first.labels[0]}" in heard
     assert "one of the labels (or add it), got 'no such'" in heard
-    assert heard.endswith(job.progress().sentence)
+    assert heard.endswith(str(job.progress()))
     results = job.results()
     assert results[first.row]["label"] == first.labels[1]
     assert {one["by"] for one in results if one["label"]} == {"anna"}

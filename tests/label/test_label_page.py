@@ -14,12 +14,12 @@ from statistics import median
 
 import numpy as np
 import pytest
-from label_jobs import add_answers
+from label_jobs import DIGITS, add_answers, answer_some
 
 for part in ("uvicorn", "httptools", "msgspec", "orjson", "websockets"):
     pytest.importorskip(part, reason=f"the page's tests need {part}: pip install 'superarm[label,dev]'")
 
-from label_kit import Labeller, Server  # noqa: E402
+from page_kit import Person, serve_labelling  # noqa: E402
 from service_browser import CHROMIUM  # noqa: E402
 from service_kit import Web  # noqa: E402
 
@@ -31,7 +31,6 @@ from superarm.label.rows_to_label import RowsToLabel  # noqa: E402
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no chromium here to open the page with (apt-get install chromium)"
 )
-DIGITS = [str(digit) for digit in range(10)]
 EVIL = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>'
 TEAMS = {
     "billing": [
@@ -58,8 +57,8 @@ def tickets(times: int = 1) -> tuple[list[dict[str, str]], list[str]]:
 
 @pytest.fixture
 def labeller(tmp_path):
-    with Labeller(tmp_path) as made:
-        yield made
+    with Person(tmp_path) as labeller:
+        yield labeller
 
 
 # ---------------------------------------------------------------- in the browser
@@ -69,7 +68,7 @@ def labeller(tmp_path):
 def test_answers_by_mouse_with_undo_and_a_new_label(labeller):
     rows, _ = tickets()
     job = Labelling(rows, labels=list(TEAMS), target=1.0, max_labels=2)
-    with Server(job) as server:
+    with serve_labelling(job) as server:
         labeller.open(server.address)
         assert "kept at once" in labeller.text("status")
         first = labeller.question()
@@ -85,27 +84,27 @@ def test_answers_by_mouse_with_undo_and_a_new_label(labeller):
         assert third["row"] == second["row"]
         assert not set(third["labels"]) & set(second["labels"])
         assert labeller.text("prompt").startswith("Not those.")
-        labeller.press("document.getElementById('undo')")
+        labeller.press("#undo")
         assert "Taken back" in labeller.text("status")
         assert labeller.question()["row"] == second["row"]
         assert labeller.text("prompt") == "Which of these?"
         # a label that is missing is added where all labels are found, and is the answer
-        labeller.press("document.getElementById('search')")
+        labeller.press("#search")
         labeller.type("praise")
         assert labeller.text("matches") == "Add “praise” as a new label"
-        labeller.press("document.getElementById('matches').lastChild")
+        labeller.press("#matches > :last-child")
         assert labeller.text("status") == "Kept: praise, a new label"
         assert job.label_names == [*TEAMS, "praise"]
         assert job.results()[second["row"]]["label"] == "praise"
         # and one that is there but not shown is found, and is the answer
         row = labeller.question()["row"]
-        labeller.press("document.getElementById('search')")
+        labeller.press("#search")
         labeller.type("RETUR")
         assert labeller.text("matches").splitlines()[0] == "returns"
-        labeller.press("document.getElementById('matches').firstChild")
+        labeller.press("#matches > :first-child")
         assert job.results()[row]["label"] == "returns"
         skipped = labeller.question()["row"]
-        labeller.press("document.getElementById('skip')")
+        labeller.press("#skip")
         assert labeller.text("status") == "Skipped."
         assert labeller.question()["row"] != skipped
         assert labeller.browser.complaints() == []
@@ -115,7 +114,7 @@ def test_answers_by_mouse_with_undo_and_a_new_label(labeller):
 def test_answers_by_keyboard_alone(labeller):
     rows, _ = tickets()
     job = Labelling(rows, labels=list(TEAMS), target=1.0, max_labels=2)
-    with Server(job) as server:
+    with serve_labelling(job) as server:
         labeller.open(server.address)
         first = labeller.question()
         labeller.key("2")
@@ -184,7 +183,7 @@ def test_answers_by_keyboard_alone(labeller):
 def test_yes_and_no_and_other_keys(labeller):
     rows, truth = tickets()
     job = Labelling(rows, labels=list(TEAMS), target=1.0, yes_no=True)
-    with Server(job, keys={"yes": "j", "undo": "z"}) as server:
+    with serve_labelling(job, keys={"yes": "j", "undo": "z"}) as server:
         labeller.open(server.address)
         for _ in range(8):
             question = labeller.question()
@@ -297,12 +296,9 @@ def test_it_looks_as_it_should(labeller, tmp_path):
     shots = Path(os.environ.get("SUPERARM_SHOTS", tmp_path))
     rows, truth = tickets(8)
     job = Labelling(rows, labels=list(TEAMS), target=1.0, max_labels=3)
-    for _ in range(70):
-        question = job.ask()
-        right = truth[question.row]
-        job.answer(question, **({"label": right} if right in question.labels else {"none": True}))
+    answer_some(job, truth, 70)
     browser = labeller.browser
-    with Server(job) as server:
+    with serve_labelling(job) as server:
         labeller.open(server.address)
         for width in (1280, 390):
             for dark in (False, True):
@@ -346,7 +342,7 @@ def test_hostile_rows_and_labels_are_only_text(labeller, tmp_path):
     rows = [{EVIL: text, "n": i} for i, text in enumerate(texts)]
     labels = [EVIL, "y" * 900, "🎉 party", "עברית", '"quoted" & <b>co</b>', "'", "</script>"]
     job = Labelling(rows, labels=labels, target=1.0, max_labels=7)
-    with Server(job) as server:
+    with serve_labelling(job) as server:
         labeller.open(server.address)
         browser, seen = labeller.browser, set()
         for at in range(len(rows)):
@@ -378,7 +374,7 @@ def test_several_people_disagree_and_one_has_the_last_word(labeller, tmp_path):
     people = tmp_path / "people.txt"
     people.write_text("# name token\nanna  the-token-of-anna\nben   the-token-of-ben\n", encoding="utf-8")
     job = Labelling(rows, labels=list(TEAMS), target=1.0, second_opinion_share=1.0, max_labels=4)
-    with Server(job, token_file=people) as server:
+    with serve_labelling(job, token_file=people) as server:
         web = Web(server.port)
         assert web("GET", "/question")[0] == 401
         assert web("GET", "/question", Authorization="Bearer the-token-of-carl")[0] == 401
@@ -406,12 +402,12 @@ def test_several_people_disagree_and_one_has_the_last_word(labeller, tmp_path):
         assert differ
         # ben's last answer may have a question for anna: nothing moves from here on
         labeller.open(server.address)
-        labeller.press("document.querySelector('#disagreements summary')")
+        labeller.press("#disagreements summary")
         labeller.browser.wait(f"document.querySelectorAll('#disagreements li').length == {len(differ)}")
         told = labeller.text("disagreement-list")
         assert "anna said" in told
         assert "ben said" in told
-        labeller.press("document.querySelector('#disagreements li button')")
+        labeller.press("#disagreements li button")
         labeller.browser.wait(f"document.querySelectorAll('#disagreements li').length == {len(differ) - 1}")
         labeller.wait()
         assert job.results()[differ[0]["row"]]["how"] == "final"
@@ -441,7 +437,7 @@ def test_a_folder_of_pictures_large_and_small(labeller, tmp_path):
     image.fromarray(noise).save(folder / "large.png")
     image.new("RGB", (16, 16), "red").save(folder / "small.png")
     job = Labelling(folder, labels=["noise", "colour"], target=1.0)
-    with Server(job) as server:
+    with serve_labelling(job) as server:
         labeller.open(server.address)
         seen = {}
         for _ in range(2):
@@ -466,9 +462,9 @@ def test_a_folder_of_pictures_large_and_small(labeller, tmp_path):
 def test_pictures_that_people_disagree_about_are_seen(labeller):
     job = Labelling("digits", labels=DIGITS, target=1.0)
     add_answers(job, [{"row": 3, "by": by, "label": label} for by, label in (("anna", "3"), ("ben", "8"))])
-    with Server(job) as server:
+    with serve_labelling(job) as server:
         labeller.open(server.address)
-        labeller.press("document.querySelector('#disagreements summary')")
+        labeller.press("#disagreements summary")
         labeller.browser.wait("document.querySelectorAll('#disagreements img').length == 1")
         assert labeller.browser.eval("document.querySelector('#disagreements img').naturalWidth") == 8
         others = "document.querySelector('#disagreements select')"
@@ -483,11 +479,39 @@ def test_pictures_that_people_disagree_about_are_seen(labeller):
         assert labeller.browser.complaints() == []
 
 
+# look for what others have done, and hold the reply back
+HOLD = """(async () => {
+  const fetchNow = window.fetch;
+  const held = reply => new Promise(go => { window.release = () => go(reply); });
+  window.fetch = (...request) => fetchNow(...request).then(held);
+  window.looking = lookAgain();
+  window.fetch = fetchNow;
+  while (!window.release) await new Promise(go => setTimeout(go, 5));
+})()"""
+
+
+@needs_chromium
+def test_an_old_reply_does_not_hide_the_row_of_an_undo(labeller):
+    job = Labelling([{"n": 1.0}, {"n": 2.0}], labels=["a", "b"], target=1.0)
+    with serve_labelling(job) as server:
+        labeller.open(server.address)
+        labeller.key("1")
+        labeller.key("1")
+        assert labeller.text("done-title") == "Finished"
+        labeller.browser.eval(HOLD)
+        labeller.key("u")
+        question = labeller.question()
+        assert question is not None
+        labeller.browser.eval("window.release(), window.looking")
+        assert labeller.question() == question
+        assert not labeller.browser.eval("document.getElementById('ask').hidden")
+
+
 @needs_chromium
 def test_two_windows_and_an_end(labeller):
     rows, _ = tickets()
     job = Labelling(rows, labels=list(TEAMS), target=1.0)
-    with Server(job) as server:
+    with serve_labelling(job) as server:
         labeller.open(server.address)
         question = labeller.question()
         job.answer(question["id"], label="billing")  # in another window
@@ -505,7 +529,8 @@ def test_two_windows_and_an_end(labeller):
 
 def test_the_server_is_closed_to_strangers_and_says_what_is_wrong():
     rows, _ = tickets()
-    with Server(Labelling(rows, labels=list(TEAMS))) as server:
+    job = Labelling(rows, labels=list(TEAMS))
+    with serve_labelling(job) as server:
         web = Web(server.port)
         assert web("GET", "/")[0] == 200
         policy = {name.lower(): value for name, value in web.headers.items()}["content-security-policy"]
@@ -536,10 +561,10 @@ def test_the_server_is_closed_to_strangers_and_says_what_is_wrong():
         assert web("POST", "/labels", {"name": "billing"})[0] == 422
         assert web("POST", "/final", {"row": -1, "label": "billing"})[0] == 422
         assert web("POST", "/final", {"row": 3, "label": "billing"})[0] == 200
-        assert server.job.results()[3]["how"] == "final"
+        assert job.results()[3]["how"] == "final"
         undone = web("POST", "/undo", {})[1]
         assert (undone["undone"], undone["question"]["row"]) == (True, 3)
-        assert server.job.results()[3]["label"] is None
+        assert job.results()[3]["label"] is None
         assert web("POST", "/undo", {})[1]["undone"] is False
         assert web("GET", "/question")[1]["clicks"] == 0
         with pytest.raises(

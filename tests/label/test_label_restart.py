@@ -116,7 +116,6 @@ def test_after_a_kill_all_is_as_it_was(tmp_path: Path) -> None:
             progress, question = job.progress(), job.ask()
             before, last = progress.clicks, lines[-1]
             if before == last[0]:
-                assert question is not None
                 assert [str(progress), question.row, question.labels] == last[1:]
 
 

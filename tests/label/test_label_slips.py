@@ -42,7 +42,7 @@ def test_a_row_that_no_label_fits_is_asked_about_once_more_until_there_were_othe
     assert all(len(asked) == 2 for asked in nones[-10:])  # it is known by then that there are such rows
     told = job.progress()
     assert (told.none_fits, told.labelled) == (n // 4, n - n // 4)
-    assert f"{n - n // 4} of {n} labelled, {n // 4} that no label fits, " in told.sentence
+    assert f"{n - n // 4} of {n} labelled, {n // 4} that no label fits, " in str(told)
     assert job.state.none_fits_share == pytest.approx(n / 4 / (n + 100), abs=0.01)
 
 
@@ -84,7 +84,7 @@ def test_the_end_is_no_target_met_that_the_estimate_denies(wrong: float, met: bo
     assert progress.finished
     assert told["target_met"] is progress.target_met is met
     assert (progress.wrong <= 0.01) is met
-    assert ("the target of 0.99 was missed" in progress.sentence) is not met
+    assert ("the target of 0.99 was missed" in str(progress)) is not met
 
 
 def test_a_row_of_which_all_labels_were_denied_takes_a_new_one() -> None:

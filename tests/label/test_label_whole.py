@@ -123,7 +123,7 @@ def test_no_number_of_clicks_is_told_while_only_doubts_are_left(target: float) -
                 == f"about {now.clicks_left} click{'s' if now.clicks_left > 1 else ''} left"
             )
         elif now.clicks >= 50 and not now.finished:
-            assert now.remaining_text in now.sentence
+            assert now.remaining_text in str(now)
     assert outlooks[9] == "clicks left: too early to say"
     assert outlooks[-1] == ""
     assert outlooks.count("about 1 click left") < 10
@@ -163,7 +163,6 @@ def test_a_table_with_text(tmp_path: Path) -> None:
     rows = RowsToLabel.read(path, answers="team")
     job = sa.Labelling(rows, labels=list(WORDS), target=0.98, show=["text"])
     question = job.ask()
-    assert question is not None
     assert list(question.values) == ["text"]
     assert "team" not in rows.columns.names  # type: ignore[union-attr]
     found = simulate_labeller(job, rows.truth)
@@ -191,10 +190,10 @@ def test_all_labelled_is_not_finished_at_a_higher_target(tmp_path: Path) -> None
     rows = digit_rows(500)
     with sa.Labelling(rows, labels=DIGITS, target=0.8, journal=tmp_path / "l.db") as job:
         simulate_labeller(job, rows.truth)
-        assert job.progress().sentence.endswith(" audits")
+        assert str(job.progress()).endswith(" audits")
     with sa.Labelling(rows, journal=tmp_path / "l.db", target=1.0) as job:
         now = job.progress()
         assert not now.finished
-        assert f"the remaining {now.rows - now.labelled} would take about {now.clicks_left}" in now.sentence
+        assert f"the remaining {now.rows - now.labelled} would take about {now.clicks_left}" in str(now)
     full = replace(now, labelled=now.rows, clicks_left=7)
-    assert full.sentence.endswith("; target not reached yet, about 7 clicks left")
+    assert str(full).endswith("; target not reached yet, about 7 clicks left")

@@ -145,7 +145,8 @@ class Labelling(LabellingResults):
         question = self._open_questions.get(by)
         if question is not None:  # the page was loaded again, say
             return question
-        busy, unfinished = self._open_questions.items(), self.state.unfinished_item(by)
+        busy = set(self.rows.item_of_row[self._open_questions.rows()].tolist())
+        unfinished = self.state.unfinished_item(by)
         if unfinished is not None and unfinished not in busy:
             return self._ask_about(unfinished, by, audit=False)
         if self.planner.is_finished():
@@ -169,7 +170,7 @@ class Labelling(LabellingResults):
             yes_no=settings.yes_no,
             audit=audit,
         )
-        self._open_questions.add(by, question, item)
+        self._open_questions.add(by, question)
         return question
 
     # ------------------------------------------------------------ answering
@@ -230,7 +231,7 @@ class Labelling(LabellingResults):
         seq, item = max(own)
         self.journal.take_back(self.rows.keys[item], seq, by)
         self._catch_up()
-        self._open_questions.take_back(by, item)
+        self._open_questions.take_back(by, int(self.rows.first_row[item]))
         return self._ask_about(item, by, audit=False)
 
     def set_final_label(self, row: int, label: str, by: str = "") -> None:

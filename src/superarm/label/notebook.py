@@ -47,7 +47,7 @@ def label_in_text(
             question = _run_command(job, question, line, by)
         except SuperarmError as error:
             write(str(error))
-    write(job.progress().sentence)
+    write(str(job.progress()))
 
 
 def _run_command(job: Labelling, question: Question, line: str, by: str) -> Question | None:
@@ -129,7 +129,7 @@ class Panel:
     def _show(self, question: Question | None) -> None:
         self._question, self._other.value = question, ""
         self._other.options = tuple(self.job.label_names)
-        self._progress.value = escape(self.job.progress().sentence)
+        self._progress.value = escape(str(self.job.progress()))
         self._tools.layout.display = self._skip.layout.display = None if question is not None else "none"
         self._row.children = () if question is None else (self._row_widget(question),)
         self._labels.children = () if question is None else self._label_widgets(question)

@@ -74,8 +74,8 @@ class LabellingState:
         self.excluded_people: set[str] = set()
         self.trials = ModelTrials(self.model, self.label_set, n)
         self.audited = np.zeros(n, bool)
-        self._last_item: dict[str, int] = {}  # that each person answered about
-        self._people_who_undid: set[str] = set()  # the answer about it, and have not answered since
+        # of each person, the item of their last answer or undo, and whether it was an undo
+        self._last_item: dict[str, tuple[int, bool]] = {}
         self._done_order: dict[int, None] = {}  # a set that keeps its order
         self._n_none_fits = 0.0  # the expected number of items that no label fits
         self._answers_until_refit = MIN_UNTIL_REFIT
@@ -120,8 +120,8 @@ class LabellingState:
 
     def unfinished_item(self, by: str) -> int | None:
         """Return the item that a person is asked about again, after an answer that left it open or was taken back."""
-        item = self._last_item.get(by)
-        if item is None or by in self._people_who_undid:
+        item, was_undo = self._last_item.get(by, (None, False))
+        if item is None or was_undo:
             return item
         answers = self.answers[item]
         return item if answers and answers[-1].hit is not None and not self.done[item] else None
@@ -158,14 +158,12 @@ class LabellingState:
             return  # the table does not have it any more
         elif event.kind == CORRECTION:
             self._take_back(item, event.body.target_seq)
-            self._last_item[event.body.by] = item
-            self._people_who_undid.add(event.body.by)
+            self._last_item[event.body.by] = item, True
         elif event.kind == ANSWER:
             answer = Answer.from_body(event.body, self.label_set.numbers, event.seq)
             self._add_answer(item, answer)
             if not answer.final:
-                self._last_item[answer.by] = item
-                self._people_who_undid.discard(answer.by)
+                self._last_item[answer.by] = item, False
 
     def _apply_change(self, change: JsonObject) -> None:
         """Apply a change of labels or people; changes of rows and settings change nothing here."""
