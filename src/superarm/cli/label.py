@@ -135,7 +135,7 @@ def label(
     server = None
     if not is_simulated:
         server = LabellingServer(port, host=host, token_file=token_file, keys=_parse_keys(keys))
-    with LabellingJournal(None if is_simulated else journal or default_journal(rows)) as opened:
+    with LabellingJournal(None if is_simulated else journal or f"{rows.rstrip('/')}.labels.db") as opened:
         table = opened.read_rows(rows, answers=answers, **read_options)
         if is_simulated:
             _check_truth(table, names, f"column {answers!r}", f"only labels of {labels}")
@@ -159,11 +159,6 @@ def label(
             _simulate(job, wrong_clicks, as_json=as_json)
         else:
             _serve(job, server, browser=browser)
-
-
-def default_journal(rows: str) -> str:
-    """Return the journal of a labelling if none is named: a file beside the rows."""
-    return f"{rows.rstrip('/')}.labels.db"
 
 
 def _check_truth(rows: RowsToLabel, labels: list[str] | None, column: str, wanted: str) -> None:

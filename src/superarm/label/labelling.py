@@ -302,7 +302,7 @@ class Labelling(LabellingResults):
 
     def exclude_person(self, person: str, by: str = "") -> None:
         """Let the answers of ``person`` not count any more. ``by``: who says so."""
-        check_known_person(person, self.state.people() - {""}, "person", OWNER)
+        check_known_person(person, self.state.people(), "person", OWNER)
         self._change("exclude person", by, person=person)
 
     def include_person(self, person: str, by: str = "") -> None:
@@ -337,11 +337,9 @@ class Labelling(LabellingResults):
 
     def widget(self, by: str = "") -> Any:
         """Let ``by`` answer questions here, in plain text; in a notebook that has ipywidgets, return live buttons."""
-        from superarm.label import notebook
+        from superarm.label.notebook import label_here
 
-        if notebook.has_widgets():
-            return notebook.Panel(self, by).box
-        return notebook.label_in_text(self, by, input, print)
+        return label_here(self, by)
 
     def close(self) -> None:
         """Close the journal."""

@@ -20,9 +20,11 @@ HELP = "s skip, u undo, = NAME any label, + NAME a new one, q stop"
 PICTURE_WIDTH = 224
 
 
-def has_widgets() -> bool:
-    """Return whether this is a notebook that has ipywidgets."""
-    return in_notebook() and importlib.util.find_spec("ipywidgets") is not None
+def label_here(job: Labelling, by: str) -> Widget | None:
+    """Return buttons in a notebook that has ipywidgets; elsewhere ask in plain text, and return None."""
+    if in_notebook() and importlib.util.find_spec("ipywidgets") is not None:
+        return Panel(job, by).box
+    return label_in_text(job, by, input, print)
 
 
 # ---------------------------------------------------------------- in plain text

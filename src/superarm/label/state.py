@@ -127,8 +127,8 @@ class LabellingState:
         return item if answers and answers[-1].hit is not None and not self.done[item] else None
 
     def people(self) -> set[str]:
-        """Return the names of all who have answered; an empty one stands for those without a name."""
-        return {answer.by for answers in self.answers.values() for answer in answers} - {TABLE_AS_PERSON}
+        """Return the names of all who have answered under one."""
+        return {answer.by for answers in self.answers.values() for answer in answers} - {TABLE_AS_PERSON, ""}
 
     def active_people(self) -> set[str]:
         """Return the people whose answers to questions count."""
@@ -212,15 +212,12 @@ class LabellingState:
 
     def _add_label(self, name: str) -> list[int]:
         """Add a new label, or one that was disabled, and return the items whose label may be another now."""
-        labels = self.label_set
-        disabled = labels.disabled_number(name)
-        if disabled is None:
-            self.model.add_label()
-            labels.add(name)
-            return [item for item in self.answers if self.label[item] == NO_LABEL]
-        labels.live[disabled] = True
-        self.trials.enable_label(disabled)
-        return list(self.answers)
+        n_before, number = len(self.label_set.names), self.label_set.add(name)
+        if number < n_before:
+            self.trials.enable_label(number)
+            return list(self.answers)
+        self.model.add_label()
+        return [item for item in self.answers if self.label[item] == NO_LABEL]
 
     # ------------------------------------------------------------ what follows from them
 
