@@ -7,17 +7,17 @@ import pytest
 
 from superarm.cli import main
 
-Run = Callable[..., tuple[int, str]]
-
 
 @pytest.fixture
-def run_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A command in this process: its exit code, and what it says on standard error."""
+def run_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Run a command in this process, which must end with this code, and return what it says on standard error."""
 
-    def run_here(*args: object) -> tuple[int, str]:
+    def run_here(*args: object, code: int = 0) -> str:
         monkeypatch.setattr(sys, "argv", ["superarm", *map(str, args)])
         with pytest.raises(SystemExit) as end:
             main()
-        return end.value.code, " ".join(capsys.readouterr().err.split())
+        message = " ".join(capsys.readouterr().err.split())
+        assert end.value.code == code, message
+        return message
 
     return run_here

@@ -24,7 +24,8 @@ def label_here(job: Labelling, by: str) -> Widget | None:
     """Return buttons in a notebook that has ipywidgets; elsewhere ask in plain text, and return None."""
     if in_notebook() and importlib.util.find_spec("ipywidgets") is not None:
         return Panel(job, by).box
-    return label_in_text(job, by, input, print)
+    label_in_text(job, by, input, print)
+    return None
 
 
 # ---------------------------------------------------------------- in plain text
