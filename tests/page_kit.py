@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from service_browser import Browser
+from service_kit import Web
 
 from superarm.label.app import LabellingServer
 from superarm.play.app import GameHandler, play
@@ -78,6 +84,46 @@ class PageServer:
         assert not self._thread.is_alive()
 
 
+class Command:
+    """A command that serves a page, as a new user types it."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        command, pipe = [sys.executable, "-m", "superarm", *arguments, "--no-browser"], subprocess.PIPE
+        self.process = subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True)
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+
+    def __enter__(self) -> Command:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self) -> str:
+        """Press Ctrl-C, and return what it says then."""
+        self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=60)
+        assert (self.process.returncode, out) == (0, ""), err
+        assert "Traceback" not in err
+        return err
+
+
+def check_closed_to_strangers(web: Web, post: str) -> str:
+    """Check that only a page on this machine gets answers, and return its content security policy.
+
+    ``post``: a path for POST.
+    """
+    assert web("GET", "/")[0] == 200
+    policy = {name.lower(): value for name, value in web.headers.items()}["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'sha256-" in policy
+    assert web("GET", "/elsewhere")[0] == 404
+    assert web("GET", "/", host="evil.example")[0] == 403
+    assert web("POST", post, {}, Content_Type="text/plain")[0] == 415
+    return policy
+
+
 def serve_labelling(job: Any, **options: Any) -> PageServer:
     """Return a server of the page of a labelling, with options of `LabellingServer`."""
     return PageServer(partial(LabellingServer(**options).serve, job))
@@ -137,6 +183,20 @@ class Person:
 
     def text(self, id_: str) -> str:
         return str(self.browser.eval(f"document.getElementById('{id_}').innerText"))
+
+    def check_looks(self, folder: Path, name: str) -> None:
+        """Check that the page fits and has its colours, on a desk and a phone; pictures of it go to SUPERARM_SHOTS."""
+        shots = Path(os.environ.get("SUPERARM_SHOTS", folder))
+        for width, height in ((1280, 900), (390, 844)):
+            for dark in (False, True):
+                self.browser.look(width=width, dark=dark, height=height)
+                time.sleep(0.3)
+                assert self.browser.eval("document.documentElement.scrollWidth <= innerWidth"), (
+                    f"wide at {width}"
+                )
+                paper = self.browser.eval("getComputedStyle(document.body).backgroundColor")
+                assert (max(map(int, paper[4:-1].split(","))) < 60) == dark
+                self.browser.screenshot(shots / f"{name}-{width}-{'dark' if dark else 'light'}.png")
 
     def question(self) -> dict[str, Any] | None:
         """Return the question of a labelling that the page shows."""

@@ -62,8 +62,8 @@ def test_a_name_that_is_gone_can_come_back(tmp_path: Path) -> None:
 
 
 def test_labels_of_the_file_and_settled_ones_stay_when_others_go(tmp_path: Path) -> None:
-    made = [row | {"team": row["team"] if row["number"] < 60 else ""} for row in tickets(90)]
-    job = sa.Labelling(write_table(tmp_path / "t.jsonl", made), labels="team", target=1.0)
+    rows = [row | {"team": row["team"] if row["number"] < 60 else ""} for row in tickets(90)]
+    job = sa.Labelling(write_table(tmp_path / "t.jsonl", rows), labels="team", target=1.0)
     job.add_label("spam")
     job.set_final_label(80, "login")
     job.disable_label("spam")

@@ -61,12 +61,12 @@ def test_a_long_journal_is_told_to_be_read(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_how_many_clicks_would_it_take(tickets: Path) -> None:
-    told = json.loads(run("label", tickets, "--answers", "team", "--target", 1, "--json").stdout)
-    assert set(told) == {
+    outcome = json.loads(run("label", tickets, "--answers", "team", "--target", 1, "--json").stdout)
+    assert set(outcome) == {
         "rows", "n_labels", "target", "clicks", "audits", "clicks_per_row", "labelled", "none_fits", "wrong",
         "wrong_rate", "estimated_wrong_rate", "target_met", "interval", "by_tenth",
     }  # fmt: skip
-    assert (told["rows"], told["n_labels"], told["labelled"], told["wrong"]) == (180, 3, 180, 0)
+    assert (outcome["rows"], outcome["n_labels"], outcome["labelled"], outcome["wrong"]) == (180, 3, 180, 0)
     assert not list(tickets.parent.glob("*.db"))
     shown = run("label", tickets, "--answers", "team")
     assert "clicks a row" in shown.stdout
@@ -295,15 +295,18 @@ def test_export_tells_changed_rows_and_writes_nothing_to_the_journal(
     tickets.write_text(
         "\n".join([*lines[:2], lines[2].replace("please", "kindly"), *lines[3:], "x,new,"]) + "\n"
     )
-    before, told = labelled.read_bytes(), "since the last time 2 distinct rows are new, and 1 gone or changed"
+    before, change = (
+        labelled.read_bytes(),
+        "since the last time 2 distinct rows are new, and 1 gone or changed",
+    )
     for number in range(2):
         message = run_here("labels", "export", labelled, "--output", tmp_path / f"{number}.csv")
-        assert f"WARNING: {told}; answers about those are not in view" in message
+        assert f"WARNING: {change}; answers about those are not in view" in message
         assert "179 of 181 labelled" in message
     assert labelled.read_bytes() == before
-    assert told in run_here("labels", "change", labelled, "--add", "spam")
+    assert change in run_here("labels", "change", labelled, "--add", "spam")
     with sa.Labelling(RowsToLabel.read(tickets, answers="team"), journal=labelled, target=1.0) as job:
-        assert job.journal.rows_changed == ""  # it was told
+        assert job.journal.rows_changed == ""  # it was change
         message = run_here("labels", "export", labelled, "--output", tmp_path / "open.csv")
 
 
@@ -332,20 +335,20 @@ def test_a_simulated_labeller_knows_only_labels_of_the_file(
 def test_the_labels_of_a_column_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "t.csv"
 
-    def told(cells: list[str]) -> str:
+    def notes_about(cells: list[str]) -> str:
         path.write_text("text,y\n" + "".join(f"some text {i},{cell}\n" for i, cell in enumerate(cells)))
         rows = RowsToLabel.read(path, label="y")
         with sa.Labelling(rows) as job:
             _describe(job)
         return " ".join(capsys.readouterr().err.split())
 
-    words = told(["a", "b", "b", "?", "", "NA"])
+    words = notes_about(["a", "b", "b", "?", "", "NA"])
     assert "labels in the table: b (2), a (1), ? (1), NA (1); 1 rows without" in words
     assert "WARNING: taken as labels: ?, NA; if they mean that there is none, empty those cells" in words
-    numbers = told(["1", "2", "2", "?", "", "NA"])
+    numbers = notes_about(["1", "2", "2", "?", "", "NA"])
     assert "labels in the table: 2 (2), 1 (1); 3 rows without" in numbers
     assert "WARNING" not in numbers
-    assert "i9 (1), and 2 more; 0 rows without" in told([f"i{i}" for i in range(12)])
+    assert "i9 (1), and 2 more; 0 rows without" in notes_about([f"i{i}" for i in range(12)])
 
 
 def test_an_export_is_not_labelled_again_as_it_is(labelled: Path, tmp_path: Path, run_here: Any) -> None:
@@ -366,8 +369,8 @@ def test_columns_of_the_table_keep_their_names(tmp_path: Path, run_here: Any) ->
     with sa.Labelling(table, labels=["a", "b"], target=1.0, journal=tmp_path / "t.db") as job:
         job.answer(job.ask("bob"), label="a", by="bob")
     out = tmp_path / "out.csv"
-    told = run_here("labels", "export", tmp_path / "t.db", "--output", out)
-    assert "keeps them: here how is superarm_how, by is superarm_by" in told
+    message = run_here("labels", "export", tmp_path / "t.db", "--output", out)
+    assert "keeps them: here how is superarm_how, by is superarm_by" in message
     rows = read(out)
     assert list(rows[0])[:3] == ["text", "by", "how"]
     assert {row["by"] for row in rows} == {"ann"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ from label_jobs import DIGITS, add_answers, answer_some
 for part in ("uvicorn", "httptools", "msgspec", "orjson", "websockets"):
     pytest.importorskip(part, reason=f"the page's tests need {part}: pip install 'superarm[label,dev]'")
 
-from page_kit import Person, serve_labelling  # noqa: E402
+from page_kit import Command, Person, check_closed_to_strangers, serve_labelling  # noqa: E402
 from service_browser import CHROMIUM  # noqa: E402
 from service_kit import Web  # noqa: E402
 
@@ -32,27 +31,13 @@ needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no chromium here to open the page with (apt-get install chromium)"
 )
 EVIL = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>'
-TEAMS = {
-    "billing": [
-        "I was charged twice for one order",
-        "my invoice shows a wrong amount",
-        "please refund the fee",
-    ],
-    "login": ["I cannot log in to my account", "the password reset mail never comes", "my account is locked"],
-    "delivery": ["the parcel has not arrived", "where is my order now", "the box was damaged on the way"],
-    "returns": ["I want to send the shoes back", "how do I return a gift", "the size is wrong, exchange it"],
-}
+TEAMS = ["billing", "login", "delivery", "returns"]
 
 
-def tickets(times: int = 1) -> tuple[list[dict[str, str]], list[str]]:
+def tickets(n: int = 12) -> tuple[list[dict[str, str]], list[str]]:
     """Texts, and the team that each one is for."""
-    found = [
-        (f"{text} (number {i})" if i else text, team)
-        for i in range(times)
-        for team, texts in TEAMS.items()
-        for text in texts
-    ]
-    return [{"text": text} for text, _ in found], [team for _, team in found]
+    truth = [TEAMS[i % len(TEAMS)] for i in range(n)]
+    return [{"text": f"question {i} is about {team}"} for i, team in enumerate(truth)], truth
 
 
 @pytest.fixture
@@ -67,7 +52,7 @@ def labeller(tmp_path):
 @needs_chromium
 def test_answers_by_mouse_with_undo_and_a_new_label(labeller):
     rows, _ = tickets()
-    job = Labelling(rows, labels=list(TEAMS), target=1.0, max_labels=2)
+    job = Labelling(rows, labels=TEAMS, target=1.0, max_labels=2)
     with serve_labelling(job) as server:
         labeller.open(server.address)
         assert "kept at once" in labeller.text("status")
@@ -113,7 +98,7 @@ def test_answers_by_mouse_with_undo_and_a_new_label(labeller):
 @needs_chromium
 def test_answers_by_keyboard_alone(labeller):
     rows, _ = tickets()
-    job = Labelling(rows, labels=list(TEAMS), target=1.0, max_labels=2)
+    job = Labelling(rows, labels=TEAMS, target=1.0, max_labels=2)
     with serve_labelling(job) as server:
         labeller.open(server.address)
         first = labeller.question()
@@ -182,7 +167,7 @@ def test_answers_by_keyboard_alone(labeller):
 @needs_chromium
 def test_yes_and_no_and_other_keys(labeller):
     rows, truth = tickets()
-    job = Labelling(rows, labels=list(TEAMS), target=1.0, yes_no=True)
+    job = Labelling(rows, labels=TEAMS, target=1.0, yes_no=True)
     with serve_labelling(job, keys={"yes": "j", "undo": "z"}) as server:
         labeller.open(server.address)
         for _ in range(8):
@@ -217,39 +202,13 @@ WORK = """(async () => {
 })()"""
 
 
-class Command:
-    """`superarm label` as a new user types it."""
-
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        command = [sys.executable, "-m", "superarm", "label", *arguments, "--no-browser"]
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True)
-        assert self.process.stdout is not None
-        self.address = self.process.stdout.readline().strip()
-
-    def __enter__(self) -> Command:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-    def end(self) -> str:
-        """Ctrl-C, and what it says then."""
-        self.process.send_signal(signal.SIGINT)
-        out, err = self.process.communicate(timeout=60)
-        assert self.process.returncode == 0, err
-        assert out == ""
-        return err
-
-
 @needs_chromium
 @pytest.mark.slow
 def test_digits_from_the_command_to_the_labels_in_a_file(labeller, tmp_path):
     """A script that knows the truth labels all of them; the process is killed on the way, and nothing is lost."""
     browser, truth = labeller.browser, RowsToLabel.read("digits").truth
     knows = f"window.truth = {truth!r}; window.waits = [];"
-    with Command(tmp_path, "digits", "--target", "0.95") as command:
+    with Command(tmp_path, "label", "digits", "--target", "0.95") as command:
         labeller.open(command.address)
         image = "document.querySelector('#row img')"
         assert browser.eval(f"{image}.naturalWidth") == 8
@@ -260,7 +219,7 @@ def test_digits_from_the_command_to_the_labels_in_a_file(labeller, tmp_path):
         before = browser.eval("state.clicks")
         assert before == 40
         command.process.kill()
-    with Command(tmp_path, "digits", "--target", "0.95") as command:
+    with Command(tmp_path, "label", "digits", "--target", "0.95") as command:
         labeller.open(command.address)
         assert labeller.text("clicks") == "40"
         browser.eval(knows)
@@ -273,9 +232,9 @@ def test_digits_from_the_command_to_the_labels_in_a_file(labeller, tmp_path):
         assert browser.eval("document.activeElement.id") == "done"
         clicks, export = browser.eval("state.clicks"), labeller.browser.eval("state.export")
         assert export in labeller.text("export")
-        said = command.end()
-        assert labeller.text("outcome") in said
-        assert export in said
+        message = command.end()
+        assert labeller.text("outcome") in message
+        assert export in message
     subprocess.run(
         [sys.executable, "-m", *shlex.split(export)], cwd=tmp_path, check=True, capture_output=True
     )
@@ -293,21 +252,13 @@ def test_digits_from_the_command_to_the_labels_in_a_file(labeller, tmp_path):
 
 @needs_chromium
 def test_it_looks_as_it_should(labeller, tmp_path):
-    shots = Path(os.environ.get("SUPERARM_SHOTS", tmp_path))
-    rows, truth = tickets(8)
-    job = Labelling(rows, labels=list(TEAMS), target=1.0, max_labels=3)
+    rows, truth = tickets(96)
+    job = Labelling(rows, labels=TEAMS, target=1.0, max_labels=3)
     answer_some(job, truth, 70)
     browser = labeller.browser
     with serve_labelling(job) as server:
         labeller.open(server.address)
-        for width in (1280, 390):
-            for dark in (False, True):
-                browser.look(width=width, dark=dark, height=844 if width < 600 else 900)
-                time.sleep(0.3)
-                assert browser.eval("document.documentElement.scrollWidth <= innerWidth"), f"wide at {width}"
-                paper = browser.eval("getComputedStyle(document.body).backgroundColor")
-                assert (max(map(int, paper[4:-1].split(","))) < 60) == dark
-                browser.screenshot(shots / f"label-{width}-{'dark' if dark else 'light'}.png")
+        labeller.check_looks(tmp_path, "label")
         # on a phone the row and all answers are in sight, and large enough for a thumb
         boxes = browser.eval(
             "[...document.querySelectorAll('#choices button')].map(b => b.getBoundingClientRect().toJSON())"
@@ -373,7 +324,7 @@ def test_several_people_disagree_and_one_has_the_last_word(labeller, tmp_path):
     rows, truth = tickets()
     people = tmp_path / "people.txt"
     people.write_text("# name token\nanna  the-token-of-anna\nben   the-token-of-ben\n", encoding="utf-8")
-    job = Labelling(rows, labels=list(TEAMS), target=1.0, second_opinion_share=1.0, max_labels=4)
+    job = Labelling(rows, labels=TEAMS, target=1.0, second_opinion_share=1.0, max_labels=4)
     with serve_labelling(job, token_file=people) as server:
         web = Web(server.port)
         assert web("GET", "/question")[0] == 401
@@ -510,7 +461,7 @@ def test_an_old_reply_does_not_hide_the_row_of_an_undo(labeller):
 @needs_chromium
 def test_two_windows_and_an_end(labeller):
     rows, _ = tickets()
-    job = Labelling(rows, labels=list(TEAMS), target=1.0)
+    job = Labelling(rows, labels=TEAMS, target=1.0)
     with serve_labelling(job) as server:
         labeller.open(server.address)
         question = labeller.question()
@@ -529,23 +480,17 @@ def test_two_windows_and_an_end(labeller):
 
 def test_the_server_is_closed_to_strangers_and_says_what_is_wrong():
     rows, _ = tickets()
-    job = Labelling(rows, labels=list(TEAMS))
+    job = Labelling(rows, labels=TEAMS)
     with serve_labelling(job) as server:
         web = Web(server.port)
-        assert web("GET", "/")[0] == 200
-        policy = {name.lower(): value for name, value in web.headers.items()}["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "img-src blob:" in policy
-        assert web("GET", "/elsewhere")[0] == 404
-        assert web("GET", "/question", host="evil.example")[0] == 403
+        assert "img-src blob:" in check_closed_to_strangers(web, post="/answer")
         status, state = web("GET", "/question")
         assert status == 200
         assert state["person"] == ""
-        told = str(state)
-        assert "audit" not in told  # nobody shall know which questions these are
-        assert "belief" not in told
+        text = str(state)
+        assert "audit" not in text  # nobody shall know which questions these are
+        assert "belief" not in text
         id_ = state["question"]["id"]
-        assert web("POST", "/answer", {"question": id_, "none": True}, Content_Type="text/plain")[0] == 415
         for body in (
             {"question": id_},
             {"question": id_, "none": True, "label": "billing"},
@@ -576,7 +521,7 @@ def test_the_server_is_closed_to_strangers_and_says_what_is_wrong():
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "wanted"),
     [
         ({"nome": "x"}, "did you mean 'none'"),
         ({"none": "xx"}, "a visible character for none"),
@@ -586,14 +531,14 @@ def test_the_server_is_closed_to_strangers_and_says_what_is_wrong():
         ({"yes": "n"}, "distinct, got n twice"),
     ],
 )
-def test_keys_are_checked(keys, said):
-    with pytest.raises(InvalidInput, match=said):
+def test_keys_are_checked(keys, wanted):
+    with pytest.raises(InvalidInput, match=wanted):
         LabellingServer(keys=keys)
 
 
 def test_tokens_of_people_are_checked(tmp_path):
     file = tmp_path / "people.txt"
-    for text, said in (
+    for text, wanted in (
         ("anna\n", "line 1 of .* must be a name without spaces and commas, not 'file', and a token"),
         ("anna,ben sixteen-letters-or-more\n", "line 1 of .* must be a name without spaces and commas"),
         ("file sixteen-letters-or-more\n", "line 1 of .* must be a name without spaces and commas"),
@@ -601,7 +546,7 @@ def test_tokens_of_people_are_checked(tmp_path):
         ("\n# nobody\n", "a file with a token"),
     ):
         file.write_text(text, encoding="utf-8")
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(InvalidInput, match=wanted):
             PeopleTokens(file)
     with pytest.raises(InvalidInput, match="--token-file of superarm label must be a file"):
         PeopleTokens(tmp_path / "missing")

@@ -124,16 +124,16 @@ def test_two_who_name_labels_that_were_not_shown_disagree() -> None:
 
 def test_a_share_is_asked_twice_of_somebody_else() -> None:
     job = small_job(second_opinion_share=1.0)
-    said: dict[int, set[str]] = {}
+    people_of: dict[int, set[str]] = {}
     for turn in range(400):
         name = ("ann", "bob")[turn % 2]
         question = job.ask(name)
         if question is None:
             break
         job.answer(question, label="a", by=name)
-        said.setdefault(question.row, set()).add(name)
-    assert all(people == {"ann", "bob"} for people in said.values())
-    assert len(said) == 40
+        people_of.setdefault(question.row, set()).add(name)
+    assert all(people == {"ann", "bob"} for people in people_of.values())
+    assert len(people_of) == 40
 
 
 @pytest.mark.parametrize("gone", ["excluded", "undone"])

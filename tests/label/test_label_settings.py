@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from label_jobs import tickets, write_table
+from label_jobs import SMALL_ROWS, small_job, tickets, write_table
 
 import superarm as sa
 from superarm.errors import InvalidInput
@@ -45,6 +45,27 @@ def test_the_command_goes_on_with_the_settings_of_its_journal(
     after = saved(journal)
     assert (after.target, after.max_labels, after.show) == (0.95, 3, ["text", "site"])
     assert (after.second_opinion_share, after.yes_no, after.seed) == (0.2, True, 7)
+
+
+def test_a_target_is_kept_with_the_journal(tmp_path: Path) -> None:
+    journal = tmp_path / "l.db"
+
+    def kept() -> tuple[float, float]:
+        return saved(journal).target, saved(journal).second_opinion_share
+
+    with small_job(journal=journal):
+        assert kept() == (1.0, 0.0)
+    with sa.Labelling(SMALL_ROWS, journal=journal, target=0.9, read_only=True):
+        assert kept() == (1.0, 0.0)
+    with sa.Labelling(SMALL_ROWS, journal=journal, target=0.95, second_opinion_share=0.1):
+        pass
+    for _ in range(2):
+        assert kept() == (0.95, 0.1)
+        with sa.Labelling(SMALL_ROWS, journal=journal) as job:  # left out, they stay
+            assert (job.settings.target, job.settings.second_opinion_share) == (0.95, 0.1)
+    with sa.Labelling(SMALL_ROWS, journal=journal, second_opinion_share=0.0) as job:
+        assert (job.settings.target, *kept()) == (0.95, 0.95, 0.0)
+    assert sa.Labelling(SMALL_ROWS, labels=["a", "b"]).settings.target == 0.99
 
 
 def test_a_journal_is_resumed_with_all_that_it_was_made_with(table: Path, tmp_path: Path) -> None:

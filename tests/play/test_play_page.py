@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 
 for part in ("uvicorn", "httptools", "msgspec", "orjson", "websockets"):
     pytest.importorskip(part, reason=f"play's tests need {part}: pip install 'superarm[serve,dev]'")
 
-from page_kit import Person, serve_game  # noqa: E402
+from page_kit import Command, Person, check_closed_to_strangers, serve_game  # noqa: E402
 from service_browser import CHROMIUM  # noqa: E402
 from service_kit import Web  # noqa: E402
 
@@ -70,17 +64,7 @@ def test_somebody_teaches_by_mouse_and_the_computer_goes_on(person, handler, tmp
     assert error_of(person, 0) < 15.0 < error_of(person, 1)  # SetLogit, and the paper's learner
     assert error_of(person, 2) < 10.0
     assert person.browser.eval("document.querySelectorAll('#chart path').length") == 3
-    shots = Path(os.environ.get("SUPERARM_SHOTS", tmp_path))
-    for width in (1280, 390):
-        for dark in (False, True):
-            person.browser.look(width=width, dark=dark)
-            time.sleep(0.3)
-            assert person.browser.eval("document.documentElement.scrollWidth <= innerWidth"), (
-                f"wide at {width}"
-            )
-            paper = person.browser.eval("getComputedStyle(document.body).backgroundColor")
-            assert (max(map(int, paper[4:-1].split(","))) < 60) == dark
-            person.browser.screenshot(shots / f"play-{width}-{'dark' if dark else 'light'}.png")
+    person.check_looks(tmp_path, "play")
     # on a phone the question and all that answers it are in sight, and large enough for a thumb
     for button in ("yes", "no", "computer"):
         box = f"document.getElementById('{button}').getBoundingClientRect()"
@@ -141,14 +125,7 @@ def test_the_page_is_closed_to_strangers():
     handler = GameHandler()
     with serve_game(handler) as server:
         web = Web(server.port)
-        status, _ = web("GET", "/")
-        assert status == 200
-        policy = {name.lower(): value for name, value in web.headers.items()}["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "script-src 'sha256-" in policy
-        assert web("GET", "/elsewhere")[0] == 404
-        assert web("GET", "/game", host="evil.example")[0] == 403
-        assert web("POST", "/answers", {"question": 0, "hit": True}, Content_Type="text/plain")[0] == 415
+        check_closed_to_strangers(web, post="/answers")
         for body in ({"count": 0}, {"count": 1_001}, {"count": "many"}, {}):
             assert web("POST", "/computer", body)[0] == 422
         assert web("POST", "/answers", {"question": 7, "hit": True})[0] == 422
@@ -166,18 +143,8 @@ def test_the_page_is_closed_to_strangers():
 # ---------------------------------------------------------------- the command
 
 
-def test_the_command_prints_its_address_and_ends_quietly():
-    command = [sys.executable, "-m", "superarm", "play", "--no-browser"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        port = int(address.removeprefix("http://127.0.0.1:").strip("/"))
+def test_the_command_prints_its_address_and_ends_quietly(tmp_path):
+    with Command(tmp_path, "play") as command:
+        port = int(command.address.removeprefix("http://127.0.0.1:").strip("/"))
         assert Web(port)("GET", "/game")[1]["question"] == 0
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    assert process.returncode == 0
-    assert out == ""
-    assert "Traceback" not in err
+        command.end()

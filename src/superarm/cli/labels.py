@@ -69,12 +69,12 @@ def export(
     if format_ is not None:
         find_format(format_)
     with LabellingJournal(journal, read_only=True) as opened:
-        place = opened.find_rows(rows)
+        source = opened.find_rows(rows)
         endings = ENDINGS if format_ is None else ()
-        check_output(output, "labels export", force=force, inputs=[place], endings=endings)
+        check_output(output, "labels export", force=force, inputs=[source], endings=endings)
         for path in () if model is None else (model, columns_file(model)):
-            check_output(path, "labels export", force=force, inputs=[place], option="--model")
-        job = _open_labelling(opened, place)
+            check_output(path, "labels export", force=force, inputs=[source], option="--model")
+        job = _open_labelling(opened, source)
         if output is not None and format_ is not None:
             what = "answers" if format_ == ANSWERS else "labels"
             print_note(f"{export_labels(job, output, format_):,} {what} written to {output}")

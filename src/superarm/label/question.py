@@ -100,21 +100,19 @@ class OpenQuestions:
     """The question that each person has before them, and the last one that they replied to."""
 
     def __init__(self) -> None:
-        self._open: dict[
-            str, tuple[Question, float]
-        ] = {}  # of each person, with the time when they were asked
-        self._last_reply: dict[str, tuple[str, Reply]] = {}  # of each person, with the question's id
+        self._questions: dict[str, Question] = {}  # by person, as the others
+        self._asked_at: dict[str, float] = {}
+        self._last_reply: dict[str, tuple[str, Reply]] = {}  # with the id of the question
 
     def add(self, by: str, question: Question) -> None:
         """Add the question that a person is asked."""
-        self._open[by] = question, time.monotonic()
+        self._questions[by], self._asked_at[by] = question, time.monotonic()
 
     def get(self, by: str) -> Question | None:
         """Return the open question of a person; questions that have been open for too long are dropped."""
         oldest = time.monotonic() - QUESTION_TIMEOUT
-        self._open = {who: entry for who, entry in self._open.items() if entry[1] >= oldest}
-        question, _ = self._open.get(by, (None, 0.0))
-        return question
+        self._questions = {who: q for who, q in self._questions.items() if self._asked_at[who] >= oldest}
+        return self._questions.get(by)
 
     def find(self, by: str, question: Question | str, reply: Reply) -> Question | None:
         """Return the question (or the one with this id) that a person replies to; an error if it is not open for them.
@@ -122,7 +120,7 @@ class OpenQuestions:
         None if it is their last reply, sent again: a client does so when the response was lost.
         """
         id_ = question if isinstance(question, str) else question.id
-        opened, _ = self._open.get(by, (None, 0.0))
+        opened = self._questions.get(by)
         if opened is not None and opened.id == id_:
             return opened
         if self._last_reply.get(by) == (id_, reply):
@@ -132,18 +130,17 @@ class OpenQuestions:
 
     def rows(self) -> list[int]:
         """Return the rows that somebody is asked about."""
-        return [question.row for question, _ in self._open.values()]
+        return [question.row for question in self._questions.values()]
 
     def close(self, by: str, reply: Reply) -> None:
         """Close the question of a person who has answered, or skipped it."""
-        question, _ = self._open.pop(by)
-        self._last_reply[by] = question.id, reply
+        self._last_reply[by] = self._questions.pop(by).id, reply
 
     def take_back(self, by: str, row: int) -> None:
         """Forget the last reply of a person, and close all questions about its row."""
         self._last_reply.pop(by, None)
-        self._open = {who: entry for who, entry in self._open.items() if entry[0].row != row}
+        self._questions = {who: q for who, q in self._questions.items() if q.row != row}
 
     def clear(self) -> None:
         """Close all questions: labels have changed."""
-        self._open.clear()
+        self._questions.clear()

@@ -231,7 +231,7 @@ class LabellingResults:
                 continue
             row, label = int(self.rows.first_row[item]), names[int(state.label[item])]
             conflict = {"row": row, "values": self.rows.values(row, self.settings.show), "label": label}
-            conflicts.append(conflict | {"answers": [answer.in_names(names) for answer in table.answers]})
+            conflicts.append(conflict | {"answers": [answer.to_dict(names) for answer in table.answers]})
         return conflicts
 
     def model(self, passes: int = 3) -> SetLogit:

@@ -21,11 +21,11 @@ from superarm.label.model_trials import ModelTrials
 from superarm.label.names import TABLE_AS_PERSON
 from superarm.label.rows_to_label import RowsToLabel
 
-HIGH_ERROR_RATE = 0.05  # of the person in `LabellingState.doubt_at_high_rate`
+HIGH_ERROR_RATE = 0.05  # of everybody, in `LabellingState.doubt_at_high_rate`
 MIN_DOUBT_FOR_PRIOR = 0.005  # a prior is kept while the doubt at the high error rate is above this
 # all is refitted after a quarter more answers, within these limits
 MIN_UNTIL_REFIT, MAX_UNTIL_REFIT = 25, 250
-MAX_SLIP = 0.1  # labels that were denied are shown again where the probability of a slip is above this
+MIN_SLIP_PROBABILITY = 0.1  # that a denial was wrong, for the label to be shown again
 MIN_DOUBT = 0.01  # a doubt below it is no reason to ask a second time
 PRIOR_NONE_FITS, PRIOR_ROWS = 0.1, 100.0  # rows that no label fits, of so many, before there are any answers
 NOBODY = None  # in `LabellingState.sole_person`
@@ -61,7 +61,7 @@ class LabellingState:
         self.label_set = LabelSet(settings.labels)
         self.label = np.full(n, NO_LABEL, np.int32)
         features = rows.encode_items(len(settings.labels))
-        self.model = CrossFittedModel(features, len(settings.labels), self.label, settings.seed)
+        self.model = CrossFittedModel(features, len(settings.labels), settings.seed)
         self.error_rates = PersonErrorRates(n)
         self.doubt = np.ones(n)
         self.doubt_at_high_rate = np.zeros(n)
@@ -114,7 +114,7 @@ class LabellingState:
     def showable(self, item: int, belief: Array) -> Array:
         """Return for each label whether it may be shown: it was not denied, or that may be a slip, or all were."""
         possible = self.answer_table(item).possible
-        if self.done[item] or belief[possible].sum() < 1.0 - MAX_SLIP:
+        if self.done[item] or belief[possible].sum() < 1.0 - MIN_SLIP_PROBABILITY:
             return self.label_set.live
         return possible
 
@@ -248,7 +248,7 @@ class LabellingState:
             self._n_none_fits += 1.0 - self.doubt[item]
             return
         if self.doubt[item] < 0.5:
-            self.model.learn(item, int(self.label[item]))
+            self.model.learn(item, self.label)
         is_doubtful = self.doubt_at_high_rate[item] > MIN_DOUBT_FOR_PRIOR
         self.trials.keep_prior(item, prior if is_doubtful else None)
 
@@ -278,7 +278,7 @@ class LabellingState:
             self.label[item], self.doubt[item] = label, 1.0 - belief[label]
         self.doubt_at_high_rate[item] = at_high_rate
         self.error_rates.set_answers(item, prior, table, none_share)
-        self.trials.set_belief(item, some_fits * belief)
+        self.trials.set_error(item, some_fits * belief)
 
     def _is_done(self, item: int, table: AnswerTable) -> bool:
         """Return whether no further question is needed: it was named, all others are excluded, or it is sure enough."""
