@@ -110,12 +110,12 @@ def main() -> None:
         serve_labelling(job) as server,
         Person(Path(folder)) as person,
     ):
-        person.browser.look(width=WIDTH, dark=False, scale=SCALE)
-        person.open(server.address)
+        person.look(width=WIDTH, dark=False, scale=SCALE)
+        person.begin(server.address)
         time.sleep(0.5)  # the bar moves
         target = ROOT / "docs" / "img" / "label.png"
-        below = person.browser.eval("document.documentElement.scrollHeight")
-        person.browser.screenshot(target, {"x": 0, "y": 0, "width": WIDTH, "height": below})
+        below = person.eval("document.documentElement.scrollHeight")
+        person.screenshot(target, {"x": 0, "y": 0, "width": WIDTH, "height": below})
         print(f"{target.relative_to(ROOT)}: {target.stat().st_size / 1e3:.0f} kB")
 
 

@@ -30,15 +30,15 @@ def main() -> None:
         serve_game(handler) as server,
         Person(Path(folder)) as person,
     ):
-        person.browser.look(width=WIDTH, dark=False, scale=SCALE)
-        person.open(server.address)
+        person.look(width=WIDTH, dark=False, scale=SCALE)
+        person.begin(server.address)
         for _ in range(ANSWERS):
             person.press("#yes" if handler.game.label in handler.game.shown else "#no")
         person.press("#computer")
         time.sleep(0.5)  # the bars move
         target = ROOT / "docs" / "img" / "play.png"
-        below = person.browser.eval("document.querySelector('footer').getBoundingClientRect().top")
-        person.browser.screenshot(target, {"x": 0, "y": 0, "width": WIDTH, "height": below + 8})
+        below = person.eval("document.querySelector('footer').getBoundingClientRect().top")
+        person.screenshot(target, {"x": 0, "y": 0, "width": WIDTH, "height": below + 8})
         print(f"{target.relative_to(ROOT)}: {target.stat().st_size / 1e3:.0f} kB")
 
 

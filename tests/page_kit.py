@@ -133,25 +133,27 @@ def serve_game(handler: GameHandler) -> PageServer:
     return PageServer(partial(play, handler, 0))
 
 
-class Person:
-    """Whoever sits before a page: a browser, with its mouse and its keyboard."""
+class Person(Browser):
+    """A browser with somebody before it, at the mouse and the keyboard."""
 
     def __init__(self, folder: Path) -> None:
-        self.browser = Browser(folder / "profile")
+        super().__init__(folder / "profile")
+        self.look(width=1280, dark=False)
 
     def __enter__(self) -> Person:
-        self.browser.look(width=1280, dark=False)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.browser.close()
+        self.close()
 
-    def open(self, address: str) -> None:
-        self.browser.open(address)
-        self.wait()
+    def begin(self, address: str) -> None:
+        """Open a page, and wait until something is on it."""
+        self.open(address)
+        self.settle()
 
-    def wait(self) -> None:
-        self.browser.wait("state !== null && !busy", seconds=90)
+    def settle(self) -> None:
+        """Wait until the page waits for its user."""
+        self.wait("state !== null && !busy", seconds=90)
 
     def press(self, selector: str) -> None:
         """Click on an element, with a mouse that goes there; and wait for what comes of it."""
@@ -163,11 +165,11 @@ class Person:
         self._click(f"{buttons}.find(button => button.lastChild.textContent == {text!r})")
 
     def _click(self, node: str) -> None:
-        x, y = self.browser.eval(POINT_OF % node)
+        x, y = self.eval(POINT_OF % node)
         for kind, button in (("mouseMoved", "none"), ("mousePressed", "left"), ("mouseReleased", "left")):
-            self.browser.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1)
-        assert self.browser.eval("window.clicked"), f"the click did not reach {node}"
-        self.wait()
+            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1)
+        assert self.eval("window.clicked"), f"the click did not reach {node}"
+        self.settle()
 
     def key(self, key: str, **modifiers: Any) -> None:
         """Press a key, as the keyboard sends it; and wait for what comes of it."""
@@ -175,29 +177,27 @@ class Person:
         text = "\r" if key == "Enter" else key if len(key) == 1 else ""
         for kind in ("keyDown", "keyUp"):
             typed = {"text": text} if text and kind == "keyDown" else {}
-            self.browser.send("Input.dispatchKeyEvent", type=kind, key=key, **typed, **code, **modifiers)
-        self.wait()
+            self.send("Input.dispatchKeyEvent", type=kind, key=key, **typed, **code, **modifiers)
+        self.settle()
 
     def type(self, text: str) -> None:
-        self.browser.send("Input.insertText", text=text)
+        self.send("Input.insertText", text=text)
 
     def text(self, id_: str) -> str:
-        return str(self.browser.eval(f"document.getElementById('{id_}').innerText"))
+        return str(self.eval(f"document.getElementById('{id_}').innerText"))
 
     def check_looks(self, folder: Path, name: str) -> None:
         """Check that the page fits and has its colours, on a desk and a phone; pictures of it go to SUPERARM_SHOTS."""
         shots = Path(os.environ.get("SUPERARM_SHOTS", folder))
         for width, height in ((1280, 900), (390, 844)):
             for dark in (False, True):
-                self.browser.look(width=width, dark=dark, height=height)
+                self.look(width=width, dark=dark, height=height)
                 time.sleep(0.3)
-                assert self.browser.eval("document.documentElement.scrollWidth <= innerWidth"), (
-                    f"wide at {width}"
-                )
-                paper = self.browser.eval("getComputedStyle(document.body).backgroundColor")
+                assert self.eval("document.documentElement.scrollWidth <= innerWidth"), f"wide at {width}"
+                paper = self.eval("getComputedStyle(document.body).backgroundColor")
                 assert (max(map(int, paper[4:-1].split(","))) < 60) == dark
-                self.browser.screenshot(shots / f"{name}-{width}-{'dark' if dark else 'light'}.png")
+                self.screenshot(shots / f"{name}-{width}-{'dark' if dark else 'light'}.png")
 
     def question(self) -> dict[str, Any] | None:
         """Return the question of a labelling that the page shows."""
-        return self.browser.eval("state.question")
+        return self.eval("state.question")

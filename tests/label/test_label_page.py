@@ -54,7 +54,7 @@ def test_answers_by_mouse_with_undo_and_a_new_label(labeller):
     rows, _ = tickets()
     job = Labelling(rows, labels=TEAMS, target=1.0, max_labels=2)
     with serve_labelling(job) as server:
-        labeller.open(server.address)
+        labeller.begin(server.address)
         assert "kept at once" in labeller.text("status")
         first = labeller.question()
         assert labeller.text("row") == rows[first["row"]]["text"]
@@ -92,7 +92,7 @@ def test_answers_by_mouse_with_undo_and_a_new_label(labeller):
         labeller.press("#skip")
         assert labeller.text("status") == "Skipped."
         assert labeller.question()["row"] != skipped
-        assert labeller.browser.complaints() == []
+        assert labeller.complaints() == []
 
 
 @needs_chromium
@@ -100,7 +100,7 @@ def test_answers_by_keyboard_alone(labeller):
     rows, _ = tickets()
     job = Labelling(rows, labels=TEAMS, target=1.0, max_labels=2)
     with serve_labelling(job) as server:
-        labeller.open(server.address)
+        labeller.begin(server.address)
         first = labeller.question()
         labeller.key("2")
         assert job.results()[first["row"]]["label"] == first["labels"][1]
@@ -120,48 +120,42 @@ def test_answers_by_keyboard_alone(labeller):
         assert labeller.text("status") == "Skipped."
         # find a label: the arrows choose, Enter answers, Escape leaves
         labeller.key("/")
-        assert labeller.browser.eval("document.activeElement.id") == "search"
+        assert labeller.eval("document.activeElement.id") == "search"
         labeller.type("s")
         labeller.key("Escape")
-        assert labeller.browser.eval("document.activeElement.id") != "search"
+        assert labeller.eval("document.activeElement.id") != "search"
         row = labeller.question()["row"]
         labeller.key("/")
         labeller.key("ArrowDown")
         labeller.key("ArrowDown")
-        chosen = labeller.browser.eval("document.querySelector('#matches [aria-selected=true]').innerText")
-        active = labeller.browser.eval(
-            "document.getElementById('search').getAttribute('aria-activedescendant')"
-        )
+        chosen = labeller.eval("document.querySelector('#matches [aria-selected=true]').innerText")
+        active = labeller.eval("document.getElementById('search').getAttribute('aria-activedescendant')")
         assert (chosen, active) == ("login", "matches-1")
         labeller.key("Enter")
         assert job.results()[row]["label"] == "login"
         # Tab goes through all that can be pressed, in sight; the focus stays at its place for the next row
-        labeller.browser.eval(
-            "document.querySelector('h1').tabIndex = -1; document.querySelector('h1').focus()"
-        )
+        labeller.eval("document.querySelector('h1').tabIndex = -1; document.querySelector('h1').focus()")
         focused = []
         for _ in range(6):
             labeller.key("Tab")
             focused.append(
-                labeller.browser.eval(
-                    "document.activeElement.id || document.activeElement.lastChild.textContent"
-                )
+                labeller.eval("document.activeElement.id || document.activeElement.lastChild.textContent")
             )
-            assert labeller.browser.eval("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+            assert labeller.eval("getComputedStyle(document.activeElement).outlineStyle") == "solid"
         shown = labeller.question()["labels"]
         assert focused == [*shown, "None of these", "search", "skip", "undo"]
-        labeller.browser.eval("document.querySelectorAll('#choices button')[1].focus()")
+        labeller.eval("document.querySelectorAll('#choices button')[1].focus()")
         labeller.key("Enter")
         place = "[...document.querySelectorAll('#choices button')].indexOf(document.activeElement)"
-        assert labeller.browser.eval(place) == 1
+        assert labeller.eval(place) == 1
         # what a screen reader is told
-        spoken = labeller.browser.eval("document.getElementById('live').textContent")
+        spoken = labeller.eval("document.getElementById('live').textContent")
         question = labeller.question()
         assert rows[question["row"]]["text"] in spoken
         assert f"1 {question['labels'][0]}, 2 {question['labels'][1]}" in spoken
         in_sight = "[...document.querySelectorAll('button')].filter(b => b.offsetParent)"
-        assert labeller.browser.eval(f"{in_sight}.every(b => b.innerText.trim())")
-        assert labeller.browser.complaints() == []
+        assert labeller.eval(f"{in_sight}.every(b => b.innerText.trim())")
+        assert labeller.complaints() == []
 
 
 @needs_chromium
@@ -169,7 +163,7 @@ def test_yes_and_no_and_other_keys(labeller):
     rows, truth = tickets()
     job = Labelling(rows, labels=TEAMS, target=1.0, yes_no=True)
     with serve_labelling(job, keys={"yes": "j", "undo": "z"}) as server:
-        labeller.open(server.address)
+        labeller.begin(server.address)
         for _ in range(8):
             question = labeller.question()
             assert labeller.text("prompt") in ("Is it this?", "Is it one of these?")
@@ -206,31 +200,31 @@ WORK = """(async () => {
 @pytest.mark.slow
 def test_digits_from_the_command_to_the_labels_in_a_file(labeller, tmp_path):
     """A script that knows the truth labels all of them; the process is killed on the way, and nothing is lost."""
-    browser, truth = labeller.browser, RowsToLabel.read("digits").truth
+    truth = RowsToLabel.read("digits").truth
     knows = f"window.truth = {truth!r}; window.waits = [];"
     with Command(tmp_path, "label", "digits", "--target", "0.95") as command:
-        labeller.open(command.address)
+        labeller.begin(command.address)
         image = "document.querySelector('#row img')"
-        assert browser.eval(f"{image}.naturalWidth") == 8
-        assert browser.eval(f"getComputedStyle({image}).imageRendering") == "pixelated"
-        browser.eval(knows)
+        assert labeller.eval(f"{image}.naturalWidth") == 8
+        assert labeller.eval(f"getComputedStyle({image}).imageRendering") == "pixelated"
+        labeller.eval(knows)
         for _ in range(4):
-            assert not browser.eval(WORK)
-        before = browser.eval("state.clicks")
+            assert not labeller.eval(WORK)
+        before = labeller.eval("state.clicks")
         assert before == 40
         command.process.kill()
     with Command(tmp_path, "label", "digits", "--target", "0.95") as command:
-        labeller.open(command.address)
+        labeller.begin(command.address)
         assert labeller.text("clicks") == "40"
-        browser.eval(knows)
+        labeller.eval(knows)
         until = time.monotonic() + 900
-        while not browser.eval(WORK):
+        while not labeller.eval(WORK):
             assert time.monotonic() < until
-        waits = sorted(browser.eval("waits"))
+        waits = sorted(labeller.eval("waits"))
         assert labeller.text("done-title") == "Finished"
         assert labeller.text("outcome").startswith("1,797 of 1,797 labelled, ")
-        assert browser.eval("document.activeElement.id") == "done"
-        clicks, export = browser.eval("state.clicks"), labeller.browser.eval("state.export")
+        assert labeller.eval("document.activeElement.id") == "done"
+        clicks, export = labeller.eval("state.clicks"), labeller.eval("state.export")
         assert export in labeller.text("export")
         message = command.end()
         assert labeller.text("outcome") in message
@@ -247,7 +241,7 @@ def test_digits_from_the_command_to_the_labels_in_a_file(labeller, tmp_path):
     )
     assert wrong / len(truth) < 0.08
     assert clicks < len(truth) / 2
-    assert [text for text in browser.complaints() if "REFUSED" not in text] == []
+    assert [text for text in labeller.complaints() if "REFUSED" not in text] == []
 
 
 @needs_chromium
@@ -255,27 +249,26 @@ def test_it_looks_as_it_should(labeller, tmp_path):
     rows, truth = tickets(96)
     job = Labelling(rows, labels=TEAMS, target=1.0, max_labels=3)
     answer_some(job, truth, 70)
-    browser = labeller.browser
     with serve_labelling(job) as server:
-        labeller.open(server.address)
+        labeller.begin(server.address)
         labeller.check_looks(tmp_path, "label")
         # on a phone the row and all answers are in sight, and large enough for a thumb
-        boxes = browser.eval(
+        boxes = labeller.eval(
             "[...document.querySelectorAll('#choices button')].map(b => b.getBoundingClientRect().toJSON())"
         )
         assert all(box["height"] >= 44 and box["width"] > 250 and box["bottom"] < 844 for box in boxes)
         # words that count for and against differ in more than colour
-        browser.eval(
+        labeller.eval(
             "state.question.reasons = { text: state.question.values[0][1].split(' ').map("
             "(word, i) => [word, i ? 1 - i : 2]) }; showRow(state.question)"
         )
         style = "(s => [s.textDecorationStyle, s.fontWeight])(getComputedStyle(document.querySelector('#row .%s')))"
-        styles = [browser.eval(style % kind) for kind in ("for", "against")]
+        styles = [labeller.eval(style % kind) for kind in ("for", "against")]
         assert styles[0][0] != styles[1][0]
         assert styles[0][1] != styles[1][1]
         assert "count for" in labeller.text("legend")
         assert "against" in labeller.text("legend")
-        assert browser.complaints() == []
+        assert labeller.complaints() == []
 
 
 @needs_chromium
@@ -294,29 +287,32 @@ def test_hostile_rows_and_labels_are_only_text(labeller, tmp_path):
     labels = [EVIL, "y" * 900, "🎉 party", "עברית", '"quoted" & <b>co</b>', "'", "</script>"]
     job = Labelling(rows, labels=labels, target=1.0, max_labels=7)
     with serve_labelling(job) as server:
-        labeller.open(server.address)
-        browser, seen = labeller.browser, set()
+        labeller.begin(server.address)
+        seen = set()
         for at in range(len(rows)):
             question = labeller.question()
             seen.add(question["row"])
             shown = texts[question["row"]]
-            content = browser.eval("document.querySelector('#row').textContent")
+            content = labeller.eval("document.querySelector('#row').textContent")
             assert (shown.strip()[:1000] or "(empty)") in content
             assert ("the first 20,000 of 30,000 characters" in content) == (len(shown) > 20_000)
             for width in (1280, 390):
-                browser.look(width=width, dark=False)
-                assert browser.eval("document.documentElement.scrollWidth <= innerWidth"), (shown[:20], width)
-                browser.screenshot(shots / f"label-hostile-{question['row']}-{width}.png")
-            buttons = browser.eval(
+                labeller.look(width=width, dark=False)
+                assert labeller.eval("document.documentElement.scrollWidth <= innerWidth"), (
+                    shown[:20],
+                    width,
+                )
+                labeller.screenshot(shots / f"label-hostile-{question['row']}-{width}.png")
+            buttons = labeller.eval(
                 "[...document.querySelectorAll('#choices button')].map(b => b.lastChild.textContent)"
             )
             assert buttons == [*question["labels"], "None of these"]
             labeller.key(str(at % 7 + 1))
         assert seen == set(range(len(rows)))
         assert {one["label"] for one in job.results()} <= set(labels)
-        assert browser.eval("window.broken") is None
-        assert browser.eval("document.querySelectorAll('main img, main b, main script').length") == 0
-        assert browser.complaints() == []
+        assert labeller.eval("window.broken") is None
+        assert labeller.eval("document.querySelectorAll('main img, main b, main script').length") == 0
+        assert labeller.complaints() == []
 
 
 @needs_chromium
@@ -331,13 +327,13 @@ def test_several_people_disagree_and_one_has_the_last_word(labeller, tmp_path):
         assert web("GET", "/question", Authorization="Bearer the-token-of-carl")[0] == 401
         asked = web("GET", "/question", Authorization="Bearer the-token-of-ben")[1]
         assert asked["person"] == "ben"
-        labeller.browser.open(server.address)
-        labeller.browser.wait("document.activeElement.id == 'token'")  # the form is seen a moment before
+        labeller.open(server.address)
+        labeller.wait("document.activeElement.id == 'token'")  # the form is seen a moment before
         labeller.type("the-token-of-anna")
         # pressed while something else is awaited, it waits for its turn
-        labeller.browser.eval("busy = true; document.querySelector('#login button').click()")
-        labeller.browser.eval("setTimeout(() => { busy = false; }, 100)")
-        labeller.wait()
+        labeller.eval("busy = true; document.querySelector('#login button').click()")
+        labeller.eval("setTimeout(() => { busy = false; }, 100)")
+        labeller.settle()
         assert "you are anna" in labeller.text("count")
         # not the same row to two people at once
         assert labeller.question()["row"] != asked["question"]["row"]
@@ -352,26 +348,26 @@ def test_several_people_disagree_and_one_has_the_last_word(labeller, tmp_path):
         differ = job.disagreements()
         assert differ
         # ben's last answer may have a question for anna: nothing moves from here on
-        labeller.open(server.address)
+        labeller.begin(server.address)
         labeller.press("#disagreements summary")
-        labeller.browser.wait(f"document.querySelectorAll('#disagreements li').length == {len(differ)}")
+        labeller.wait(f"document.querySelectorAll('#disagreements li').length == {len(differ)}")
         told = labeller.text("disagreement-list")
         assert "anna said" in told
         assert "ben said" in told
         labeller.press("#disagreements li button")
-        labeller.browser.wait(f"document.querySelectorAll('#disagreements li').length == {len(differ) - 1}")
-        labeller.wait()
+        labeller.wait(f"document.querySelectorAll('#disagreements li').length == {len(differ) - 1}")
+        labeller.settle()
         assert job.results()[differ[0]["row"]]["how"] == "final"
         assert "is final: " in labeller.text("status")
         labeller.key("u")  # takes the final label back, and asks
         assert "Taken back" in labeller.text("status")
         assert labeller.question()["row"] == differ[0]["row"]
         assert [one["row"] for one in job.disagreements()] == [one["row"] for one in differ]
-        labeller.browser.wait(f"document.querySelectorAll('#disagreements li').length == {len(differ)}")
+        labeller.wait(f"document.querySelectorAll('#disagreements li').length == {len(differ)}")
         # a link with a token in it, which no server and no history gets to see
-        labeller.browser.send("Page.navigate", url=f"{server.address}#token=the-token-of-ben")
-        labeller.browser.wait("document.body && document.body.innerText.includes('you are ben')")
-        assert labeller.browser.eval("location.hash") == ""
+        labeller.send("Page.navigate", url=f"{server.address}#token=the-token-of-ben")
+        labeller.wait("document.body && document.body.innerText.includes('you are ben')")
+        assert labeller.eval("location.hash") == ""
         people.write_text("ben   the-token-of-ben\n", encoding="utf-8")  # anna's is taken back
         until = time.monotonic() + 20
         while web("GET", "/question", Authorization="Bearer the-token-of-anna")[0] != 401:
@@ -389,21 +385,19 @@ def test_a_folder_of_pictures_large_and_small(labeller, tmp_path):
     image.new("RGB", (16, 16), "red").save(folder / "small.png")
     job = Labelling(folder, labels=["noise", "colour"], target=1.0)
     with serve_labelling(job) as server:
-        labeller.open(server.address)
+        labeller.begin(server.address)
         seen = {}
         for _ in range(2):
             question = labeller.question()
             style = "(i => [i.naturalWidth, i.clientWidth, getComputedStyle(i).imageRendering])"
-            seen[question["values"][0][1]] = labeller.browser.eval(
-                f"{style}(document.querySelector('#row img'))"
-            )
+            seen[question["values"][0][1]] = labeller.eval(f"{style}(document.querySelector('#row img'))")
             labeller.key("1")
         assert seen == {"large.png": [400, 400, "auto"], "small.png": [16, 336, "pixelated"]}
-        assert labeller.browser.complaints() == []
+        assert labeller.complaints() == []
         for name in seen:  # a row whose picture is gone can be answered all the same
             (folder / name).unlink()
         labeller.key("u")
-        labeller.browser.wait("document.querySelector('#row').innerText.includes('cannot be shown')")
+        labeller.wait("document.querySelector('#row').innerText.includes('cannot be shown')")
         labeller.key("1")
         assert labeller.text("done-title") == "Finished"
         assert labeller.text("export") == "The labels are in job.labels()"
@@ -414,20 +408,20 @@ def test_pictures_that_people_disagree_about_are_seen(labeller):
     job = Labelling("digits", labels=DIGITS, target=1.0)
     add_answers(job, [{"row": 3, "by": by, "label": label} for by, label in (("anna", "3"), ("ben", "8"))])
     with serve_labelling(job) as server:
-        labeller.open(server.address)
+        labeller.begin(server.address)
         labeller.press("#disagreements summary")
-        labeller.browser.wait("document.querySelectorAll('#disagreements img').length == 1")
-        assert labeller.browser.eval("document.querySelector('#disagreements img').naturalWidth") == 8
+        labeller.wait("document.querySelectorAll('#disagreements img').length == 1")
+        assert labeller.eval("document.querySelector('#disagreements img').naturalWidth") == 8
         others = "document.querySelector('#disagreements select')"
         job.add_label("a new one")  # by somebody else
-        labeller.browser.eval("fetchJson('question').then(showState).then(() => showDisagreements())")
-        assert labeller.browser.eval(f"[...{others}.options].some(option => option.text == 'a new one')")
-        labeller.browser.eval(f"{others}.value = '5'; {others}.dispatchEvent(new Event('change'))")
-        labeller.browser.wait("document.querySelectorAll('#disagreements li').length == 0")
-        labeller.wait()
+        labeller.eval("fetchJson('question').then(showState).then(() => showDisagreements())")
+        assert labeller.eval(f"[...{others}.options].some(option => option.text == 'a new one')")
+        labeller.eval(f"{others}.value = '5'; {others}.dispatchEvent(new Event('change'))")
+        labeller.wait("document.querySelectorAll('#disagreements li').length == 0")
+        labeller.settle()
         assert (job.results()[3]["label"], job.results()[3]["how"]) == ("5", "final")
         assert "None: whoever answered" in labeller.text("no-disagreements")
-        assert labeller.browser.complaints() == []
+        assert labeller.complaints() == []
 
 
 # look for what others have done, and hold the reply back
@@ -445,17 +439,17 @@ HOLD = """(async () => {
 def test_an_old_reply_does_not_hide_the_row_of_an_undo(labeller):
     job = Labelling([{"n": 1.0}, {"n": 2.0}], labels=["a", "b"], target=1.0)
     with serve_labelling(job) as server:
-        labeller.open(server.address)
+        labeller.begin(server.address)
         labeller.key("1")
         labeller.key("1")
         assert labeller.text("done-title") == "Finished"
-        labeller.browser.eval(HOLD)
+        labeller.eval(HOLD)
         labeller.key("u")
         question = labeller.question()
         assert question is not None
-        labeller.browser.eval("window.release(), window.looking")
+        labeller.eval("window.release(), window.looking")
         assert labeller.question() == question
-        assert not labeller.browser.eval("document.getElementById('ask').hidden")
+        assert not labeller.eval("document.getElementById('ask').hidden")
 
 
 @needs_chromium
@@ -463,7 +457,7 @@ def test_two_windows_and_an_end(labeller):
     rows, _ = tickets()
     job = Labelling(rows, labels=TEAMS, target=1.0)
     with serve_labelling(job) as server:
-        labeller.open(server.address)
+        labeller.begin(server.address)
         question = labeller.question()
         job.answer(question["id"], label="billing")  # in another window
         labeller.key("n")
@@ -472,7 +466,7 @@ def test_two_windows_and_an_end(labeller):
         server.stop()
         labeller.key("1")
         assert "does not answer" in labeller.text("status")
-        assert labeller.browser.eval("document.getElementById('status').className") == "wide bad"
+        assert labeller.eval("document.getElementById('status').className") == "wide bad"
 
 
 # ---------------------------------------------------------------- the server

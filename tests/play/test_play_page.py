@@ -35,19 +35,19 @@ def server(handler):
 @pytest.fixture
 def person(server, tmp_path):
     with Person(tmp_path) as person:
-        person.open(server.address)
+        person.begin(server.address)
         yield person
 
 
 def error_of(person, place: int) -> float:
-    return float(person.browser.eval(f"document.querySelectorAll('.number')[{place}].textContent").split()[0])
+    return float(person.eval(f"document.querySelectorAll('.number')[{place}].textContent").split()[0])
 
 
 @needs_chromium
 def test_somebody_teaches_by_mouse_and_the_computer_goes_on(person, handler, tmp_path):
     assert "knows nothing" in person.text("message")
     assert person.text("shown").split() == [str(label) for label in handler.game.shown]
-    drawn = person.browser.eval("document.querySelectorAll('#picture rect').length")
+    drawn = person.eval("document.querySelectorAll('#picture rect').length")
     assert drawn == (handler.game.x > 0).sum()
     shown = handler.game.shown
     person.press("#yes")
@@ -63,14 +63,14 @@ def test_somebody_teaches_by_mouse_and_the_computer_goes_on(person, handler, tmp
     assert person.text("count") == "1,002 answers, 2 of them yours"
     assert error_of(person, 0) < 15.0 < error_of(person, 1)  # SetLogit, and the paper's learner
     assert error_of(person, 2) < 10.0
-    assert person.browser.eval("document.querySelectorAll('#chart path').length") == 3
+    assert person.eval("document.querySelectorAll('#chart path').length") == 3
     person.check_looks(tmp_path, "play")
     # on a phone the question and all that answers it are in sight, and large enough for a thumb
     for button in ("yes", "no", "computer"):
         box = f"document.getElementById('{button}').getBoundingClientRect()"
-        assert person.browser.eval(f"{box}.bottom") < 700
-        assert person.browser.eval(f"{box}.height") >= 44
-    assert person.browser.complaints() == []
+        assert person.eval(f"{box}.bottom") < 700
+        assert person.eval(f"{box}.height") >= 44
+    assert person.complaints() == []
 
 
 @needs_chromium
@@ -83,19 +83,19 @@ def test_somebody_teaches_by_keyboard(person, handler):
     focused = []
     for _ in range(4):
         person.key("Tab")
-        focused.append(person.browser.eval("document.activeElement.id"))
-        outline = person.browser.eval("getComputedStyle(document.activeElement).outlineStyle")
+        focused.append(person.eval("document.activeElement.id"))
+        outline = person.eval("getComputedStyle(document.activeElement).outlineStyle")
         assert outline == "solid", "where the focus is must be seen"
     assert focused == ["yes", "no", "computer", "again"]
-    person.browser.eval("document.getElementById('no').focus()")
+    person.eval("document.getElementById('no').focus()")
     person.key(" ")
     assert handler.game.answers == 3
-    assert person.browser.eval("document.activeElement.id") == "no"  # to go on from there
-    assert person.browser.eval("document.getElementById('message').getAttribute('aria-live')") == "polite"
+    assert person.eval("document.activeElement.id") == "no"  # to go on from there
+    assert person.eval("document.getElementById('message').getAttribute('aria-live')") == "polite"
     person.key("r")
     assert handler.game.answers == 0
     assert person.text("count") == ""
-    assert person.browser.complaints() == []
+    assert person.complaints() == []
 
 
 @needs_chromium
