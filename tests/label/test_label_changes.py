@@ -84,6 +84,7 @@ def test_a_persons_answers_can_be_left_out() -> None:
     assert job.progress().labelled == 10
     job.exclude_person("bob")
     assert job.progress().labelled == 5
+    assert job.ask("bob") is job.undo("bob") is None
     job.include_person("bob")
     assert job.progress().labelled == 10
     with pytest.raises(

@@ -222,11 +222,11 @@ class Labelling(LabellingResults):
         self._open_questions.close(by, reply)
 
     def undo(self, by: str = "") -> Question | None:
-        """Take back the last answer of ``by``, a final label included, and ask again; None if there is none."""
+        """Take back the last answer of ``by``, a final label included, and ask again; None if none of theirs counts."""
         self._catch_up()
         own = [(answer.seq, item) for item, answers in self.state.answers.items() for answer in answers
                if answer.by == by]  # fmt: skip
-        if not own:
+        if not own or by in self.state.excluded_people:
             return None
         seq, item = max(own)
         self.journal.take_back(self.rows.keys[item], seq, by)

@@ -153,7 +153,7 @@ class RowsToLabel:
                 "rows", name, wanted, Description("what superarm labels export has written")
             )
         features = {column: cells for column, cells in content.items() if column not in (label, answers)}
-        n = len(next(iter(content.values())))
+        n = len(next(iter(content.values()), ()))
         return cls(
             name,
             [{column: cells[row] for column, cells in features.items()} for row in range(n)],
