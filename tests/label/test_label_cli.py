@@ -207,7 +207,7 @@ def test_a_refused_command_leaves_nothing_behind(
     before = sorted(tmp_path.rglob("*"))
     for rows, option, value, words in (
         (tickets, "--keys", "nome=x", "--keys of superarm label must be for labels, none"),
-        (tickets, "--keys", "none", "--keys of superarm label must be such as none=0"),
+        (tickets, "--keys", "none", "--keys of superarm label must be a visible character for none"),
         (tickets, "--token-file", people, "token of superarm label must be at least 16 visible"),
         (tickets, "--token-file", tmp_path / "no", "--token-file of superarm label must be a file"),
         (tickets, "--host", "0.0.0.0", "needs --token-file"),
