@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import superarm as sa
@@ -21,6 +22,7 @@ from superarm.label.erase import erase_person
 from superarm.label.labelling_journal import LabellingJournal
 from superarm.label.rows_to_label import RowsToLabel
 from superarm.label.simulated_labeller import simulate_labeller
+from superarm.label.table_export import write_table
 from superarm.service import DecisionRequest, Service
 
 
@@ -377,6 +379,19 @@ def test_columns_of_the_table_keep_their_names(tmp_path: Path, run_here: Any) ->
     assert sorted(row["superarm_by"] for row in rows)[-1] == "bob"
     with pytest.raises(InvalidInput, match="got what superarm labels export has written"):
         RowsToLabel.read(out, label="label")
+
+
+def test_vectors_of_a_file_of_their_own_are_no_column_of_the_export(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.eye(3, dtype=np.float32))
+    (tmp_path / "texts").mkdir()
+    for name in "abc":
+        (tmp_path / "texts" / f"{name}.txt").write_text(f"a text about {name}")
+    table, added = [{"note": name} for name in "abc"], ["row", "label", "belief", "clicks", "how", "by"]
+    for source, columns in ((table, ["note"]), (tmp_path / "texts", ["file", "text"])):
+        job = sa.Labelling(source, labels=["x", "y"], vectors=tmp_path / "v.npy")
+        assert "vectors" in job.rows.columns.names
+        write_table(job, tmp_path / "out.csv")
+        assert list(read(tmp_path / "out.csv")[0]) == columns + added
 
 
 def test_verify_and_serve_leave_a_labelling_alone(labelled: Path, tmp_path: Path, run_here: Any) -> None:
