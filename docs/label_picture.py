@@ -19,7 +19,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "service")]
 
-from label_kit import Labeller, Server  # noqa: E402
+from page_kit import Person, serve_labelling  # noqa: E402
 
 from superarm.label import Labelling  # noqa: E402
 
@@ -105,13 +105,17 @@ def main() -> None:
         job.answer(
             question, label=label if label in question.labels else None, none=label not in question.labels
         )
-    with tempfile.TemporaryDirectory() as folder, Server(job) as server, Labeller(Path(folder)) as labeller:
-        labeller.browser.look(width=WIDTH, dark=False, scale=SCALE)
-        labeller.open(server.address)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serve_labelling(job) as server,
+        Person(Path(folder)) as person,
+    ):
+        person.look(width=WIDTH, dark=False, scale=SCALE)
+        person.begin(server.address)
         time.sleep(0.5)  # the bar moves
         target = ROOT / "docs" / "img" / "label.png"
-        below = labeller.browser.eval("document.documentElement.scrollHeight")
-        labeller.browser.screenshot(target, {"x": 0, "y": 0, "width": WIDTH, "height": below})
+        below = person.eval("document.documentElement.scrollHeight")
+        person.screenshot(target, {"x": 0, "y": 0, "width": WIDTH, "height": below})
         print(f"{target.relative_to(ROOT)}: {target.stat().st_size / 1e3:.0f} kB")
 
 

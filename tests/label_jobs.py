@@ -13,6 +13,7 @@ from superarm.data.rows import Rows
 from superarm.journal.events import AnswerBody
 from superarm.label.rows_to_label import RowsToLabel
 
+SMALL_ROWS = [{"n": float(i % 7), "note": f"row {i}"} for i in range(40)]
 DIGITS = [str(digit) for digit in range(10)]
 WORDS = {"login": "password account sign", "billing": "invoice card charge", "ads": "campaign click banner"}
 
@@ -63,14 +64,13 @@ def noisy_rows(n: int, noise: float, seed: int, k: int = 6) -> RowsToLabel:
 
 
 def small_job(**options: Any) -> sa.Labelling:
-    rows = [{"n": float(i % 7), "note": f"row {i}"} for i in range(40)]
-    return sa.Labelling(rows, labels=["a", "b", "c"], target=1.0, **options)
+    return sa.Labelling(SMALL_ROWS, labels=["a", "b", "c"], target=1.0, **options)
 
 
 def answer_some(job: sa.Labelling, truth: list[str | None], count: int) -> None:
+    """Answer some questions as a person who knows the truth."""
     for _ in range(count):
         question = job.ask()
-        assert question is not None
         label = truth[question.row]
         job.answer(question, **({"label": label} if label in question.labels else {"none": True}))
 

@@ -31,13 +31,13 @@ def test_beliefs_are_those_of_enumeration(yes_no: bool) -> None:
     for first, second in itertools.product(says, repeat=2):
         weights = np.zeros(k)
         for y in range(k):
-            chances = [1 - e if said == right(y) else e / (len(says) - 1) for said in (first, second)]
+            chances = [1 - e if answer == right(y) else e / (len(says) - 1) for answer in (first, second)]
             weights[y] = (0.98 * prior[y] + 0.02 / k) * np.prod(chances)
         answers = [
-            Answer(1, "a", shown, bool(said))
+            Answer(1, "a", shown, bool(answer))
             if yes_no
-            else Answer(1, "a", shown, said is not None, -1 if said is None else said)
-            for said in (first, second)
+            else Answer(1, "a", shown, answer is not None, -1 if answer is None else answer)
+            for answer in (first, second)
         ]
         belief = table(answers, k, yes_no).posterior(prior, e)
         np.testing.assert_allclose(belief, weights / weights.sum())
@@ -55,8 +55,8 @@ def test_rates_of_wrong_answers_are_found() -> None:
             prior[y if random.random() < 0.8 else (y + 1) % k] += 0.75
             answers = []
             for by, wrong in true.items():
-                said = (y + int(random.integers(1, k))) % k if random.random() < wrong else y
-                answers.append(Answer(1, by, tuple(range(k)), True, said))
+                answer = (y + int(random.integers(1, k))) % k if random.random() < wrong else y
+                answers.append(Answer(1, by, tuple(range(k)), True, answer))
             rates.set_answers(row, prior, table(answers, k))
         rates.fit()
     assert rates.rate("good") < 0.005
@@ -71,7 +71,7 @@ def test_the_rate_is_the_most_probable_one(yes_no: bool) -> None:
     for row in range(n):
         prior, shown = random.dirichlet(np.ones(k)), (0, 2)
         says = [bool(random.random() < 0.5) for _ in range(2)]
-        answers = [Answer(1, "a", shown, said, -1 if yes_no or not said else 2) for said in says]
+        answers = [Answer(1, "a", shown, answer, -1 if yes_no or not answer else 2) for answer in says]
         wrong.set_answers(row, prior, table(answers, k, yes_no))
         rows.append((0.98 * prior + 0.02 / k, answers))
 
@@ -100,7 +100,6 @@ def test_none_of_all_labels_is_no_wrong_answer() -> None:
     job = small_job(max_labels=9)
     for _ in range(30):
         question = job.ask()
-        assert question is not None
         job.answer(question, none=True)
     job.state.error_rates.fit()
     assert job.state.error_rates.rate("") < 0.01

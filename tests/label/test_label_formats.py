@@ -6,15 +6,16 @@ import json
 
 import numpy as np
 import pytest
-from label_jobs import add_answers
+from label_jobs import DIGITS, add_answers
 
 from superarm.errors import InvalidInput
 from superarm.journal.events import AnswerBody
 from superarm.label import Labelling
 from superarm.label.formats import ImportedAnswer, export_labels, read_answers
 from superarm.label.importing import import_answers
-from superarm.label.simulated_labeller import simulated_answer
+from superarm.label.simulated_labeller import simulate_labeller, simulated_answer
 
+every_tool = pytest.mark.parametrize("format", ["label-studio", "prodigy", "argilla"])
 TEAMS = ["billing", "login", "delivery"]
 ROWS = [
     {"id": i, "text": text}
@@ -42,6 +43,7 @@ def annotation(result: list[dict], by: object, at: str, cancelled: bool = False)
     }
 
 
+AT = "2026-03-09T22:16:08Z"
 LABEL_STUDIO = [
     {  # the prediction was kept
         "id": 1,
@@ -131,20 +133,20 @@ def short(answers) -> list[tuple]:
 
 
 def test_label_studio(write):
-    found = list(read_answers(write(LABEL_STUDIO), "label-studio"))
-    assert short(found) == [
+    answers = list(read_answers(write(LABEL_STUDIO), "label-studio"))
+    assert short(answers) == [
         ("charged twice", ("billing",), "billing", "10"),
         ("cannot log in", ("delivery",), None, "ben@example.org"),
         ("cannot log in", ("delivery",), "login", "10"),
         ("parcel lost", (), None, "10"),
     ]
-    assert found[0].time == pytest.approx(1773094568.728353)
-    assert found[0].values == {"text": "charged twice", "id": 0}
+    assert answers[0].time == pytest.approx(1773094568.728353)
+    assert answers[0].values == {"text": "charged twice", "id": 0}
 
 
 def test_prodigy(write):
-    found = list(read_answers(write(PRODIGY, lines=True), "prodigy"))
-    assert short(found) == [
+    answers = list(read_answers(write(PRODIGY, lines=True), "prodigy"))
+    assert short(answers) == [
         ("charged twice", ("billing",), "billing", "set-anna"),
         ("cannot log in", ("delivery",), None, "set-ben"),
         ("parcel lost", (), None, ""),
@@ -152,8 +154,8 @@ def test_prodigy(write):
         ("locked out", ("billing", "login"), None, ""),
         ("locked out", ("billing",), None, ""),
     ]
-    assert found[0].time == 1690000000
-    assert found[0].values == {"text": "charged twice"}
+    assert answers[0].time == 1690000000
+    assert answers[0].values == {"text": "charged twice"}
 
 
 def test_argilla(write):
@@ -168,8 +170,8 @@ def test_argilla(write):
 
 def test_answers_are_taken_over_and_teach(write):
     job = Labelling(ROWS, labels=TEAMS, target=1.0)
-    taken = import_answers(job, read_answers(write(PRODIGY, lines=True), "prodigy"))
-    assert (taken.answers, taken.empty, taken.unknown, taken.new_labels) == (5, 1, 0, ())
+    counts = import_answers(job, read_answers(write(PRODIGY, lines=True), "prodigy"))
+    assert (counts.answers, counts.empty, counts.unknown, counts.new_labels) == (5, 1, 0, ())
     results = {row["text"]: one for row, one in zip(ROWS, job.results(), strict=True)}
     assert results["charged twice"]["label"] == "billing"
     assert results["charged twice"]["by"] == "set-anna"
@@ -182,9 +184,9 @@ def test_answers_are_taken_over_and_teach(write):
 
 def test_what_is_new_unknown_or_empty_is_counted(write):
     job = Labelling(ROWS, labels=["billing", "delivery"], target=1.0)
-    taken = import_answers(job, read_answers(write(ARGILLA), "argilla"))
-    assert (taken.answers, taken.empty, taken.unknown, taken.new_labels) == (2, 2, 1, ("login",))
-    assert str(taken) == (
+    counts = import_answers(job, read_answers(write(ARGILLA), "argilla"))
+    assert (counts.answers, counts.empty, counts.unknown, counts.new_labels) == (2, 2, 1, ("login",))
+    assert str(counts) == (
         "2 answers taken over; 2 that say nothing; 1 about rows that are not in the table; new labels: login"
     )
     nothing = ImportedAnswer({"text": "parcel lost"}, answer_body("billing", "delivery", "login"))
@@ -199,8 +201,8 @@ def test_rows_are_found_by_what_both_have_or_by_the_text_alone(tmp_path):
         {"question": " locked out "},
         {"question": "locked out", "site": "Oslo"},
     ]
-    taken = import_answers(job, [ImportedAnswer(row, answer_body(label="login")) for row in here])
-    assert (taken.answers, taken.unknown) == (2, 1)
+    counts = import_answers(job, [ImportedAnswer(row, answer_body(label="login")) for row in here])
+    assert (counts.answers, counts.unknown) == (2, 1)
     assert [one["label"] for one in job.results()] == ["login", None, None, None, "login"]
     folder = tmp_path / "photos"
     folder.mkdir()
@@ -222,121 +224,110 @@ def test_rows_are_found_by_what_both_have_or_by_the_text_alone(tmp_path):
     assert [one["label"] for one in job.results()] == ["cat", "dog"]
 
 
-@pytest.mark.parametrize("format", ["label-studio", "prodigy", "argilla"])
+def tasks_of(path) -> list[dict]:
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
+
+
+@every_tool
 def test_what_is_written_is_what_they_read(format, tmp_path):
     job = Labelling(ROWS, labels=TEAMS, target=1.0, show=("text",))
     for label in ("billing", "login", "delivery"):
         job.answer(job.ask("anna"), label=label, by="anna")
     path = tmp_path / "labels.json"
     assert export_labels(job, path, format) == 3
-    given = {row["text"]: one["label"] for row, one in zip(ROWS, job.results(), strict=True)}
-    text = path.read_text(encoding="utf-8")
+    label_of = {row["text"]: result["label"] for row, result in zip(ROWS, job.results(), strict=True)}
+    labelled, tasks = {text: label for text, label in label_of.items() if label}, tasks_of(path)
     if format == "prodigy":
-        tasks = [json.loads(line) for line in text.splitlines()]
-        assert {task["text"]: task["label"] for task in tasks} == {t: y for t, y in given.items() if y}
+        assert {task["text"]: task["label"] for task in tasks} == labelled
         assert {(task["answer"], task["_annotator_id"]) for task in tasks} == {("accept", "anna")}
-        again = {one.values["text"]: one.body.label for one in read_answers(path, format)}
-        assert again == {t: y for t, y in given.items() if y}
     elif format == "label-studio":
-        tasks = json.loads(text)
         assert [task["data"] for task in tasks] == [{"text": row["text"]} for row in ROWS]
         for task in tasks:
-            label = given[task["data"]["text"]]
+            label = label_of[task["data"]["text"]]
             assert ("annotations" in task) == (label is not None)
             if label is not None:
-                [result] = task["annotations"][0]["result"]
-                assert result == {
-                    "id": "superarm",
-                    "from_name": "label",
-                    "to_name": "row",
-                    "type": "choices",
-                    "value": {"choices": [label]},
-                }
-        again = {one.values["text"]: one.body.label for one in read_answers(path, format)}
-        assert again == {t: y for t, y in given.items() if y}
+                [result] = choices(label, name="label")
+                result |= {"id": "superarm", "to_name": "row"}
+                assert [one["result"] for one in task["annotations"]] == [[result]]
     else:
-        records = json.loads(text)
-        assert [record["fields"] for record in records] == [{"text": row["text"]} for row in ROWS]
-        for record in records:
+        assert [record["fields"] for record in tasks] == [{"text": row["text"]} for row in ROWS]
+        for record in tasks:
             suggestion = record["suggestions"].get("label")
-            assert (suggestion and suggestion["value"]) == given[record["fields"]["text"]]
+            assert (suggestion and suggestion["value"]) == label_of[record["fields"]["text"]]
             assert record.keys() == {"id", "fields", "metadata", "suggestions", "responses", "vectors"}
+        return  # suggestions are no answers
+    assert {one.values["text"]: one.body.label for one in read_answers(path, format)} == labelled
 
 
 def labelled(rows: list[dict]) -> Labelling:
     """Two of the rows by anna, one by anna and ben, one by nobody whose name is known."""
     job = Labelling(rows, labels=TEAMS, target=1.0)
-    said = [
-        (0, "anna", "billing"),
-        (1, "anna", "login"),
-        (2, "anna", "delivery"),
-        (2, "ben", "delivery"),
-        (3, "", "billing"),
-    ]
-    add_answers(job, [{"row": row, "by": by, "label": label} for row, by, label in said])
+    answers = [(0, "anna", "billing"), (1, "anna", "login"), (2, "anna", "delivery"), (2, "ben", "delivery")]
+    answers += [(3, "", "billing")]
+    add_answers(job, [{"row": row, "by": by, "label": label} for row, by, label in answers])
     return job
 
 
-def tasks_of(path) -> list[dict]:
-    text = path.read_text(encoding="utf-8")
-    return json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
-
-
-@pytest.mark.parametrize("format", ["label-studio", "prodigy", "argilla"])
+@every_tool
 def test_what_we_wrote_is_no_new_answer(format, tmp_path):
     rows = [row | {"by": "phone", "row": 7} for row in ROWS]  # columns that have the names of ours
     job, path = labelled(rows), tmp_path / "labels.json"
     before, people = job.results(), job.people()
     export_labels(job, path, format)
-    taken = import_answers(job, read_answers(path, format))
-    assert (taken.answers, taken.unchanged, taken.unknown, taken.empty, taken.new_labels) == (0, 4, 0, 0, ())
-    assert str(taken).startswith(
+    counts = import_answers(job, read_answers(path, format))
+    assert (counts.answers, counts.unchanged, counts.unknown, counts.empty, counts.new_labels) == (
+        0,
+        4,
+        0,
+        0,
+        (),
+    )
+    assert str(counts).startswith(
         "0 answers taken over; 4 as superarm exported them, which are no new answers; to move all answers"
     )
     assert job.results() == before
     assert job.people() == people
 
 
-def changed_by_cleo(tasks: list[dict], format: str) -> None:
-    """Row 0 becomes delivery, row 1 is confirmed, in the other tool."""
+def answer_as_cleo(task: dict, format: str, label: str) -> None:
+    """Let cleo say in the other tool which label is right."""
     if format == "prodigy":
-        tasks[0]["answer"] = "reject"
-        for task in tasks[:2]:
-            task |= {"_annotator_id": "cleo", "_session_id": "cleo", "_timestamp": 1790000000}
+        answer = "accept" if label == task["label"] else "reject"
+        task |= {"answer": answer, "_annotator_id": "cleo", "_session_id": "cleo", "_timestamp": 1790000000}
     elif format == "argilla":
-        for record, label in zip(tasks, ("delivery", "login"), strict=False):
-            record["responses"] = {"label": [{"value": label, "user_id": "cleo", "status": "submitted"}]}
+        task["responses"] = {"label": [{"value": label, "user_id": "cleo", "status": "submitted"}]}
+    elif label == task["meta"]["label"]:
+        task["annotations"].append(annotation(choices(label, name="label"), "cleo", AT))
     else:
-        at = "2026-03-09T22:16:08Z"
-        for task in tasks:  # as Label Studio does with annotations that are imported
-            for one in task.get("annotations", ()):
-                one |= {"completed_by": 1, "updated_by": 1, "created_at": at, "updated_at": at}
-        mine = tasks[0]["annotations"][0]
-        mine["result"][0]["value"] = {"choices": ["delivery"]}
-        mine["updated_by"] = "cleo"
-        tasks[1]["annotations"].append(annotation(choices("login", name="label"), "cleo", at))
+        ours = task["annotations"][0]
+        ours |= {"updated_by": "cleo", "updated_at": AT}
+        ours["result"][0]["value"] = {"choices": [label]}
 
 
-@pytest.mark.parametrize("format", ["label-studio", "prodigy", "argilla"])
+@every_tool
 def test_what_somebody_changed_there_is_theirs(format, tmp_path):
     job, path = labelled(ROWS), tmp_path / "labels.json"
     export_labels(job, path, format)
     tasks = tasks_of(path)
-    changed_by_cleo(tasks, format)
+    for task in tasks:  # as Label Studio does with annotations that are imported
+        for one in task.get("annotations", ()):
+            one |= {"completed_by": 1, "updated_by": 1, "created_at": AT, "updated_at": AT}
+    answer_as_cleo(tasks[0], format, "delivery")
+    answer_as_cleo(tasks[1], format, "login")
     path.write_text(json.dumps(tasks), encoding="utf-8")
     turned = [{"id": 9, "text": "not seen before"}, *reversed(ROWS)]  # the rows have moved meanwhile
     for rows, first in ((ROWS, 0), (turned, 5)):
         job = labelled(ROWS) if rows is ROWS else Labelling(rows, labels=TEAMS, target=1.0)
-        taken = import_answers(job, read_answers(path, format))
-        assert (taken.answers, taken.unknown) == (2, 0)
-        assert taken.unchanged == (3 if format == "label-studio" else 2)
-        said = {
-            row: [one for one in job.state.answers[row] if one.by == "cleo"]
+        counts = import_answers(job, read_answers(path, format))
+        assert (counts.answers, counts.unknown) == (2, 0)
+        assert counts.unchanged == (3 if format == "label-studio" else 2)
+        changed, confirmed = (
+            [one.label for one in job.state.answers[row] if one.by == "cleo"]
             for row in (first, abs(first - 1))
-        }
+        )
         delivery, login = (job.state.label_set.numbers[name] for name in ("delivery", "login"))
-        assert [one.label for one in said[abs(first - 1)]] == [login]
-        assert [one.label for one in said[first]] == [-1 if format == "prodigy" else delivery]
+        assert (changed, confirmed) == ([-1 if format == "prodigy" else delivery], [login])
         assert set(job.people()) <= {"anna", "ben", "cleo", ""}
         assert import_answers(job, read_answers(path, format)).answers == 0  # the same file, once more
 
@@ -348,16 +339,13 @@ def test_spaces_around_a_label_and_columns_of_vectors_do_not_matter(write):
         {"text": row["text"], "label": label, "answer": "accept"}
         for row, label in zip(ROWS, (" login ", " praise"), strict=False)
     ]
-    taken = import_answers(job, read_answers(write(tasks), "prodigy"))
-    assert (taken.answers, taken.new_labels) == (2, ("praise",))
+    counts = import_answers(job, read_answers(write(tasks), "prodigy"))
+    assert (counts.answers, counts.new_labels) == (2, ("praise",))
 
 
 def test_accepted_labels_are_suggestions(tmp_path):
-    job = Labelling("digits", labels=[str(i) for i in range(10)], target=0.9)
-    truth = job.rows.truth
-    while (question := job.ask()) is not None:
-        right = truth[question.row]
-        job.answer(question, **({"label": right} if right in question.labels else {"none": True}))
+    job = Labelling("digits", labels=DIGITS, target=0.9)
+    simulate_labeller(job, job.rows.truth)
     before = job.results()
     accepted = {one["row"] for one in before if one["how"] == "accepted"}
     assert accepted
@@ -376,12 +364,12 @@ def test_accepted_labels_are_suggestions(tmp_path):
             predicted = {task["metadata"]["row"]: task["suggestions"]["label"] for task in tasks}
         assert set(predicted) == (set(range(1797)) if format == "argilla" else accepted)
         assert all(0.0 <= one["score"] <= 1.0 for one in predicted.values())
-        taken = import_answers(job, read_answers(path, format))
-        assert (taken.answers, taken.unchanged) == (0, 1797)
+        counts = import_answers(job, read_answers(path, format))
+        assert (counts.answers, counts.unchanged) == (0, 1797)
         assert job.results() == before
 
 
-@pytest.mark.parametrize("format", ["label-studio", "prodigy", "argilla"])
+@every_tool
 def test_rows_that_look_alike_are_told_apart_by_their_number(format, tmp_path):
     rows = [{"id": number, "text": "the same", "team": "login"} for number in range(4)]
     path = tmp_path / "labels.json"
@@ -389,24 +377,12 @@ def test_rows_that_look_alike_are_told_apart_by_their_number(format, tmp_path):
     add_answers(job, [{"row": row, "label": "login"} for row in range(4)])
     export_labels(job, path, format)
     tasks = tasks_of(path)
-    for task in tasks[2:3]:  # which somebody changes there
-        if format == "prodigy":
-            task |= {"answer": "reject", "_annotator_id": "cleo", "_timestamp": 1790000000}
-        elif format == "argilla":
-            task["responses"] = {"label": [{"value": "billing", "user_id": "cleo"}]}
-        else:
-            task["annotations"] = [
-                annotation(choices("billing", name="label"), "cleo", "2026-03-09T22:16:08Z")
-            ]
+    answer_as_cleo(tasks[2], format, "billing")
     path.write_text(json.dumps(tasks), encoding="utf-8")
-    taken = import_answers(job, read_answers(path, format))
-    assert (taken.answers, taken.unchanged) == (1, 3)
-    assert [[one.by for one in job.state.answers[item]] for item in range(4)] == [
-        [""],
-        [""],
-        ["", "cleo"],
-        [""],
-    ]
+    counts = import_answers(job, read_answers(path, format))
+    assert (counts.answers, counts.unchanged) == (1, 3)
+    by = [[one.by for one in job.state.answers[item]] for item in range(4)]
+    assert by == [[""], [""], ["", "cleo"], [""]]
     moved = Labelling(rows[:2], labels=TEAMS, target=1.0, show=("text",))  # there is no row 2 any more
     assert import_answers(moved, read_answers(path, format)).answers == 1
     assert [one.by for one in moved.state.answers[0]] == ["cleo"]
@@ -417,52 +393,43 @@ def test_labels_of_the_table_are_nobodys_for_prodigy(tmp_path):
     job, path = Labelling(rows, labels="team", target=1.0), tmp_path / "labels.jsonl"
     assert export_labels(job, path, "prodigy") == 3
     assert all(task["answer"] == "accept" and "_annotator_id" not in task for task in tasks_of(path))
-    taken = import_answers(job, read_answers(path, "prodigy"))
-    assert (taken.answers, taken.unchanged) == (0, 3)
+    counts = import_answers(job, read_answers(path, "prodigy"))
+    assert (counts.answers, counts.unchanged) == (0, 3)
     assert export_labels(job, path, "answers") == 0
 
 
+def prodigy(answer: str, **more: object) -> list[dict]:
+    return [{"text": "x", "label": "a", "answer": answer} | more]
+
+
+def label_studio(*results: dict) -> list[dict]:
+    return [{"data": {}, "annotations": [{"result": list(results)}]}]
+
+
+MOODS = choices("a") + choices("b", name="mood")
+
+
 @pytest.mark.parametrize(
-    ("content", "format", "said"),
+    ("content", "format", "wanted"),
     [
-        (
-            [{"text": "x", "label": "a", "answer": "perhaps"}],
-            "prodigy",
-            "answer of .*row 1 must be accept, reject or ignore",
-        ),
+        (prodigy("perhaps"), "prodigy", "answer of .*row 1 must be accept, reject or ignore"),
         ([{"text": "x", "label": "a"}], "prodigy", "task of .*row 1 must be one that prodigy exports"),
+        (prodigy("accept", options=OPTIONS, accept=["a", "b"]), "prodigy", "at most one label"),
         (
-            [{"text": "x", "options": OPTIONS, "accept": ["a", "b"], "answer": "accept"}],
+            prodigy("accept", _annotator_id="anna, ben"),
             "prodigy",
-            "at most one label",
+            "by of .*row 1 must be a person: .*anna, ben'",
         ),
-        ([{"data": {}, "annotations": [{"result": choices("a", "b")}]}], "label-studio", "at most one label"),
-        (
-            [{"data": {}, "annotations": [{"result": choices("a") + choices("b", name="mood")}]}],
-            "label-studio",
-            "--question of .* must be one of team, mood",
-        ),
+        (label_studio(*choices("a", "b")), "label-studio", "at most one label"),
+        (label_studio(*MOODS), "label-studio", "--question of .* must be one of team, mood"),
+        (label_studio({"type": "choices"}), "label-studio", "that label-studio exports"),
         ([[1, 2]], "label-studio", "must be an object"),
-        (
-            [{"text": "x", "label": "a", "answer": "accept", "_annotator_id": "anna, ben"}],
-            "prodigy",
-            "by of .*row 1 must be a person: .* without commas, .*got 'anna, ben'",
-        ),
-        (
-            [{"data": {}, "annotations": [{"result": [{"type": "choices"}]}]}],
-            "label-studio",
-            "that label-studio exports",
-        ),
         ([{"fields": {}, "responses": []}], "argilla", "that argilla exports"),
-        (
-            [],
-            "doccano",
-            "--format of superarm labels must be one of label-studio, prodigy, argilla, answers, got 'doccano'",
-        ),
+        ([], "doccano", "--format .* must be one of label-studio, prodigy, argilla, answers, got 'doccano'"),
     ],
 )
-def test_mistakes_are_told(write, content, format, said):
-    with pytest.raises(InvalidInput, match=said):
+def test_mistakes_are_told(write, content, format, wanted):
+    with pytest.raises(InvalidInput, match=wanted):
         list(read_answers(write(content), format))
 
 
@@ -475,8 +442,7 @@ def test_files_that_are_none(tmp_path):
 
 
 def test_one_question_of_several(write):
-    both = [{"data": {"text": "x"}, "annotations": [{"result": choices("a") + choices("b", name="mood")}]}]
-    [one] = read_answers(write(both), "label-studio", question="mood")
+    [one] = read_answers(write(label_studio(*MOODS)), "label-studio", question="mood")
     assert one.body.label == "b"
 
 
@@ -497,10 +463,10 @@ def test_answers_move_to_a_new_journal(yes_no, tmp_path):
     count = export_labels(old, path, "answers")
     new_table = [row | {"new": "column"} for row in reversed(table)]
     new = Labelling(new_table, labels=list("bcdefg"), target=1.0, yes_no=yes_no, seed=7)
-    told = import_answers(new, read_answers(path, "answers"))
-    assert (told.answers, told.unknown, told.empty, told.new_labels) == (count, 0, 0, ("first",))
+    counts = import_answers(new, read_answers(path, "answers"))
+    assert (counts.answers, counts.unknown, counts.empty, counts.new_labels) == (count, 0, 0, ("first",))
 
-    def said(job):
+    def answers_of(job):
         names, state = [*job.state.label_set.names, None], job.state
         return {
             job.rows.cells[int(job.rows.first_row[item])]["size"]: [
@@ -511,7 +477,7 @@ def test_answers_move_to_a_new_journal(yes_no, tmp_path):
             if state.valid_answers(item)
         }
 
-    assert said(new) == said(old)
+    assert answers_of(new) == answers_of(old)
     assert {name: one["clicks"] for name, one in new.people().items()} == {
         name: one["clicks"] for name, one in old.people().items()
     }

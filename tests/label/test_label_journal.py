@@ -41,11 +41,9 @@ def test_whoever_only_reads_writes_nothing(tmp_path: Path) -> None:
         small_job(journal=journal, read_only=True)
     with small_job(journal=journal) as job:
         question = job.ask()
-        assert question is not None
         with small_job(journal=journal, read_only=True) as reader:
             assert reader.results() == job.results()
             asked = reader.ask()
-            assert asked is not None
             with pytest.raises(
                 InvalidInput, match="read_only of Labelling must be False to answer or change"
             ):
@@ -56,50 +54,27 @@ def test_whoever_only_reads_writes_nothing(tmp_path: Path) -> None:
         assert job.progress().clicks == 1
 
 
-def test_a_target_is_kept_with_the_journal(tmp_path: Path) -> None:
-    def kept() -> tuple[float, float]:
-        with LabellingJournal(tmp_path / "l.db", read_only=True) as journal:
-            assert journal.saved_settings is not None
-            return journal.saved_settings.target, journal.saved_settings.second_opinion_share
-
-    with small_job(journal=tmp_path / "l.db"):
-        assert kept() == (1.0, 0.0)
-    rows = [{"n": float(i % 7), "note": f"row {i}"} for i in range(40)]
-    with sa.Labelling(rows, journal=tmp_path / "l.db", target=0.9, read_only=True):
-        assert kept() == (1.0, 0.0)
-    with sa.Labelling(rows, journal=tmp_path / "l.db", target=0.95, second_opinion_share=0.1):
-        pass
-    for _ in range(2):
-        assert kept() == (0.95, 0.1)
-        with sa.Labelling(rows, journal=tmp_path / "l.db") as job:  # left out, they stay
-            assert (job.settings.target, job.settings.second_opinion_share) == (0.95, 0.1)
-    with sa.Labelling(rows, journal=tmp_path / "l.db", second_opinion_share=0.0) as job:
-        assert (job.settings.target, *kept()) == (0.95, 0.95, 0.0)
-    assert sa.Labelling(rows, labels=["a", "b"]).settings.target == 0.99
-
-
 def test_rows_that_came_or_went_are_told(tmp_path: Path) -> None:
-    made, journal = tickets(30), tmp_path / "t.labels.db"
-    path = write_table(tmp_path / "t.jsonl", made)
+    rows, journal = tickets(30), tmp_path / "t.labels.db"
+    path = write_table(tmp_path / "t.jsonl", rows)
     with sa.Labelling(RowsToLabel.read(path, answers="team"), labels=list(WORDS), journal=journal) as job:
         answer_some(job, job.rows.truth, 10)
         asked = job.progress().rows_asked
         gone = job.rows.cells[int(np.flatnonzero(~job.state.done)[0])]["number"]
-    changed = [row for row in reversed(made) if row["number"] != gone] + [dict(made[0], number=99)]
+    changed = [row for row in reversed(rows) if row["number"] != gone] + [dict(rows[0], number=99)]
     with sa.Labelling(RowsToLabel.read(write_table(path, changed), answers="team"), journal=journal) as job:
         assert "1 distinct rows are new, and 1 gone or changed" in job.journal.rows_changed
         assert job.progress().rows_asked == asked  # rows moved; their answers went with them
 
 
 def test_labels_in_a_column_teach_first(tmp_path: Path) -> None:
-    made = [row | {"team": row["team"] if row["number"] < 100 else ""} for row in tickets(300)]
-    job = sa.Labelling(write_table(tmp_path / "t.jsonl", made), labels="team", target=1.0)
+    rows = [row | {"team": row["team"] if row["number"] < 100 else ""} for row in tickets(300)]
+    job = sa.Labelling(write_table(tmp_path / "t.jsonl", rows), labels="team", target=1.0)
     assert job.label_names == sorted(WORDS)
-    told = job.progress()
-    assert (told.labelled, told.clicks) == (100, 0)
+    progress = job.progress()
+    assert (progress.labelled, progress.clicks) == (100, 0)
     assert {one["how"] for one in job.results()} == {"file", ""}
     question = job.ask()
-    assert question is not None
     assert question.beliefs[0] > 0.6  # it has learnt from them
     assert question.row >= 100
 
@@ -147,7 +122,6 @@ def test_a_folder_of_pictures_and_one_of_texts(tmp_path: Path) -> None:
         (texts / f"{row['number']}.txt").write_text(row["text"])
     job = sa.Labelling(texts, labels=list(WORDS), target=1.0)
     question = job.ask()
-    assert question is not None
     assert set(question.values) == {"file", "text"}
     (folder / "broken.png").write_bytes(b"no picture")
     with_broken = RowsToLabel.read(folder)

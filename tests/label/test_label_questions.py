@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from label_jobs import DIGITS, WORDS, add_answers, digit_rows, small_job, tickets, write_table
+from label_jobs import DIGITS, WORDS, add_answers, answer_some, digit_rows, small_job, tickets, write_table
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
@@ -16,15 +16,12 @@ from superarm.label.rows_to_label import RowsToLabel
 def test_after_none_the_next_best_of_the_same_row() -> None:
     job = small_job(max_labels=1)
     first = job.ask()
-    assert first is not None
     job.answer(first, none=True)
     second = job.ask()
-    assert second is not None
     assert second.row == first.row
     assert second.labels != first.labels
     job.answer(second, none=True)
     third = job.ask()
-    assert third is not None
     assert third.row != first.row  # the third label is the only one left
     assert job.results()[first.row]["how"] == "excluded"
 
@@ -52,14 +49,12 @@ def test_a_label_that_was_denied_is_not_shown_again(yes_no: bool) -> None:
 def test_a_row_that_no_label_fits_is_left() -> None:
     job = small_job(max_labels=2)
     first = job.ask()
-    assert first is not None
     job.answer(first, none=True)  # the third label is the only one left: it is taken
     add_answers(job, [{"row": first.row, "labels": ["a", "b", "c"]}])
     assert job.results()[first.row]["how"] == "none fits"
     assert job.results()[first.row]["label"] is None
     assert job.disagreements() == []
     after = job.ask()
-    assert after is not None
     assert after.row != first.row
     job.add_label("d")  # what it must have been
     assert job.results()[first.row] == {
@@ -90,10 +85,8 @@ def test_equal_rows_are_asked_once() -> None:
 def test_undo_skip_settle_and_disagreements() -> None:
     job = small_job()
     question = job.ask("ann")
-    assert question is not None
     job.answer(question, label="a", by="ann")
     again = job.undo("ann")
-    assert again is not None
     assert again.row == question.row
     assert job.progress().labelled == 0
     job.answer(again, label="b", by="ann")
@@ -107,17 +100,14 @@ def test_undo_skip_settle_and_disagreements() -> None:
         "row": question.row, "label": "c", "belief": 1.0, "clicks": 2, "how": "final", "by": ""
     }  # fmt: skip
     again = job.undo("cy")  # takes the settlement back
-    assert again is not None
     assert again.row == question.row
     assert [one["row"] for one in job.disagreements()] == [question.row]
     assert job.results()[question.row]["how"] == "named"
     assert job.undo("cy") is None
     job.skip(again, "cy")
     skipped = job.ask("ann")
-    assert skipped is not None
     job.skip(skipped, "ann")
     other = job.ask("ann")
-    assert other is not None
     assert other.row != skipped.row
     assert job.undo("nobody") is None
 
@@ -134,16 +124,16 @@ def test_two_who_name_labels_that_were_not_shown_disagree() -> None:
 
 def test_a_share_is_asked_twice_of_somebody_else() -> None:
     job = small_job(second_opinion_share=1.0)
-    said: dict[int, set[str]] = {}
+    people_of: dict[int, set[str]] = {}
     for turn in range(400):
         name = ("ann", "bob")[turn % 2]
         question = job.ask(name)
         if question is None:
             break
         job.answer(question, label="a", by=name)
-        said.setdefault(question.row, set()).add(name)
-    assert all(people == {"ann", "bob"} for people in said.values())
-    assert len(said) == 40
+        people_of.setdefault(question.row, set()).add(name)
+    assert all(people == {"ann", "bob"} for people in people_of.values())
+    assert len(people_of) == 40
 
 
 @pytest.mark.parametrize("gone", ["excluded", "undone"])
@@ -169,7 +159,6 @@ def test_what_was_taken_back_is_no_click_and_no_audit() -> None:
     job = sa.Labelling(rows, labels=DIGITS, target=0.9)
     while (question := job.ask()) is not None and not question.audit:
         job.answer(question, label=rows.truth[question.row])
-    assert question is not None
     before = job.progress()
     job.answer(question, label=rows.truth[question.row])
     assert (job.progress().clicks, job.progress().audits) == (before.clicks + 1, before.audits + 1)
@@ -214,29 +203,19 @@ def test_a_row_asked_again_can_be_skipped() -> None:
 def test_reasons_name_the_word_that_decides(tmp_path: Path) -> None:
     rows = RowsToLabel.read(write_table(tmp_path / "tickets.jsonl", tickets(600)), answers="team")
     job = sa.Labelling(rows, labels=list(WORDS), target=1.0)
-    for _ in range(300):
-        question = job.ask()
-        assert question is not None
-        truth = rows.truth[question.row]
-        job.answer(question, **({"label": truth} if truth in question.labels else {"none": True}))
-    question = job.ask()
-    assert question is not None
-    words = word_weights(job, question)["text"]
-    best = max(words, key=lambda pair: pair[1])[0]
-    assert best in " ".join(WORDS.values())
+    answer_some(job, rows.truth, 300)
+    word, _ = max(word_weights(job, job.ask())["text"], key=lambda pair: pair[1])
+    assert word in " ".join(WORDS.values())
 
 
 def test_an_answer_that_is_sent_twice_counts_once() -> None:
     """A client whose response was lost sends it again, when the next question may be open already."""
     job = small_job()
     first, other = job.ask("ann"), job.ask("bob")
-    assert first is not None
-    assert other is not None
     for _ in range(2):
         job.answer(first.id, label="a", by="ann")
         second = job.ask("ann")
         job.skip(other.id, by="bob")
-    assert second is not None
     assert job.progress().clicks == 1
     assert len(job.state.answers[int(job.rows.item_of_row[other.row])]) == 1
     for reply in ({"label": "b"}, {"none": True}):
@@ -248,7 +227,6 @@ def test_an_answer_that_is_sent_twice_counts_once() -> None:
         job.answer(first.id, label="a", by="bob")
     job.answer(second.id, label="c", by="ann")
     again = job.undo("ann")
-    assert again is not None
     with pytest.raises(FeedbackError, match="taken back"):  # it is not in the journal any more
         job.answer(second.id, label="c", by="ann")
     job.answer(again, label="b", by="ann")
@@ -258,7 +236,6 @@ def test_an_answer_that_is_sent_twice_counts_once() -> None:
 def test_what_cannot_be_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
     job = small_job()
     question = job.ask()
-    assert question is not None
     with pytest.raises(FeedbackError, match="one of label=, none=True, yes="):
         job.answer(question)
     with pytest.raises(InvalidInput, match="one of the labels"):
@@ -273,6 +250,9 @@ def test_what_cannot_be_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
         job.answer("nonsense", label="b")
     with pytest.raises(InvalidInput, match="no such file"):
         sa.Labelling(tmp_path / "nope.csv", labels=["a", "b"])
+    for rows in ([{}], [{"team": "a"}, {"team": "b"}]):
+        with pytest.raises(InvalidInput, match="rows of the table must be a table with at least one feature"):
+            sa.Labelling(rows, labels="team" if rows[0] else ["a", "b"])
     with pytest.raises(InvalidInput, match="labels of superarm label must be given"):
         sa.Labelling([{"n": 1.0}])
     with pytest.raises(InvalidInput, match="at least two distinct names"):

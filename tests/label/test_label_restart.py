@@ -31,7 +31,7 @@ def made_up(n: int) -> RowsToLabel:
     return RowsToLabel.read(cells, answers="label", kinds={"id": "left out"})
 
 
-def told(job: sa.Labelling, *people: str) -> Any:
+def what_is_told(job: sa.Labelling, *people: str) -> Any:
     """All that people are told; and asked, those that are named."""
     questions = []
     for by in people:
@@ -73,12 +73,12 @@ def test_numbers_and_questions_do_not_depend_on_stopping(options: dict[str, Any]
         with sa.Labelling(rows, labels=LABELS, journal=journal, **options) as job:
             for _ in range(int(random.integers(1, 5 * MIN_ROUND))):
                 act(job, rows.truth, random)
-            before = told(job)
+            before = what_is_told(job)
             job._open_questions.clear()  # what is open is not in the journal, and not shown after it
-            questions = told(job, "ann", "bob")[-1]
+            questions = what_is_told(job, "ann", "bob")[-1]
         with sa.Labelling(rows, journal=journal, read_only=True, **options) as job:
-            assert told(job) == before, begun
-            assert told(job, "ann", "bob")[-1] == questions, begun
+            assert what_is_told(job) == before, begun
+            assert what_is_told(job, "ann", "bob")[-1] == questions, begun
     assert before[0].clicks > 100
 
 
@@ -116,7 +116,6 @@ def test_after_a_kill_all_is_as_it_was(tmp_path: Path) -> None:
             progress, question = job.progress(), job.ask()
             before, last = progress.clicks, lines[-1]
             if before == last[0]:
-                assert question is not None
                 assert [str(progress), question.row, question.labels] == last[1:]
 
 
@@ -129,6 +128,6 @@ def test_huge_numbers_do_not_lock_a_journal(tmp_path: Path, number: float) -> No
         for _ in range(30):
             if (question := job.ask()) is not None:
                 job.answer(question, label=question.labels[0])
-        before = told(job)
+        before = what_is_told(job)
     with sa.Labelling(rows, labels=LABELS[:2], journal=path) as job:
-        assert told(job) == before
+        assert what_is_told(job) == before

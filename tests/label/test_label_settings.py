@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from label_jobs import tickets, write_table
+from label_jobs import SMALL_ROWS, small_job, tickets, write_table
 
 import superarm as sa
-from superarm.cli import main
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalMismatch
 from superarm.label.labelling_journal import LabellingJournal, LabellingSettings
@@ -25,34 +24,48 @@ def table(tmp_path: Path) -> Path:
 
 def saved(journal: Path) -> LabellingSettings:
     with LabellingJournal(journal, read_only=True) as opened:
-        assert opened.saved_settings is not None
         return opened.saved_settings
 
 
 def test_the_command_goes_on_with_the_settings_of_its_journal(
-    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    table: Path, monkeypatch: pytest.MonkeyPatch, run_here: Any
 ) -> None:
     journal = Path(f"{table}.labels.db")
     options = {"target": 0.9, "second_opinion_share": 0.2, "max_labels": 2, "yes_no": True, "seed": 7}
     sa.Labelling(table, labels=TEAMS, journal=journal, show=["text"], **options).close()
     monkeypatch.setattr("superarm.cli.label._serve", lambda job, server, *, browser: None)
 
-    def label(*given: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["superarm", "label", str(table), *given])
-        with pytest.raises(SystemExit) as end:
-            main()
-        assert end.value.code == 0
-        return " ".join(capsys.readouterr().err.split())
-
     before = saved(journal)
-    assert "target: 0.9 of the labels right" in label()
+    message = run_here("label", table)
+    assert "target: 0.9 of the labels right" in message
     assert saved(journal) == before
-    told = label("--target", "0.95", "--max-labels", "3", "--show", "text,site")
-    assert "--target was 0.9, and is 0.95 from now on" in told
-    assert "--max-labels was 2, and is 3 from now on" in told
+    message = run_here("label", table, "--target", 0.95, "--max-labels", 3, "--show", "text,site")
+    assert "--target was 0.9, and is 0.95 from now on" in message
+    assert "--max-labels was 2, and is 3 from now on" in message
     after = saved(journal)
     assert (after.target, after.max_labels, after.show) == (0.95, 3, ["text", "site"])
     assert (after.second_opinion_share, after.yes_no, after.seed) == (0.2, True, 7)
+
+
+def test_a_target_is_kept_with_the_journal(tmp_path: Path) -> None:
+    journal = tmp_path / "l.db"
+
+    def kept() -> tuple[float, float]:
+        return saved(journal).target, saved(journal).second_opinion_share
+
+    with small_job(journal=journal):
+        assert kept() == (1.0, 0.0)
+    with sa.Labelling(SMALL_ROWS, journal=journal, target=0.9, read_only=True):
+        assert kept() == (1.0, 0.0)
+    with sa.Labelling(SMALL_ROWS, journal=journal, target=0.95, second_opinion_share=0.1):
+        pass
+    for _ in range(2):
+        assert kept() == (0.95, 0.1)
+        with sa.Labelling(SMALL_ROWS, journal=journal) as job:  # left out, they stay
+            assert (job.settings.target, job.settings.second_opinion_share) == (0.95, 0.1)
+    with sa.Labelling(SMALL_ROWS, journal=journal, second_opinion_share=0.0) as job:
+        assert (job.settings.target, *kept()) == (0.95, 0.95, 0.0)
+    assert sa.Labelling(SMALL_ROWS, labels=["a", "b"]).settings.target == 0.99
 
 
 def test_a_journal_is_resumed_with_all_that_it_was_made_with(table: Path, tmp_path: Path) -> None:
@@ -89,17 +102,12 @@ def test_rows_beside_the_journal_come_before_those_of_the_old_place(table: Path,
         assert opened.find_rows(str(table)) == str(table)
 
 
-def test_exports_show_the_columns_that_people_saw(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exports_show_the_columns_that_people_saw(table: Path, tmp_path: Path, run_here: Any) -> None:
     with sa.Labelling(table, labels=TEAMS, journal=tmp_path / "j.db", show=["text"]) as job:
         job.answer(job.ask(), label="ads")
     out = tmp_path / "out.json"
-    command = ["superarm", "labels", "export", str(tmp_path / "j.db"), "--format", "label-studio"]
-    monkeypatch.setattr(sys, "argv", [*command, "--output", str(out)])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 0
+    command = ("labels", "export", tmp_path / "j.db", "--format", "label-studio", "--output", out)
+    run_here(*command)
     assert all(set(task["data"]) == {"text"} for task in json.loads(out.read_text()))
 
 
@@ -126,17 +134,11 @@ def test_what_cannot_change_and_what_cannot_be_is_refused(table: Path, tmp_path:
 
 @pytest.mark.parametrize("command", [("export", "--output", "o.json"), ("import", "file.json")])
 def test_an_unknown_format_is_refused_before_anything_is_opened(
-    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: tuple[str, ...], run_here: Any
 ) -> None:
     verb, *rest = command
-    argv = ["superarm", "labels", verb, "no-such.db", *rest, "--format", "nosuch"]
-    monkeypatch.setattr(sys, "argv", argv)
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 2
-    assert "--format of superarm labels must be one of label-studio" in " ".join(
-        capsys.readouterr().err.split()
-    )
+    message = run_here("labels", verb, "no-such.db", *rest, "--format", "nosuch", code=2)
+    assert "--format of superarm labels must be one of label-studio" in message
 
 
 def test_columns_that_are_left_out_are_as_in_the_journal(tmp_path: Path) -> None:

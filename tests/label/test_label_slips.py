@@ -40,9 +40,9 @@ def test_a_row_that_no_label_fits_is_asked_about_once_more_until_there_were_othe
     assert sorted(nones[0][0] + nones[0][1]) == names  # each label, and then
     assert len(nones[0]) == 3  # the most believed of them again
     assert all(len(asked) == 2 for asked in nones[-10:])  # it is known by then that there are such rows
-    told = job.progress()
-    assert (told.none_fits, told.labelled) == (n // 4, n - n // 4)
-    assert f"{n - n // 4} of {n} labelled, {n // 4} that no label fits, " in told.sentence
+    progress = job.progress()
+    assert (progress.none_fits, progress.labelled) == (n // 4, n - n // 4)
+    assert f"{n - n // 4} of {n} labelled, {n // 4} that no label fits, " in str(progress)
     assert job.state.none_fits_share == pytest.approx(n / 4 / (n + 100), abs=0.01)
 
 
@@ -60,8 +60,8 @@ def test_the_probability_that_none_fits_is_that_of_bayes() -> None:
     prior, e, share = np.full(2, 0.5), 0.1, 0.02
     answers = [Answer(1, "ann", (0,), False), Answer(2, "ann", (1,), False)]
     none, one = share * (1 - e) ** 2, (1 - share) * e * (1 - e)  # one label was shown: one other answer
-    found = AnswerTable(answers, np.ones(2, bool), False).none_fits_probability(prior, e, share)
-    assert found == pytest.approx(none / (none + one))
+    probability = AnswerTable(answers, np.ones(2, bool), False).none_fits_probability(prior, e, share)
+    assert probability == pytest.approx(none / (none + one))
 
 
 def test_a_simulated_labeller_counts_rows_that_were_lost_as_wrong() -> None:
@@ -71,20 +71,20 @@ def test_a_simulated_labeller_counts_rows_that_were_lost_as_wrong() -> None:
         add_answers(
             job, [{"row": row, "labels": DIGITS, "by": by} for row in range(3) for by in ("ann", "bob")]
         )
-    told = simulate_labeller(job, rows.truth)
-    assert told["none_fits"] + told["labelled"] == 100
-    assert told["wrong"] == told["none_fits"]
+    outcome = simulate_labeller(job, rows.truth)
+    assert outcome["none_fits"] + outcome["labelled"] == 100
+    assert outcome["wrong"] == outcome["none_fits"]
 
 
 @pytest.mark.parametrize(("wrong", "met"), [(0.1, True), (0.5, False)])
 def test_the_end_is_no_target_met_that_the_estimate_denies(wrong: float, met: bool) -> None:
     rows = noisy_rows(150, 0.05, seed=0, k=20)
     job = sa.Labelling(rows, labels=[str(label) for label in range(20)], target=0.99)
-    told, progress = simulate_labeller(job, rows.truth, wrong=wrong), job.progress()
+    outcome, progress = simulate_labeller(job, rows.truth, wrong=wrong), job.progress()
     assert progress.finished
-    assert told["target_met"] is progress.target_met is met
+    assert outcome["target_met"] is progress.target_met is met
     assert (progress.wrong <= 0.01) is met
-    assert ("the target of 0.99 was missed" in progress.sentence) is not met
+    assert ("the target of 0.99 was missed" in str(progress)) is not met
 
 
 def test_a_row_of_which_all_labels_were_denied_takes_a_new_one() -> None:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 
 for part in ("uvicorn", "httptools", "msgspec", "orjson", "websockets"):
     pytest.importorskip(part, reason=f"play's tests need {part}: pip install 'superarm[serve,dev]'")
 
-import play_kit  # noqa: E402
+from page_kit import Command, Person, check_closed_to_strangers, serve_game  # noqa: E402
 from service_browser import CHROMIUM  # noqa: E402
 from service_kit import Web  # noqa: E402
 
 from superarm.errors import InvalidInput  # noqa: E402
-from superarm.play.app import play  # noqa: E402
+from superarm.play.app import GameHandler, play  # noqa: E402
 
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no chromium here to open the page with (apt-get install chromium)"
@@ -28,145 +22,129 @@ needs_chromium = pytest.mark.skipif(
 
 
 @pytest.fixture
-def table(tmp_path):
-    with play_kit.Table(tmp_path) as made:
-        made.browser.look(width=1280, dark=False)
-        made.open()
-        yield made
+def handler():
+    return GameHandler()
 
 
-def error_of(table, place: int) -> float:
-    return float(table.browser.eval(f"document.querySelectorAll('.number')[{place}].textContent").split()[0])
+@pytest.fixture
+def server(handler):
+    with serve_game(handler) as server:
+        yield server
+
+
+@pytest.fixture
+def person(server, tmp_path):
+    with Person(tmp_path) as person:
+        person.begin(server.address)
+        yield person
+
+
+def error_of(person, place: int) -> float:
+    return float(person.eval(f"document.querySelectorAll('.number')[{place}].textContent").split()[0])
 
 
 @needs_chromium
-def test_somebody_teaches_by_mouse_and_the_computer_goes_on(table, tmp_path):
-    assert "knows nothing" in table.text("message")
-    assert table.text("shown").split() == [str(label) for label in table.game.shown]
-    drawn = table.browser.eval("document.querySelectorAll('#picture rect').length")
-    assert drawn == (table.game.x > 0).sum()
-    told = table.game.shown
-    table.press("yes")
-    assert f"Yes: so it was {told[0]}, {told[1]} or {told[2]}." in table.text("message")
-    told = table.game.shown
-    table.press("no")
-    assert f"No: so it was not {told[0]}, {told[1]} or {told[2]}." in table.text("message")
-    assert table.text("count") == "2 answers, all of them yours"
-    assert [error_of(table, i) for i in range(3)] == pytest.approx(
-        [round(100 * e, 1) for e in table.game.curve[-1][1:]]
+def test_somebody_teaches_by_mouse_and_the_computer_goes_on(person, handler, tmp_path):
+    assert "knows nothing" in person.text("message")
+    assert person.text("shown").split() == [str(label) for label in handler.game.shown]
+    drawn = person.eval("document.querySelectorAll('#picture rect').length")
+    assert drawn == (handler.game.x > 0).sum()
+    shown = handler.game.shown
+    person.press("#yes")
+    assert f"Yes: so it was {shown[0]}, {shown[1]} or {shown[2]}." in person.text("message")
+    shown = handler.game.shown
+    person.press("#no")
+    assert f"No: so it was not {shown[0]}, {shown[1]} or {shown[2]}." in person.text("message")
+    assert person.text("count") == "2 answers, all of them yours"
+    assert [error_of(person, i) for i in range(3)] == pytest.approx(
+        [round(100 * e, 1) for e in handler.game.curve[-1][1:]]
     )
-    table.press("computer")
-    assert table.text("count") == "1,002 answers, 2 of them yours"
-    assert error_of(table, 0) < 15.0 < error_of(table, 1)  # SetLogit, and the paper's learner
-    assert error_of(table, 2) < 10.0
-    assert table.browser.eval("document.querySelectorAll('#chart path').length") == 3
-    shots = Path(os.environ.get("SUPERARM_SHOTS", tmp_path))
-    for width in (1280, 390):
-        for dark in (False, True):
-            table.browser.look(width=width, dark=dark)
-            time.sleep(0.3)
-            assert table.browser.eval("document.documentElement.scrollWidth <= innerWidth"), (
-                f"wide at {width}"
-            )
-            paper = table.browser.eval("getComputedStyle(document.body).backgroundColor")
-            assert (max(map(int, paper[4:-1].split(","))) < 60) == dark
-            table.browser.screenshot(shots / f"play-{width}-{'dark' if dark else 'light'}.png")
+    person.press("#computer")
+    assert person.text("count") == "1,002 answers, 2 of them yours"
+    assert error_of(person, 0) < 15.0 < error_of(person, 1)  # SetLogit, and the paper's learner
+    assert error_of(person, 2) < 10.0
+    assert person.eval("document.querySelectorAll('#chart path').length") == 3
+    person.check_looks(tmp_path, "play")
     # on a phone the question and all that answers it are in sight, and large enough for a thumb
     for button in ("yes", "no", "computer"):
         box = f"document.getElementById('{button}').getBoundingClientRect()"
-        assert table.browser.eval(f"{box}.bottom") < 700
-        assert table.browser.eval(f"{box}.height") >= 44
-    assert table.browser.complaints() == []
+        assert person.eval(f"{box}.bottom") < 700
+        assert person.eval(f"{box}.height") >= 44
+    assert person.complaints() == []
 
 
 @needs_chromium
-def test_somebody_teaches_by_keyboard(table):
-    table.key("y")
-    table.key("N")
-    assert table.text("count") == "2 answers, all of them yours"
-    table.key("c", modifiers=2)  # Ctrl-C is the browser's
-    assert table.game.answers == 2
+def test_somebody_teaches_by_keyboard(person, handler):
+    person.key("y")
+    person.key("N")
+    assert person.text("count") == "2 answers, all of them yours"
+    person.key("c", modifiers=2)  # Ctrl-C is the browser's
+    assert handler.game.answers == 2
     focused = []
     for _ in range(4):
-        table.key("Tab", code="Tab", windowsVirtualKeyCode=9)
-        focused.append(table.browser.eval("document.activeElement.id"))
-        outline = table.browser.eval("getComputedStyle(document.activeElement).outlineStyle")
+        person.key("Tab")
+        focused.append(person.eval("document.activeElement.id"))
+        outline = person.eval("getComputedStyle(document.activeElement).outlineStyle")
         assert outline == "solid", "where the focus is must be seen"
     assert focused == ["yes", "no", "computer", "again"]
-    table.browser.eval("document.getElementById('no').focus()")
-    table.key(" ", code="Space", windowsVirtualKeyCode=32)
-    assert table.game.answers == 3
-    assert table.browser.eval("document.activeElement.id") == "no"  # to go on from there
-    assert table.browser.eval("document.getElementById('message').getAttribute('aria-live')") == "polite"
-    table.key("r")
-    assert table.game.answers == 0
-    assert table.text("count") == ""
-    assert table.browser.complaints() == []
+    person.eval("document.getElementById('no').focus()")
+    person.key(" ")
+    assert handler.game.answers == 3
+    assert person.eval("document.activeElement.id") == "no"  # to go on from there
+    assert person.eval("document.getElementById('message').getAttribute('aria-live')") == "polite"
+    person.key("r")
+    assert handler.game.answers == 0
+    assert person.text("count") == ""
+    assert person.complaints() == []
 
 
 @needs_chromium
-def test_an_answer_against_the_data_is_believed_and_told(table):
-    right = table.game.label in table.game.shown
-    label = table.game.label
-    table.press("no" if right else "yes")
-    assert f"The data say it was {label}; it learns from your answer all the same." in table.text("message")
+def test_an_answer_against_the_data_is_believed_and_told(person, handler):
+    right = handler.game.label in handler.game.shown
+    label = handler.game.label
+    person.press("#no" if right else "#yes")
+    assert f"The data say it was {label}; it learns from your answer all the same." in person.text("message")
 
 
 @needs_chromium
-def test_two_windows_and_an_end(table):
-    table.game.answer(0, True)  # in another window
-    table.press("yes")
-    assert "Another window was faster" in table.text("message")
-    assert table.game.answers == 1
-    assert table.text("shown").split() == [str(label) for label in table.game.shown]
-    table.server.stop()
-    table.press("yes")
-    assert "has ended" in table.text("message")
+def test_two_windows_and_an_end(person, handler, server):
+    handler.game.answer(0, True)  # in another window
+    person.press("#yes")
+    assert "Another window was faster" in person.text("message")
+    assert handler.game.answers == 1
+    assert person.text("shown").split() == [str(label) for label in handler.game.shown]
+    server.stop()
+    person.press("#yes")
+    assert "has ended" in person.text("message")
 
 
 # ---------------------------------------------------------------- the server
 
 
 def test_the_page_is_closed_to_strangers():
-    with play_kit.Server() as server:
-        web = Web(int(server.address.rsplit(":", 1)[1].strip("/")))
-        status, _ = web("GET", "/")
-        assert status == 200
-        policy = {name.lower(): value for name, value in web.headers.items()}["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "script-src 'sha256-" in policy
-        assert web("GET", "/elsewhere")[0] == 404
-        assert web("GET", "/game", host="evil.example")[0] == 403
-        assert web("POST", "/answers", {"question": 0, "hit": True}, Content_Type="text/plain")[0] == 415
+    handler = GameHandler()
+    with serve_game(handler) as server:
+        web = Web(server.port)
+        check_closed_to_strangers(web, post="/answers")
         for body in ({"count": 0}, {"count": 1_001}, {"count": "many"}, {}):
             assert web("POST", "/computer", body)[0] == 422
         assert web("POST", "/answers", {"question": 7, "hit": True})[0] == 422
-        assert server.play.game.answers == 0
+        assert handler.game.answers == 0
         assert web("POST", "/answers", {"question": 0, "hit": True})[0] == 200
-        before = server.play.game
+        before = handler.game
         assert web("POST", "/game", {})[1]["question"] == 0
-        assert server.play.game is not before
+        assert handler.game is not before
         with pytest.raises(
             InvalidInput, match=f"--port of superarm play must be free, on 127.0.0.1:{web.port}"
         ):
-            asyncio.run(play(server.play, web.port, print))
+            asyncio.run(play(handler, web.port, print))
 
 
 # ---------------------------------------------------------------- the command
 
 
-def test_the_command_prints_its_address_and_ends_quietly():
-    command = [sys.executable, "-m", "superarm", "play", "--no-browser"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        port = int(address.removeprefix("http://127.0.0.1:").strip("/"))
+def test_the_command_prints_its_address_and_ends_quietly(tmp_path):
+    with Command(tmp_path, "play") as command:
+        port = int(command.address.removeprefix("http://127.0.0.1:").strip("/"))
         assert Web(port)("GET", "/game")[1]["question"] == 0
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    assert process.returncode == 0
-    assert out == ""
-    assert "Traceback" not in err
+        command.end()

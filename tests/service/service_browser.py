@@ -126,9 +126,13 @@ class Browser:
                 found.append(str(params["exceptionDetails"]))
             if event["method"] == "Log.entryAdded" and params["entry"]["level"] == "error":
                 found.append(params["entry"]["text"])
+            if event["method"] == "Runtime.consoleAPICalled" and params["type"] == "error":
+                found.append(str(params["args"]))
             if event["method"] == "Network.requestWillBeSent":
                 url = params["request"]["url"]
-                if not url.startswith(("http://127.0.0.1:", "blob:http://127.0.0.1:", "about:", "data:")):
+                if not url.startswith(
+                    ("http://127.0.0.1:", "blob:http://127.0.0.1:", "about:", "data:", "file:")
+                ):
                     found.append(f"a request to {url}")
         return found
 

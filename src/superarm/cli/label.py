@@ -133,7 +133,8 @@ def label(
     server, where = None, None  # a simulation has neither a page nor a journal
     if not is_simulated:
         where = journal or f"{rows.rstrip('/')}.labels.db"
-        server = LabellingServer(port, host=host, token_file=token_file, keys=_parse_keys(keys))
+        key_of = {action: key for action, _, key in (pair.partition("=") for pair in split_commas(keys))}
+        server = LabellingServer(port, host=host, token_file=token_file, keys=key_of)
     with LabellingJournal(where) as opened:
         table = opened.read_rows(rows, answers=answers, **read_options)
         if is_simulated:
@@ -170,16 +171,6 @@ def _check_truth(rows: RowsToLabel, labels: list[str] | None, column: str, wante
     unknown = [truth for truth in dict.fromkeys(rows.truth) if labels is not None and truth not in labels]
     if unknown:
         raise InvalidInput.must(column, rows.name, wanted, unknown[:10])
-
-
-def _parse_keys(text: str | None) -> dict[str, str]:
-    from superarm.errors import InvalidInput
-
-    pairs = split_commas(text)
-    for pair in pairs:
-        if "=" not in pair:
-            raise InvalidInput.must("--keys", "superarm label", "such as none=0,undo=z", pair)
-    return dict(pair.split("=", 1) for pair in pairs)
 
 
 def _describe(job: Labelling) -> None:

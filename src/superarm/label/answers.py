@@ -69,7 +69,7 @@ class Answer(NamedTuple):
         label = NO_LABEL if body.label is None else numbers[body.label]
         return cls(seq, body.by, shown, body.final or body.hit, label, body.audit, body.final)
 
-    def in_names(self, names: Sequence[str]) -> JsonObject:
+    def to_dict(self, names: Sequence[str]) -> JsonObject:
         """Return who said it, the labels shown, hit, the label and whether it is final, with names of labels."""
         return {
             "by": self.by,

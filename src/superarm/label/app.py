@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -11,9 +12,9 @@ from superarm._types import Cell, JsonObject
 from superarm.errors import Description, InvalidInput
 from superarm.label.names import TABLE_AS_PERSON, check_person
 from superarm.label.question import Question, word_weights
-from superarm.service.http.access import OPEN, PERSON, Tokens
+from superarm.service.http.access import PERSON, Tokens
 from superarm.service.http.listener import Listener, check_exposure
-from superarm.service.http.pages import favicon, load_page
+from superarm.service.http.pages import load_page
 from superarm.service.http.request import Response
 from superarm.service.http.router import Route
 from superarm.service.http.server import serve_page
@@ -27,19 +28,6 @@ OWNER = "superarm label"
 KEYS = {"labels": "123456789", "none": "n", "yes": "y", "no": "n", "skip": "s", "undo": "u", "search": "/"}
 MAX_TEXT = 20_000  # characters of one value that a page shows
 MAX_DISAGREEMENTS = 100  # that a page shows
-PROGRESS_FIELDS = (
-    "rows",
-    "labelled",
-    "none_fits",
-    "clicks",
-    "target",
-    "wrong",
-    "interval",
-    "remaining_text",
-    "finished",
-    "target_met",
-    "curve",
-)
 
 
 class AnswerRequest(RequestBody):
@@ -105,9 +93,6 @@ class LabellingHandler:
     def __init__(self, job: Labelling, keys: Mapping[str, str]) -> None:
         self.job, self.keys = job, keys
 
-    def page(self) -> Response:
-        return load_page("superarm.label", "page.html", pictures=True)
-
     def question(self, person: str) -> JsonObject:
         return self._state(person, self.job.ask(by=person))
 
@@ -152,16 +137,18 @@ class LabellingHandler:
     # ---------------------------------------------------------------- what the page shows
 
     def _state(self, person: str, question: Question | None) -> JsonObject:
-        """Return all that the page shows one person, but not whether the question is an audit."""
+        """Return all that the page shows one person: nothing of audits, since people would look more closely."""
         progress = self.job.progress()
-        return {
+        numbers = asdict(progress)
+        del numbers["audits"]
+        return numbers | {
             "person": person,
             "question": question and self._without_beliefs(question),
             "labels": self.job.label_names,
             "keys": self.keys,
             "export": export_command(self.job),
-            "sentence": progress.finished and progress.sentence,
-            **{name: getattr(progress, name) for name in PROGRESS_FIELDS},
+            "sentence": progress.finished and str(progress),
+            "remaining_text": progress.remaining_text,
         }
 
     def _without_beliefs(self, question: Question) -> JsonObject:
@@ -178,8 +165,6 @@ class LabellingHandler:
 
 
 ROUTES = (
-    Route("GET", "/", OPEN, LabellingHandler.page),
-    Route("GET", "/favicon.ico", OPEN, favicon),
     Route("GET", "/question", PERSON, LabellingHandler.question),
     Route("POST", "/answer", PERSON, LabellingHandler.answer),
     Route("POST", "/skip", PERSON, LabellingHandler.skip),
@@ -218,8 +203,11 @@ class LabellingServer:
 
     async def serve(self, job: Labelling, on_ready: Callable[[str], object]) -> None:
         """Serve the page of a labelling until cancelled; ``on_ready`` gets its address."""
-        handler = LabellingHandler(job, self._keys)
-        await serve_page(ROUTES, handler, self._listener, on_ready, self._tokens)
+        page, handler = (
+            load_page("superarm.label", "page.html", pictures=True),
+            LabellingHandler(job, self._keys),
+        )
+        await serve_page(page, ROUTES, handler, self._listener, on_ready, self._tokens)
 
 
 def export_command(job: Labelling) -> str | None:

@@ -17,6 +17,7 @@ from superarm.learners import SetLogit
 from superarm.losses import softmax
 from superarm.native.randomness import uniform_number
 
+FOLDS = 4  # the stream of random numbers, beside the seed
 N_REPLAYS, MIN_ITEMS_TO_REPLAY = 2, 50
 
 
@@ -26,7 +27,6 @@ class CrossFittedModel:
     Args:
         features: of the items.
         n_labels: how many labels there are.
-        labels: of each item, the number of its label as of now: one that was taken back is not learnt any more.
         seed: for folds and replays.
 
     Attributes:
@@ -34,13 +34,13 @@ class CrossFittedModel:
         n_fold_updates: how many updates the learner of each fold has had.
     """
 
-    def __init__(self, features: Rows, n_labels: int, labels: Array, seed: int) -> None:
+    def __init__(self, features: Rows, n_labels: int, seed: int) -> None:
         n = len(features)
-        self.features, self._labels, self._seed = features, labels, seed
+        self.features, self._seed = features, seed
         self.learner, *self._fold_learners = (
             SetLogit(n_labels=n_labels, n_features=features.layout.n_features, seed=seed) for _ in range(3)
         )
-        self.fold_of = np.random.default_rng((seed, 4)).integers(0, 2, n)
+        self.fold_of = np.random.default_rng((seed, FOLDS)).integers(0, 2, n)
         self.n_fold_updates = [0, 0]
         self._learnt_items: list[int] = []
         self._learnt_label = np.full(n, NO_LABEL, np.int32)
@@ -70,22 +70,26 @@ class CrossFittedModel:
             return self.probabilities(items)
         return self.fold_probabilities(1 - int(self.fold_of[item]), items)
 
-    def learn(self, item: int, label: int) -> None:
-        """Learn from an item, and from some earlier ones; nothing if it was learnt with this label already."""
+    def learn(self, item: int, labels: Array) -> None:
+        """Learn the label of an item, and those of some earlier items; nothing if it was learnt already.
+
+        ``labels`` are those of all items, as of now: one that was taken back is not learnt again.
+        """
+        label = labels[item]
         if self._learnt_label[item] == label:
             return
         if self._learnt_label[item] == NO_LABEL:
             self._learnt_items.append(item)
         self._learnt_label[item] = label
-        self._update(item)
+        self._update(item, labels)
         n_items = len(self._learnt_items)
         for draw in range(N_REPLAYS if n_items > MIN_ITEMS_TO_REPLAY else 0):
             number = uniform_number(self._seed, self.n_updates, draw)
-            self._update(self._learnt_items[int(number * n_items)])
+            self._update(self._learnt_items[int(number * n_items)], labels)
 
-    def _update(self, item: int) -> None:
+    def _update(self, item: int, labels: Array) -> None:
         label, fold = int(self._learnt_label[item]), int(self.fold_of[item])
-        if self._labels[item] == label:  # else it was taken back
+        if labels[item] == label:  # else it was taken back
             for learner in (self.learner, self._fold_learners[fold]):
                 learner.update(Decision.given(self.features.row(item), [label]), label=label)
             self.n_fold_updates[fold] += 1

@@ -148,7 +148,7 @@ class ErrorEstimator:
         is_allowed = expected_wrong <= self._max_wrong_share * n_labelled
         n_accepted = int(np.flatnonzero(is_allowed)[-1]) + 1 if is_allowed.any() else 0
         accept_below = float(error[n_accepted]) if n_accepted < len(error) else 1.0
-        upper_80 = self._bounds(open_items, 0.8)[1]
+        _, upper_80 = self._bounds(open_items, 0.8)
         is_reached = upper_80 <= self._max_wrong and not self.n_audits_needed()
         items_left = self._items_left(error, n_rows, upper_80)
         self.estimate = TargetEstimate(is_reached, accept_below, items_left)

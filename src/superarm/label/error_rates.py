@@ -43,7 +43,7 @@ class _PersonAnswers:
 
     def fit(self) -> None:
         """Estimate both rates; with the prior of Jeffreys, the upper one is high while the model says little."""
-        self.rate = self.estimate()[0]
+        self.rate, _ = self.estimate()
         log_likelihoods = _log_likelihoods(UPPER_RATES, *self._weights_and_counts())
         below = np.cumsum(np.exp(log_likelihoods - log_likelihoods.max()) * UPPER_RATES**0.5)
         self.upper_rate = float(np.interp(UPPER_SHARE * below[-1], below, UPPER_RATES))
@@ -96,7 +96,8 @@ class PersonErrorRates:
         person = self._people.get(by)
         if person is None or not person.n_answers.any():
             return 0.0
-        return person.estimate()[1] / float(person.n_answers.sum())
+        _, n_wrong = person.estimate()
+        return n_wrong / float(person.n_answers.sum())
 
     def fit(self) -> None:
         """Estimate the rates of all people."""
@@ -122,9 +123,10 @@ class PersonErrorRates:
             if by not in self._people:
                 self._people[by] = _PersonAnswers(self._n_items)
             person = self._people[by]
-            few = n_wrong <= MAX_WRONG
-            if weights[few].sum() > 0.0:
-                person.weights[item] = np.bincount(n_wrong[few], weights[few], MAX_WRONG + 1)
+            is_possible = n_wrong <= MAX_WRONG
+            if weights[is_possible].sum() > 0.0:
+                counts = n_wrong[is_possible]
+                person.weights[item] = np.bincount(counts, weights[is_possible], MAX_WRONG + 1)
                 person.n_answers[item] = np.count_nonzero(own)
 
 

@@ -38,19 +38,17 @@ class LabelSet:
 
     # ------------------------------------------------------------ changes
 
-    def disabled_number(self, name: str) -> int | None:
-        """Return the number of the label that was disabled under a name; None if there is none."""
+    def add(self, name: str) -> int:
+        """Add a label, or take back the one that was disabled under this name, and return its number."""
         number = self.numbers.get(name)
-        if number is None or self.names[number] != name or self.merged_into[number] != number:
-            return None
-        return number
-
-    def add(self, name: str) -> None:
-        """Add a new label."""
-        self.numbers[name] = len(self.names)
-        self.merged_into.append(len(self.names))
+        if number is not None and self.names[number] == name and self.merged_into[number] == number:
+            self.live[number] = True
+            return number
+        number = self.numbers[name] = len(self.names)
+        self.merged_into.append(number)
         self.names.append(name)
         self.live = np.append(self.live, True)
+        return number
 
     def rename(self, old: str, new: str) -> None:
         """Give a label another name; the old name still means it, until another label takes it."""

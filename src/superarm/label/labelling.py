@@ -145,7 +145,8 @@ class Labelling(LabellingResults):
         question = self._open_questions.get(by)
         if question is not None:  # the page was loaded again, say
             return question
-        busy, unfinished = self._open_questions.items(), self.state.unfinished_item(by)
+        busy = set(self.rows.item_of_row[self._open_questions.rows()].tolist())
+        unfinished = self.state.unfinished_item(by)
         if unfinished is not None and unfinished not in busy:
             return self._ask_about(unfinished, by, audit=False)
         if self.planner.is_finished():
@@ -169,7 +170,7 @@ class Labelling(LabellingResults):
             yes_no=settings.yes_no,
             audit=audit,
         )
-        self._open_questions.add(by, question, item)
+        self._open_questions.add(by, question)
         return question
 
     # ------------------------------------------------------------ answering
@@ -221,16 +222,16 @@ class Labelling(LabellingResults):
         self._open_questions.close(by, reply)
 
     def undo(self, by: str = "") -> Question | None:
-        """Take back the last answer of ``by``, a final label included, and ask again; None if there is none."""
+        """Take back the last answer of ``by``, a final label included, and ask again; None if none of theirs counts."""
         self._catch_up()
         own = [(answer.seq, item) for item, answers in self.state.answers.items() for answer in answers
                if answer.by == by]  # fmt: skip
-        if not own:
+        if not own or by in self.state.excluded_people:
             return None
         seq, item = max(own)
         self.journal.take_back(self.rows.keys[item], seq, by)
         self._catch_up()
-        self._open_questions.take_back(by, item)
+        self._open_questions.take_back(by, int(self.rows.first_row[item]))
         return self._ask_about(item, by, audit=False)
 
     def set_final_label(self, row: int, label: str, by: str = "") -> None:
@@ -301,7 +302,7 @@ class Labelling(LabellingResults):
 
     def exclude_person(self, person: str, by: str = "") -> None:
         """Let the answers of ``person`` not count any more. ``by``: who says so."""
-        check_known_person(person, self.state.people() - {""}, "person", OWNER)
+        check_known_person(person, self.state.people(), "person", OWNER)
         self._change("exclude person", by, person=person)
 
     def include_person(self, person: str, by: str = "") -> None:
@@ -336,11 +337,9 @@ class Labelling(LabellingResults):
 
     def widget(self, by: str = "") -> Any:
         """Let ``by`` answer questions here, in plain text; in a notebook that has ipywidgets, return live buttons."""
-        from superarm.label import notebook
+        from superarm.label.notebook import label_here
 
-        if notebook.has_widgets():
-            return notebook.Panel(self, by).box
-        return notebook.label_in_text(self, by, input, print)
+        return label_here(self, by)
 
     def close(self) -> None:
         """Close the journal."""

@@ -138,11 +138,11 @@ class LabellingJournal:
             raise InvalidInput(f"no such journal: {self.where}")
         earlier = self.saved_settings.rows
         paths = (Path(str(self.where)).parent / Path(earlier).name, Path(earlier))
-        place = rows or next((str(path) for path in paths if path.exists()), earlier)
-        if place != "digits" and not Path(place).exists():
+        source = rows or next((str(path) for path in paths if path.exists()), earlier)
+        if source != "digits" and not Path(source).exists():
             fault = f"the rows of {self.where} are not there any more: {earlier}"
             raise InvalidInput(f"{fault}; --rows says where they are")
-        return place
+        return source
 
     def read_rows(self, source: Frame | str | Path, **options: object) -> RowsToLabel:
         """Read the rows with these options of `RowsToLabel.read`; those that are left out are as in the journal."""

@@ -79,8 +79,8 @@ class ModelTrials:
         items, logits = zip(*trials[-MAX_TRIALS:], strict=True) if trials else ((), ())
         return np.array(items, np.intp), np.array(logits, float)
 
-    def set_belief(self, item: int, belief: Array) -> None:
-        """Set what is believed of the labels of an item: how probable it is that the model was wrong."""
+    def set_error(self, item: int, belief: Array) -> None:
+        """Set how probable it is that the model was wrong about an item, by the belief in each label."""
         if item in self._trials:
             predicted = self._label_set.merged_into[self._trials[item].predicted]
             self.error[item] = 1.0 - belief[predicted]

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 Widget = Any  # of ipywidgets
 HELP = "s skip, u undo, = NAME any label, + NAME a new one, q stop"
 PICTURE_WIDTH = 224
+WIDTH = "32em"  # of a label's button
 
 
-def has_widgets() -> bool:
-    """Return whether this is a notebook that has ipywidgets."""
-    return in_notebook() and importlib.util.find_spec("ipywidgets") is not None
+def label_here(job: Labelling, by: str) -> Widget | None:
+    """Return buttons in a notebook that has ipywidgets; elsewhere ask in plain text, and return None."""
+    if in_notebook() and importlib.util.find_spec("ipywidgets") is not None:
+        return Panel(job, by).box
+    label_in_text(job, by, input, print)
+    return None
 
 
 # ---------------------------------------------------------------- in plain text
@@ -47,7 +51,7 @@ def label_in_text(
             question = _run_command(job, question, line, by)
         except SuperarmError as error:
             write(str(error))
-    write(job.progress().sentence)
+    write(str(job.progress()))
 
 
 def _run_command(job: Labelling, question: Question, line: str, by: str) -> Question | None:
@@ -108,31 +112,25 @@ class Panel:
         import ipywidgets
 
         self.job, self.by, self._widgets = job, by, ipywidgets
-        self._question: Question | None = None
-        self._layout = ipywidgets.Layout(width="32em")
-        self._row, self._labels = ipywidgets.VBox(), ipywidgets.VBox()
-        self._error, self._progress = ipywidgets.HTML(), ipywidgets.HTML()
-        self._other = ipywidgets.Combobox(
-            placeholder="another label: find it, or add it", layout=self._layout
-        )
-        take = self._button("Use this label", self._answer_other)
-        self._skip = self._button("Skip", lambda question: job.skip(question, by))
-        undo = ipywidgets.Button(description="Undo")
-        undo.on_click(lambda _: self._show(job.undo(by) or self._question))
-        self._tools = ipywidgets.HBox([self._other, take])
-        last_line = ipywidgets.HBox([self._skip, undo])
-        self.box = ipywidgets.VBox(
-            [self._row, self._labels, self._tools, last_line, self._error, self._progress]
-        )
-        self._show(job.ask(by))
+        self.box = ipywidgets.VBox()
+        self._show()
 
-    def _show(self, question: Question | None) -> None:
-        self._question, self._other.value = question, ""
-        self._other.options = tuple(self.job.label_names)
-        self._progress.value = escape(self.job.progress().sentence)
-        self._tools.layout.display = self._skip.layout.display = None if question is not None else "none"
-        self._row.children = () if question is None else (self._row_widget(question),)
-        self._labels.children = () if question is None else self._label_widgets(question)
+    def _show(self, error: str = "") -> None:
+        """Show the question that is open or comes next, and what was wrong with the last reply."""
+        job, by, widgets = self.job, self.by, self._widgets
+        question, parts = job.ask(by), list[Widget]()
+        tools = [self._button("Undo", lambda: job.undo(by))]
+        if question is not None:
+            other = widgets.Combobox(
+                placeholder="another label: find it, or add it", options=tuple(job.label_names)
+            )
+            other.layout.width = WIDTH
+            take = self._button("Use this label", lambda: self._answer_any(question, other.value.strip()))
+            labels = widgets.VBox(self._label_widgets(question))
+            parts = [self._row_widget(question), labels, widgets.HBox([other, take])]
+            tools.insert(0, self._button("Skip", lambda: job.skip(question, by)))
+        texts = [widgets.HTML(escape(text)) for text in (error, str(job.progress()))]
+        self.box.children = (*parts, widgets.HBox(tools), *texts)
 
     def _row_widget(self, question: Question) -> Widget:
         picture = self.job.rows.picture(question.row)
@@ -142,36 +140,37 @@ class Panel:
         text = escape(values_text(question.values))
         return self._widgets.HTML(f"<div style='font-size:1.3em;white-space:pre-wrap'>{text}</div>")
 
-    def _label_widgets(self, question: Question) -> tuple[Widget, ...]:
+    def _label_widgets(self, question: Question) -> list[Widget]:
+        def button(text: str, **answer: Any) -> Widget:
+            widget = self._button(text, lambda: self.job.answer(question, by=self.by, **answer))
+            widget.layout.width = WIDTH
+            return widget
+
         if question.yes_no:
             labels = escape(" / ".join(question.labels))
             prompt = self._widgets.HTML(f"Is it <b>{labels}</b>?")
-            return prompt, self._answer_button("Yes", yes=True), self._answer_button("No", yes=False)
-        buttons = [self._answer_button(label, label=label) for label in question.labels]
-        return (*buttons, self._answer_button("None of these", none=True))
+            return [prompt, button("Yes", yes=True), button("No", yes=False)]
+        return [
+            *(button(label, label=label) for label in question.labels),
+            button("None of these", none=True),
+        ]
 
-    def _answer_button(self, text: str, **answer: Any) -> Widget:
-        button = self._button(text, lambda question: self.job.answer(question, by=self.by, **answer))
-        button.layout, button.tooltip = self._layout, text
+    def _button(self, text: str, act: Callable[[], object]) -> Widget:
+        """Return a button that does something, and shows the question that follows."""
+        button = self._widgets.Button(description=text, tooltip=text)
+        button.on_click(lambda _: self._run(act))
         return button
 
-    def _button(self, text: str, act: Callable[[Question], None]) -> Widget:
-        """Return a button that does something about the question, and shows the next one."""
-        button = self._widgets.Button(description=text)
-        button.on_click(lambda _: self._act(act))
-        return button
-
-    def _act(self, act: Callable[[Question], None]) -> None:
-        self._error.value = ""
+    def _run(self, act: Callable[[], object]) -> None:
+        error = ""
         try:
-            if self._question is not None:
-                act(self._question)
-            self._show(self.job.ask(self.by))
-        except SuperarmError as error:
-            self._error.value = escape(str(error))
+            act()
+        except SuperarmError as failure:
+            error = str(failure)
+        self._show(error)
 
-    def _answer_other(self, question: Question) -> None:
-        name = self._other.value.strip()
-        if name not in self.job.label_names:
-            self.job.add_label(name, self.by)
-        self.job.answer(question, label=name, by=self.by)
+    def _answer_any(self, question: Question, label: str) -> None:
+        """Answer with a label that may be new."""
+        if label not in self.job.label_names:
+            self.job.add_label(label, self.by)
+        self.job.answer(question, label=label, by=self.by)

@@ -25,6 +25,8 @@ from superarm.label.error_estimator import ErrorEstimator
 from superarm.label.names import TABLE_AS_PERSON
 from superarm.label.state import MIN_DOUBT, NOBODY, LabellingState
 
+# streams of random numbers, beside the seed (FOLDS of the model is 4, CLICKS of a simulated labeller 5)
+ORDER, SECOND_OPINIONS, NEXT_ITEM = 1, 2, 3
 AUDIT_SHARE = 0.25  # of the questions
 MANY_AUDITS, LATER_AUDIT_SHARE = 1_500, 0.1  # after so many, their share of the questions
 EARLY_AUDITS = 0.15  # the share of audits that are asked while no item may be accepted yet
@@ -63,9 +65,9 @@ class QuestionPlanner:
         self.state, self.estimator, self._settings = state, estimator, state.settings
         self._rows_per_item, seed = state.rows.rows_per_item, state.settings.seed
         n = len(self._rows_per_item)
-        self.order = np.random.default_rng((seed, 1)).permutation(n)
+        self.order = np.random.default_rng((seed, ORDER)).permutation(n)
         self._rank = np.argsort(self.order)
-        draws = np.random.default_rng((seed, 2)).random(n)
+        draws = np.random.default_rng((seed, SECOND_OPINIONS)).random(n)
         self._wants_second_opinion = draws < self._settings.second_opinion_share
         self._scores_are_stale = True
         self._round_length = max(MIN_ROUND, -(-n // MAX_SCORED))  # clicks
@@ -81,17 +83,17 @@ class QuestionPlanner:
 
     def apply(self, events: list[Event]) -> None:
         """Apply new events of the journal to the state, and score items after each click."""
-        n_ahead = sum(self._is_click(event) for event in events)
+        clicks_to_come = sum(self._is_click(event) for event in events)
         for event in events:
             is_change = _changes_all_scores(event)
             if self._scores_are_stale and not is_change:  # of several changes, after the last one
-                self.begin_round(n_ahead)
+                self.begin_round(clicks_to_come)
             self.state.apply(event)
             if is_change:
                 self._scores_are_stale = True
             elif self._is_click(event):
-                n_ahead -= 1
-                self._on_click(n_ahead)
+                clicks_to_come -= 1
+                self._on_click(clicks_to_come)
         if self._scores_are_stale:
             self.begin_round()
 
@@ -100,27 +102,27 @@ class QuestionPlanner:
             return False
         return event.body.hit is not None and not event.body.final
 
-    def _on_click(self, n_ahead: int) -> None:
+    def _on_click(self, clicks_to_come: int) -> None:
         """Score the next items of the round; at its end, make the estimates anew.
 
         Args:
-            n_ahead: how many more clicks are in the journal already; scores that these replace are left out.
+            clicks_to_come: how many more clicks are in the journal already; scores that these replace are left out.
         """
         self._n_clicks += 1
         self._schedule_recheck()
         if self._settings.target >= 1.0:  # every item is asked about
             return
         n, length, click = len(self.order), self._round_length, self._n_clicks_in_round
-        if n_ahead <= 2 * length:
+        if clicks_to_come <= 2 * length:
             self.estimator.score(self.order[click * n // length : (click + 1) * n // length])
         self._n_clicks_in_round = (click + 1) % length
-        if self._n_clicks_in_round == 0 and n_ahead <= length:
+        if self._n_clicks_in_round == 0 and clicks_to_come <= length:
             self._estimate()
 
-    def begin_round(self, n_ahead: int = 0) -> None:
+    def begin_round(self, clicks_to_come: int = 0) -> None:
         """Score all items, and make the estimates anew: much has changed at once."""
         self._scores_are_stale, self._n_clicks_in_round = False, 0
-        if self._settings.target < 1.0 and n_ahead <= self._round_length:
+        if self._settings.target < 1.0 and clicks_to_come <= self._round_length:
             self.estimator.score(self.order)
             self._estimate()
 
@@ -134,9 +136,7 @@ class QuestionPlanner:
         """Return whether enough labels are right."""
         if self.n_second_opinions():
             return False
-        if not self.state.done.all():
-            return self.estimator.estimate.is_reached
-        return self.is_target_met() or not self._recheck_priorities().any()
+        return self.is_target_met() or (bool(self.state.done.all()) and not self._recheck_priorities().any())
 
     def is_target_met(self) -> bool:
         """Return whether enough labels are right, whether or not there is more to ask."""
@@ -166,7 +166,7 @@ class QuestionPlanner:
             by: who is asked.
         """
         state = self.state
-        random = np.random.default_rng((self._settings.seed, 3, self._n_clicks, len(busy)))
+        random = np.random.default_rng((self._settings.seed, NEXT_ITEM, self._n_clicks, len(busy)))
         is_free = np.ones(len(self.order), bool)
         is_free[list(busy)] = False
         open_items = np.flatnonzero(~state.done & is_free)

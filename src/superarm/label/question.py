@@ -96,29 +96,23 @@ class Reply(NamedTuple):
     yes: bool | None = None
 
 
-class _OpenQuestion(NamedTuple):
-    question: Question
-    item: int
-    since: float
-
-
 class OpenQuestions:
     """The question that each person has before them, and the last one that they replied to."""
 
     def __init__(self) -> None:
-        self._by_person: dict[str, _OpenQuestion] = {}
-        self._last_reply: dict[str, tuple[str, Reply]] = {}  # of each person, with the question's id
+        self._questions: dict[str, Question] = {}  # by person, as the others
+        self._asked_at: dict[str, float] = {}
+        self._last_reply: dict[str, tuple[str, Reply]] = {}  # with the id of the question
 
-    def add(self, by: str, question: Question, item: int) -> None:
-        """Add a question about an item that a person is asked."""
-        self._by_person[by] = _OpenQuestion(question, item, time.monotonic())
+    def add(self, by: str, question: Question) -> None:
+        """Add the question that a person is asked."""
+        self._questions[by], self._asked_at[by] = question, time.monotonic()
 
     def get(self, by: str) -> Question | None:
         """Return the open question of a person; questions that have been open for too long are dropped."""
         oldest = time.monotonic() - QUESTION_TIMEOUT
-        self._by_person = {who: entry for who, entry in self._by_person.items() if entry.since >= oldest}
-        entry = self._by_person.get(by)
-        return entry and entry.question
+        self._questions = {who: q for who, q in self._questions.items() if self._asked_at[who] >= oldest}
+        return self._questions.get(by)
 
     def find(self, by: str, question: Question | str, reply: Reply) -> Question | None:
         """Return the question (or the one with this id) that a person replies to; an error if it is not open for them.
@@ -126,27 +120,27 @@ class OpenQuestions:
         None if it is their last reply, sent again: a client does so when the response was lost.
         """
         id_ = question if isinstance(question, str) else question.id
-        entry = self._by_person.get(by)
-        if entry is not None and entry.question.id == id_:
-            return entry.question
+        opened = self._questions.get(by)
+        if opened is not None and opened.id == id_:
+            return opened
         if self._last_reply.get(by) == (id_, reply):
             return None
         fault = "it was answered before, taken back, or is somebody else's"
         raise FeedbackError(f"question {id_} is not open here: {fault}; ask again")
 
-    def items(self) -> set[int]:
-        """Return the items of all open questions."""
-        return {entry.item for entry in self._by_person.values()}
+    def rows(self) -> list[int]:
+        """Return the rows that somebody is asked about."""
+        return [question.row for question in self._questions.values()]
 
     def close(self, by: str, reply: Reply) -> None:
         """Close the question of a person who has answered, or skipped it."""
-        self._last_reply[by] = self._by_person.pop(by).question.id, reply
+        self._last_reply[by] = self._questions.pop(by).id, reply
 
-    def take_back(self, by: str, item: int) -> None:
-        """Forget the last reply of a person, and close all questions about its item."""
+    def take_back(self, by: str, row: int) -> None:
+        """Forget the last reply of a person, and close all questions about its row."""
         self._last_reply.pop(by, None)
-        self._by_person = {who: entry for who, entry in self._by_person.items() if entry.item != item}
+        self._questions = {who: q for who, q in self._questions.items() if q.row != row}
 
     def clear(self) -> None:
         """Close all questions: labels have changed."""
-        self._by_person.clear()
+        self._questions.clear()

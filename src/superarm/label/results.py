@@ -27,7 +27,7 @@ RECENT_ITEMS = 200  # items that tell how many clicks a row takes now
 
 @dataclass(frozen=True, slots=True)
 class LabellingProgress:
-    """How far the work has come.
+    """How far the work has come; as text, all of it in one line.
 
     Attributes:
         rows: of the table.
@@ -59,9 +59,7 @@ class LabellingProgress:
     target_met: bool
     curve: list[tuple[int, float]]
 
-    @property
-    def sentence(self) -> str:
-        """All of it in one line."""
+    def __str__(self) -> str:
         parts = [f"{self.labelled:,} of {self.rows:,} labelled"]
         if self.none_fits:
             parts.append(f"{self.none_fits:,} that no label fits")
@@ -97,9 +95,6 @@ class LabellingProgress:
         if self.clicks < FIRST_CLICKS:
             return "clicks left: too early to say"
         return "clicks left: cannot be estimated yet, doubtful rows are asked about until enough is sure"
-
-    def __str__(self) -> str:
-        return self.sentence
 
 
 class LabellingResults:
@@ -236,7 +231,7 @@ class LabellingResults:
                 continue
             row, label = int(self.rows.first_row[item]), names[int(state.label[item])]
             conflict = {"row": row, "values": self.rows.values(row, self.settings.show), "label": label}
-            conflicts.append(conflict | {"answers": [answer.in_names(names) for answer in table.answers]})
+            conflicts.append(conflict | {"answers": [answer.to_dict(names) for answer in table.answers]})
         return conflicts
 
     def model(self, passes: int = 3) -> SetLogit:

@@ -17,7 +17,7 @@ import numpy as np
 
 from superarm._types import Array, Cell, Frame, JsonObject
 from superarm.data.cells import is_missing
-from superarm.data.column import TEXT, ColumnKinds
+from superarm.data.column import LEFT_OUT, TEXT, ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
 from superarm.data.labels import parse_label_column
@@ -38,7 +38,7 @@ class RowsToLabel:
     Args:
         name: where they come from.
         cells: what people see of each row, by column.
-        features: what the model sees of each row: columns of a table, or rows of numbers.
+        features: what the model sees of each row; left out, the cells.
         labels: of each row, the label that the table has for it; None where it has none.
         truth: of each row, the right label, where a simulated labeller is to know it.
         kinds: what some columns are: ``{"note": "text", "id": "left out"}``.
@@ -60,7 +60,7 @@ class RowsToLabel:
         self,
         name: str,
         cells: list[dict[str, Cell]],
-        features: dict[str, list[Cell]] | Rows,
+        features: Rows | None = None,
         *,
         labels: list[str | None] | None = None,
         truth: list[str | None] | None = None,
@@ -73,7 +73,7 @@ class RowsToLabel:
         self.labels, self.truth = labels or nothing, truth or nothing
         self.label_names = sort_labels(self.labels) or None
         self._features = features
-        self.columns = _find_columns(features, name, kinds) if isinstance(features, dict) else None
+        self.columns = _find_columns(cells, name, kinds) if features is None else None
         self.read_options: JsonObject = {}
         self.n_skipped, self.unreadable = 0, list[str]()
         self.item_of_key: dict[str, int] = {}
@@ -152,12 +152,11 @@ class RowsToLabel:
             raise InvalidInput.must(
                 "rows", name, wanted, Description("what superarm labels export has written")
             )
-        features = {column: cells for column, cells in content.items() if column not in (label, answers)}
-        n = len(next(iter(content.values())))
+        columns = [column for column in content if column not in (label, answers)]
+        n = len(next(iter(content.values()), ()))
         return cls(
             name,
-            [{column: cells[row] for column, cells in features.items()} for row in range(n)],
-            features,
+            [{column: content[column][row] for column in columns} for row in range(n)],
             labels=None if label is None else _label_names(content[label]),
             truth=None if answers is None else _label_names(content[answers]),
             kinds=kinds,
@@ -215,15 +214,13 @@ class RowsToLabel:
     @classmethod
     def _from_texts(cls, folder: Path, files: list[Path], vectors: Array | None) -> RowsToLabel:
         contents = [file.read_bytes() for file in files]
-        texts = [_decode(content, file) for content, file in zip(contents, files, strict=True)]
         cells: list[dict[str, Cell]] = [
-            {"file": str(file.relative_to(folder)), "text": text}
-            for file, text in zip(files, texts, strict=True)
+            {"file": str(file.relative_to(folder)), "text": _decode(content, file)}
+            for file, content in zip(files, contents, strict=True)
         ]
-        features: dict[str, list[Cell]] = {"text": [*texts]}
-        if vectors is not None:
-            features["vectors"] = [*vectors]
-        return cls(str(folder), cells, features, kinds={"text": TEXT}, contents=contents)
+        for row, vector in zip(cells, () if vectors is None else vectors, strict=False):
+            row["vectors"] = vector
+        return cls(str(folder), cells, kinds={"file": LEFT_OUT, "text": TEXT}, contents=contents)
 
     # ------------------------------------------------------------ for the model and for people
 
@@ -237,12 +234,11 @@ class RowsToLabel:
 
     def encode_items(self, n_labels: int) -> Rows:
         """Return the features of the items; ``columns`` become those for so many labels."""
-        if isinstance(self._features, Rows):
+        if self._features is not None:
             return self._features.take(self.first_row)
         assert self.columns is not None
         self.columns = self.columns.for_labels(max(n_labels, 2))
-        table = {name: [cells[row] for row in self.first_row] for name, cells in self._features.items()}
-        return self.columns.rows(table, self.name)
+        return self.columns.rows([self.cells[row] for row in self.first_row], self.name)
 
     def check_columns(self, names: Sequence[str]) -> list[str]:
         """Return the columns that people are to see; an error if there is none of that name."""
@@ -273,12 +269,13 @@ def _is_digits(path: Path) -> bool:
     return str(path) == "digits" and not path.exists()
 
 
-def _find_columns(features: dict[str, list[Cell]], name: str, kinds: ColumnKinds | None) -> Columns:
+def _find_columns(cells: list[dict[str, Cell]], name: str, kinds: ColumnKinds | None) -> Columns:
     """Return what each column holds; ids and the like are taken only where there is nothing else."""
-    columns = Columns.infer(features, reserved=outcome_columns(features), kinds=kinds)
+    names = cells[0] if cells else {}
+    columns = Columns.infer(cells, reserved=outcome_columns(names), kinds=kinds)
     if len(columns):
         return columns
-    raise InvalidInput.must("rows", name, "a table with at least one feature", list(features))
+    raise InvalidInput.must("rows", name, "a table with at least one feature", list(names))
 
 
 def _label_names(cells: list[Cell]) -> list[str | None]:

@@ -10,6 +10,8 @@ from superarm._types import JsonObject
 from superarm.label.labelling import Labelling
 from superarm.label.question import Question
 
+CLICKS = 5  # the stream of random numbers, beside the seed
+
 
 def simulate_labeller(
     job: Labelling,
@@ -26,7 +28,7 @@ def simulate_labeller(
         wrong: the share of wrong clicks: each other possible answer with the same probability.
         on_progress: is called with how many more items were labelled.
     """
-    random = np.random.default_rng((job.settings.seed, 5))
+    random = np.random.default_rng((job.settings.seed, CLICKS))
     while (question := job.ask()) is not None:
         n_before = job.state.n_ever_done
         job.answer(question, **simulated_answer(question, truth[question.row], wrong, random))

@@ -21,11 +21,11 @@ from superarm.label.model_trials import ModelTrials
 from superarm.label.names import TABLE_AS_PERSON
 from superarm.label.rows_to_label import RowsToLabel
 
-HIGH_ERROR_RATE = 0.05  # of the person in `LabellingState.doubt_at_high_rate`
+HIGH_ERROR_RATE = 0.05  # of everybody, in `LabellingState.doubt_at_high_rate`
 MIN_DOUBT_FOR_PRIOR = 0.005  # a prior is kept while the doubt at the high error rate is above this
 # all is refitted after a quarter more answers, within these limits
 MIN_UNTIL_REFIT, MAX_UNTIL_REFIT = 25, 250
-MAX_SLIP = 0.1  # labels that were denied are shown again where the probability of a slip is above this
+MIN_SLIP_PROBABILITY = 0.1  # that a denial was wrong, for the label to be shown again
 MIN_DOUBT = 0.01  # a doubt below it is no reason to ask a second time
 PRIOR_NONE_FITS, PRIOR_ROWS = 0.1, 100.0  # rows that no label fits, of so many, before there are any answers
 NOBODY = None  # in `LabellingState.sole_person`
@@ -61,7 +61,7 @@ class LabellingState:
         self.label_set = LabelSet(settings.labels)
         self.label = np.full(n, NO_LABEL, np.int32)
         features = rows.encode_items(len(settings.labels))
-        self.model = CrossFittedModel(features, len(settings.labels), self.label, settings.seed)
+        self.model = CrossFittedModel(features, len(settings.labels), settings.seed)
         self.error_rates = PersonErrorRates(n)
         self.doubt = np.ones(n)
         self.doubt_at_high_rate = np.zeros(n)
@@ -74,8 +74,8 @@ class LabellingState:
         self.excluded_people: set[str] = set()
         self.trials = ModelTrials(self.model, self.label_set, n)
         self.audited = np.zeros(n, bool)
-        self._last_item: dict[str, int] = {}  # that each person answered about
-        self._people_who_undid: set[str] = set()  # the answer about it, and have not answered since
+        # of each person, the item of their last answer or undo, and whether it was an undo
+        self._last_item: dict[str, tuple[int, bool]] = {}
         self._done_order: dict[int, None] = {}  # a set that keeps its order
         self._n_none_fits = 0.0  # the expected number of items that no label fits
         self._answers_until_refit = MIN_UNTIL_REFIT
@@ -114,21 +114,21 @@ class LabellingState:
     def showable(self, item: int, belief: Array) -> Array:
         """Return for each label whether it may be shown: it was not denied, or that may be a slip, or all were."""
         possible = self.answer_table(item).possible
-        if self.done[item] or belief[possible].sum() < 1.0 - MAX_SLIP:
+        if self.done[item] or belief[possible].sum() < 1.0 - MIN_SLIP_PROBABILITY:
             return self.label_set.live
         return possible
 
     def unfinished_item(self, by: str) -> int | None:
         """Return the item that a person is asked about again, after an answer that left it open or was taken back."""
-        item = self._last_item.get(by)
-        if item is None or by in self._people_who_undid:
+        item, was_undo = self._last_item.get(by, (None, False))
+        if item is None or was_undo:
             return item
         answers = self.answers[item]
         return item if answers and answers[-1].hit is not None and not self.done[item] else None
 
     def people(self) -> set[str]:
-        """Return the names of all who have answered; an empty one stands for those without a name."""
-        return {answer.by for answers in self.answers.values() for answer in answers} - {TABLE_AS_PERSON}
+        """Return the names of all who have answered under one."""
+        return {answer.by for answers in self.answers.values() for answer in answers} - {TABLE_AS_PERSON, ""}
 
     def active_people(self) -> set[str]:
         """Return the people whose answers to questions count."""
@@ -158,14 +158,12 @@ class LabellingState:
             return  # the table does not have it any more
         elif event.kind == CORRECTION:
             self._take_back(item, event.body.target_seq)
-            self._last_item[event.body.by] = item
-            self._people_who_undid.add(event.body.by)
+            self._last_item[event.body.by] = item, True
         elif event.kind == ANSWER:
             answer = Answer.from_body(event.body, self.label_set.numbers, event.seq)
             self._add_answer(item, answer)
             if not answer.final:
-                self._last_item[answer.by] = item
-                self._people_who_undid.discard(answer.by)
+                self._last_item[answer.by] = item, False
 
     def _apply_change(self, change: JsonObject) -> None:
         """Apply a change of labels or people; changes of rows and settings change nothing here."""
@@ -214,15 +212,12 @@ class LabellingState:
 
     def _add_label(self, name: str) -> list[int]:
         """Add a new label, or one that was disabled, and return the items whose label may be another now."""
-        labels = self.label_set
-        disabled = labels.disabled_number(name)
-        if disabled is None:
-            self.model.add_label()
-            labels.add(name)
-            return [item for item in self.answers if self.label[item] == NO_LABEL]
-        labels.live[disabled] = True
-        self.trials.enable_label(disabled)
-        return list(self.answers)
+        n_before, number = len(self.label_set.names), self.label_set.add(name)
+        if number < n_before:
+            self.trials.enable_label(number)
+            return list(self.answers)
+        self.model.add_label()
+        return [item for item in self.answers if self.label[item] == NO_LABEL]
 
     # ------------------------------------------------------------ what follows from them
 
@@ -253,7 +248,7 @@ class LabellingState:
             self._n_none_fits += 1.0 - self.doubt[item]
             return
         if self.doubt[item] < 0.5:
-            self.model.learn(item, int(self.label[item]))
+            self.model.learn(item, self.label)
         is_doubtful = self.doubt_at_high_rate[item] > MIN_DOUBT_FOR_PRIOR
         self.trials.keep_prior(item, prior if is_doubtful else None)
 
@@ -283,7 +278,7 @@ class LabellingState:
             self.label[item], self.doubt[item] = label, 1.0 - belief[label]
         self.doubt_at_high_rate[item] = at_high_rate
         self.error_rates.set_answers(item, prior, table, none_share)
-        self.trials.set_belief(item, some_fits * belief)
+        self.trials.set_error(item, some_fits * belief)
 
     def _is_done(self, item: int, table: AnswerTable) -> bool:
         """Return whether no further question is needed: it was named, all others are excluded, or it is sure enough."""

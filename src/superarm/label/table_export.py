@@ -20,13 +20,15 @@ ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 def write_table(job: Labelling, output: Path) -> dict[str, str]:
     """Write the table with its labels, and return the names of their columns; those of the table keep theirs."""
-    columns, names = job.rows.cells[0], {}
+    vectors = {"vectors"} & job.rows.read_options.keys()  # a file of their own: no column of the table
+    table = [{name: row[name] for name in row if name not in vectors} for row in job.rows.cells]
+    names = {}
     for name in ("label", *EXPORT_COLUMNS):
         names[name] = name
-        while names[name] in columns:
+        while names[name] in table[0]:
             names[name] = EXPORT_PREFIX + names[name]
     rows = [
-        job.rows.cells[result["row"]] | {names[name]: value for name, value in result.items()}
+        table[result["row"]] | {names[name]: value for name, value in result.items()}
         for result in job.results()
     ]
     ending = output.suffix.lower()

@@ -1,4 +1,4 @@
-"""The page of `superarm play` and the four routes behind it, for one person on this machine."""
+"""The page of `superarm play` and the routes behind it, for one person on this machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from superarm._types import JsonObject
 from superarm.play.game import GAMMA, LEARNERS, Game
 from superarm.service.http.access import OPEN
 from superarm.service.http.listener import Listener
-from superarm.service.http.pages import favicon, load_page
-from superarm.service.http.request import Response
+from superarm.service.http.pages import load_page
 from superarm.service.http.router import Route
 from superarm.service.http.server import serve_page
 from superarm.service.messages import RequestBody
@@ -57,9 +56,6 @@ class GameHandler:
             "gamma": GAMMA,
         }
 
-    def page(self) -> Response:
-        return load_page("superarm.play", "page.html")
-
     def answer(self, answer: Answer) -> JsonObject:
         self.game.answer(answer.question, answer.hit)
         return self.state()
@@ -74,8 +70,6 @@ class GameHandler:
 
 
 ROUTES = (
-    Route("GET", "/", OPEN, GameHandler.page),
-    Route("GET", "/favicon.ico", OPEN, favicon),
     Route("GET", "/game", OPEN, GameHandler.state),
     Route("POST", "/game", OPEN, GameHandler.restart),
     Route("POST", "/answers", OPEN, GameHandler.answer),
@@ -85,4 +79,5 @@ ROUTES = (
 
 async def play(handler: GameHandler, port: int, on_ready: Callable[[str], object]) -> None:
     """Serve the page on the loopback address until cancelled; ``on_ready`` gets its address."""
-    await serve_page(ROUTES, handler, Listener(port=port, owner="superarm play"), on_ready)
+    page, listener = load_page("superarm.play", "page.html"), Listener(port=port, owner="superarm play")
+    await serve_page(page, ROUTES, handler, listener, on_ready)

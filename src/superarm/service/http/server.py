@@ -27,11 +27,13 @@ from uvicorn.loops.auto import auto_loop_factory
 
 from superarm._types import JsonObject
 from superarm.service import Service
-from superarm.service.http.access import AccessControl, Tokens
+from superarm.service.http.access import OPEN, AccessControl, Tokens
 from superarm.service.http.asgi import Application
 from superarm.service.http.connection_limits import ConnectionTracker, LimitedProtocol, Limits
 from superarm.service.http.json_logging import log_to
 from superarm.service.http.listener import Listener, check_exposure
+from superarm.service.http.pages import favicon
+from superarm.service.http.request import Response
 from superarm.service.http.router import Route, Router
 from superarm.service.http.watched_files import WatchedFiles
 
@@ -160,6 +162,7 @@ def watchdog_seconds() -> float | None:
 
 
 async def serve_page(
+    page: Response,
     routes: Iterable[Route],
     context: object,
     listener: Listener,
@@ -167,8 +170,13 @@ async def serve_page(
     tokens: Tokens | None = None,
 ) -> None:
     """Serve a page and the routes behind it until cancelled; ``on_ready`` gets its address."""
+
+    def show(context: object) -> Response:
+        return page
+
     access = AccessControl(Tokens() if tokens is None else tokens, rate=1_000.0)
-    router = Router(routes, access, context)
+    open_routes = Route("GET", "/", OPEN, show), Route("GET", "/favicon.ico", OPEN, favicon)
+    router = Router((*open_routes, *routes), access, context)
     host = f"[{listener.host}]" if ":" in listener.host else listener.host
     server = Server(
         router,
