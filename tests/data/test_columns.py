@@ -16,7 +16,8 @@ import superarm as sa
 from superarm.cli.output import column_lines
 from superarm.data.cells import json_row
 from superarm.data.column import Column
-from superarm.data.columns import Columns, text_width
+from superarm.data.columns import Columns
+from superarm.data.encoding import max_text_width
 from superarm.data.inference import ColumnProfile, outcome_columns
 from superarm.errors import InvalidInput
 from superarm.logs import Log, summarize
@@ -214,7 +215,7 @@ def test_the_layout_of_a_table() -> None:
 
 
 def test_the_width_of_text_follows_from_labels_and_memory() -> None:
-    assert [text_width(k) for k in (2, 512, 1000, 10_000, 10**6)] == [65_536, 65_536, 32_768, 2048, 1024]
+    assert [max_text_width(k) for k in (2, 512, 1000, 10_000, 10**6)] == [65_536, 65_536, 32_768, 2048, 1024]
 
 
 def test_what_was_asked_for() -> None:

@@ -37,7 +37,7 @@ from superarm.data.column import (
     ColumnKinds,
     is_vector,
 )
-from superarm.data.encoding import DensePart, Notices, encode_row, encode_table, text_width
+from superarm.data.encoding import DensePart, Notices, encode_row, encode_table, max_text_width
 from superarm.data.inference import (
     LIKELY_ID,
     MANY_WORDS,
@@ -331,7 +331,7 @@ class Columns:
     def add_sparse_part(self, k: int) -> None:
         """Give rows a sparse part, for ``k`` labels, if they have none."""
         if self.text_width is None:
-            self.text_width = text_width(k)
+            self.text_width = max_text_width(k)
 
     # ------------------------------------------------------------ rows
 

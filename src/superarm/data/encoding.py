@@ -47,22 +47,7 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
     row: Array = dense.empty_row().copy()
     numbers, texts = list[tuple[str, float]](), list[TextsToHash]()
     for name, value in cells.items():
-        column = columns.columns.get(name)
-        if column is not None:
-            parsed = column.parse(value, owner)
-            _add_value_notice(notices, column, parsed)
-        elif not is_open:
-            if name not in columns.left_out:
-                notices[name] = _new_notice(name)
-            continue
-        else:
-            kind, parsed = infer_value(name, value, owner)
-            if kind == TEXT and not grow and columns.text_width is None:
-                continue
-            if kind == TEXT:
-                column = Column(name, TEXT)
-                if grow:
-                    columns.add(column)
+        column, parsed = _parse_cell(columns, name, value, owner, grow=grow, notices=notices)
         if column is not None and isinstance(parsed, np.ndarray):
             dense.put_vector(row, column, parsed)
         elif column is not None and column.is_sparse and isinstance(parsed, str):
@@ -88,6 +73,30 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
         return row
     indices, values, _ = hash_texts(texts, 1, columns.text_width)
     return Row.from_parts(row, indices, values, columns.text_width)
+
+
+def _parse_cell(
+    columns: Columns, name: str, value: Cell, owner: str, *, grow: bool, notices: Notices
+) -> tuple[Column | None, ParsedCell]:
+    """Return the column of a cell, if it has one, and its value; with ``grow``, open columns get one for a text."""
+    column = columns.columns.get(name)
+    if column is not None:
+        parsed = column.parse(value, owner)
+        _add_value_notice(notices, column, parsed)
+        return column, parsed
+    if not columns.is_open:
+        if name not in columns.left_out:
+            notices[name] = _new_notice(name)
+        return None, None
+    kind, parsed = infer_value(name, value, owner)
+    if kind != TEXT:
+        return None, parsed
+    if not grow and columns.text_width is None:  # there is no sparse part yet
+        return None, None
+    column = Column(name, TEXT)
+    if grow:
+        columns.add(column)
+    return column, parsed
 
 
 def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> Rows:
@@ -219,7 +228,7 @@ def is_matrix(X: Any) -> bool:
     return all(column is not None and not np.isnan(column).any() for column in numbers)
 
 
-def text_width(k: int) -> int:
+def max_text_width(k: int) -> int:
     """Return the width of the sparse part for k labels: at most 65,536, and two matrices of at most 256 MiB."""
     width = TEXT_WIDTH
     while width > 1024 and width * k * 8 > TEXT_MEMORY:

@@ -113,6 +113,7 @@ class ColumnProfile:
         words = [value for value in self.scalars if isinstance(value, str)]
         self.n_words = sum(1 + word.count(" ") + len(UNSPACED.findall(word)) for word in words)
         self.has_id_name = ID_NAME.search(name) is not None
+        # values that may come twice: all of them where the name is that of an id, else words
         compared = self.scalars if self.has_id_name else words
         self.n_compared, self.n_distinct = len(compared), len(set(compared))
         self.kind = kind or self._infer_kind()

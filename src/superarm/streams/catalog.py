@@ -19,7 +19,8 @@ from superarm.streams.synthetic import synnonsep, synsep
 
 # 1,797 pictures of 8 x 8 from the UCI "Optical Recognition of Handwritten Digits", as scikit-learn has them
 DIGITS = Path(__file__).parent / "digits.npz"
-EMBEDDED = ("synsep", "synnonsep", "digits")
+SYNTHETIC = {"synsep": synsep, "synnonsep": synnonsep}
+EMBEDDED = (*SYNTHETIC, "digits")
 FEATURES = tuple(f"{name}-vgg16" for name in IMAGE_SETS)
 NAMES = (*EMBEDDED, *IMAGE_SETS, *FEATURES)
 
@@ -38,8 +39,8 @@ def open_data(source: str, *, label: str | None = None, **options: Any) -> Strea
     if options and (source in NAMES or Path(source).suffix.lower() not in TABLES):
         name, value = next(iter(options.items()))
         raise InvalidInput.must(name, source, "left out: only tables have columns", value)
-    if source in ("synsep", "synnonsep"):
-        return synsep() if source == "synsep" else synnonsep()
+    if source in SYNTHETIC:
+        return SYNTHETIC[source]()
     if source in IMAGE_SETS:
         images = load_images(source)
         flat = images.pixels.reshape(len(images.y), -1)
