@@ -4,7 +4,6 @@ import gc
 import subprocess
 import sys
 import tracemalloc
-from importlib import import_module
 from itertools import islice
 from types import SimpleNamespace
 
@@ -16,11 +15,9 @@ from scipy.sparse import csr_matrix
 import superarm as sa
 from superarm.data.rows import Layout, conform_row
 from superarm.errors import InvalidInput
+from superarm.simulation import checkpoints, simulate
 from superarm.streams import NAMES, Arrays, open_data, synnonsep, synsep
 from superarm.streams.synthetic import BLOCK, N_OWNED
-
-module = import_module(sa.Trace.__module__)
-simulate, checkpoints = module.simulate, module.checkpoints
 
 X = np.arange(12.0).reshape(6, 2)
 Y = [0, 1, 2, 0, 1, 2]
@@ -176,7 +173,7 @@ def test_synnonsep_replaces_labels():
 
 
 def test_public_names():
-    """sa.simulate is the function, in whatever order names are asked for; and importing loads no Numba."""
+    """sa.simulate is the function, in whatever order names are asked for; and importing loads no NumPy."""
     code = (
         "import sys, superarm as sa; assert 'numpy' not in sys.modules; "
         "sa.Trace; assert callable(sa.simulate); "

@@ -218,22 +218,21 @@ def usable_options(spec: str, options: dict[str, Any]) -> dict[str, Any]:
 
 def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[str]:
     """Return a name for each learner: its spec, with m where several have the same spec."""
+    specs = [one if isinstance(one, str) else _spec_of(one) for one in given]
+    counts = Counter(specs)
     names = [
-        spec if isinstance(spec, str) else _spec_of(learner)
-        for spec, learner in zip(given, learners, strict=True)
+        spec if counts[spec] == 1 else f"{spec}, m = {learner.set_size}"
+        for spec, learner in zip(specs, learners, strict=True)
     ]
-    many = Counter(names)
-    names = [
-        name if many[name] == 1 else f"{name}, m = {learner.set_size}"
-        for name, learner in zip(names, learners, strict=True)
-    ]
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise InvalidInput.must("learners", "compare", "all different", twice[0])
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InvalidInput.must("learners", "compare", "all different", repeated[0])
     return names
 
 
 def _spec_of(learner: Learner) -> str:
-    size = ("n_labels", "labels", "n_features", "set_size", "seed")
-    params = {name: value for name, value in learner.nondefault_params.items() if name not in size}
-    return ":".join([learner.name, *([",".join(f"{k}={v}" for k, v in params.items())] if params else [])])
+    """Return the spec of a learner, without what depends on the data, set size and seed."""
+    left_out = ("n_labels", "labels", "n_features", "set_size", "seed")
+    params = learner.nondefault_params.items()
+    text = ",".join(f"{name}={value}" for name, value in params if name not in left_out)
+    return f"{learner.name}:{text}" if text else learner.name

@@ -69,6 +69,11 @@ def page(store):
     return write_report(store.folder)
 
 
+def frame(columns, rows, **constants):
+    table = polars.DataFrame(rows, schema=columns.split(), orient="row", infer_schema_length=None)
+    return table.with_columns(**{name: polars.lit(value) for name, value in constants.items()})
+
+
 # ---------------------------------------------------------------- numbers
 
 
@@ -105,10 +110,9 @@ def test_differences_are_paired_by_seed():
 
 
 def test_what_cannot_be_compared_is_told_with_the_reason():
-    names = ("data", "learner", "set_size", "gamma", "seed")
     rows = [("d", "a", 1, 0.1, 0), ("d", "a", 1, 0.2, 0), ("d", "b", 1, 0.3, 0), ("d", "b", 1, 0.2, 0)]
     rows += [("e", "b", 1, None, 0), ("f", "a", 1, None, 0), ("f", "b", 1, None, 1)]
-    runs = polars.DataFrame([dict(zip(names, row, strict=True)) | {"error_rate": 0.5} for row in rows])
+    runs = frame("data learner set_size gamma seed", rows, error_rate=0.5)
     table, omitted = differences(runs, "a")
     assert table.select("data", "gamma").rows() == [("d", 0.2)]
     assert omitted == {
@@ -307,14 +311,8 @@ def test_every_figure_of_the_shipped_specs_has_a_finding(store, name):
 def test_the_best_gammas_in_words():
     rows = [("a", 2, g, e) for g, e in ((0.1, 0.3), (0.2, 0.1), (0.2, 0.3), (0.4, 0.2), (0.4, 0.5))]
     rows += [("a", 4, 0.1, 0.004), ("a", 4, 0.4, 0.1), ("b", 1, 0.4, 0.25), ("c", 3, None, 0.05)]
-    names = ("learner", "set_size", "gamma", "error_rate")
-    seeds = [0, 0, 1, 0, 1, 0, 0, 0, 0]
-    runs = polars.DataFrame(
-        [
-            {"data": "d", "seed": seed} | dict(zip(names, row, strict=True))
-            for seed, row in zip(seeds, rows, strict=True)
-        ]
-    )
+    rows = [(*row, seed) for row, seed in zip(rows, [0, 0, 1, 0, 1, 0, 0, 0, 0], strict=True)]
+    runs = frame("learner set_size gamma error_rate seed", rows, data="d")
     assert figure_findings(Figure("gamma"), runs, None) == [
         "d: of 3 values of γ from 0.1 to 0.4 the best is 0.2 for a with m = 2 (error 0.200; "
         "no difference beyond the 95 % interval from 0.4); "
@@ -329,9 +327,7 @@ def test_the_best_gammas_in_words():
 @pytest.mark.parametrize(("error", "end"), [(0.208, "all gaps are"), (0.22, "not all gaps are")])
 def test_a_gap_that_has_closed_is_told_from_one_that_has_not(error, end):
     rows = [("a", 2, 0, error), ("a", 2, 1, error + 0.1), ("twin", 2, 0, 0.2), ("twin", 2, 1, 0.3)]
-    names = ("learner", "set_size", "seed", "error_rate")
-    common = {"data": "d", "gamma": None, "rounds": 1000}
-    runs = polars.DataFrame([common | dict(zip(names, row, strict=True)) for row in rows])
+    runs = frame("learner set_size seed error_rate", rows, data="d", gamma=None, rounds=1000)
     (sentence,) = figure_findings(Figure("rounds", finding="gap"), runs, "twin")
     assert sentence.startswith("d: error minus that of twin after 1,000 rounds: a, m = 2: +0.0")
     assert sentence.endswith(f"; {end} below 0.01.")
@@ -358,20 +354,12 @@ def test_findings_are_about_what_the_figure_shows(store, finding):
 def runs_of(errors, noise):
     """Runs of three seeds whose errors differ by ``noise``, not in the same way for each m."""
     rows = [
-        {
-            "data": "d",
-            "learner": learner,
-            "set_size": m,
-            "gamma": None,
-            "seed": seed,
-            "rounds": 100,
-            "error_rate": error + noise * ((seed * m) % 3),
-        }
+        (learner, m, seed, error + noise * ((seed * m) % 3))
         for learner, by_size in errors.items()
         for m, error in enumerate(by_size, 1)
         for seed in range(3)
     ]
-    return polars.DataFrame(rows, infer_schema_length=None)
+    return frame("learner set_size seed error_rate", rows, data="d", gamma=None, rounds=100)
 
 
 def test_a_rise_and_a_fall_with_m_are_told_apart_for_each_learner():
@@ -446,11 +434,8 @@ def test_the_papers_table_stands_beside_ours():
 
     rows = [("SOBA", 1, 0.02), ("SOBA", 1, 0.3)]
     rows += [("MC-DBF", m, g) for m in (2, 4, 7) for g in (0.1, 0.5)] + [("SetLogit", 2, None)]
-    runs = polars.DataFrame(
-        [(data, *row, row[-1] or 0.0) for data in ("cifar10-vgg16", "synsep") for row in rows],
-        schema=["data", "learner", "set_size", "gamma", "error_rate"],
-        orient="row",
-    )
+    rows = [(data, *row, row[-1] or 0.0) for data in ("cifar10-vgg16", "synsep") for row in rows]
+    runs = frame("data learner set_size gamma error_rate", rows)
     table = _best_gammas(runs)
     assert table["data"].to_list() == ["cifar10-vgg16", "synsep", "mnist", "fashion-mnist", "svhn"]
     assert table.row(0)[1:] == (0.02, 0.3, 0.1, 0.28, 0.1, 0.25, 0.1, 0.3)  # ours, the paper's, ours, …
@@ -484,9 +469,9 @@ def test_no_chart_has_more_than_eight_curves():
         rows += [
             r | {"learner": "alone", "set_size": 1, "gamma": None} for r in rows if r["set_size"] == sizes[0]
         ]
-        frame = polars.DataFrame(rows, infer_schema_length=None)
+        table = polars.DataFrame(rows, infer_schema_length=None)
         names = (*learners, "alone")
-        found = figure_charts(Figure(kind), "e", "", runs=frame, curves=frame, learners=names)
+        found = figure_charts(Figure(kind), "e", "", runs=table, curves=table, learners=names)
         series = [{p["series"] for p in points(chart)} for chart in found]
         assert max(map(len, series)) <= MAX_CURVES == 8
         assert len({chart.name for chart in found}) == len(found)
