@@ -73,7 +73,8 @@ class Build(build_ext):
         for ext in self.extensions:
             ext.sources = c[ext.name].sources
             ext.depends = [*c[ext.name].depends, *rules, *(loops if ext.name == LOOPS else [])]
-            ext.include_dirs = [str(C), numpy.get_include()]
+            made_by_cython = str(Path(ext.sources[0]).parent)  # cpu.h, from cpu.pxd
+            ext.include_dirs = [str(C), made_by_cython, numpy.get_include()]
             ext.define_macros = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")]
         super().run()
 

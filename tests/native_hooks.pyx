@@ -7,6 +7,7 @@ import numpy as np
 
 from superarm.native.arrays cimport double_data, float_data, int32_data, intp_data
 from superarm.native.averaging cimport AveragedWeights
+from superarm.native.cpu cimport Kernels, kernels
 from superarm.native.curves cimport Curves
 from superarm.native.first_order cimport epabf_multipliers as multipliers
 from superarm.native.first_order cimport pa_threshold as threshold
@@ -43,6 +44,11 @@ cdef class ScaledRow:
         self.features = Features(
             row.dense, d, factor, bias, row.indices, row.values, row.n, factor, sparse_bias, squared_norm
         )
+
+
+def missing_kernels():
+    """Return the positions in `Kernels` for which c/kernels.c has no function."""
+    return [i for i in range(sizeof(Kernels) // sizeof(void*)) if (<void**>kernels)[i] == NULL]
 
 
 # ---------------------------------------------------------------- scaling

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from native_hooks import add_outer, scale_and_count, scaled, weighted_scores
+from native_hooks import add_outer, missing_kernels, scale_and_count, scaled, weighted_scores
 from scipy.stats import chisquare, kstest
 
 from superarm.native.linear import Weights
@@ -15,6 +15,10 @@ from superarm.native.scaling import StandardScaling, UnitScaling
 # Seeds are fixed, so these tests never flicker; good numbers fail each with this probability.
 SIGNIFICANCE = 1e-4
 MASK = 2**64 - 1
+
+
+def test_every_kernel_has_its_function():
+    assert missing_kernels() == []
 
 
 # ---------------------------------------------------------------- scores and steps

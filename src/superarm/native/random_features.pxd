@@ -42,6 +42,7 @@ cdef class RandomFeatures(Stage):
     cdef void last_features(self, Features* features) noexcept nogil  # those that `transform` has made
     cdef void apply_bank_scale(self) noexcept nogil
     cdef void add_bank_gradients(self, const float* feature_gradient, double rate) noexcept nogil
+    cdef void project(self, const float* z) noexcept nogil
     cdef void project_back(self) noexcept nogil
     cdef void update_stats(self, const Features* x) noexcept nogil
     # Take in the slope of the loss along every column: from those along the features and along the row.

@@ -92,10 +92,7 @@ cdef class RandomFeatures(Stage):
     cdef void transform(self, const Features* x, Features* features) noexcept nogil:
         cdef float scale = x.factor * <float>(self.current_bandwidth() * self.turns_per_unit)
         cdef double typical = self.counters.mean_squared_norm
-        kernels.project(
-            self.sign, self.groups, self.blocks, x.dense, self.relevance, self.d, self.copies, self.group_size,
-            self.work, self.angle,
-        )
+        self.project(x.dense)
         self.squared_norm = kernels.random_features(self.angle, scale, self.mean, self.inverse, self.raw, self.features, self.n_frequencies)
         self.factor = 1.0
         if self.squared_norm > 0.0:
@@ -131,6 +128,13 @@ cdef class RandomFeatures(Stage):
             n, l = min(self.group_size, self.n_frequencies - g * self.group_size), <float>self.bank_scale[g % 2]
             kernels.multiply(self.inverse + g * self.group_size, l, n)
             kernels.multiply(self.inverse + self.n_frequencies + g * self.group_size, l, n)
+
+    cdef void project(self, const float* z) noexcept nogil:
+        """Fill `angle` with the projections of z."""
+        kernels.project(
+            self.sign, self.groups, self.blocks, z, self.relevance, self.d, self.copies, self.group_size,
+            self.work, self.angle,
+        )
 
     cdef void project_back(self) noexcept nogil:
         """From `angle` to `columns`."""
@@ -178,10 +182,7 @@ cdef class RandomFeatures(Stage):
     def projections(self, x):
         """Return u of a row z, before its bandwidth: the bias apart, about N(0, |z|^2) or N(0, |a z|^2) each."""
         row = np.ascontiguousarray(x, np.float32)
-        kernels.project(
-            self.sign, self.groups, self.blocks, float_data(row), self.relevance, self.d, self.copies, self.group_size,
-            self.work, self.angle,
-        )
+        self.project(float_data(row))
         return self._scratch["angle"][: self.n_frequencies].astype(np.float64) * self.projection_scale
 
     @property

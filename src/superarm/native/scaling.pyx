@@ -47,9 +47,12 @@ and ±1, which keep their scale (sd = 1): a rare word is not louder than a commo
 from libc.math cimport INFINITY, NAN, fabsf, floor, log, sqrt, sqrtf
 from libc.stdint cimport int64_t
 
-from superarm.native.cpu cimport HUGE_NUMBER, kernels
+from superarm.native.cpu cimport kernels
 from superarm.native.linear cimport prefetch_features
 from superarm.native.ranking cimport insert_sorted
+
+cdef extern from "kernels.h":
+    const float HUGE_NUMBER
 
 cdef float MAX_FLOAT = 3.402823466e38
 cdef float FAST_RATE = 0.016
