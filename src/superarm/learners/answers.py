@@ -57,7 +57,7 @@ def _check_feedback(learner: Learner, decision: Any, hit: Any, label: Any, likel
         if likelihood is not None:
             shown += ", likelihood=..."
         raise FeedbackError.must("feedback", owner, wanted, Description(shown))
-    if kinds == ["hit"] and hit is not True and hit is not False and as_bit(hit) is None:
+    if kinds == ["hit"] and as_bit(hit) is None:
         raise FeedbackError.must("hit", owner, "True or False", hit)
     if decision.round is None:
         if not learner.learns_from(decision):
@@ -95,11 +95,9 @@ def draw_log_of(learner: Learner, decision: Decision) -> bytes:
     rule: Any = decision._rule
     if rule is not None and (rule["name"] if isinstance(rule, dict) else rule.name) != learner.rule.name:
         return b""
-    if (
-        decision.vocabulary is not None
-        or decision.rule is None
-        or (decision.round is None and decision.gamma is None)
-    ):
+    is_live = decision.vocabulary is not None
+    of_a_foreign_rule = decision.round is None and decision.gamma is None
+    if is_live or decision.rule is None or of_a_foreign_rule:
         log: bytes = decision.draw_log
         return log
     try:

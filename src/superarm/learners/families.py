@@ -126,7 +126,7 @@ class BanditParams(CommonParams, total=False):
 
 
 class BanditLearner(Learner):
-    """A learner of bits about one label: its best one, or with a share of exploration any other.
+    """A learner of bits about one label (MC-DBF: several): its best one, or with a share of exploration any other.
 
     Args:
         set_size: 1.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, inf, lgamma, log, sqrt
-from typing import Any
 
 import numpy as np
 
@@ -64,26 +63,21 @@ def second_moment(k: int, m: int, gamma: float, estimate: str = "ordered", *, in
     table = estimate_table(k, m, gamma, estimate).values
     values = table[np.argmin(np.abs(RHO_GRID - 0.9))] if len(table) > 1 else table[0]
     orders = inverse_order_sums(k, m, gamma) if estimate == "ordered" else None
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = _second_moment(k, m, p, values, orders, in_top)
-    return float(total) if np.isfinite(total) else inf
-
-
-def _second_moment(k: int, m: int, p: Any, values: Any, orders: Any, in_top: bool) -> Any:
     total = 0.0
-    for j in range(max(0, 2 * m - k), m + 1):
-        hit = j / m if in_top else (m - j) / (k - m)  # P(y in S | j)
-        for f, probability in ((1, hit), (0, 1.0 - hit)):
-            sizes = np.array([j, m - j, m - j, k - 2 * m + j])
-            base = values[j, f] - np.array([1.0 / m, 0.0, 1.0 / m, 0.0])
-            total += p[j] * probability * float(sizes @ base**2)
-            if orders is not None and f:
-                # the part 1/(Z tau1) differs from order to order: sum over orders of Z w^2 and Z w
-                sets = np.exp(log_comb(m, j) + log_comb(k - m, m - j)) * probability
-                linear = j * base[0] + (m - j) * base[1]
-                total += sets * m * orders[j] * _exp(-2.0 * log_tau1(k, m))
-                total += sets * 2.0 * linear * exp(lgamma(m + 1) - log_tau1(k, m))
-    return total
+    with np.errstate(over="ignore", invalid="ignore"):
+        for j in range(max(0, 2 * m - k), m + 1):
+            hit = j / m if in_top else (m - j) / (k - m)  # P(y in S | j)
+            for f, probability in ((1, hit), (0, 1.0 - hit)):
+                sizes = np.array([j, m - j, m - j, k - 2 * m + j])
+                base = values[j, f] - np.array([1.0 / m, 0.0, 1.0 / m, 0.0])
+                total += p[j] * probability * float(sizes @ base**2)
+                if orders is not None and f:
+                    # the part 1/(Z tau1) differs from order to order: sum over orders of Z w^2 and Z w
+                    sets = np.exp(log_comb(m, j) + log_comb(k - m, m - j)) * probability
+                    linear = j * base[0] + (m - j) * base[1]
+                    total += sets * m * orders[j] * _exp(-2.0 * log_tau1(k, m))
+                    total += sets * 2.0 * linear * exp(lgamma(m + 1) - log_tau1(k, m))
+    return float(total) if np.isfinite(total) else inf
 
 
 def theorem6_bound(
