@@ -4,8 +4,9 @@ An exception that they raise is kept in ``error``, the loop stops, and `take_err
 """
 
 from libc.math cimport NAN
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
+from superarm.native.arrays cimport float_data
 from superarm.native.core cimport Core
 from superarm.native.cpu cimport kernels
 from superarm.native.rule cimport RuleKernel
@@ -30,28 +31,27 @@ cdef class PlainCore(Core):
 
     cdef object score_row, learn_row
     cdef public dict memory
-    cdef object row, scores_row  # arrays, and where their numbers lie:
-    cdef float* row_data
+    cdef object scores_row  # an array, and where its numbers lie
     cdef float* scores_data
     cdef readonly object error
 
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, score, learn, dict memory):
         Core.__init__(self, k, scaling, rule)
         self.score_row, self.learn_row, self.memory = score, learn, memory
-        self.row_data = self.scratch_floats("row", scaling.d + scaling.width)
         self.scores_data = self.scratch_floats("scores", k)
-        self.row, self.scores_row = self._scratch["row"], self._scratch["scores"]
+        self.scores_row = self._scratch["scores"]
 
     cdef object as_array(self, const Features* x):
-        """Return a copy of the row, scaled."""
+        """Return the row as an array of its own."""
         cdef Py_ssize_t i
+        row = np.zeros(self.scaling.d + self.scaling.width, np.float32)
+        cdef float* numbers = float_data(row)
         if x.d > 0:
-            memcpy(self.row_data, x.dense, x.d * sizeof(float))
-            kernels.multiply(self.row_data, x.factor, x.d)
-        memset(self.row_data + x.d, 0, self.scaling.width * sizeof(float))
+            memcpy(numbers, x.dense, x.d * sizeof(float))
+            kernels.multiply(numbers, x.factor, x.d)
         for i in range(x.n):
-            self.row_data[x.d + x.indices[i]] = x.sparse_factor * x.values[i]
-        return self.row.copy()
+            numbers[x.d + x.indices[i]] = x.sparse_factor * x.values[i]
+        return row
 
     cdef void score(self, const Features* x, float* s) noexcept nogil:
         s[0] = NAN  # which tells the loop to stop

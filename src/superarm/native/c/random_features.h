@@ -259,10 +259,3 @@ static double update_slopes(float scale, const float *restrict columns, float ro
   }
   return total;
 }
-#undef TAKE
-#undef TURNED
-#undef LANES
-#undef ROWS
-#undef SIZE
-#undef WIDE
-#undef FLOOR
