@@ -55,7 +55,7 @@ def run(kind: str, features: int, seconds: float) -> dict[str, float]:
         def turn(n: int) -> None:
             asked = [DecisionRequest(X[(n + i) % 1000]) for i in range(TOGETHER)]
             made = service.commit([Call(one) for one in asked])
-            told = [OutcomeRequest(done.result["id"], hit=i % 3 == 0) for i, done in enumerate(made)]
+            told = [OutcomeRequest(done.result.id, hit=i % 3 == 0) for i, done in enumerate(made)]
             service.commit([Call(one) for one in told])
 
         for n in range(20):  # fill the caches

@@ -127,7 +127,7 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     for start in range(0, pairs, 250):
         asked = [DecisionRequest(rows[(start + i) % 1000]) for i in range(250)]
         made = service.commit([Call(one) for one in asked])
-        told = [OutcomeRequest(done.result["id"], hit=i % 2 == 0) for i, done in enumerate(made)]
+        told = [OutcomeRequest(done.result.id, hit=i % 2 == 0) for i, done in enumerate(made)]
         service.commit([Call(one) for one in told])
     written = time.perf_counter() - began
     service.store.close()  # without a snapshot

@@ -190,7 +190,7 @@ def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
     while (seq := service.store.head().seq) < events:
         asked = [DecisionRequest(rows[(seq + i) % 1000]) for i in range(250)]
         made = [done.result for done in service.commit([Call(one) for one in asked])]
-        told = [OutcomeRequest(shown["id"], hit=shown["labels"][0] == labels[0]) for shown in made]
+        told = [OutcomeRequest(shown.id, hit=shown.labels[0] == labels[0]) for shown in made]
         service.commit([Call(one) for one in told])
         lag = seq - service.model.store.newest_snapshot()
         if lag > service.settings.snapshot_every and seq < events - 45_000:  # leave a long tail to replay

@@ -131,7 +131,7 @@ def from_service(rows: list[dict[str, Any]], folder: Path, columns: Any = None) 
     service = Service.open(journal, labels=TEAMS, set_size=3, columns=columns)
     for row in rows:
         shown = service.call(DecisionRequest(features(row)))
-        outcome = OutcomeRequest(shown["id"], row["team"] in shown["labels"])
+        outcome = OutcomeRequest(shown.id, row["team"] in shown.labels)
         service.call(outcome)
     learner = service.model.projector.learner
     service.close()

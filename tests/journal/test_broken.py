@@ -160,7 +160,7 @@ def test_a_missing_event_is_told_and_nobody_hangs(drive):
         with pytest.raises(JournalDamaged, match=r"event 2 of journal .* is not what was written"):
             await service.outcome(OutcomeRequest("b", hit=True))
         told = await asyncio.wait_for(service.outcome(OutcomeRequest("c", hit=True)), 5)
-        assert told["outcome"]["learnt"]
+        assert told.outcome.learnt
 
         def stop():
             raise StopIteration
@@ -296,7 +296,7 @@ def test_an_answer_whose_commit_failed_is_no_first_answer(drive, monkeypatch):
         assert [type(error) for error in done] == [JournalUnavailable, JournalUnavailable]
         service._retry_at = 0.0
         told = await service.outcome(OutcomeRequest("a", hit=False))
-        assert told["outcome"]["hit"] is False
+        assert told.outcome.hit is False
         with pytest.raises(Conflict):
             await service.outcome(OutcomeRequest("a", hit=True))
         await service.stop()

@@ -22,9 +22,8 @@ from superarm.journal.errors import JournalDamaged
 from superarm.journal.export import export
 from superarm.journal.snapshots import take_snapshot
 from superarm.journal.verify import verify
-from superarm.service import upkeep
+from superarm.service import upkeep, views
 from superarm.service.errors import DecisionErased, InvalidRequest, UnknownDecision
-from superarm.service.http import views
 from superarm.service.http.metrics import service_metrics
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
@@ -185,10 +184,10 @@ def test_retention_while_it_runs(drive, tmp_path):
         await service.start()
         for i, x in enumerate(rows(100, 5)):
             await service.decide(DecisionRequest(x, f"new{i}"))
-        while not (await service.read(views.decision_details, "person"))["erased"]:
+        while not (await service.read(views.decision_details, "person")).erased:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
-        assert not (await service.read(views.decision_details, "new5"))["erased"]
+        assert not (await service.read(views.decision_details, "new5")).erased
         assert service.upkeep.failures == 0
         await service.stop()
 
@@ -210,9 +209,9 @@ def test_an_erasure_that_leaves_something_on_the_disk_is_unfinished_and_tried_ag
     async def main():
         await service.start()
         told = await service.change(Erase(ids=["person"]))
-        assert (told["erased"], told["finished"]) == (1, False)
+        assert (told.erased, told.finished) == (1, False)
         again = await service.change(Erase(ids=["person"]))
-        assert (again["erased"], again["finished"]) == (0, False)
+        assert (again.erased, again.finished) == (0, False)
         assert any("still on the disk" in sentence for sentence in service.problems())
         metrics = {one.name: one.samples[0].value for one in service_metrics(service) if one.samples}
         assert metrics["superarm_erasure_unfinished"] == 1
@@ -277,13 +276,13 @@ def test_a_clock_that_is_far_from_the_last_event_neither_erases_nor_expires(driv
         return found, trouble
 
     found, trouble = asyncio.run(main(session.service, 0.3))
-    assert (found["state"], found["erased"]) == ("pending", False)
+    assert (found.state, found.erased) == ("pending", False)
     assert any("days" in sentence and "--trust-clock" in sentence for sentence in trouble)
     session.store.close()
     if jump > 0:
         session = drive(clock=clock, trust_clock=True, **options)
         found, trouble = asyncio.run(main(session.service, 0.5))
-        assert (found["state"], found["erased"], trouble) == ("expired", True, ())
+        assert (found.state, found.erased, trouble) == ("expired", True, ())
 
 
 @pytest.mark.parametrize("jump", [400 * 86_400.0, -400 * 86_400.0])
@@ -345,7 +344,7 @@ def test_a_change_beside_an_unfinished_erasure_is_finished(drive, tmp_path):
             await session.service.start()
             erased = await session.service.change(Erase(ids=["0.1"]))
             frozen = await session.service.change(Freeze())
-            assert (erased["finished"], frozen["finished"]) == (False, True)
+            assert (erased.finished, frozen.finished) == (False, True)
             await session.service.stop()
 
         asyncio.run(asyncio.wait_for(main(), 30))

@@ -28,7 +28,7 @@ def run_some(session, n, seed=0):
         requests = [DecisionRequest(X[i], f"{seed}.{i}") for i in turn]
         shown = session.together(requests)
         outcomes = [
-            OutcomeRequest(made["id"], hit=LABELS[y[i]] in made["labels"])
+            OutcomeRequest(made.id, hit=LABELS[y[i]] in made.labels)
             for i, made in zip(turn, shown, strict=True)
         ]
         session.together(outcomes)
@@ -231,7 +231,7 @@ def test_a_shadow_is_judged_by_what_it_knew_at_the_decision(drive, restart):
         session.close()
         session = drive(shadows=[spec])
     outcomes = [
-        OutcomeRequest(made["id"], hit=LABELS[right] in made["labels"])
+        OutcomeRequest(made.id, hit=LABELS[right] in made.labels)
         for made, right in zip(shown, y, strict=True)
     ]
     session.together(outcomes)

@@ -208,7 +208,7 @@ def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
     answers = [OutcomeRequest(id_, label=label) for id_, label in zip("abc", truth, strict=True)]
     one_turn = [Call(one) for one in answers]
     told = session.service.commit(one_turn)
-    assert [done.result["outcome"]["learnt"] for done in told] == [True, False, True]
+    assert [done.result.outcome.learnt for done in told] == [True, False, True]
     assert (session.stats.refused, session.stats.outcomes, session.stats.learnt) == (1, 3, 2)
     assert not session.find("b").outcome["learnt"]
     twin.update(made[0], label=truth[0])

@@ -151,7 +151,7 @@ def test_a_decision_that_does_not_fit_is_a_refusal(open_service, pair):
     assert (totals.stats.decisions, totals.stats.refused) == (2, 1)
     for id_, learnt in (("n1", True), ("n2", False)):
         told = service.call(OutcomeRequest(id_, hit=True))
-        assert told["outcome"]["learnt"] is learnt
+        assert told.outcome.learnt is learnt
     assert service.model.projector.totals.stats.refused == 2
     assert [shadow.stop_reason for shadow in service.model.projector.shadows.values()] == [""]
     result = verify_store(service.store)

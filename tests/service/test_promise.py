@@ -14,10 +14,9 @@ from superarm.explore import Cover
 from superarm.journal.backends import open_store
 from superarm.journal.changes import DisableLabels
 from superarm.journal.replay import replay
-from superarm.service import Service
+from superarm.service import Service, views
 from superarm.service.client.client import Client
 from superarm.service.errors import Conflict
-from superarm.service.http import views
 from superarm.service.http.metrics import service_metrics
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
@@ -58,7 +57,7 @@ def test_a_promise_in_the_journal(tmp_path):
         service.call(again)
 
     info, stats = views.info(service), views.stats(service)
-    assert (info["coverage"], info["set_size"]) == (0.9, len(LABELS))
+    assert (info.coverage, info.set_size) == (0.9, len(LABELS))
     assert sum(stats["sizes"]) == 90
     assert stats["sizes"][0] == 0
     assert stats["promise"]["promised"] == 0.9

@@ -33,6 +33,7 @@ from superarm.journal.records import DecisionRecord
 from superarm.learners import Scores
 from superarm.service.commit_queue import AfterCommit, Call
 from superarm.service.errors import InvalidRequest, UnknownDecision
+from superarm.service.messages import DecisionResponse, OutcomeResponse
 from superarm.service.requests import (
     DecisionRequest,
     OutcomeRequest,
@@ -40,7 +41,7 @@ from superarm.service.requests import (
     check_same_outcome,
     context_bytes,
 )
-from superarm.service.responses import decision_response, outcome_response
+from superarm.service.views import decision_response, recorded_outcome
 
 if TYPE_CHECKING:
     from superarm.native.core import Cursor
@@ -150,7 +151,7 @@ class Batch:
 
     # ------------------------------------------------------------ decisions and outcomes
 
-    def decide(self, request: DecisionRequest) -> JsonObject:
+    def decide(self, request: DecisionRequest) -> DecisionResponse:
         """Choose a set; the same request with the same id gives the same set again."""
         context = context_bytes(request.context)
         event, warnings = self._earlier_decision(request.id), dict[str, str]()
@@ -164,8 +165,7 @@ class Batch:
             if isinstance(request.x, dict) and not self._awaits_first_row:
                 self.projector.learner.inputs.encode_row(request.x, grow=False)
                 warnings = self.projector.learner.column_warnings
-        response = decision_response(DecisionRecord(event))
-        return response | {"warnings": list(warnings.values())} if warnings else response
+        return decision_response(DecisionRecord(event), tuple(warnings.values()))
 
     def _earlier_decision(self, id_: str | None) -> Event | None:
         """Return the decision with an id, from the journal or from this batch; None if it is a new one."""
@@ -237,12 +237,14 @@ class Batch:
             raise UnknownDecision.must("id", "outcome", "that of a decision", id_)
         self._stage_outcome(record, request)
 
-        def response() -> JsonObject:
+        def response() -> OutcomeResponse:
             projector = self.model.projector
             projector.records.load([id_], projector.seq)  # an erasure may have come in between
             record = projector.records.get(id_)
             assert record is not None
-            return {"id": id_, "outcome": outcome_response(record, self.model.was_learnt(record))}
+            outcome = recorded_outcome(self.model, record)
+            assert outcome is not None
+            return OutcomeResponse(id_, outcome)
 
         return AfterCommit(response)
 

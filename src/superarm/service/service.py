@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from superarm._types import JsonObject
 from superarm.data.columns import Columns
@@ -38,10 +38,13 @@ from superarm.journal.user_learners import import_user_learner
 from superarm.service.batch import Batch, ColumnWarnings
 from superarm.service.commit_queue import AfterCommit, Call, CommitQueue
 from superarm.service.errors import InvalidRequest
+from superarm.service.messages import ChangeResponse, DecisionResponse, OutcomeResponse
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.served_model import ServedModel
 from superarm.service.settings import Settings
 from superarm.service.upkeep import Upkeep
+
+T = TypeVar("T")
 
 log = logging.getLogger("superarm.service")
 
@@ -259,16 +262,16 @@ class Service:
         assert self.queue is not None
         return self.queue.submit(request)
 
-    def decide(self, request: DecisionRequest) -> asyncio.Future[JsonObject]:
+    def decide(self, request: DecisionRequest) -> asyncio.Future[DecisionResponse]:
         """Return a set to show, when it is on the disk."""
         return self.submit(request)
 
-    def outcome(self, request: OutcomeRequest) -> asyncio.Future[JsonObject]:
+    def outcome(self, request: OutcomeRequest) -> asyncio.Future[OutcomeResponse]:
         """Return the recorded outcome, when it is on the disk."""
         return self.submit(request)
 
-    async def read(self, view: Callable[..., Any], *arguments: Any) -> Any:
-        """Return one of the views (http/views.py) of this service, without a batch."""
+    async def read(self, view: Callable[..., T], *arguments: Any) -> T:
+        """Return one of the views (views.py) of this service, without a batch."""
         if not self.store.shared:
             return view(self, *arguments)
         work = asyncio.get_running_loop().run_in_executor(self._readers, view, self, *arguments)
@@ -283,7 +286,7 @@ class Service:
         if self.store.shared and self.outage is None:
             await self.submit(lambda: None)
 
-    async def change(self, request: AnyOperatorRequest) -> JsonObject:
+    async def change(self, request: AnyOperatorRequest) -> ChangeResponse:
         """Make a change by an operator: an event, which has taken effect when this returns."""
         seq = await self.submit(request)
         projector = self.model.projector
@@ -291,15 +294,15 @@ class Service:
         if refused is not None:
             raise InvalidRequest(refused.reason, field=refused.field)
         erases = isinstance(request, Erase)
-        return {
-            "what": request.what,
-            "seq": seq or self.model.projector.seq,
-            "labels": list(projector.labels),
-            "disabled": sorted(settings.disabled),
-            "frozen": settings.frozen,
-            "erased": await self.read(lambda service: service.model.n_erased(seq)) if erases else 0,
-            "finished": not erases or self.model.erasure_problem is None,
-        }
+        return ChangeResponse(
+            what=request.what,
+            seq=seq or projector.seq,
+            labels=list(projector.labels),
+            disabled=sorted(settings.disabled),
+            frozen=settings.frozen,
+            erased=await self.read(lambda service: service.model.n_erased(seq)) if erases else 0,
+            finished=not erases or self.model.erasure_problem is None,
+        )
 
     # ------------------------------------------------------------ for people on call
 

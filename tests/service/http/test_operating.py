@@ -20,10 +20,10 @@ import pytest
 from service_kit import soon
 
 from superarm.errors import InvalidInput
-from superarm.service import Client
+from superarm.service import Client, views
 from superarm.service.client.client import ServiceError
 from superarm.service.http import server as server_module
-from superarm.service.http import views, watched_files
+from superarm.service.http import watched_files
 from superarm.service.http.access import Tokens
 from superarm.service.http.listener import Listener
 

@@ -256,7 +256,7 @@ def filled(open_service):
     session = open_service()
     for i, x in enumerate(rows(40)):
         shown = session.call(DecisionRequest(x))
-        session.call(OutcomeRequest(shown["id"], hit=i % 2 == 0))
+        session.call(OutcomeRequest(shown.id, hit=i % 2 == 0))
     return session
 
 

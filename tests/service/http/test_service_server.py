@@ -15,9 +15,9 @@ import pytest
 from service_kit import soon
 
 from superarm.errors import InvalidInput
-from superarm.service import Client
+from superarm.service import Client, views
 from superarm.service.client.client import ServiceError
-from superarm.service.http import connection_limits, routes, server, views
+from superarm.service.http import connection_limits, routes, server
 from superarm.service.http.listener import Listener
 from superarm.service.http.request import Response
 

@@ -21,7 +21,7 @@ from superarm.journal.snapshots import made_by
 from superarm.journal.totals import AGE_BUCKETS, Totals
 from superarm.learners import Learner
 from superarm.service.http.access import Tokens
-from superarm.service.http.views import oldest_pending_seconds
+from superarm.service.views import oldest_pending_seconds
 
 if TYPE_CHECKING:
     from superarm.service.http.connection_limits import ConnectionTracker

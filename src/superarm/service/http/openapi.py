@@ -45,9 +45,7 @@ def openapi_document(routes: Sequence[Route]) -> JsonObject:
     """Return the OpenAPI document of all documented routes."""
     named_types = [kind for route in routes for kind in (route.request_type, route.response_type)]
     named_types += [messages.OutcomeItem, messages.Error]  # items of batches
-    body_types = [
-        kind for kind in dict.fromkeys(named_types) if kind is not None and not isinstance(kind, str)
-    ]
+    body_types = [kind for kind in dict.fromkeys(named_types) if kind is not None]
     schemas, components = msgspec.json.schema_components(body_types, ref_template=REFERENCE_TEMPLATE)
     # what the type cannot express
     components["DecisionRequestBody"]["oneOf"] = [{"required": ["features"]}, {"required": ["scores"]}]
@@ -103,10 +101,11 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: JsonObject) 
 
 
 def _response(route: Route, status: int, schema_of: dict[Any, Any]) -> JsonObject:
-    kind = route.response_type if status < 300 else messages.Error
-    content: JsonObject = {"application/json": {"schema": schema_of.get(kind, {"type": "object"})}}
-    if isinstance(kind, str):
-        content = {kind: {}}
+    content: JsonObject = {"application/json": {"schema": schema_of[messages.Error]}}
+    if status < 300:
+        is_json = route.content_type == "application/json"
+        schema = schema_of.get(route.response_type, {"type": "object"})
+        content = {route.content_type: {"schema": schema} if is_json else {}}
     return {"description": route.statuses.get(status) or STATUS_DESCRIPTIONS[status], "content": content}
 
 
