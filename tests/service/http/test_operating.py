@@ -24,7 +24,7 @@ from superarm.service import Client, views
 from superarm.service.client.client import ServiceError
 from superarm.service.http import server as server_module
 from superarm.service.http import watched_files
-from superarm.service.http.access import Tokens
+from superarm.service.http.access import AccessControl, Tokens
 from superarm.service.http.listener import Listener
 
 X = [0.5, 1, 0, 0.25, 2]
@@ -134,7 +134,7 @@ def test_sighup_reads_tokens_and_certificate_at_once(tmp_path, monkeypatch):
     async def hang_up() -> None:
         certificate = SimpleNamespace(reload=lambda: read_again.append(True))
         server = SimpleNamespace(certificate=certificate)
-        server_module._handle_signals(SimpleNamespace(tokens=tokens), server)
+        server_module._handle_signals(SimpleNamespace(access=AccessControl(tokens)), server)
         file.write_text("decide the-new-token-of-the-shop")
         assert tokens.holder(b"Bearer the-new-token-of-the-shop") is None
         os.kill(os.getpid(), signal.SIGHUP)

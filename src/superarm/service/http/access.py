@@ -145,7 +145,7 @@ class AccessControl:
             the file system, or if the application that has mounted it checks who may use it.
     """
 
-    def __init__(self, tokens: Tokens, rate: float, *, any_host: bool = False) -> None:
+    def __init__(self, tokens: Tokens, rate: float = 10_000.0, *, any_host: bool = False) -> None:
         self.tokens, self.any_host = tokens, any_host
         self._requests, self._failed_auths = RateLimiter(rate), RateLimiter(MAX_FAILED_AUTH_RATE)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -66,12 +67,14 @@ def route(method: str, path: str, roles: frozenset[str], **options: Any) -> Call
     return add
 
 
+@dataclass(frozen=True)
 class Context:
     """The context of the routes: the service, its tokens, and the metrics of this process."""
 
-    def __init__(self, service: Service, metrics: RequestMetrics, tokens: Tokens) -> None:
-        self.service, self.metrics, self.tokens = service, metrics, tokens
-        self.downloads = asyncio.Semaphore(MAX_DOWNLOADS)
+    service: Service
+    metrics: RequestMetrics
+    tokens: Tokens
+    downloads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_DOWNLOADS))
 
     @property
     def learner(self) -> Learner:
@@ -280,7 +283,7 @@ def ready(context: Context) -> Status:
 @route("GET", "/metrics", READ, content_type="text/plain")
 async def metrics(context: Context) -> Response:
     """Numbers for Prometheus."""
-    measured = service_metrics(context.service)
+    measured = list(service_metrics(context.service))
     with suppress(JournalError):  # what cannot be read now has no sample
         measured += await context.service.read(storage_metrics)
     return Response(200, context.metrics.text(measured), METRICS_TYPE)

@@ -30,7 +30,7 @@ from superarm.service import Service
 from superarm.service.http.access import AccessControl, Tokens
 from superarm.service.http.asgi import Application
 from superarm.service.http.connection_limits import ConnectionTracker, LimitedProtocol, Limits
-from superarm.service.http.json_logging import log_to
+from superarm.service.http.json_logging import log_to_stderr
 from superarm.service.http.listener import Listener, check_exposure
 from superarm.service.http.router import Route, Router
 from superarm.service.http.watched_files import WatchedFiles
@@ -167,8 +167,7 @@ async def serve_page(
     tokens: Tokens | None = None,
 ) -> None:
     """Serve a page and the routes behind it until cancelled; ``on_ready`` gets its address."""
-    access = AccessControl(Tokens() if tokens is None else tokens, rate=1_000.0)
-    router = Router(routes, access, context)
+    router = Router(routes, AccessControl(tokens or Tokens(), rate=1_000.0), context)
     host = f"[{listener.host}]" if ":" in listener.host else listener.host
     server = Server(
         router,
@@ -200,7 +199,13 @@ async def serve_application(
 
 
 def serve(
-    open_service: Callable[[], Service], tokens: Tokens, *, listener: Listener, limits: Limits, **options: Any
+    open_service: Callable[[], Service],
+    tokens: Tokens,
+    *,
+    listener: Listener,
+    limits: Limits,
+    rate_limit: float = 10_000.0,
+    **options: Any,
 ) -> None:
     """Serve until SIGTERM or SIGINT; then finish what has begun, snapshot, and return.
 
@@ -211,17 +216,19 @@ def serve(
         tokens: with their roles.
         listener: where to listen.
         limits: of connections.
+        rate_limit: requests a second from one address.
         options: see `Application`.
     """
     _ignore(signal.SIGHUP, signal.SIGUSR1)  # until the server is ready there is nothing to do
     check_exposure(listener, tokens)
     listener.tls_context()
     with listener.bind() as bound:
-        logs = log_to(2)
+        logs = log_to_stderr()
         try:
             service = open_service()
             any_host = listener.unix_socket is not None  # only this machine's users get there
-            application = Application(lambda: service, tokens, any_host=any_host, **options)
+            access = AccessControl(tokens, rate_limit, any_host=any_host)
+            application = Application(lambda: service, access, **options)
             application.metrics.logs = logs
             _tune_interpreter()
             # uvicorn raises the one again that has ended it: no failure
@@ -251,7 +258,7 @@ def _handle_signals(application: Application, server: Server) -> None:
     """On SIGHUP read tokens and certificate again at once; on SIGUSR1 take a snapshot."""
 
     def reload() -> None:
-        application.tokens.watched.reload()
+        application.access.tokens.watched.reload()
         server.certificate.reload()
         log.info("tokens and certificate checked", extra={"because": "SIGHUP"})
 
