@@ -17,7 +17,7 @@ from superarm.data.cells import json_row
 from superarm.decisions import Decision
 from superarm.decisions.ids import ID_DESCRIPTION, IS_ID
 from superarm.errors import Description, FeedbackError, InvalidInput, WeightsOverflow
-from superarm.journal.changes import AnyOperatorRequest, Change, Erase, OperatorRequest, Rollback
+from superarm.journal.changes import AnyOperatorRequest, Change, Erase, Rollback
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable
 from superarm.journal.events import (
     CHANGE,
@@ -87,7 +87,7 @@ class Batch:
         self._staged: dict[tuple[int, str], Event] = {}
         self._staged_changes: list[Event] = []
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
-        self._now: float | None = None
+        self.now = self.model.clock()  # the time of all its events, since all are durable together
         self.load_records([call.id for call in calls if call.id is not None])
 
     def make_calls(self) -> tuple[list[Call], list[Call]]:
@@ -113,8 +113,8 @@ class Batch:
             return self.decide(request)
         if isinstance(request, OutcomeRequest):
             return self.outcome(request)
-        if isinstance(request, OperatorRequest):
-            return self.change(request)  # type: ignore[arg-type]
+        if isinstance(request, AnyOperatorRequest):
+            return self.change(request)
         return request()
 
     def load_records(self, ids: Sequence[str]) -> None:
@@ -138,16 +138,6 @@ class Batch:
     def only_after(self) -> int | None:
         """Return the event that the staged ones must follow at once: a first row fits the model of that event alone."""
         return self.projector.seq if self._awaits_first_row else None
-
-    def now(self) -> float:
-        """Return the time of this batch's events: one for all of them, since all are durable together."""
-        if self._now is None:
-            self._now = self.model.clock()
-        return self._now
-
-    def _new_id(self, time: float) -> str:
-        """Return an id that grows with time, so that an index grows at its end, and ends at random."""
-        return f"{int(time * 1e3):011x}{token_hex(6)}"
 
     # ------------------------------------------------------------ decisions and outcomes
 
@@ -190,10 +180,10 @@ class Batch:
             cursor.round = round_
             cursor_state = cursor.draw_state.tolist()
         decision = self._choose(request, cursor)
-        now = self.now()
-        id_ = request.id or self._new_id(now)
+        # an id of ours grows with time, so that an index grows at its end, and ends at random
+        id_ = request.id or f"{int(self.now * 1e3):011x}{token_hex(6)}"
         event = self._staged[DECISION, id_] = decision_event(
-            now,
+            self.now,
             id_,
             decision,
             context,
@@ -271,7 +261,7 @@ class Batch:
             raise FeedbackError.must("feedback", type(learner).__name__, "label=...", got)
         self.service.check_writable()
         outcome = OutcomeBody(record.decision.seq, hit, label)
-        self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, outcome, id_)
+        self._staged[OUTCOME, id_] = Event.new(self.now, OUTCOME, outcome, id_)
 
     # ------------------------------------------------------------ what operators change
 
@@ -285,7 +275,7 @@ class Batch:
         if isinstance(request, Rollback) and not self.store.pin_snapshot(request.to):
             raise request.no_snapshot()
         kind = ERASURE if isinstance(request, Erase) else CHANGE
-        event = Event.new(self.now(), kind, request.to_dict())
+        event = Event.new(self.now, kind, request.to_dict())
         self._staged_changes.append(event)
         return AfterCommit(lambda: event.seq)
 
@@ -300,7 +290,7 @@ class Batch:
         if (ids is None) == (before is None):
             raise InvalidRequest.must("ids", "change", "given, or before in its place, and not both", ids)
         if ids is None:
-            if before is None or before > self.now() + MAX_CLOCK_SKEW:  # in milliseconds it would be all
+            if before is None or before > self.now + MAX_CLOCK_SKEW:  # in milliseconds it would be all
                 raise InvalidRequest.must(
                     "before", "erase", "a time in the past, in seconds since 1970", before
                 )

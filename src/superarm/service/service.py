@@ -156,9 +156,7 @@ class Service:
             self.fail(error)
             raise
         except (JournalMismatch, JournalDamaged) as error:  # say, a privilege that was revoked
-            outage = JournalUnavailable(str(error))
-            self.fail(outage)
-            raise outage from error
+            raise self.fail(error) from error
         return calls
 
     def call(self, request: Any) -> Any:
@@ -183,24 +181,23 @@ class Service:
             done = [call for call in done if call.id not in duplicates]
         for call in done:
             if isinstance(call.result, AfterCommit):
-                self._finish_call(call, call.result)
+                try:
+                    call.result = call.result.compute()
+                except Exception as error:  # what the batch itself wrote is durable
+                    call.error = error
+                    if isinstance(error, JournalUnavailable):
+                        self.fail(error)
         return retry
 
-    def _finish_call(self, call: Call, result: AfterCommit) -> None:
-        """Compute the result of a call whose events are durable and projected."""
-        try:
-            call.result = result.compute()
-        except Exception as error:  # what the batch itself wrote is durable
-            call.error = error
-            if isinstance(error, JournalUnavailable):
-                self.fail(error)
-
-    def fail(self, error: JournalUnavailable) -> None:
-        """Begin an outage: the journal cannot be written, and is tried again in a moment."""
+    def fail(self, error: SuperarmError, *, readable: bool | None = None) -> JournalUnavailable:
+        """Begin an outage, or go on with it: the journal cannot be written, and is tried again in a moment."""
         if self.outage is None:
             log.error("journal down", extra={"reason": str(error)})
-        self.outage, self._retry_at = error, time.monotonic() + RETRY_SECONDS
-        self._readable_in_outage = not self.store.shared  # a database may be gone altogether
+        self.outage = error if isinstance(error, JournalUnavailable) else JournalUnavailable(str(error))
+        self._retry_at = time.monotonic() + RETRY_SECONDS
+        # a database may be gone altogether
+        self._readable_in_outage = not self.store.shared if readable is None else readable
+        return self.outage
 
     def check_readable(self) -> None:
         """Raise why the journal cannot be read, if it is known that its file is another one."""
@@ -226,8 +223,7 @@ class Service:
                 self.store.reopen()
                 self.model.recover()
         except SuperarmError as error:
-            self.fail(error if isinstance(error, JournalUnavailable) else JournalUnavailable(str(error)))
-            self._readable_in_outage = readable
+            self.fail(error, readable=readable)
             return
         self.outage = None
         log.info("journal up")
