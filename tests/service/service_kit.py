@@ -22,6 +22,7 @@ both = pytest.mark.parametrize("open_service", ["sqlite", "postgresql"], indirec
 
 LABELS = [f"label-{i}" for i in range(6)]
 D = 5
+X = [0.5, 1, 0, 0.25, 2]  # a row
 
 
 class Web:
@@ -64,6 +65,35 @@ class Web:
                 pass
             assert time.monotonic() < until, "the service did not come up"
             time.sleep(0.01)
+
+
+def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """A certificate for localhost that signs itself, and its key."""
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+    command += f" -keyout {name}.key -out {name}.pem -subj /CN={name}"
+    command += " -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
+    try:
+        subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
+    except OSError:
+        pytest.skip("no openssl here to make a certificate with (apt-get install openssl)")
+    return folder / f"{name}.pem", folder / f"{name}.key"
+
+
+def serve_command(folder: Path, *options: Any) -> tuple[list[Any], Web]:
+    """The command that serves a journal in a folder, as it is started by hand; and a way to talk to it."""
+    port, labels = free_port(), folder / "labels.txt"
+    labels.write_text("\n".join(LABELS))
+    command = [
+        sys.executable,
+        "-m",
+        "superarm",
+        "serve",
+        "--journal",
+        folder / "events.db",
+        "--port",
+        str(port),
+    ]
+    return [*command, "--labels", labels, "--features", str(D), "--set-size", "2", *options], Web(port)
 
 
 class Clock:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 import pytest
-from service_kit import LABELS, D
+from service_kit import LABELS, D, X
 
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalLocked
@@ -21,7 +21,6 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
-X = [0.5, 1, 0, 0.25, 2]
 NEW = {"labels": LABELS, "features": D, "set_size": 2}
 LOCAL = {"base_url": "http://127.0.0.1"}
 

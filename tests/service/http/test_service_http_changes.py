@@ -5,13 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
-from service_kit import LABELS, D, both, replayed, rows, soon
+from service_kit import LABELS, X, both, replayed, rows, soon
 
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
-from superarm.service.http.access import Tokens
-
-X = [0.5, 1, 0, 0.25, 2]
 
 
 @both
@@ -120,24 +117,3 @@ def test_shadows_over_http(live, open_service):
         for one in (own, shadow):
             assert one["low"] <= one["rate"] <= one["high"]
             assert one["learnt"] == one["rows"] == 600
-
-
-def test_only_operators_change(live, tmp_path):
-    file = tmp_path / "tokens"
-    file.write_text(
-        "decide the-token-of-the-shop\nread the-token-of-grafana\noperate the-token-of-the-team\n"
-    )
-    web = live(tokens=Tokens(file))
-    for token, status in (
-        ("the-token-of-the-shop", 403),
-        ("the-token-of-grafana", 403),
-        ("the-token-of-the-team", 200),
-    ):
-        web.token = token
-        assert web.post("/v1/changes", {"what": "freeze"})[0] == status
-        assert web.get("/v1/changes")[0] == (403 if "shop" in token else 200)
-
-
-def test_rows_of_the_right_length_after_all_that(live, open_service):
-    web = live(open_service())
-    assert web.post("/v1/decisions", {"features": [0.0] * (D + 1)})[1]["error"]["field"] == "features"

@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from service_kit import soon
+from service_kit import X, certificate, soon
 
 from superarm.errors import InvalidInput
 from superarm.service import Client, views
@@ -21,7 +21,6 @@ from superarm.service.http import connection_limits, routes, server
 from superarm.service.http.listener import Listener
 from superarm.service.http.request import Response
 
-X = [0.5, 1, 0, 0.25, 2]
 HEAD = b"POST /v1/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
@@ -343,29 +342,12 @@ def test_a_bug_is_a_500_that_tells_nothing_and_is_logged_with_its_id(live, open_
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-    ]
-    command += ["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    except OSError:
-        pytest.skip("no openssl here to make a certificate with (apt-get install openssl)")
-    return folder / "cert.pem", folder / "key.pem"
+def tls_files(tmp_path_factory):
+    return certificate(tmp_path_factory.mktemp("tls"), "localhost")
 
 
-def test_tls(live, certificate):
-    cert, key = certificate
+def test_tls(live, tls_files):
+    cert, key = tls_files
     web = live(listener=Listener(port=0, tls_cert=cert, tls_key=key))
     connection = http.client.HTTPSConnection(
         "localhost", web.port, context=ssl.create_default_context(cafile=str(cert)), timeout=10
@@ -383,8 +365,8 @@ def test_tls(live, certificate):
     assert Plain(web, b"GET /health HTTP/1.1\r\n\r\n").read()[:4] != b"HTTP"  # not in the clear
 
 
-def test_tls_files_must_be_usable(certificate, tmp_path):
-    cert, key = certificate
+def test_tls_files_must_be_usable(tls_files, tmp_path):
+    cert, key = tls_files
     for wrong in (
         {"tls_cert": cert},
         {"tls_key": key},
@@ -395,8 +377,8 @@ def test_tls_files_must_be_usable(certificate, tmp_path):
             Listener(**wrong).tls_context()
 
 
-def test_a_key_with_a_passphrase_asks_no_terminal(certificate, tmp_path, capfd):
-    cert, key = certificate
+def test_a_key_with_a_passphrase_asks_no_terminal(tls_files, tmp_path, capfd):
+    cert, key = tls_files
     locked = tmp_path / "locked.pem"
     command = ["openssl", "ec", "-in", key, "-out", locked, "-aes256", "-passout", "pass:secret"]
     subprocess.run(command, check=True, capture_output=True)

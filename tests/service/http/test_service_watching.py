@@ -7,11 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from service_kit import both, soon
+from service_kit import X, both, soon
 
 from superarm.service.http.access import Tokens
 
-X = [0.5, 1, 0, 0.25, 2]
 ALERTS = Path(__file__).parents[3] / "examples" / "alerts.yml"
 
 
@@ -22,6 +21,38 @@ def families(web):
     return {f.name: f for f in parser.text_string_to_metric_families(web.get("/metrics")[1].decode())}
 
 
+def first_values(found):
+    return {name: family.samples[0].value for name, family in found.items() if family.samples}
+
+
+def test_metrics_are_prometheus(live):
+    web = live()
+    first = web.get("/metrics")[1]
+    assert b"\nsuperarm_hit_rate_recent " not in first  # none yet
+    # or an alert would miss the first
+    assert b'superarm_requests_total{route="decisions",status="500"} 0.0' in first
+    for i in range(10):
+        web.post("/v1/decisions", {"features": X, "id": f"d{i}"})
+    for i in range(6):
+        web.post(f"/v1/decisions/d{i}/outcome", {"hit": i < 3})
+    found = families(web)
+    value = first_values(found)
+    assert value["superarm_decisions"] == 10
+    assert value["superarm_outcomes"] == 6
+    assert value["superarm_hits"] == 3
+    assert value["superarm_pending"] == 4
+    assert 0 < value["superarm_propensity_floor"] <= 1
+    assert value["process_resident_memory_bytes"] > 1 << 20
+    ages = {s.labels.get("le"): s.value for s in found["superarm_outcome_age_seconds"].samples}
+    assert ages["+Inf"] == 6
+    latency = [s for s in found["superarm_request_seconds"].samples if s.name.endswith("_count")]
+    assert {s.labels["route"]: s.value for s in latency}["decisions"] == 10
+    assert web.get("/v1/stats")[1]["latency"].keys() == {"p50", "p99"}
+    web.application.metrics.count("decisions", 200, 1e9)
+    assert web.get("/v1/stats")[1]["latency"]["p50"] is not None
+    assert web.get("/v1/stats")[1]["latency"]["p99"] is None  # beyond the last edge
+
+
 def test_metrics_know_trouble(live, open_service):
     session = open_service(shadows=["set-logit:explore=show"])
     web = live(session)
@@ -29,7 +60,7 @@ def test_metrics_know_trouble(live, open_service):
         web.post("/v1/decisions", {"features": X, "id": f"d{i}"})
         web.post(f"/v1/decisions/d{i}/outcome", {"hit": i % 2 == 0})
     found = families(web)
-    value = {name: family.samples[0].value for name, family in found.items() if family.samples}
+    value = first_values(found)
     assert value["process_resident_memory_bytes"] > 1 << 20
     assert value["superarm_ready"] == 1
     assert value["superarm_snapshot_lag_events"] == 600
@@ -42,7 +73,7 @@ def test_metrics_know_trouble(live, open_service):
     assert learners == {"set-logit", "set-logit:explore=show"}
     session.upkeep.error, session.upkeep.failures = "snapshot: no", 3
     session.model.broken_snapshots = (7,)
-    value = {name: family.samples[0].value for name, family in families(web).items() if family.samples}
+    value = first_values(families(web))
     assert (value["superarm_upkeep_failures"], value["superarm_broken_snapshots"]) == (3, 1)
 
 
