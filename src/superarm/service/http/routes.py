@@ -23,7 +23,6 @@ from superarm.learners import Learner
 from superarm.service import Service, views
 from superarm.service.errors import HttpError, UnknownDecision, error_body, status_of
 from superarm.service.http.access import ANY_ROLE, DECIDE, OPEN, OPERATE, READ, Tokens
-from superarm.service.http.decision_requests import to_decision_request
 from superarm.service.http.decoding import decode_body
 from superarm.service.http.metrics import RequestMetrics, service_metrics, storage_metrics
 from superarm.service.http.openapi import documentation_page, openapi_document
@@ -49,7 +48,7 @@ from superarm.service.messages import (
     Snapshots,
     Status,
 )
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest, to_decision_request
 
 ROUTES: list[Route] = []
 METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
@@ -310,29 +309,20 @@ def dashboard(context: Context) -> Response:
 @route("GET", "/openapi.json", OPEN, documented=False)
 def openapi(context: Context) -> Response:
     """The OpenAPI document."""
-    return _openapi_response()
+    return _openapi_pages()["json"]
 
 
 @route("GET", "/docs", OPEN, documented=False)
 def docs(context: Context) -> Response:
     """The OpenAPI document, for people."""
-    return _documentation()
+    return _openapi_pages()["html"]
 
 
 route("GET", "/favicon.ico", OPEN, documented=False)(favicon)
 
 
 @cache
-def _openapi_document() -> JsonObject:
-    return openapi_document(ROUTES)
-
-
-@cache
-def _openapi_response() -> Response:
-    # the same bytes for everybody: what strangers do not read takes no memory
-    return Response(200, msgspec.json.encode(_openapi_document()))
-
-
-@cache
-def _documentation() -> Response:
-    return documentation_page(_openapi_document())
+def _openapi_pages() -> dict[str, Response]:
+    """Return the same bytes for everybody: what strangers do not read takes no memory."""
+    document = openapi_document(ROUTES)
+    return {"json": Response(200, msgspec.json.encode(document)), "html": documentation_page(document)}
