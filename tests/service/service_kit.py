@@ -1,4 +1,4 @@
-"""What the tests of the service share: a plain web client, rows, a nursery for servers."""
+"""What the tests of the service share: a plain web client, rows, a fork server."""
 
 from __future__ import annotations
 
@@ -110,12 +110,12 @@ def rows(n: int, seed: int = 0, d: int = D) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
 
 
-class Nursery:
+class ForkServer:
     """A process that has imported everything and forks servers: a start takes a tenth of a second."""
 
     def __init__(self, folder: Path) -> None:
-        script = Path(__file__).with_name("service_nursery.py")
-        self.log = folder / "nursery.log"
+        script = Path(__file__).with_name("fork_server.py")
+        self.log = folder / "fork_server.log"
         self.process = subprocess.Popen(
             [sys.executable, str(script), str(self.log)],
             stdin=subprocess.PIPE,
@@ -127,7 +127,7 @@ class Nursery:
     def _read(self) -> Any:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, self.log.read_text() if self.log.exists() else "the nursery ended"
+        assert line, self.log.read_text() if self.log.exists() else "the fork server ended"
         return json.loads(line)
 
     def start(self, journal: Path, **options: Any) -> tuple[int, Web]:
@@ -149,7 +149,7 @@ class Nursery:
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
     try:
-        while True:  # the nursery leaves no zombies: the process is gone when it has no id any more
+        while True:  # the fork server leaves no zombies: the process is gone when it has no id any more
             os.kill(pid, 0)
             time.sleep(0.001)
     except ProcessLookupError:

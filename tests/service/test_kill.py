@@ -1,7 +1,7 @@
 """kill -9 at random moments under load: nothing acknowledged is lost, and the model is the journal's.
 
 The whole server is killed, each time a fork of a process that has already imported everything
-(service_nursery.py), so that a restart takes a tenth of a second; three more times it is the real
+(fork_server.py), so that a restart takes a tenth of a second; three more times it is the real
 command in a process of its own.
 """
 
@@ -83,9 +83,9 @@ def check(web: Web, journal: Path, load: Load) -> None:
 
 
 @pytest.mark.slow
-def test_fifty_kills_lose_nothing(nursery, tmp_path):
+def test_fifty_kills_lose_nothing(fork_server, tmp_path):
     journal, dice = tmp_path / "events.db", random.Random(1)
-    pid, web = nursery.start(journal, **OPTIONS)
+    pid, web = fork_server.start(journal, **OPTIONS)
     total = 0
     for turn in range(KILLS):
         web.wait()
@@ -94,7 +94,7 @@ def test_fifty_kills_lose_nothing(nursery, tmp_path):
         kill(pid)
         load.join()
         total += len(load.decided) + len(load.answered)
-        pid, web = nursery.start(journal, **OPTIONS)
+        pid, web = fork_server.start(journal, **OPTIONS)
         check(web, journal, load)
     assert total > 500, "there was hardly any load"
     kill(pid)

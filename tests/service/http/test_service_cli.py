@@ -43,8 +43,8 @@ def served(monkeypatch):
     monkeypatch.setattr(server, "serve", instead)
     monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
     yield seen
-    for session, _ in seen:
-        session.close()
+    for service, _ in seen:
+        service.close()
 
 
 @pytest.fixture
@@ -62,14 +62,14 @@ def words(label_file, tmp_path):
 def test_serve(served, words, tmp_path):
     options = ["--set-size", 3, "--timeout", "60", "--default-outcome", "miss"]
     run(*words, *options, "--learner", "mc-dbf:gamma=0.2")
-    session, options = served[0]
-    learner = session.model.projector.learner
+    service, options = served[0]
+    learner = service.model.projector.learner
     assert learner.labels == tuple(LABELS)
     assert (learner.name, learner.gamma, learner.set_size) == ("mc-dbf", 0.2, 3)
-    assert (session.settings.timeout, session.settings.default_outcome) == (60.0, False)
+    assert (service.settings.timeout, service.settings.default_outcome) == (60.0, False)
     assert (options["listener"].host, options["listener"].port) == ("127.0.0.1", 8800)
     assert not options["tokens"].required
-    session.close()
+    service.close()
     run("serve", "--journal", tmp_path / "e.db")  # later starts need no more
     assert served[1][0].model.projector.learner.id == learner.id
 
@@ -158,9 +158,9 @@ def test_serve_says_what_it_made_and_takes_shadows_and_times(served, words, capl
     shadows = ["--shadow", "set-logit:explore=show", "--shadow", "set-logit:explore=0.1"]
     run(*words, "--set-size", 2, *shadows, "--retain", "90d", "--timeout", "2h")
     assert "new journal created" in caplog.text
-    session = served[0][0]
-    assert (session.settings.retain, session.settings.timeout) == (90 * 86400.0, 7200.0)
-    assert [one["learner"] for one in session.model.projector.reports()] == [
+    service = served[0][0]
+    assert (service.settings.retain, service.settings.timeout) == (90 * 86400.0, 7200.0)
+    assert [one["learner"] for one in service.model.projector.reports()] == [
         "set-logit",
         "set-logit:explore=show",
         "set-logit:explore=0.1",
@@ -218,11 +218,11 @@ def test_change(live, open_service, monkeypatch):
 
 
 def filled(open_service):
-    session = open_service()
+    service = open_service()
     for i, x in enumerate(rows(40)):
-        shown = session.call(DecisionRequest(x))
-        session.call(OutcomeRequest(shown.id, hit=i % 2 == 0))
-    return session
+        shown = service.call(DecisionRequest(x))
+        service.call(OutcomeRequest(shown.id, hit=i % 2 == 0))
+    return service
 
 
 def test_replay(open_service, tmp_path):

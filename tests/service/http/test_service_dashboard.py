@@ -106,10 +106,10 @@ def test_it_asks_for_the_token(live, browser):
 
 
 def test_trouble_comes_first(live, open_service, browser, tmp_path):
-    session = open_service()
-    web = live(session)
+    service = open_service()
+    web = live(service)
     open_dashboard(browser, web, width=400)
-    session.model.broken_snapshots = (4711,)
+    service.model.broken_snapshots = (4711,)
     browser.wait("document.getElementById('trouble').hidden === false")
     assert "4711" in browser.eval("document.getElementById('trouble').innerText")
     assert browser.eval("document.getElementById('state').textContent") == "trouble"
@@ -117,7 +117,7 @@ def test_trouble_comes_first(live, open_service, browser, tmp_path):
     assert browser.eval(first) == "trouble"
     assert browser.eval("document.documentElement.scrollWidth <= innerWidth")
     browser.screenshot(Path(os.environ.get("SUPERARM_SHOTS", tmp_path)) / "trouble-400-light.png")
-    session.model.broken_snapshots = ()
+    service.model.broken_snapshots = ()
     browser.wait("document.getElementById('trouble').hidden")
     assert browser.complaints() == []
 
@@ -135,14 +135,14 @@ def test_the_documentation_needs_nothing_from_elsewhere(live, browser, tmp_path)
 
 @pytest.mark.slow
 def test_the_dashboard_of_many_processes(shared, live, browser, tmp_path):
-    sessions = [shared(labels=NAMES), shared(), shared()]
-    web = live(sessions[0])
+    services = [shared(labels=NAMES), shared(), shared()]
+    web = live(services[0])
     simulate_users(web.url, users(), 300, behaviour=UserBehaviour(users=4, mean_delay=0.05))
     browser.look(width=1280, dark=False)
     browser.open(web.url + "/")
     browser.wait("document.querySelectorAll('#processes tr').length == 3")
     browser.wait("document.querySelectorAll('.tile .number')[1].textContent == '300'")
     text = browser.eval("document.getElementById('processes-card').innerText")
-    assert all(session.store.application.split()[2] in text for session in sessions)
+    assert all(service.store.application.split()[2] in text for service in services)
     browser.screenshot(Path(os.environ.get("SUPERARM_SHOTS", tmp_path)) / "dashboard-processes.png")
     assert b"\nsuperarm_processes 3.0\n" in web.get("/metrics")[1]

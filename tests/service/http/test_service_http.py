@@ -325,8 +325,8 @@ def test_bad_outcomes_get_a_4xx_that_names_the_field(live, open_service):
 
 def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypatch):
     monkeypatch.setattr(service_module, "RETRY_SECONDS", 0.05)
-    session = open_service(max_journal_mb=1)
-    web = live(session)
+    service = open_service(max_journal_mb=1)
+    web = live(service)
     ids = []
     while True:
         status, answer = web.post("/v1/decisions", {"features": X, "context": "x" * 20_000})
@@ -342,7 +342,7 @@ def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypat
     assert "full" in web.get("/v1/stats")[1]["trouble"][0]
     assert b"superarm_journal_up 0" in web.get("/metrics")[1]
     assert web.post("/v1/batch/outcomes", {"outcomes": [{"id": ids[0], "hit": True}]})[0] == 507
-    session.store.max_mb = 50
+    service.store.max_mb = 50
     soon(lambda: web.get("/ready")[0] == 200)
     assert web.post(f"/v1/decisions/{ids[0]}/outcome", {"hit": True})[0] == 200
     web.stop()
@@ -353,8 +353,8 @@ def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypat
 
 
 def test_requests_that_come_together_are_committed_together(live, open_service):
-    session = open_service()
-    web = live(session)
+    service = open_service()
+    web = live(service)
     with ThreadPoolExecutor(16) as pool:
         ids = list(
             pool.map(lambda x: web.post("/v1/decisions", {"features": x.tolist()})[1]["id"], rows(200))
@@ -362,14 +362,14 @@ def test_requests_that_come_together_are_committed_together(live, open_service):
         done = list(pool.map(lambda id_: web.post(f"/v1/decisions/{id_}/outcome", {"hit": True})[0], ids))
     assert set(done) == {200}
     assert len(set(ids)) == 200
-    assert session.queue.count < 400
+    assert service.queue.count < 400
     web.stop()
     assert replay(open_service().store).same
 
 
 def test_timeouts_and_snapshots_run_by_themselves(live, open_service):
-    session = open_service(timeout=0.05, default_outcome=False, snapshot_every=40, keep_snapshots=1)
-    web = live(session)
+    service = open_service(timeout=0.05, default_outcome=False, snapshot_every=40, keep_snapshots=1)
+    web = live(service)
     web.post("/v1/decisions", {"features": X, "id": "first"})
     for _ in range(3):
         web.post("/v1/batch/decisions", {"decisions": [{"features": x.tolist()} for x in rows(50)]})

@@ -45,8 +45,8 @@ def test_labels_come_and_go(live, open_service):
 @both
 @pytest.mark.slow
 def test_freeze_explore_and_rollback(live, open_service):
-    session = open_service(snapshot_every=20)
-    web = live(session)
+    service = open_service(snapshot_every=20)
+    web = live(service)
     with Client(web.url) as client:
         client.freeze()
         shown = client.decide(X)
@@ -76,8 +76,8 @@ def test_freeze_explore_and_rollback(live, open_service):
 
 @both
 def test_people_are_forgotten(live, open_service):
-    session = open_service()
-    web = live(session)
+    service = open_service()
+    web = live(service)
     with Client(web.url) as client:
         for i in range(6):
             shown = client.decide(X, id=f"d{i}", context={"name": "Ada"})
@@ -99,8 +99,8 @@ def test_people_are_forgotten(live, open_service):
         assert client.decision("d5")["features"] is None
         assert client.decide(X).labels
     web.stop()
-    if hasattr(session.store, "path"):
-        assert b"Ada" not in session.store.path.read_bytes()
+    if hasattr(service.store, "path"):
+        assert b"Ada" not in service.store.path.read_bytes()
 
 
 @both

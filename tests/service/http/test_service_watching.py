@@ -54,8 +54,8 @@ def test_metrics_are_prometheus(live):
 
 
 def test_metrics_know_trouble(live, open_service):
-    session = open_service(shadows=["set-logit:explore=show"])
-    web = live(session)
+    service = open_service(shadows=["set-logit:explore=show"])
+    web = live(service)
     for i in range(300):
         web.post("/v1/decisions", {"features": X, "id": f"d{i}"})
         web.post(f"/v1/decisions/d{i}/outcome", {"hit": i % 2 == 0})
@@ -71,20 +71,20 @@ def test_metrics_know_trouble(live, open_service):
     assert build.keys() >= {"superarm", "cpu"}
     learners = {s.labels["learner"] for s in found["superarm_estimated_hit_rate"].samples}
     assert learners == {"set-logit", "set-logit:explore=show"}
-    session.upkeep.error, session.upkeep.failures = "snapshot: no", 3
-    session.model.broken_snapshots = (7,)
+    service.upkeep.error, service.upkeep.failures = "snapshot: no", 3
+    service.model.broken_snapshots = (7,)
     value = first_values(families(web))
     assert (value["superarm_upkeep_failures"], value["superarm_broken_snapshots"]) == (3, 1)
 
 
 def test_ready_knows_a_hung_disk(live, open_service, monkeypatch):
-    session = open_service()
-    web = live(session)
-    session.model.broken_snapshots = (7,)
+    service = open_service()
+    web = live(service)
+    service.model.broken_snapshots = (7,)
     status, answer = web.get("/ready")
     assert (status, answer["status"]) == (200, "ready")
     assert "snapshots are damaged" in answer["trouble"][0]
-    monkeypatch.setattr(type(session.queue), "age", 1e9)
+    monkeypatch.setattr(type(service.queue), "age", 1e9)
     status, answer = web.get("/ready")
     assert status == 503
     assert "waiting for the disk" in answer["error"]["message"]
@@ -92,11 +92,11 @@ def test_ready_knows_a_hung_disk(live, open_service, monkeypatch):
 
 
 def test_metrics_are_there_while_the_journal_is_not(live, open_service):
-    session = open_service()
-    web = live(session)
+    service = open_service()
+    web = live(service)
     for find_fault in (
-        lambda: session.store.path.rename(session.store.path.with_name("away")),
-        session.store.close,
+        lambda: service.store.path.rename(service.store.path.with_name("away")),
+        service.store.close,
     ):
         find_fault()
         soon(lambda: web.get("/ready")[0] == 503)
@@ -109,13 +109,13 @@ def test_metrics_are_there_while_the_journal_is_not(live, open_service):
 def test_the_example_alerts_ask_for_metrics_that_there_are(live, open_service, tmp_path):
     """What is about the other kind of journal, or a promise, is not there at all: a 0 would look like health."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    session = open_service()
+    service = open_service()
     file = tmp_path / "tokens"
     file.write_text("operate the-token-of-the-team")
-    web = live(session, tokens=Tokens(file))
+    web = live(service, tokens=Tokens(file))
     web.token = "the-token-of-the-team"
     web.application.metrics.logs = SimpleNamespace(dropped_total=0)
-    others = {"LogGrows"} if session.store.shared else set()
+    others = {"LogGrows"} if service.store.shared else set()
     others |= {"CoverageBroken"}  # it promises none
     web.post("/v1/decisions", {"features": X})
     there = {name for family in families(web).values() for name in (s.name for s in family.samples)}
