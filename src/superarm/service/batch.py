@@ -12,7 +12,6 @@ from operator import attrgetter
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from superarm._types import JsonObject
 from superarm.data.cells import json_row
 from superarm.decisions import Decision
 from superarm.decisions.ids import ID_DESCRIPTION, IS_ID
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
 
 MAX_CLOCK_SKEW = 60.0  # seconds, between machines
 MAX_WARNINGS = 100  # columns that the dashboard lists
+NAMED_VALUES = "numbers of 64 bits, words, texts, true or false, dates, lists of numbers or missing values"
 
 
 class RetryAfterCommit(Exception):
@@ -100,11 +100,12 @@ class Batch:
                 done.append(call)
             except RetryAfterCommit:
                 retry.append(call)
-            except (JournalUnavailable, JournalMismatch) as error:
-                if error is not self.service.outage:  # that concerns all calls
-                    raise
-                call.error = error
-            except Exception as error:  # of that call alone
+            except Exception as error:
+                if (
+                    isinstance(error, JournalUnavailable | JournalMismatch)
+                    and error is not self.service.outage
+                ):
+                    raise  # it concerns all calls
                 call.error = error
         return done, retry
 
@@ -118,6 +119,7 @@ class Batch:
         return request()
 
     def load_records(self, ids: Sequence[str]) -> None:
+        """Read decisions into memory."""
         try:
             self.projector.records.load(ids, self.projector.seq)
         except JournalDamaged:  # at one of them: the others go on
@@ -161,8 +163,7 @@ class Batch:
         """Return the decision with an id, from the journal or from this batch; None if it is a new one."""
         if id_ is None:
             return None
-        self._check_readable(id_)
-        record = self.projector.records.get(id_)
+        record = self._record(id_)
         return self._staged.get((DECISION, id_)) if record is None else record.decision
 
     def _new_decision(self, request: DecisionRequest, context: bytes | None) -> Event:
@@ -173,7 +174,10 @@ class Batch:
         if self._awaits_first_row and any(kind == DECISION for kind, _ in self._staged):
             raise RetryAfterCommit  # the staged row fixes what all others must look like
         if isinstance(request.x, dict):
-            self._check_named(request.x)
+            try:
+                pack_row(json_row(request.x))
+            except TypeError as error:
+                raise InvalidRequest.must("features", "decision", NAMED_VALUES, error) from error
         self.service.check_writable()
         round_ = self.store.next_round()
         if round_ is not None:  # many processes decide: the event keeps the cursor, too
@@ -209,8 +213,7 @@ class Batch:
                 cursor=cursor,
             )
         except InvalidInput as error:
-            word = "scores" if isinstance(learner, Scores) else "features"
-            raise _in_words_of_request(error, word) from error
+            raise _request_error(error, "scores" if isinstance(learner, Scores) else "features") from error
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
             raise InvalidRequest.must("features", "decision", wanted, Description("an overflow")) from error
@@ -218,8 +221,7 @@ class Batch:
     def outcome(self, request: OutcomeRequest) -> AfterCommit:
         """Take an outcome, once; the result is the response."""
         id_ = request.id
-        self._check_readable(id_)
-        record = self.projector.records.get(id_)
+        record = self._record(id_)
         if record is None and (DECISION, id_) in self._staged:
             raise RetryAfterCommit  # its decision gets its number with the commit
         if record is None:
@@ -298,16 +300,17 @@ class Batch:
         names = list(dict.fromkeys(ids))
         self.load_records(names)
         for id_ in names:
-            self._check_readable(id_)
-            if id_ not in self.projector.records:
+            if self._record(id_) is None:
                 raise UnknownDecision.must("ids", "erase", "those of decisions", id_)
         return Erase(ids=names)
 
     # ------------------------------------------------------------ inside
 
-    def _check_readable(self, id_: str) -> None:
+    def _record(self, id_: str) -> DecisionRecord | None:
+        """Return the decision with an id, as it was before the batch; raise why it cannot be read."""
         if id_ in self._damaged:
             raise self._damaged[id_]
+        return self.projector.records.get(id_)
 
     def _eligible(self, request: DecisionRequest) -> tuple[str, ...] | None:
         """Return the labels that may be shown: those asked for, without disabled ones; None for all."""
@@ -321,20 +324,11 @@ class Batch:
             raise InvalidRequest.must("eligible", "decision", wanted, request.eligible)
         return eligible
 
-    def _check_named(self, x: JsonObject) -> None:
-        try:
-            pack_row(json_row(x))
-        except TypeError as error:
-            wanted = (
-                "numbers of 64 bits, words, texts, true or false, dates, lists of numbers or missing values"
-            )
-            raise InvalidRequest.must("features", "decision", wanted, error) from error
 
-
-def _in_words_of_request(error: InvalidInput, word: str) -> InvalidInput:
-    """Return the error of a learner about its row x as one about the ``word`` (features, scores) of a request."""
+def _request_error(error: InvalidInput, part: str) -> InvalidInput:
+    """Return the error of a learner about its row x as one about a part of a request: its features, its scores."""
     field = error.field or ""
     if field != "x" and not field.startswith("x["):
         return error
-    name = word if field == "x" else f"{word}.{field[3:-2]}"
+    name = part if field == "x" else f"{part}.{field[3:-2]}"
     return InvalidRequest(f"{name} of decision must be {str(error).partition(' must be ')[2]}", field=name)

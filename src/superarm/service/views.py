@@ -6,7 +6,7 @@ import copy
 import dataclasses
 from collections.abc import Sequence
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import asdict, astuple
@@ -226,7 +226,8 @@ def _promised_coverage(learner: Learner) -> JsonObject | None:
     if coverage is None:
         return None
     names = ("promised", "kept", "mean_size", "answers", "warm_up")
-    return {name: _null_for_nan(getattr(coverage, name)) for name in names}
+    figures = {name: getattr(coverage, name) for name in names}
+    return {name: None if isnan(figure) else figure for name, figure in figures.items()}  # JSON has no NaN
 
 
 def _coverage_parts(counts: Sequence[tuple[str, CoverageCounts]]) -> list[JsonObject]:
@@ -234,8 +235,3 @@ def _coverage_parts(counts: Sequence[tuple[str, CoverageCounts]]) -> list[JsonOb
     sums = np.array([astuple(count) for _, count in counts], float).reshape(-1, 3)
     shown, _ = worst_first(coverage_by([name for name, _ in counts], sums), MAX_PARTS)
     return [dataclasses.asdict(part) for part in shown]
-
-
-def _null_for_nan(value: Any) -> Any:
-    """Return None for NaN, which JSON does not have."""
-    return None if isinstance(value, float) and isnan(value) else value

@@ -138,13 +138,9 @@ def documentation_page(spec: JsonObject) -> Response:
             parts += _operation_html(path, method, operation)
     parts.append("<h2>Types</h2>")
     for name, schema in spec["components"]["schemas"].items():
-        required = set(schema.get("required", ()))
+        optional = schema.get("properties", {}).keys() - set(schema.get("required", ()))
         fields = [
-            (
-                field,
-                part.get("description", "") + ("" if field in required else " (optional)"),
-                _type_html(part),
-            )
+            (field, part.get("description", "") + " (optional)" * (field in optional), _type_html(part))
             for field, part in schema.get("properties", {}).items()
         ]
         summary = f"<code>{escape(name)}</code> {escape(schema.get('description', ''))}"
@@ -155,10 +151,8 @@ def documentation_page(spec: JsonObject) -> Response:
 def _operation_html(path: str, method: str, operation: JsonObject) -> Iterator[str]:
     yield f"<h2><code>{method.upper()} {escape(path)}</code></h2>"
     yield f"<p>{escape(operation['summary'])} <span class='soft'>{escape(operation['description'])}</span></p>"
-    if operation["parameters"]:
-        yield _table(
-            [(p["name"], f"in the {p['in']}", _type_html(p["schema"])) for p in operation["parameters"]]
-        )
+    if parameters := operation["parameters"]:
+        yield _table([(one["name"], f"in the {one['in']}", _type_html(one["schema"])) for one in parameters])
     if "requestBody" in operation:
         body = operation["requestBody"]["content"]["application/json"]
         yield f"<p>Takes {_type_html(body['schema'])}.</p>"

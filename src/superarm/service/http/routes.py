@@ -184,12 +184,7 @@ async def _submit_each(
 # ---------------------------------------------------------------- views
 
 
-@route(
-    "GET",
-    "/v1/decisions/{id}",
-    ANY_ROLE,
-    statuses={404: "No such decision."},
-)
+@route("GET", "/v1/decisions/{id}", ANY_ROLE, statuses={404: "No such decision."})
 async def decision(context: Context, id_: str) -> DecisionRecordBody:
     """All that is known of a decision; `outcome` is null while there is none."""
     await context.service.catch_up()
