@@ -87,7 +87,7 @@ class ServedModel:
     def catch_up(self) -> None:
         """Project what other processes have written meanwhile."""
         if self.store.shared:
-            self._move(self.projector.catch_up)
+            self._advance(self.projector.catch_up)
             if self.clock_problem is not None:  # an event of a process that may use the clock ends that
                 self._check_clock()
 
@@ -95,21 +95,22 @@ class ServedModel:
         """Project events that this process has written, after those that others wrote before them."""
         written = [event for event in events if event.seq]
         if written:
-            self._move(lambda: self.projector.catch_up(written[0].seq - 1, following=written))
+            self._advance(lambda: self.projector.catch_up(written[0].seq - 1, following=written))
 
     def recover(self) -> None:
         """Project what the journal has after a failure: that may be more than was acknowledged."""
         if self.projector.is_intact and self.projector.erase_content is not None:
-            self._move(self.projector.catch_up)
+            self._advance(self.projector.catch_up)
         else:  # it was left in the midst of events, or the journal could only be read so far
             self.load()
 
-    def _move(self, project: Callable[[], None]) -> None:
+    def _advance(self, project: Callable[[], None]) -> None:
+        """Let the projector move on; after a failure in the midst of it, start again from a snapshot."""
         try:
             project()
         except JournalUnavailable:  # say, erasing could not be written: `recover` goes on when it can be
             raise
-        except Exception:  # a bug, or an interrupt, in the midst of it: start again from a snapshot
+        except Exception:  # a bug, or an interrupt
             log.exception("projection failed")
             self.load()
 

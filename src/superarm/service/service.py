@@ -60,8 +60,8 @@ class Service:
     everything that is awaited needs it.
     """
 
-    def __init__(self, model: ServedModel, settings: Settings) -> None:
-        self.model, self.settings = model, settings
+    def __init__(self, model: ServedModel) -> None:
+        self.model, self.settings = model, model.settings
         self.store, self.meta = model.store, model.store.meta()
         self.outage: JournalUnavailable | None = None
         self.created = False
@@ -131,7 +131,7 @@ class Service:
         try:
             check_same_options(store.name, store.meta(), options)
             import_user_learner(store.meta(), options.learner)
-            service = cls(ServedModel(store, run_settings), run_settings)
+            service = cls(ServedModel(store, run_settings))
         except BaseException:  # a start that fails holds nothing
             store.close()
             raise

@@ -45,16 +45,11 @@ SPARE_FILES = 100  # beside the connections
 class Server(uvicorn.Server):
     """uvicorn's server, with connections within limits: ``await server.serve([bound socket])``.
 
-    Args:
-        application: what it serves.
-        listener: where it listens.
-        limits: of its connections.
-        on_ready: is called with it when it listens.
-
     Attributes:
         port: the port it listens on; 0 for a socket in the file system.
         tracker: its connections.
         certificate: the files of certificate and key, which new connections use.
+        on_ready: called with the server when it listens.
     """
 
     def __init__(
@@ -209,15 +204,8 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT; then finish what has begun, snapshot, and return.
 
-    The address is bound before the service is opened, so that a start that fails makes no journal.
-
-    Args:
-        open_service: gives the service.
-        tokens: with their roles.
-        listener: where to listen.
-        limits: of connections.
-        rate_limit: requests a second from one address.
-        options: see `Application`.
+    The address is bound before the service is opened, so that a start that fails makes no journal. The options are
+    those of `AccessControl` and `Router`.
     """
     _ignore(signal.SIGHUP, signal.SIGUSR1)  # until the server is ready there is nothing to do
     check_exposure(listener, tokens)
