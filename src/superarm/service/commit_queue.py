@@ -67,8 +67,7 @@ class CommitQueue:
         self._thread = Thread(target=self._work, name="superarm-commits", daemon=True)
         self._thread.start()
         self._waiting: list[Call] = []
-        self._busy = False  # a batch is under way
-        self._began = 0.0
+        self._began: float | None = None  # when the batch that is under way did
         self._expected_calls = 1  # calls to wait for before the next batch
         self._timer: asyncio.TimerHandle | None = None
 
@@ -80,7 +79,7 @@ class CommitQueue:
     @property
     def age(self) -> float:
         """How long the batch that is under way has taken so far."""
-        return monotonic() - self._began if self._busy else 0.0
+        return 0.0 if self._began is None else monotonic() - self._began
 
     def submit(self, request: Any) -> asyncio.Future[Any]:
         """Answer a request in the next batch; the future is done when its effects are on the disk."""
@@ -89,13 +88,13 @@ class CommitQueue:
             future.set_exception(Overloaded("the service has too many requests waiting"))
             return future
         self._waiting.append(Call(request, future))
-        if not self._busy:
+        if self._began is None:
             self._start_or_wait()
         return future
 
     async def close(self) -> None:
         """Wait for all that was submitted."""
-        while self._busy or self._waiting:
+        while self._began is not None or self._waiting:
             await asyncio.sleep(0.005)
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
@@ -107,7 +106,7 @@ class CommitQueue:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-            self._busy, self._began = True, monotonic()
+            self._began = monotonic()
             self._loop.call_soon(self._start_batch)  # requests that the loop has read by then join in
         elif self._timer is None:
             self._timer = self._loop.call_later(wait, self._stop_waiting)
@@ -115,7 +114,7 @@ class CommitQueue:
     def _stop_waiting(self) -> None:
         self._timer = None
         self._expected_calls = 0
-        if not self._busy and self._waiting:
+        if self._began is None and self._waiting:
             self._start_or_wait()
 
     def _start_batch(self) -> None:
@@ -149,7 +148,7 @@ class CommitQueue:
                 future.set_result(call.result)
             else:
                 future.set_exception(error)
-        self._busy = False
+        self._began = None
         self._expected_calls = min(len(batch) + len(self._waiting), MAX_BATCH)
         if self._waiting:
             self._start_or_wait()
