@@ -53,7 +53,7 @@ class ServedModel:
         if not settings.trust_clock:
             self._check_clock()
         self.erasure_problem: str | None = None
-        self._erased_counts: dict[int, int] = {}  # decisions, by the erasures that this process has made
+        self._erased_counts: dict[int, int] = {}  # decisions, by erasure: to count them in a file takes long
         self.load()
         settings.check(self.projector.learner)
 
@@ -137,9 +137,9 @@ class ServedModel:
         if erasure.seq > self.store.progress(ERASED):
             request = change_of(erasure)
             self.store.write_snapshot(take_snapshot(self.projector, self.clock()))
-            count = self._erased_counts[erasure.seq] = self.store.erase(
-                erasure.seq, request.ids, request.before
-            )
+            count = self.store.erase(erasure.seq, request.ids, request.before)
+            if not self.store.shared:  # or another process may have erased it meanwhile
+                self._erased_counts[erasure.seq] = count
             log.info("erased", extra={"count": count, "event_no": erasure.seq})
             self.finish_erasing()
         self.projector.records.clear()

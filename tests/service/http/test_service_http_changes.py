@@ -7,7 +7,8 @@ import time
 import pytest
 from service_kit import LABELS, X, both, replayed, rows, soon
 
-from superarm.service import Client
+from superarm.journal.changes import Erase
+from superarm.service import Client, DecisionRequest
 from superarm.service.client.client import ServiceError
 
 
@@ -101,6 +102,21 @@ def test_people_are_forgotten(live, open_service):
     web.stop()
     if hasattr(service.store, "path"):
         assert b"Ada" not in service.store.path.read_bytes()
+
+
+def test_two_processes_that_erase_at_the_same_moment_count_the_same(shared, monkeypatch):
+    """The slower one used to find nothing left to erase, and to respond with 0."""
+    one, two = shared(), shared()
+    one.call(DecisionRequest(rows(1)[0], "a"))
+    erase = one.store.erase
+
+    def erase_after_the_other(*arguments):
+        two.call(lambda: None)  # it projects the erasure
+        return erase(*arguments)
+
+    monkeypatch.setattr(one.store, "erase", erase_after_the_other)
+    seq = one.call(Erase(ids=["a"]))
+    assert (one.model.n_erased(seq), two.model.n_erased(seq)) == (1, 1)
 
 
 @both
