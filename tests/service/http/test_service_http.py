@@ -10,7 +10,9 @@ import pytest
 from service_kit import LABELS, D, X, both, rows, soon
 
 import superarm as sa
+from superarm.explore import distribution_of
 from superarm.journal.replay import replay
+from superarm.learners import Scores
 from superarm.service import Client
 from superarm.service import service as service_module
 from superarm.service.http.access import DECIDE
@@ -61,21 +63,33 @@ def test_a_decision_and_its_outcome(live):
     assert web.post("/v1/decisions", {"features": X})[1]["model_version"] == 1
 
 
-def test_http_equals_the_library_round_by_round(live, open_service, tmp_path):
-    web = live(open_service(seed=5))
-    twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=5, uniform=0.02)
+@pytest.mark.parametrize("field", ["features", "scores"])
+def test_http_equals_the_library_round_by_round(field, live, open_service, tmp_path):
+    options = {"labels": LABELS, "set_size": 2, "seed": 5}
+    if field == "features":
+        web, twin = live(open_service(seed=5)), sa.SetLogit(n_features=D, uniform=0.02, **options)
+        asked = list(rows(150))
+    else:
+        service = open_service(learner="scores", n_features=None, seed=5)
+        web, twin = live(service), Scores(uniform=0.02, **options)
+        asked = [dict(zip(LABELS, x.tolist(), strict=True)) for x in rows(150, d=len(LABELS))]
+    assert web.get("/v1/info")[1]["params"]["uniform"] == 0.02
     waiting = []
-    for i, x in enumerate(rows(150)):
+    for i, x in enumerate(asked):
         limits = {"eligible": LABELS[1:5], "set_size": 1} if i % 7 == 0 else {}
         made = twin.decide(x, **limits)
-        shown = web.post("/v1/decisions", {"features": x.tolist(), **limits})[1]
+        body = {field: x if field == "scores" else x.tolist(), **limits}
+        shown = web.post("/v1/decisions", body)[1]
         assert (shown["labels"], shown["propensity"]) == (made.labels, made.propensity)
+        probability = distribution_of(made, LABELS).probability(made.labels)
+        assert probability == pytest.approx(made.propensity, rel=1e-6)
         waiting.append((shown["id"], made))
         if i % 3 == 2:  # answers come late, and not in order
             id_, late = waiting.pop(len(waiting) // 2)
             answer = {"label": late.labels[0]} if i % 2 else {"hit": False}
             assert web.post(f"/v1/decisions/{id_}/outcome", answer)[0] == 200
-            twin.update(late, **answer)
+            # (scores learn nothing of which label it was)
+            twin.update(late, **(answer if field == "features" else {"hit": bool(i % 2)}))
     status, model = web.get("/v1/model")
     assert status == 200
     (tmp_path / "model.npz").write_bytes(model)
@@ -83,6 +97,7 @@ def test_http_equals_the_library_round_by_round(live, open_service, tmp_path):
     bits = [{name: array.tobytes() for name, array in one.core.state().items()} for one in (loaded, twin)]
     assert bits[0] == bits[1]
     assert loaded.round == twin.round
+    assert loaded.decide(asked[0]).labels == twin.decide(asked[0]).labels
 
 
 def test_three_forms_of_features(live, open_service):
