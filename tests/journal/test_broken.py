@@ -524,7 +524,8 @@ def test_two_snapshots_at_once_are_both_whole(drive, tmp_path):
         await service.start()
         await service.decide(DecisionRequest(wide, "a"))
         first = asyncio.create_task(service.upkeep.snapshot())
-        await asyncio.sleep(0)  # it copies the model in a batch before the next decision
+        await asyncio.sleep(0)
+        await service.submit(lambda: None)  # the model is copied in that batch, before the next decision
         await service.decide(DecisionRequest(wide, "b"))
         await asyncio.gather(first, service.upkeep.snapshot())
         await service.stop()

@@ -7,7 +7,7 @@ the requests. Its events are decisions first, then outcomes, then what operators
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from superarm.journal.events import (
 )
 from superarm.journal.records import DecisionRecord
 from superarm.learners import Scores
-from superarm.service.commit_queue import AfterCommit, Call
+from superarm.service.commit_queue import Call
 from superarm.service.errors import InvalidRequest, UnknownDecision
 from superarm.service.messages import DecisionResponse, OutcomeResponse
 from superarm.service.requests import (
@@ -91,7 +91,10 @@ class Batch:
         self.load_records([call.id for call in calls if call.id is not None])
 
     def make_calls(self) -> tuple[list[Call], list[Call]]:
-        """Make the calls; return those that are done, and those that must be made again after the commit."""
+        """Make the calls; return those that are done, and those that must be made again after the commit.
+
+        A result may be a function, which gives it after the commit.
+        """
         done: list[Call] = []
         retry: list[Call] = []
         for call in self.calls:
@@ -116,7 +119,7 @@ class Batch:
             return self.outcome(request)
         if isinstance(request, AnyOperatorRequest):
             return self.change(request)
-        return request()
+        return request
 
     def load_records(self, ids: Sequence[str]) -> None:
         """Read decisions into memory."""
@@ -218,8 +221,8 @@ class Batch:
             wanted = "so small that all scores stay finite"
             raise InvalidRequest.must("features", "decision", wanted, Description("an overflow")) from error
 
-    def outcome(self, request: OutcomeRequest) -> AfterCommit:
-        """Take an outcome, once; the result is the response."""
+    def outcome(self, request: OutcomeRequest) -> Callable[[], OutcomeResponse]:
+        """Take an outcome, once; return a function that gives the response after the commit."""
         id_ = request.id
         record = self._record(id_)
         if record is None and (DECISION, id_) in self._staged:
@@ -238,7 +241,7 @@ class Batch:
             assert outcome is not None
             return OutcomeResponse(id_, outcome)
 
-        return AfterCommit(response)
+        return response
 
     def _stage_outcome(self, record: DecisionRecord, request: OutcomeRequest) -> None:
         """Stage the event of an outcome, or find the same one in the journal or in this batch."""
@@ -267,8 +270,11 @@ class Batch:
 
     # ------------------------------------------------------------ what operators change
 
-    def change(self, request: AnyOperatorRequest) -> AfterCommit | None:
-        """Stage a change or an erasure, or refuse it; the result is its number, None if there is nothing to do."""
+    def change(self, request: AnyOperatorRequest) -> Callable[[], int] | None:
+        """Stage a change or an erasure, or refuse it; return what gives its number after the commit.
+
+        None: there is nothing to do.
+        """
         if isinstance(request, Erase):
             request = self._check_erasure(request)
         elif not self._has_effect(request):
@@ -279,7 +285,7 @@ class Batch:
         kind = ERASURE if isinstance(request, Erase) else CHANGE
         event = Event.new(self.now, kind, request.to_dict())
         self._staged_changes.append(event)
-        return AfterCommit(lambda: event.seq)
+        return lambda: event.seq
 
     def _has_effect(self, change: Change) -> bool:
         """Try a change on a copy, or refuse it; return whether there is anything to do."""

@@ -25,19 +25,12 @@ MAX_WAITING = 10_000
 MIN_TIMER_SECONDS = 0.0005  # the loop's timers round to a millisecond
 
 
-@dataclass(frozen=True, slots=True)
-class AfterCommit:
-    """A result to be computed when all that the batch has written is durable and projected."""
-
-    compute: Callable[[], Any]
-
-
 @dataclass(slots=True, eq=False)
 class Call:
     """A request, to be answered in a batch, which then sets its result or its error.
 
-    It is a request of a client or of an operator (`Batch` answers these), or a function without arguments. The result
-    of a function may be an `AfterCommit`, where it is known only then.
+    It is a request of a client or of an operator (`Batch` answers these), or a function without arguments, which is
+    called when all that the batch has written is durable and projected.
     """
 
     request: Any

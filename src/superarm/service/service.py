@@ -36,7 +36,7 @@ from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import JournalStore
 from superarm.journal.user_learners import import_user_learner
 from superarm.service.batch import Batch, ColumnWarnings
-from superarm.service.commit_queue import AfterCommit, Call, CommitQueue
+from superarm.service.commit_queue import Call, CommitQueue
 from superarm.service.errors import InvalidRequest
 from superarm.service.messages import ChangeResponse, DecisionResponse, OutcomeResponse
 from superarm.service.requests import DecisionRequest, OutcomeRequest
@@ -180,13 +180,13 @@ class Service:
             retry += [call for call in done if call.id in duplicates]
             done = [call for call in done if call.id not in duplicates]
         for call in done:
-            if isinstance(call.result, AfterCommit):
+            if callable(call.result):
                 try:
-                    call.result = call.result.compute()
+                    call.result = call.result()
                 except Exception as error:  # what the batch itself wrote is durable
                     call.error = error
-                    if isinstance(error, JournalUnavailable):
-                        self.fail(error)
+                    if isinstance(error, JournalUnavailable | JournalMismatch) and error is not self.outage:
+                        call.error = self.fail(error)
         return retry
 
     def fail(self, error: SuperarmError, *, readable: bool | None = None) -> JournalUnavailable:

@@ -16,7 +16,6 @@ from superarm.journal.changes import Erase
 from superarm.journal.errors import JournalUnavailable
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody
 from superarm.journal.snapshots import take_snapshot
-from superarm.service.commit_queue import AfterCommit
 
 if TYPE_CHECKING:
     from superarm.journal.projector import Projector
@@ -80,16 +79,14 @@ class Upkeep:
         while await self.service.submit(self.write_due_events):
             pass
 
-    def write_due_events(self) -> AfterCommit:
+    def write_due_events(self) -> bool:
         """Check, also without requests, whether the journal can be written and is in its place; then write.
 
-        The result is whether there is more to do at once.
+        Returns:
+            Whether there is more to do at once.
         """
         self.service.check_writable()
         self.store.check()
-        return AfterCommit(self._append_due_events)
-
-    def _append_due_events(self) -> bool:
         if not self.store.begin_upkeep():
             return False
         events = self.timeouts()
