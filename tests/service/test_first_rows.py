@@ -146,14 +146,14 @@ def test_a_decision_that_does_not_fit_is_a_refusal(open_service, pair):
     service = open_service("unshaped.db", **UNSHAPED, n_features=None, shadows=("set-logit",))
     two_first_rows(service, *PAIRS[pair])
     service.model.load()
-    totals = service.model.projector.totals
+    totals = service.projector.totals
     assert list(totals.refusals) == [2]
     assert (totals.stats.decisions, totals.stats.refused) == (2, 1)
     for id_, learnt in (("n1", True), ("n2", False)):
         told = service.call(OutcomeRequest(id_, hit=True))
         assert told.outcome.learnt is learnt
-    assert service.model.projector.totals.stats.refused == 2
-    assert [shadow.stop_reason for shadow in service.model.projector.shadows.values()] == [""]
+    assert service.projector.totals.stats.refused == 2
+    assert [shadow.stop_reason for shadow in service.projector.shadows.values()] == [""]
     result = verify_store(service.store)
     assert result.problems == []
     assert result.replayed.same

@@ -161,7 +161,7 @@ def serve(
         )
         if model is not None and not service.created:
             log.warning("--model is not used: the journal has its model already")
-        if timeout is None and service.model.projector.totals.stats.timeouts:
+        if timeout is None and service.projector.totals.stats.timeouts:
             log.warning("decisions do not expire: this start has no --timeout, an earlier one had")
         return service
 

@@ -233,7 +233,7 @@ class Batch:
         self._stage_outcome(record, request)
 
         def response() -> OutcomeResponse:
-            projector = self.model.projector
+            projector = self.service.projector
             projector.records.load([id_], projector.seq)  # an erasure may have come in between
             record = projector.records.get(id_)
             assert record is not None

@@ -31,6 +31,7 @@ from superarm.journal.errors import (
     JournalUnavailable,
     OtherEventsFirst,
 )
+from superarm.journal.projector import Projector
 from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import JournalStore
@@ -141,12 +142,17 @@ class Service:
         service.restart_seconds = time.perf_counter() - began
         return service
 
+    @property
+    def projector(self) -> Projector:
+        """The model that decides, and its totals."""
+        return self.model.projector
+
     # ------------------------------------------------------------ batches
 
     def commit(self, calls: list[Call]) -> list[Call]:
         """Make calls; return them with their results when all that they have written is durable and projected."""
         self._recover()
-        if self.outage is not None and not (self._readable_in_outage and self.model.projector.is_intact):
+        if self.outage is not None and not (self._readable_in_outage and self.projector.is_intact):
             raise self.outage
         try:
             waiting = calls
@@ -285,7 +291,7 @@ class Service:
     async def change(self, request: AnyOperatorRequest) -> ChangeResponse:
         """Make a change by an operator: an event, which has taken effect when this returns."""
         seq = await self.submit(request)
-        projector = self.model.projector
+        projector = self.projector
         settings, refused = projector.totals.settings, projector.totals.refusals.get(seq)
         if refused is not None:
             raise InvalidRequest(refused.reason, field=refused.field)
@@ -304,7 +310,7 @@ class Service:
 
     async def model_file(self) -> bytes:
         """Return the model as it is now, as `Learner.save` writes it."""
-        learner = await self.submit(lambda: copy.deepcopy(self.model.projector.learner))
+        learner = await self.submit(lambda: copy.deepcopy(self.projector.learner))
         return await asyncio.to_thread(model_bytes, learner)
 
     @property
@@ -319,7 +325,7 @@ class Service:
 
     def problems(self) -> tuple[str, ...]:
         """Return the problems, worst first, one sentence each."""
-        model, projector, age = self.model, self.model.projector, self.batch_seconds
+        model, projector, age = self.model, self.projector, self.batch_seconds
         stats, promise = projector.totals.stats, projector.learner.coverage
         sentences = [None if self.outage is None else str(self.outage), model.erasure_problem]
         if age > HUNG_SECONDS:

@@ -41,7 +41,7 @@ def info(service: Service) -> Info:
     """Return the learner, labels and options of the service."""
     from superarm import __version__
 
-    projector = service.model.projector
+    projector = service.projector
     learner, totals = projector.learner, projector.totals
     return Info(
         learner=service.meta["learner"],
@@ -118,7 +118,7 @@ def pending(service: Service, limit: int, after: int = 0) -> PendingBody:
     waiting, now = service.store.pending(limit + 1, after), service.model.clock()
     return PendingBody(
         pending=[PendingItem(one.id, one.time, max(0.0, now - one.time)) for one in waiting[:limit]],
-        count=service.model.projector.totals.stats.pending,
+        count=service.projector.totals.stats.pending,
         next=waiting[limit - 1].seq if len(waiting) > limit else None,
     )
 
@@ -139,7 +139,7 @@ def snapshots(service: Service) -> Snapshots:
 def changes(service: Service) -> Changes:
     """Return the changes by operators, oldest first, without refused ones."""
     service.check_readable()
-    listed, refused = [], service.model.projector.totals.refused_seqs
+    listed, refused = [], service.projector.totals.refused_seqs
     for event in service.store.changes():
         if event.seq in refused:
             continue
@@ -152,7 +152,7 @@ def changes(service: Service) -> Changes:
 
 def stats(service: Service) -> JsonObject:
     """Return all that the dashboard shows."""
-    projector, now = service.model.projector, service.model.clock()
+    projector, now = service.projector, service.model.clock()
     stats, settings = projector.totals.stats, projector.totals.settings
     recent = [event.id for event in service.store.recent_decisions(12)]
     by_id = service.store.events_by_id(recent)
@@ -189,7 +189,7 @@ def stats(service: Service) -> JsonObject:
         "learner": service.meta["learner"],
         "disabled": sorted(settings.disabled),
         "frozen": settings.frozen,
-        "shadows": service.model.projector.reports(),
+        "shadows": service.projector.reports(),
         "warnings": list(service.column_warnings.by_column.values()),
         "processes": service.store.processes(),
     }

@@ -63,7 +63,7 @@ def test_serve(served, words, tmp_path):
     options = ["--set-size", 3, "--timeout", "60", "--default-outcome", "miss"]
     run(*words, *options, "--learner", "mc-dbf:gamma=0.2")
     service, options = served[0]
-    learner = service.model.projector.learner
+    learner = service.projector.learner
     assert learner.labels == tuple(LABELS)
     assert (learner.name, learner.gamma, learner.set_size) == ("mc-dbf", 0.2, 3)
     assert (service.settings.timeout, service.settings.default_outcome) == (60.0, False)
@@ -160,7 +160,7 @@ def test_serve_says_what_it_made_and_takes_shadows_and_times(served, words, capl
     assert "new journal created" in caplog.text
     service = served[0][0]
     assert (service.settings.retain, service.settings.timeout) == (90 * 86400.0, 7200.0)
-    assert [one["learner"] for one in service.model.projector.reports()] == [
+    assert [one["learner"] for one in service.projector.reports()] == [
         "set-logit",
         "set-logit:explore=show",
         "set-logit:explore=0.1",

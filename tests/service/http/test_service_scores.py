@@ -130,6 +130,6 @@ def test_a_shadow_learns_from_scores(open_service, live):
     with Client(url) as client:
         own, shadow = client.stats()["shadows"]
     assert (own["learnt"], shadow["learnt"]) == (400, 400)
-    (learner,) = service.model.projector.shadows.values()
+    (learner,) = service.projector.shadows.values()
     asked = {name: 2.0 * (name == wrong[3]) for name in LABELS}
     assert learner.learner.rank(asked)[0] == LABELS[3]

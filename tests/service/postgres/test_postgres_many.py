@@ -135,7 +135,7 @@ def test_a_process_that_was_stopped_learns_nothing_twice(shared, live, monkeypat
 
     webs = [live(shared()), live(shared())]
     paused, wake, project = threading.Event(), threading.Event(), Projector.project
-    mine = webs[0].service.model.projector
+    mine = webs[0].service.projector
 
     def sleepy(self, events, **options):
         if self is mine and not paused.is_set():

@@ -132,7 +132,7 @@ class RequestMetrics:
 
 def service_metrics(service: Service) -> Iterator[Metric]:
     """Yield the metrics of a service that are there whether its journal can be read or not."""
-    model, projector, upkeep, queue = service.model, service.model.projector, service.upkeep, service.queue
+    model, projector, upkeep, queue = service.model, service.projector, service.upkeep, service.queue
     yield from _model_metrics(projector.totals, projector.reports())
     promise = projector.learner.coverage
     if promise is not None:
@@ -162,7 +162,7 @@ def service_metrics(service: Service) -> Iterator[Metric]:
 def storage_metrics(service: Service) -> list[Metric]:
     """Return the metrics that are read from the journal; some only SQLite or only PostgreSQL has."""
     store, oldest = service.store, oldest_pending_seconds(service) or 0.0
-    lag, processes = service.model.projector.seq - store.newest_snapshot(), store.processes()
+    lag, processes = service.projector.seq - store.newest_snapshot(), store.processes()
     return [
         gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest),
         gauge("journal_bytes", "The journal on disk.", store.size()),

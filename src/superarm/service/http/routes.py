@@ -19,7 +19,6 @@ from superarm._types import JsonObject
 from superarm.errors import SuperarmError
 from superarm.journal.changes import AnyOperatorRequest
 from superarm.journal.errors import JournalError, JournalUnavailable
-from superarm.learners import Learner
 from superarm.service import Service, views
 from superarm.service.errors import HttpError, UnknownDecision, error_body, status_of
 from superarm.service.http.access import ANY_ROLE, DECIDE, OPEN, OPERATE, READ, Tokens
@@ -75,11 +74,6 @@ class Context:
     tokens: Tokens
     downloads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_DOWNLOADS))
 
-    @property
-    def learner(self) -> Learner:
-        """The learner that decides, as of now."""
-        return self.service.model.projector.learner
-
     def problems(self) -> list[str]:
         """Return what is wrong, worst first, one sentence each."""
         token_problems = [] if self.tokens.problem is None else [self.tokens.problem]
@@ -110,7 +104,7 @@ class Context:
 )
 async def decisions(context: Context, request: DecisionRequestBody) -> DecisionResponse:
     """Choose a set of labels to show."""
-    return await context.service.decide(to_decision_request(request, context.learner))
+    return await context.service.decide(to_decision_request(request, context.service.projector.learner))
 
 
 @route(
@@ -139,7 +133,7 @@ async def batch_decisions(context: Context, request: DecisionBatch) -> DecisionR
     """Many decisions in one request."""
 
     def to_request(item: msgspec.Raw) -> DecisionRequest:
-        return to_decision_request(decode_body(DECISION_DECODER, item), context.learner)
+        return to_decision_request(decode_body(DECISION_DECODER, item), context.service.projector.learner)
 
     return DecisionResults(await _submit_each(context.service, to_request, request.decisions))
 
