@@ -67,12 +67,14 @@ def simulate_users(
             return request
 
     users = [
-        _User(number, Client(url, token=token), behaviour, next_request) for number in range(behaviour.users)
+        _User(i, Client(url, token=token), behaviour, next_request, Random(f"{behaviour.seed}/{i}"))
+        for i in range(behaviour.users)
     ]
-    for user in users:
-        user.start()
-    for user in users:
-        user.join()
+    threads = [Thread(target=user.run, daemon=True) for user in users]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     counts = TrafficCounts(seconds=time.monotonic() - start)
     for name in ("decisions", "outcomes", "hits", "repeats", "lost"):
         setattr(counts, name, sum(getattr(user.counts, name) for user in users))
@@ -80,22 +82,17 @@ def simulate_users(
     return counts
 
 
-class _User(Thread):
+@dataclass(slots=True)
+class _User:
     """A user: requests sets, one after another, and reports each outcome when it is due."""
 
-    def __init__(
-        self,
-        number: int,
-        client: Client,
-        behaviour: UserBehaviour,
-        next_request: Callable[[], Request | None],
-    ) -> None:
-        super().__init__(daemon=True)
-        self.client, self.behaviour, self.next_request = client, behaviour, next_request
-        self.context = {"user": number}
-        self.random = Random(f"{behaviour.seed}/{number}")
-        self.counts = TrafficCounts()
-        self.outcomes: list[tuple[float, str, bool]] = []  # to be reported: time, id, hit
+    number: int
+    client: Client
+    behaviour: UserBehaviour
+    next_request: Callable[[], Request | None]
+    random: Random
+    counts: TrafficCounts = field(default_factory=TrafficCounts)
+    outcomes: list[tuple[float, str, bool]] = field(default_factory=list)  # to be reported: time, id, hit
 
     def run(self) -> None:
         try:
@@ -110,10 +107,11 @@ class _User(Thread):
             self.counts.errors.append(str(error))
 
     def _decide(self, id_: str, features: Any, label: str) -> None:
-        shown = self.client.decide(features, id=id_, context=self.context)
+        context = {"user": self.number}
+        shown = self.client.decide(features, id=id_, context=context)
         self.counts.decisions += 1
         if self._draw(self.behaviour.repeated_share):
-            repeated = self.client.decide(features, id=id_, context=self.context)
+            repeated = self.client.decide(features, id=id_, context=context)
             assert repeated == shown, "the same id must give the same set"
             self.counts.repeats += 1
         hit = label in shown.labels
@@ -121,11 +119,7 @@ class _User(Thread):
         if self._draw(self.behaviour.lost_share):
             self.counts.lost += 1
         else:
-            delay = (
-                self.random.expovariate(1.0 / self.behaviour.mean_delay)
-                if self.behaviour.mean_delay > 0
-                else 0.0
-            )
+            delay = self.behaviour.mean_delay * self.random.expovariate(1.0)
             heapq.heappush(self.outcomes, (time.monotonic() + delay, id_, hit))
 
     def _report_due(self) -> None:
