@@ -290,8 +290,10 @@ def _decision_body(
         features = {name: getattr(features, name).tolist() for name in parts}
     elif isinstance(features, list | tuple):
         features = [value.item() if hasattr(value, "item") else value for value in features]
-    named_scores = None if scores is None else json_row(scores)
-    return {"id": id or uuid.uuid4().hex, "features": features, "scores": named_scores}
+    body = {"id": id or uuid.uuid4().hex}
+    if features is not None:
+        body["features"] = features
+    return body if scores is None else body | {"scores": json_row(scores)}
 
 
 def _results(response: JsonObject) -> list[JsonObject]:
