@@ -49,10 +49,13 @@ class CommitQueue:
 
     Args:
         commit: makes calls, and returns when all they wrote is durable.
+
+    Attributes:
+        n_batches, total_seconds: how many there were, and how long they took.
     """
 
     def __init__(self, commit: Callable[[list[Call]], object]) -> None:
-        self.count, self.seconds = 0, 0.0
+        self.n_batches, self.total_seconds = 0, 0.0
         self._commit = commit
         self._mean_seconds = 0.0  # seconds that a batch takes, smoothed
         self._loop = asyncio.get_running_loop()
@@ -65,12 +68,12 @@ class CommitQueue:
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def waiting(self) -> int:
+    def n_waiting(self) -> int:
         """How many calls wait for their batch."""
         return len(self._waiting)
 
     @property
-    def age(self) -> float:
+    def batch_age(self) -> float:
         """How long the batch that is under way has taken so far."""
         return 0.0 if self._began is None else monotonic() - self._began
 
@@ -128,8 +131,8 @@ class CommitQueue:
                 return
 
     def _resolve(self, batch: list[Call], seconds: float) -> None:
-        self.count += 1
-        self.seconds += seconds
+        self.n_batches += 1
+        self.total_seconds += seconds
         self._mean_seconds += 0.1 * (seconds - self._mean_seconds)
         for call in batch:
             future, error = call.future, call.error

@@ -314,22 +314,24 @@ class Service:
         return await asyncio.to_thread(model_bytes, learner)
 
     @property
-    def batch_seconds(self) -> float:
+    def batch_age(self) -> float:
         """The age of the batch that is under way; 0 if there is none."""
-        return 0.0 if self.queue is None else self.queue.age
+        return 0.0 if self.queue is None else self.queue.batch_age
 
     @property
     def ready(self) -> bool:
         """Whether requests that write should be sent here."""
-        return self.outage is None and self.batch_seconds <= HUNG_SECONDS
+        return self.outage is None and self.batch_age <= HUNG_SECONDS
 
     def problems(self) -> tuple[str, ...]:
         """Return the problems, worst first, one sentence each."""
-        model, projector, age = self.model, self.projector, self.batch_seconds
+        model, projector, age = self.model, self.projector, self.batch_age
         stats, promise = projector.totals.stats, projector.learner.coverage
-        sentences = [None if self.outage is None else str(self.outage), model.erasure_problem]
+        sentences = [] if self.outage is None else [str(self.outage)]
         if age > HUNG_SECONDS:
-            sentences.insert(1, f"a commit has been waiting for the disk for {age:.0f} s")
+            sentences.append(f"a commit has been waiting for the disk for {age:.0f} s")
+        if model.erasure_problem is not None:
+            sentences.append(model.erasure_problem)
         if stats.falling:
             sentences.append(
                 f"the hit rate has fallen: {stats.recent_rate:.3f} lately, {stats.long_run_rate:.3f} in the long run"
@@ -339,10 +341,10 @@ class Service:
             sentences.append(f"snapshots are damaged: after events {broken}")
         if self.upkeep.error is not None:
             sentences.append(f"upkeep fails: {self.upkeep.error}")
-        if promise is not None:
+        if promise is not None and promise.trouble is not None:
             sentences.append(promise.trouble)
-        sentences += [*self.store.damage, model.clock_problem, *self.store.warnings]
-        return tuple(sentence for sentence in sentences if sentence is not None)
+        clock_problems = [] if model.clock_problem is None else [model.clock_problem]
+        return (*sentences, *self.store.damage, *clock_problems, *self.store.warnings)
 
 
 def _create_if_missing(

@@ -377,7 +377,7 @@ def test_requests_that_come_together_are_committed_together(live, open_service):
         done = list(pool.map(lambda id_: web.post(f"/v1/decisions/{id_}/outcome", {"hit": True})[0], ids))
     assert set(done) == {200}
     assert len(set(ids)) == 200
-    assert service.queue.count < 400
+    assert service.queue.n_batches < 400
     web.stop()
     assert replay(open_service().store).same
 

@@ -84,7 +84,7 @@ def test_ready_knows_a_hung_disk(live, open_service, monkeypatch):
     status, answer = web.get("/ready")
     assert (status, answer["status"]) == (200, "ready")
     assert "snapshots are damaged" in answer["trouble"][0]
-    monkeypatch.setattr(type(service.queue), "age", 1e9)
+    monkeypatch.setattr(type(service.queue), "batch_age", 1e9)
     status, answer = web.get("/ready")
     assert status == 503
     assert "waiting for the disk" in answer["error"]["message"]

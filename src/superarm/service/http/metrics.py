@@ -146,7 +146,7 @@ def service_metrics(service: Service) -> Iterator[Metric]:
     yield gauge("ready", "Whether requests that write should be sent here.", service.ready)
     yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)
     yield gauge("restart_replayed_events", "Events projected by it.", model.replayed)
-    yield gauge("batch_age_seconds", "The age of the batch under way.", service.batch_seconds)
+    yield gauge("batch_age_seconds", "The age of the batch under way.", service.batch_age)
     unfinished = model.erasure_problem is not None
     yield gauge("erasure_unfinished", "Whether erased content is still on the disk.", unfinished)
     yield counter("upkeep_failures", "Failed expiry, snapshots, erasing.", upkeep.failures)
@@ -154,9 +154,9 @@ def service_metrics(service: Service) -> Iterator[Metric]:
     warned = "Decisions for rows whose columns differ from the declared ones."
     yield counter("column_warnings", warned, service.column_warnings.n_decisions)
     if queue is not None:
-        yield gauge("queue_depth", "Requests that wait for the next batch.", queue.waiting)
-        yield counter("batches", "Batches of requests, each with one commit at most.", queue.count)
-        yield counter("batch_seconds", "Time that the batches took.", queue.seconds)
+        yield gauge("queue_depth", "Requests that wait for the next batch.", queue.n_waiting)
+        yield counter("batches", "Batches of requests, each with one commit at most.", queue.n_batches)
+        yield counter("batch_seconds", "Time that the batches took.", queue.total_seconds)
 
 
 def storage_metrics(service: Service) -> list[Metric]:
