@@ -10,24 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lab_kit import run
 from service_kit import LABELS, Clock, D, rows
-from typer.testing import CliRunner
 
 import superarm as sa
-from superarm.cli.app import app
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.errors import JournalMismatch
 from superarm.learners.registry import parse
 from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.client.client import ServiceError
 from superarm.service.http import server
-
-
-def run(*words):
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done
 
 
 @pytest.fixture
@@ -193,22 +185,22 @@ def test_change(live, open_service, monkeypatch):
     monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
     web = live(open_service())
     change = ["change", web.url]
-    assert "7 labels shown" in run(*change, "add-label", "weather").stdout
-    assert "5 labels shown; 2 disabled" in run(*change, "disable-label", "label-0", "weather").stdout
-    assert "learning is frozen" in run(*change, "freeze").stdout
+    assert "7 labels shown" in run(*change, "add-label", "weather")
+    assert "5 labels shown; 2 disabled" in run(*change, "disable-label", "label-0", "weather")
+    assert "learning is frozen" in run(*change, "freeze")
     web.post("/v1/decisions", {"features": [1, 2, 3, 4, 5], "id": "a"})
     assert web.post("/v1/decisions/a/outcome", {"hit": True})[1]["outcome"]["learnt"] is False
-    assert "frozen" not in run(*change, "unfreeze").stdout
-    told = json.loads(run("change", "--json", web.url, "explore", "show").stdout)
+    assert "frozen" not in run(*change, "unfreeze")
+    told = json.loads(run("change", "--json", web.url, "explore", "show"))
     assert told["what"] == "set_explore"
-    assert "1 decisions erased" in run(*change, "erase", "a").stdout
+    assert "1 decisions erased" in run(*change, "erase", "a")
     assert web.get("/v1/decisions/a")[1]["features"] is None
-    assert "rollback: event" in run(*change, "rollback", 0).stdout
-    listed = run(*change, "list").stdout
+    assert "rollback: event" in run(*change, "rollback", 0)
+    listed = run(*change, "list")
     changes = "add_labels disable_labels freeze unfreeze set_explore erase rollback"
     for word in (*changes.split(), "snapshot after"):
         assert word in listed
-    told = json.loads(run("change", "--json", web.url, "list").stdout)
+    told = json.loads(run("change", "--json", web.url, "list"))
     assert [one["what"] for one in told["changes"]][:2] == ["add_labels", "disable_labels"]
     with pytest.raises(InvalidInput, match="needs ids or --older"):
         run(*change, "erase")
@@ -227,23 +219,18 @@ def filled(open_service):
 
 def test_replay(open_service, tmp_path):
     filled(open_service)
-    told = json.loads(run("replay", tmp_path / "events.db", "--output", tmp_path / "m.npz", "--json").stdout)
+    told = json.loads(run("replay", tmp_path / "events.db", "--output", tmp_path / "m.npz", "--json"))
     assert (told["events"], told["different"], told["same"]) == (80, 0, True)
     assert list(sa.load(tmp_path / "m.npz").labels) == LABELS
-    lines = run("replay", tmp_path / "events.db", "--from-start").stdout
+    lines = run("replay", tmp_path / "events.db", "--from-start")
     assert "replayed 80 events after event 0 in" in lines
     assert "decisions compared: 40, different: 0" in lines
 
 
 def test_export(open_service, tmp_path):
     filled(open_service)
-    assert (
-        "40 decisions written"
-        in run("export", tmp_path / "events.db", "--output", tmp_path / "l.parquet").stdout
-    )
-    told = json.loads(
-        run("export", tmp_path / "events.db", "--output", tmp_path / "l.jsonl", "--json").stdout
-    )
+    assert "40 decisions written" in run("export", tmp_path / "events.db", "--output", tmp_path / "l.parquet")
+    told = json.loads(run("export", tmp_path / "events.db", "--output", tmp_path / "l.jsonl", "--json"))
     assert told["decisions"] == 40 == len((tmp_path / "l.jsonl").read_text().splitlines())
 
 
@@ -254,10 +241,10 @@ def test_traffic(live, tmp_path):
     np.savez(tmp_path / "data.npz", X=random.normal(size=(50, D)), y=y, classes=LABELS)
     words = ["traffic", web.url, "--data", tmp_path / "data.npz"]
     words += ["--decisions", 30, "--delay", 0, "--users", 2]
-    told = json.loads(run(*words, "--json").stdout)
+    told = json.loads(run(*words, "--json"))
     assert (told["decisions"], told["errors"]) == (30, [])
     shown = run(*words, "--seed", 1)
-    assert "30 decisions" in shown.stdout
+    assert "30 decisions" in shown
     assert web.get("/v1/stats")[1]["decisions"] == 60
     web.stop()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from service_kit import X, both, soon
 
 from superarm.service.http.access import Tokens
@@ -15,10 +16,7 @@ ALERTS = Path(__file__).parents[3] / "examples" / "alerts.yml"
 
 
 def families(web):
-    parser = pytest.importorskip(
-        "prometheus_client.parser", reason="prometheus-client (extra dev) is not installed"
-    )
-    return {f.name: f for f in parser.text_string_to_metric_families(web.get("/metrics")[1].decode())}
+    return {f.name: f for f in text_string_to_metric_families(web.get("/metrics")[1].decode())}
 
 
 def first_values(found):
