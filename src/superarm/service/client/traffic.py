@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from superarm._types import JsonObject
 from superarm.data.rows import row_to_json
@@ -82,6 +82,14 @@ def simulate_users(
     return counts
 
 
+class DueOutcome(NamedTuple):
+    """An outcome, and when it is to be reported."""
+
+    time: float
+    id: str
+    hit: bool
+
+
 @dataclass(slots=True)
 class _User:
     """A user: requests sets, one after another, and reports each outcome when it is due."""
@@ -92,7 +100,7 @@ class _User:
     next_request: Callable[[], Request | None]
     random: Random
     counts: TrafficCounts = field(default_factory=TrafficCounts)
-    outcomes: list[tuple[float, str, bool]] = field(default_factory=list)  # to be reported: time, id, hit
+    outcomes: list[DueOutcome] = field(default_factory=list)  # a heap
 
     def run(self) -> None:
         try:
@@ -101,7 +109,7 @@ class _User:
                     self._decide(*request)
                     self._report_due()
                 while self.outcomes:
-                    time.sleep(max(0.0, self.outcomes[0][0] - time.monotonic()))
+                    time.sleep(max(0.0, self.outcomes[0].time - time.monotonic()))
                     self._report_due()
         except (ServiceError, AssertionError) as error:
             self.counts.errors.append(str(error))
@@ -120,13 +128,13 @@ class _User:
             self.counts.lost += 1
         else:
             delay = self.behaviour.mean_delay * self.random.expovariate(1.0)
-            heapq.heappush(self.outcomes, (time.monotonic() + delay, id_, hit))
+            heapq.heappush(self.outcomes, DueOutcome(time.monotonic() + delay, id_, hit))
 
     def _report_due(self) -> None:
-        while self.outcomes and self.outcomes[0][0] <= time.monotonic():
-            _, id_, hit = heapq.heappop(self.outcomes)
+        while self.outcomes and self.outcomes[0].time <= time.monotonic():
+            due = heapq.heappop(self.outcomes)
             for _ in range(1 + self._draw(self.behaviour.repeated_share)):
-                self.client.outcome(id_, hit=hit)
+                self.client.outcome(due.id, hit=due.hit)
             self.counts.outcomes += 1
 
     def _draw(self, probability: float) -> bool:
